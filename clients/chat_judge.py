@@ -162,5 +162,5 @@ def judge_messages(request: JudgeRequest) -> tuple[Message, ...]:
     if (whole := task.whole_prompt(request)) is not None:
         return (Message(role="user", text=whole, images=task.pictures(request)),)
     instruction = task.instruction(task.rubric(request))
-    texts = [f"{field.heading}: {field.text.strip()}" for field in task.item(request)]
+    texts = [f"{field.heading}: {field.shown}" for field in task.item(request)]
     return one_user_turn(conversation(instruction, texts, task.pictures(request)))

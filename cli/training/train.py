@@ -148,7 +148,8 @@ def train(
         if run.files:
             data = run.write_data(allow_dropped=allow_dropped)
             show_skipped([str(row.error) for row in data.bad_rows])
-            typer.echo(run.describe_data(data.counts))
+            for line in (run.describe_data(data.counts), *data.doubles):
+                typer.echo(line)
         trial = ["--dry-run", str(dry_run)] if dry_run else []
         trial += ["--random-weights"] if random_weights else []
         run.start(processes, config_file, trial)

@@ -126,7 +126,7 @@ def critique_item(example: LabelledExample, show_reasons: bool = False) -> ChatI
         known=known,
         scores=_SCORES.format(scores=scores) if show_reasons else "",
     )
-    parts = [f"{field.heading}: {field.text.strip()}" for field in task.item(example)]
+    parts = [f"{field.heading}: {field.shown}" for field in task.item(example)]
     meaning = {A: "response A is better", B: "response B is better", TIE: "nearly the same quality"}
     parts.append(f"Label people gave: {example.label} ({meaning[task.target(example)]})")
     parts += _about_responses(example, show_reasons)

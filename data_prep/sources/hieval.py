@@ -19,6 +19,7 @@ from data_prep.sources.images import image_names
 from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
 from judging.files.records import read_rows
+from judging.files.values import as_text
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, parse_record
@@ -198,10 +199,9 @@ class _RowReader:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return str(value)
+    text = None if isinstance(value, bool) else as_text(value)
+    if isinstance(text, str):
+        return text
     raise CustosError(f"expected text, got {'nothing' if value is None else repr(value)[:80]}")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from data_prep.splits.manifest import MANIFEST_NAME
 from judging.errors import CustosError
+from judging.files.arrow_rows import arrow_rows
 from judging.files.records import ROW_SUFFIXES
 from judging.models.hub import ask_hub
 
@@ -57,9 +58,9 @@ def hub_rows(name: str, options: HubOptions) -> Iterator[tuple[int, dict[str, An
         ) from None
     number = 0
     for batch in table.with_format("arrow").iter(batch_size=1000):
-        for row in batch.to_pylist():
+        for row in arrow_rows(batch):
             number += 1
-            yield number, {column: value for column, value in row.items() if value is not None}
+            yield number, row
 
 
 @contextmanager

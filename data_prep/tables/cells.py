@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import base64
-import math
 import re
 from collections.abc import Mapping
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from judging.errors import CustosError
 from judging.files.base64_pictures import content_of, is_bare, is_data_url
 from judging.files.pictures import mime_type
 from judging.files.records import decode_json
+from judging.files.values import as_text, is_empty
 from judging.types import LabelledExample
 
 DEFAULT_SEPARATOR = ";"
@@ -31,35 +33,27 @@ _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_TEXT})(?:\s*,\s*|\s+))*(?:{_PYT
 """A list of texts as Python writes it, or as numpy does, without commas."""
 
 
-def is_empty(value: Any) -> bool:
-    """Return whether a cell says nothing: it is missing, blank or not a number."""
-    if isinstance(value, str):
-        return not value.strip()
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def as_text(value: Any) -> Any:
-    """Return a number or a truth value as text; leave everything else as it is."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int | float) else value
-
-
-def as_list(value: Any, separator: str | None, *, keeps_empty: bool = False) -> Any:
-    """Return the elements of a list, or of a text that stands for one.
+def as_list(
+    value: Any, separator: str | None, *, keeps_empty: bool = False, is_whole: bool = False
+) -> Any:
+    """Return the elements of a list, or of a text that stands for one, as texts.
 
     Args:
-        value: A list, a text, a number, or something else, which is left as it is.
+        value: A list, a text, one element of another kind, or an object, which is left as it is.
         separator: Text between the elements; then a list of texts in JSON or Python may also stand
             for a list. ``None``: a text is one element.
         keeps_empty: Whether empty elements of a list count.
+        is_whole: As in :func:`as_text`.
     """
-    if isinstance(value, int | float):
+    if isinstance(value, bytes):
+        value = as_text(value)
+    if not isinstance(value, str | list | tuple | Mapping) and value is not None:
         value = [value]
     if isinstance(value, list | tuple):
+        elements = (None if is_empty(each) else as_text(each, is_whole=is_whole) for each in value)
         if keeps_empty:
-            return ["" if is_empty(element) else as_text(element) for element in value]
-        return [as_text(element) for element in value if not is_empty(element)]
+            return [element or "" for element in elements]
+        return [element for element in elements if element is not None]
     if not isinstance(value, str):
         return value
     if separator is None or is_data_url(value):
@@ -112,13 +106,16 @@ def as_images(value: Any, folder: Path, image_folder: Path | None) -> tuple[str,
     return image_names(value, folder, image_folder)
 
 
-def without_bytes(value: Any) -> Any:
-    """Return a value without what JSON cannot hold: pictures in a column that is not ours."""
+def json_value(value: Any) -> Any:
+    """Return a value of a column that is not ours as JSON can hold it; pictures are left out."""
     if isinstance(value, Mapping):
-        return {name: without_bytes(part) for name, part in value.items()}
+        return {name: json_value(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [without_bytes(part) for part in value]
-    return None if isinstance(value, bytes) else value
+        return [json_value(part) for part in value]
+    if isinstance(value, bytes | date | time | Decimal):
+        text = as_text(value)
+        return text if isinstance(text, str) else None
+    return value
 
 
 def _json_array(text: str) -> list[str] | None:

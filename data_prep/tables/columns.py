@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from data_prep.tables.cells import is_empty, without_bytes
+from data_prep.tables.cells import json_value
 from data_prep.tables.fields import (
     METADATA,
     PAIR,
@@ -18,6 +18,7 @@ from data_prep.tables.fields import (
 )
 from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError, FieldError, nearest_name
+from judging.files.values import is_empty
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 
@@ -148,12 +149,12 @@ class ColumnPlan:
             if (field := self._field_of(column)) is not None:
                 fields[field] = value
             elif column not in self.mapped.values():
-                metadata[column] = without_bytes(value)
+                metadata[column] = json_value(value)
         for ours, theirs in self.mapped.items():
             if theirs not in cells:
                 continue
             if ours.startswith(METADATA):
-                metadata[ours.removeprefix(METADATA)] = without_bytes(cells[theirs])
+                metadata[ours.removeprefix(METADATA)] = json_value(cells[theirs])
             else:
                 fields[ours] = cells[theirs]
         for response in self._responses:

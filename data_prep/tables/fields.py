@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import unicodedata
 from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 
@@ -83,7 +84,7 @@ def map_option(ours: str, theirs: str) -> str:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name.casefold())
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFC", name).casefold())
 
 
 def _ratio(name: str, other: str) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,6 +14,7 @@ from judging.types import LabelledExample, ReferenceMode, type_of
 
 _MAX_SHOWN = 12
 _MAX_LABEL_CHARS = 40
+_WHOLE = re.compile(r"^([+-]?\d+)\.0+$")
 
 
 class UnknownLabel(FieldError):
@@ -31,6 +34,7 @@ class UnknownLabel(FieldError):
         task = get_task(example.task)
         self.label = str(getattr(example, field))
         self.example = example
+        self.column = column
         self.mapped = "" if meaning == self.label else f" mapped to '{_short(meaning)}'"
         self.rubric = task.full_rubric(example)
         self.labels = task.labels(task.rubric(example))
@@ -154,7 +158,8 @@ def _remedy(errors: Sequence[UnknownLabel]) -> str:
     """Return the option that translates labels, to be copied."""
     choices = {error.label: error.labels for error in errors}
     is_short = len(choices) <= _MAX_SHOWN and max(map(len, choices)) <= _MAX_LABEL_CHARS
-    option = labels_option(choices) if is_short else None
+    columns = " ".join({error.column for error in errors})
+    option = labels_option(choices, columns) if is_short else None
     if option is None:
         return "translate them under 'labels' in a file for --mapping"
     by_label = {error.label: error for error in errors}
@@ -176,7 +181,9 @@ def _translate(label: str, labels: Mapping[str, str]) -> str:
 
 
 def _fold(label: str) -> str:
-    return " ".join(label.replace(";", "; ").split()).casefold()
+    """Return a label without case, spacing and Unicode's ways of writing it; 1.0 as 1."""
+    plain = unicodedata.normalize("NFC", " ".join(label.replace(";", "; ").split())).casefold()
+    return _WHOLE.sub(r"\1", plain)
 
 
 def _short(label: str) -> str:

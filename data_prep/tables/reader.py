@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast, get_args
 
@@ -14,12 +16,10 @@ from data_prep.tables.cells import (
     as_images,
     as_list,
     as_metadata,
-    as_text,
-    is_empty,
-    without_bytes,
+    json_value,
 )
 from data_prep.tables.columns import ColumnPlan
-from data_prep.tables.fields import REQUEST_FIELDS
+from data_prep.tables.fields import PAIR, REQUEST_FIELDS, RESPONSES
 from data_prep.tables.labels import with_our_labels
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.nested_cells import part_options, with_nested_columns
@@ -27,6 +27,7 @@ from data_prep.tables.row_task import under_given_task
 from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError
 from judging.files.records import WHOLE_ARRAY
+from judging.files.values import as_text, holds_part, is_empty
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Reasoning, parse_record
 
@@ -127,6 +128,7 @@ class _RowReader(Generic[RequestT]):
         self.is_open = table.is_csv or table.hub is not None or bool(mapping.columns)
         self.separator = mapping.separator or (DEFAULT_SEPARATOR if table.is_csv else None)
         self.plan = ColumnPlan(mapping, is_labelled=issubclass(model, LabelledExample))
+        self._whole: dict[str, bool] = {}
 
     def check_columns(self) -> None:
         """Raise ``CustosError`` if the columns of a table do not suit."""
@@ -171,9 +173,11 @@ class _RowReader(Generic[RequestT]):
             fields, metadata = self.plan.fill(row)
         else:
             self.plan.check_shape(row)
-            fields, metadata = dict(row), {}
+            fields = {name: value for name, value in row.items() if not is_empty(value)}
+            metadata = {}
+            self._add_empty_responses(fields, row)
         if not self._is_our_reasoning(fields.get("reasoning")):
-            metadata["reasoning"] = without_bytes(fields.pop("reasoning"))
+            metadata["reasoning"] = json_value(fields.pop("reasoning"))
         for name, value in fields.items():
             try:
                 fields[name] = self._value(name, value)
@@ -201,14 +205,49 @@ class _RowReader(Generic[RequestT]):
 
     def _value(self, name: str, value: Any) -> Any:
         """Return the content of a cell as its field takes it."""
+        is_whole = self._is_whole(self.plan.column(name), value)
         if name == "images":
             names = as_list(value, self.separator) if isinstance(value, str) else value
             return as_images(names, self.table.folder, self.image_folder)
         if name in LIST_FIELDS:
-            return as_list(value, self.separator, keeps_empty=name == "responses")
+            keeps_empty = name == "responses"
+            return as_list(value, self.separator, keeps_empty=keeps_empty, is_whole=is_whole)
         if name == "metadata":
-            return without_bytes(as_metadata(value) if self.is_open else value)
-        return as_text(value) if name in TEXT_FIELDS else value
+            return json_value(as_metadata(value) if self.is_open else value)
+        return as_text(value, is_whole=is_whole) if name in TEXT_FIELDS else value
+
+    def _is_whole(self, column: str, value: Any) -> bool:
+        """Return whether all numbers and times of a column are whole.
+
+        The column is read for it, once, if the value could be one of them.
+        """
+        elements = value if isinstance(value, list) else [value]
+        if not any(isinstance(element, float | datetime) for element in elements):
+            return False
+        if column not in self._whole:
+            rows = (with_nested_columns(row, [column]) for _, row in self.table.rows())
+            cells = (row.get(column) for row in rows if isinstance(row, dict))
+            self._whole[column] = not any(map(holds_part, cells))
+        return self._whole[column]
+
+    def _add_empty_responses(self, fields: dict[str, Any], row: Mapping[str, Any]) -> None:
+        """Add the responses of a row's task that its row leaves empty and the table has."""
+        given = [name for name in RESPONSES if name in fields]
+        default = JudgeRequest.model_fields["task"].default
+        try:
+            task = get_task(str(self.mapping.task or fields.get("task") or default))
+        except FieldError:  # is reported with the row
+            return
+        names = RESPONSES[:1] if task.num_responses == 1 else PAIR
+        if all(name in names for name in given):
+            for name in names:
+                if name not in fields and (name in row or name in self._columns):
+                    fields[name] = ""
+
+    @cached_property
+    def _columns(self) -> tuple[str, ...]:
+        """Return the columns of the table, as far as responses need them."""
+        return self.table.columns(RESPONSES[:3])
 
     def _with_column(self, error: FieldError, row: dict[str, Any]) -> FieldError:
         """Return an error that names our field as the mapping does, and the column."""

@@ -54,7 +54,7 @@ class Table:
         that are needed have occurred.
         """
         if self.is_csv and self.path.is_file():
-            return csv_columns(self.path)
+            return tuple(with_nested_columns(dict.fromkeys(csv_columns(self.path)), needed))
         keys: dict[str, None] = {}
         for _, row in self.rows():
             if isinstance(row, dict):

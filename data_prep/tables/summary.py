@@ -37,7 +37,7 @@ def show_row(number: int, example: LabelledExample) -> str:
     """
     task = get_task(example.task)
     request = example.request()
-    fields = [(field.heading, field.text) for field in task.item(request)]
+    fields = [(field.heading, field.shown) for field in task.item(request)]
     fields += (
         [("Pictures", ", ".join(name[:80] for name in example.images))] if example.images else []
     )

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from judging.errors import CustosError, FieldError, system_errors_at
+from judging.files.arrow_rows import arrow_rows
 from judging.files.atomic import atomic_write
 from judging.files.base64_pictures import is_data_url
 from judging.files.csv_rows import DELIMITERS, check_names, csv_rows, row_location
@@ -72,9 +73,9 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
         file = pyarrow.parquet.ParquetFile(path)
         check_names(path, file.schema_arrow.names)
         for batch in file.iter_batches():
-            for row in batch.to_pylist():
+            for row in arrow_rows(batch):
                 number += 1
-                yield number, {name: value for name, value in row.items() if value is not None}
+                yield number, row
     elif path.suffix in DELIMITERS:
         yield from csv_rows(path)
     else:

@@ -336,7 +336,7 @@ class Encoder:
         """Return the texts of the user's turns, and whether a response was cut."""
         texts, truncated = [], False
         for field in fields:
-            text = field.text.strip()
+            text = field.shown
             if field.is_response:
                 text, cut = self._cut_middle(text)
                 truncated |= cut

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,14 @@ from judging.errors import CustosError, FieldError
 from judging.registry import Registry
 from judging.types import JudgeRequest, LabelledExample, ReferenceMode, Status
 
+_WIDTH = ord("Ａ") - ord("A")
+_FULL_WIDTH = {code + _WIDTH: code for code in range(ord("0"), ord("z") + 1) if chr(code).isalnum()}
+_FULL_WIDTH_MARK = re.compile(
+    r"[＋－＄](?=[.．]?[0-9])|．(?=[0-9])|(?<=[0-9])(?:％|／(?=[0-9])|，(?=[0-9]{3}(?![0-9])))"
+    r"|(?<=[0-9A-Za-z])　(?=[0-9A-Za-z])"
+)
+"""Signs, points and so on of a number, and the space between words, once letters are plain."""
+
 
 @dataclass(frozen=True)
 class Field:
@@ -21,6 +30,16 @@ class Field:
     text: str
     is_response: bool = False
     """Only responses may be shortened to fit the token budget."""
+
+    @property
+    def shown(self) -> str:
+        """Return the text as judges see it: full-width letters, digits and numbers in ASCII.
+
+        Models know １０００ and Ｃａｎｂｅｒｒａ badly. What else full-width text has stays: 10² is
+        not 102, and Chinese punctuation is no mistake.
+        """
+        text = self.text.strip().translate(_FULL_WIDTH)
+        return _FULL_WIDTH_MARK.sub(lambda mark: _plain_mark(mark[0]), text)
 
 
 @dataclass(frozen=True)
@@ -242,6 +261,10 @@ class BareLabelTask(JudgeTask):
         """
         words = " ".join(text.replace(";", "; ").split()).strip(" .!*\"'`").casefold()
         return next((label for label in self.labels(rubric) if label.casefold() == words), None)
+
+
+def _plain_mark(mark: str) -> str:
+    return " " if mark == "\N{IDEOGRAPHIC SPACE}" else chr(ord(mark) - _WIDTH)
 
 
 def is_blank(value: str | Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +71,10 @@ def cross_fitted_verdicts(
         The verdicts in the order of the questions.
 
     Raises:
-        CustosError: If a label occurs in a single fold only.
+        CustosError: If all rows are on one question, or those outside of a fold have one label.
     """
+    if not questions.any():
+        raise CustosError("all calibration rows are on one question; add rows on others")
     rng = np.random.default_rng(0)
     shuffled = rng.permutation(len(questions))
     one_each = shuffled[np.unique(questions[shuffled], return_index=True)[1]]
@@ -81,7 +83,13 @@ def cross_fitted_verdicts(
     right = np.zeros(len(one_each), dtype=bool)
     for fold in np.unique(folds):
         others = folds[questions] != fold
-        calibration = _fit_both(logprobs[others], targets[others], labels)
+        try:
+            calibration = _fit_both(logprobs[others], targets[others], labels)
+        except CustosError:
+            raise CustosError(
+                "without the questions of one fold all calibration rows have one label; add rows "
+                "on other questions"
+            ) from None
         for question in np.flatnonzero(folds == fold):
             row = one_each[question]
             logprob_by_label = dict(zip(labels, logprobs[row].tolist(), strict=True))
@@ -107,9 +115,9 @@ def _fit_both(logprobs: Floats, targets: Indices, labels: Sequence[str]) -> Cali
 def fit_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -> Calibration:
     """Fit a temperature, and a bias per label where biases carry over to other items.
 
-    The biases stay zero if a label has fewer than :data:`MIN_ITEMS_PER_LABEL` items, or unless they
-    lower the negative log-likelihood in cross-validation on the same items: fitted to few errors
-    they cost accuracy elsewhere.
+    The biases stay zero if a label has fewer than :data:`MIN_ITEMS_PER_LABEL` items, such as none,
+    or unless they lower the negative log-likelihood in cross-validation on the same items: fitted
+    to few errors they cost accuracy elsewhere.
 
     Args:
         logprobs: Label log-probabilities, ``[items, labels]``.
@@ -117,9 +125,9 @@ def fit_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -
         labels: Label strings.
 
     Raises:
-        CustosError: If a label never occurs, as its bias cannot be fitted.
+        CustosError: If fewer than two labels occur: the temperature would have no limit.
     """
-    check_all_occur(labels, {labels[target] for target in targets})
+    check_labels({labels[target] for target in targets})
     counts = np.bincount(targets, minlength=len(labels))
     normalised = log_softmax(logprobs, axis=1)
     one_hot = np.eye(len(labels))[targets]
@@ -138,17 +146,17 @@ def fit_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -
     )
 
 
-def check_all_occur(labels: Iterable[str], occurring: Collection[str]) -> None:
-    """Check that every label occurs among the items.
+def check_labels(occurring: Collection[str]) -> None:
+    """Check that items have labels to tell apart.
 
     Raises:
-        CustosError: If one does not; the message names all of these.
+        CustosError: If they have no two.
     """
-    if missing := [label for label in labels if label not in occurring]:
+    if len(occurring) < 2:
+        found = f"all calibration rows are labelled '{next(iter(occurring))}'" if occurring else ""
         raise CustosError(
-            f"calibration split has no example labelled {', '.join(map(repr, missing))}; add rows "
-            f"with {'this label' if len(missing) == 1 else 'these labels'}, or give rows that have "
-            "all labels with --cal FILE (data.cal in a recipe)"
+            f"{found or 'no calibration row has one'}; add rows with other labels, or give rows "
+            "that have them with --cal FILE (data.cal in a recipe)"
         )
 
 

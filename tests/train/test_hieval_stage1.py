@@ -174,7 +174,7 @@ def test_a_class_without_rows(
 ) -> None:
     recipe = write_recipe(tmp_path, small)
     write_split(tmp_path / "train.jsonl", [example(i, label="Correct") for i in range(16)])
-    assert "class 'Wrong' has 0 training examples" in _fails(capsys, recipe)
+    assert "field 'data.train': all rows are labelled 'Correct'" in _fails(capsys, recipe)
 
 
 def test_bad_rows_are_named_before_anything_is_trained(

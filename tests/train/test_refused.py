@@ -122,7 +122,7 @@ def test_a_label_without_rows(
 ) -> None:
     only_right = [example(3 * number) for number in range(12)]
     line = _error(script, tmp_path, capsys, train=only_right)
-    assert "training split: class 'Wrong' has 0 training examples" in line
+    assert "field 'data.train': all rows are labelled 'Correct'" in line
 
 
 @pytest.mark.parametrize("script", ["truthful_judge"], indirect=True)

@@ -18,7 +18,7 @@ from judging.types import LabelledExample, score_of
 from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
 from judging.verdicts.calibration_fit import (
     SMALL_SPLIT,
-    check_all_occur,
+    check_labels,
     cross_fitted_verdicts,
     fit_score_calibration,
     fit_type_calibration,
@@ -61,19 +61,27 @@ def rows_to_score(
 ) -> list[LabelledExample]:
     """Return the rows to fit on, as the judge takes them, in order.
 
-    Rows that a rule decides are left out. So are those of rubrics of which a label never occurs,
-    with a warning: nothing can be fitted on them, however the judge scores them.
+    Rows that a rule decides are left out. So are those of rubrics whose rows all have one label,
+    with a warning: nothing can be fitted on them, however the judge scores them. A label that no
+    row has is named, as biases need rows of all.
     """
     rows = [_resolved(judge, example) for example in examples]
     rows = [row for row in rows if get_task(row.task).rule(row) is None]
     kept: set[int] = set()
     for key, indices in _by_key(rows).items():
         scores = dict.fromkeys(map(score_of, _labels(rows[indices[0]])))
+        occurring = {score_of(rows[index].label) for index in indices}
         try:
-            check_all_occur(scores, {score_of(rows[index].label) for index in indices})
-            kept.update(indices)
+            check_labels(occurring)
         except CustosError as error:
             _warn(processes, f"{key} stays uncalibrated: {error}")
+            continue
+        kept.update(indices)
+        if absent := [f"'{score}'" for score in scores if score not in occurring]:
+            named = " or ".join(absent)
+            _warn(
+                processes, f"{key}: no calibration row is labelled {named}: only a temperature fits"
+            )
     return [rows[index] for index in sorted(kept)]
 
 

@@ -18,6 +18,7 @@ from losses import FocalLoss, class_weights
 from train.objectives.base import Numbers, Objective
 from train.rows.rows import Row
 from train.setup.recipe import Section
+from train.setup.run_log import RUN_LOG
 
 
 class FocalSection(Section):
@@ -49,7 +50,8 @@ class FocalObjective(Objective):
         """Make the objective with class weights from the training split's own counts.
 
         Rows are counted apart for every set of labels: two rubrics of one task may declare
-        different labels, and Partial is not rare because most rows cannot have it.
+        different labels, and Partial is not rare because most rows cannot have it. A label that
+        does not occur is left out of the weights, and the log names it with its rubrics.
 
         Args:
             examples: Training rows.
@@ -58,28 +60,37 @@ class FocalObjective(Objective):
             weighting: ``sqrt`` (square root of inverse frequency) or ``none``.
 
         Raises:
-            FieldError: If a declared label has no training example; the message names it.
+            FieldError: If all rows have one label, with which nothing can be learnt.
         """
         counts: dict[tuple[str, ...], Counter[str]] = {}
+        rubrics: dict[tuple[str, ...], dict[str, None]] = {}
         for example in examples:
             task = get_task(example.task)
             labels = task.labels(task.rubric(example))
             counts.setdefault(labels, Counter())[task.target(example)] += 1
-        pairs = [(labels, label) for labels in counts for label in labels]
+            rubrics.setdefault(labels, {})[task.full_rubric(example)] = None
+        pairs = [(labels, label) for labels, n in counts.items() for label in labels if n[label]]
         classes = {pair: index for index, pair in enumerate(pairs)}
         if weighting == "none":
             return cls(FocalLoss(torch.ones(len(classes)), gamma), classes)
-        try:
-            alpha = torch.cat(
-                [
-                    class_weights({label: n[label] for label in labels}, t_max)
-                    for labels, n in counts.items()
-                ]
-            )
-        except ValueError as error:
+        if len(names := {label for _, label in pairs}) == 1:
             raise FieldError(
-                "loss.weighting", f"training split: {error}; add rows, or set it to none"
-            ) from None
+                "data.train",
+                f"all rows are labelled '{names.pop()}', so a judge would learn to answer nothing "
+                "else; add rows with another label",
+            )
+        for labels, n in counts.items():
+            if absent := [f"'{label}'" for label in labels if not n[label]]:
+                RUN_LOG.write(
+                    f"no training row of {', '.join(rubrics[labels])} is labelled "
+                    f"{' or '.join(absent)}: left out of the class weights"
+                )
+        alpha = torch.cat(
+            [
+                class_weights({label: n[label] for label in labels if n[label]}, t_max)
+                for labels, n in counts.items()
+            ]
+        )
         return cls(FocalLoss(alpha, gamma), classes)
 
     def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:

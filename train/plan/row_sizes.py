@@ -208,7 +208,7 @@ def _message_tokens(request: JudgeRequest, encoder: Encoder) -> int:
     """Return the tokens of the user's turns; long responses count up to their budget."""
     total = 0
     for field in get_task(request.task).item(request):
-        count = len(encoder.data(field.text.strip()))
+        count = len(encoder.data(field.shown))
         total += min(count, encoder.response_budget) if field.is_response else count
         total += len(encoder.text(f"{field.heading}: ")) + TOKENS_OF_FIELD
     return total

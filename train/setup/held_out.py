@@ -14,6 +14,7 @@ from data_prep.tables.mapping import TableMapping, write_mapping
 from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from data_prep.tables.source import open_table
+from data_prep.tables.summary import show_doubles
 from judging.errors import CustosError
 from judging.files.atomic import whole_folder
 from judging.files.near_files import nearest_file
@@ -52,6 +53,8 @@ class WrittenData(NamedTuple):
     """Number of rows in each split."""
     bad_rows: list[BadRow]
     """Rows that were left out."""
+    doubles: list[str]
+    """Lines on rows of the training table that occur twice, if it was read."""
 
 
 def held_out_sizes(num_rows: int, wanted: Collection[Split]) -> HeldOut:
@@ -119,11 +122,13 @@ def write_run_data(
     _check_folder(run, files, division)
     manifest = _manifest(folder)
     bad_rows: list[BadRow] = []
+    doubles: list[str] = []
     if manifest.get("source") != division:
         given = {
             split: _read(table, mapping, bad_rows, run / PICTURES, allow_dropped=allow_dropped)
             for split, table in files.items()
         }
+        doubles = show_doubles(given["train"])
         for split in TRAINED_ON if needs_critiques else ():
             _check_critiques(files.get(split, ""), given.get(split, ()))
         splits = given | (hold_out(given["train"], wanted, seed) if wanted else {})
@@ -141,7 +146,7 @@ def write_run_data(
             if mapping != TableMapping():
                 write_mapping(partial / MAPPING_FILE, mapping)
     counts = {split: manifest["outputs"][f"{split}.jsonl"]["rows"] for split in SPLITS}
-    return WrittenData(counts, bad_rows)
+    return WrittenData(counts, bad_rows, doubles)
 
 
 def check_holds_run(folder: Path) -> None:

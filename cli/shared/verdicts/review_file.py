@@ -11,15 +11,17 @@ from typing import Any
 
 from cli.shared.request_rows import read_requests
 from cli.shared.verdicts.tables import TABLE_SUFFIXES, cell_text, read_verdict_table
-from data_prep.tables.cells import DEFAULT_SEPARATOR, as_text, without_bytes
+from data_prep.tables.cells import DEFAULT_SEPARATOR, json_value
 from data_prep.tables.fields import METADATA
 from data_prep.tables.mapping import TableMapping
+from data_prep.tables.nested_cells import same_name
 from data_prep.tables.source import open_table
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import system_errors_at
 from judging.files.csv_rows import csv_columns, csv_rows
 from judging.files.records import read_records
 from judging.files.spreadsheets import write_spreadsheet
+from judging.files.values import as_text
 from judging.tasks import get_task
 from judging.types import LabelledExample, label_of
 
@@ -120,7 +122,7 @@ def read_review_rows(
         num_rows += 1
         verdicts = [verdicts.get(number) for verdicts in by_file]
         for path, verdict in zip(files, verdicts, strict=True):
-            if verdict is None or verdict.id.removeprefix("'") != request.id.removeprefix("'"):
+            if verdict is None or _plain_id(verdict.id) != _plain_id(request.id):
                 raise CustosError(
                     f"{path}: no verdict on row {number} of {source}, whose id is '{request.id}'; "
                     "give the table that was graded, and its mapping"
@@ -218,6 +220,11 @@ def _rubrics(request: JudgeRequest) -> set[str]:
     return {"", *(get_task(each.task).full_rubric(each) for each in read)}
 
 
+def _plain_id(row_id: str) -> str:
+    """Return an id as whole number and text of a spreadsheet alike, for a comparison."""
+    return row_id.removeprefix("'").removesuffix(".0")
+
+
 def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
     """Return the verdicts of a file by the number of the row of the source that they are on."""
     if path.suffix in TABLE_SUFFIXES:
@@ -263,7 +270,8 @@ def _user_cells(request: JudgeRequest, row: Any, mapping: TableMapping) -> dict[
     names = (*FIELDS, *LISTS, *RESPONSES, "responses", "metadata")
     taken = {mapping.columns.get(name, name) for name in names}
     taken |= {theirs for ours, theirs in mapping.columns.items() if ours.startswith(METADATA)}
-    others = {name: without_bytes(cell) for name, cell in row.items() if name not in taken}
+    taken = set(map(same_name, taken))
+    others = {name: json_value(cell) for name, cell in row.items() if same_name(name) not in taken}
     return {**others, **request.metadata}
 
 

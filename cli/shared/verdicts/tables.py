@@ -13,6 +13,7 @@ from clients.kept_verdicts import KeptVerdict
 from data_prep.tables.source import open_table
 from judging import CustosError, Verdict
 from judging.batches import in_batches
+from judging.files.arrow_rows import named_columns
 from judging.files.atomic import atomic_path
 from judging.files.csv_rows import csv_columns, csv_delimiter, row_location
 from judging.files.records import read_rows
@@ -212,7 +213,9 @@ def _parquet_fields(table: GradedTable) -> list[Any]:
     import pyarrow.parquet as pq
 
     if table.source.suffix == ".parquet" and open_table(table.source).hub is None:
-        return list(pq.read_schema(table.source).types)
+        schema = pq.read_schema(table.source)
+        named = named_columns(schema)  # rows hold the names of their numbers
+        return [pa.string() if field.name in named else field.type for field in schema]
     by_kinds = {
         frozenset({bool}): pa.bool_(),
         frozenset({int}): pa.int64(),

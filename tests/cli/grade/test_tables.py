@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -141,6 +142,23 @@ def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path:
     graded = pq.read_table(tmp_path / "graded.parquet")
     assert graded.schema.types[:3] == table.schema.types[:3]
     assert graded.to_pylist()[0]["day"] == day
+
+
+def test_numbers_with_names_are_their_names_in_the_graded_table(tmp_path: Path, run: Run) -> None:
+    """Others stay as they were, whatever text a judge reads of them."""
+    features = datasets.Features(
+        {"kind": datasets.ClassLabel(names=["easy", "hard"]), "price": datasets.Value("float32")}
+        | {name: datasets.Value("string") for name in ("question", "references", "response")}
+    )
+    cells = {"kind": [1], "price": [4.7], "question": ["?"], "references": ["x"], "response": ["y"]}
+    datasets.Dataset.from_dict(cells, features=features).to_parquet(tmp_path / "in.parquet")
+    files = ["--in", str(tmp_path / "in.parquet"), "--out", str(tmp_path / "graded.parquet")]
+    command = ["grade", "--judge", "fake", *files, "--map", "question=question"]
+    result = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    graded = pq.read_table(tmp_path / "graded.parquet")
+    assert graded.schema.field("price").type == pa.float32()
+    assert graded.to_pylist()[0]["kind"] == "hard"
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])

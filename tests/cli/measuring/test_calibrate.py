@@ -124,12 +124,12 @@ def test_a_row_that_the_judge_cannot_take_is_named_before_any_is_scored(
     assert scored.calls == []
 
 
-def test_nothing_is_scored_where_a_label_never_occurs(
+def test_nothing_is_scored_where_all_rows_have_one_label(
     judge: Path, scored: Scored, tmp_path: Path
 ) -> None:
     data = tmp_path / "cal.jsonl"
     write_records(data, [example(3 * number) for number in range(9)])
     result = run(judge, data)
     assert result.exit_code == 2
-    assert "calibration split has no example labelled 'Wrong'" in result.stderr
+    assert "all calibration rows are labelled 'Correct'" in result.stderr
     assert scored.calls == []

@@ -70,6 +70,33 @@ def test_a_column_whose_name_has_a_dot_is_that_column(tmp_path: Path) -> None:
     assert read_one(path, references="answers.text").references == ("she",)
 
 
+@pytest.mark.parametrize(
+    ("cells", "column", "references"),
+    [
+        ({"gold.texts": ["a", "b"]}, "gold.texts.1", ("b",)),
+        ({"gold": {"x.y": {"texts": "a"}}}, "gold.x.y.texts", ("a",)),
+        ({"gold.x": {"z": "a"}, "gold": {"x": {"y": "b"}}}, "gold.x.y", ("b",)),
+        ({"gold.re\u0301f": ["a"]}, "gold.r\xe9f.0", ("a",)),
+    ],
+)
+def test_names_with_dots_within_a_path(
+    tmp_path: Path, cells: dict[str, Any], column: str, references: tuple[str, ...]
+) -> None:
+    request = read_one(written(tmp_path, **cells), references=column)
+    assert request.references == references
+
+
+def test_a_list_where_a_text_should_be_says_how_to_name_an_element(tmp_path: Path) -> None:
+    path = save(
+        tmp_path / "a.jsonl",
+        json.dumps({"question": "?", "references": "r", "said.by": ["y", "z"]}),
+    )
+    with pytest.raises(CustosError) as error:
+        read_one(path, response="said.by")
+    assert "--map response=said.by.0" in str(error.value)
+    assert read_one(path, response="said.by.1").responses == ("z",)
+
+
 def test_a_cell_without_the_part_is_empty_in_its_row(tmp_path: Path) -> None:
     rows = [{"question": "?", "response": "x", "answers": cell} for cell in (SQUAD, {}, None)]
     path = save(tmp_path / "rows.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))

@@ -14,7 +14,10 @@ GRADES = ("Correct", "Partial", "Wrong")
         ("correct", "Correct"),
         ("RIGHT", "Correct"),
         (" true. ", "Correct"),
-        ("1", "Correct"),
+        ("1", None),
+        ("0.5", None),
+        ("1.0", None),
+        ("positive", None),
         ("partly", "Partial"),
         ("Incorrect", "Wrong"),
         ("no", "Wrong"),
@@ -24,6 +27,25 @@ GRADES = ("Correct", "Partial", "Wrong")
 )
 def test_words_for_grades(text: str, meant: str | None) -> None:
     assert likely_label(text, GRADES) == meant
+
+
+@pytest.mark.parametrize("text", ["first", "second", "1", "2"])
+def test_a_place_is_no_response_of_a_pair(text: str) -> None:
+    assert likely_label(text, ("A", "B", "None")) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "column", "option"),
+    [
+        (GRADES, "is_correct", "--labels true=Correct,no=Wrong"),
+        (GRADES, "verdict", "--labels true=Correct,no=Wrong"),
+        (GRADES, "is_wrong", "--labels 'true=?,no=?'"),
+        (("Faithful", "Hallucinated"), "verdict", "--labels 'true=?,no=?'"),
+    ],
+)
+def test_truth_values_of_columns(labels: tuple[str, ...], column: str, option: str) -> None:
+    """A column that asks for the fault, or a task about one, leaves open what "true" means."""
+    assert labels_option(dict.fromkeys(("true", "no"), labels), column) == option
 
 
 def test_a_meaning_that_the_rubric_lacks_has_no_label() -> None:

@@ -197,6 +197,12 @@ def test_characters_of_several_tokens_are_counted_as_such(tiny: Backbone) -> Non
     assert _encode(tiny, ask("氷" * 20), 59).truncated
 
 
+def test_full_width_text_is_the_prompt_of_plain_text(tiny: Backbone) -> None:
+    wide = ask("Ｃａｎｂｅｒｒａ １０００", references=("１０００",))
+    plain = ask("Canberra 1000", references=("1000",))
+    assert _encode(tiny, wide).suffix_ids == _encode(tiny, plain).suffix_ids
+
+
 def test_control_tokens_are_counted_and_cut_as_text(tiny: Backbone) -> None:
     prompt = _encode(tiny, ask("<|im_end|>" * 100), 64)
     assert prompt.truncated

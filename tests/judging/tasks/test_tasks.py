@@ -3,10 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from judging.errors import CustosError
 from judging.tasks import base, get_task, judge_task, task_names
-from judging.tasks.base import JudgeTask
+from judging.tasks.base import Field, JudgeTask
 from judging.tasks.hieval_qs import HiEvalQuickScore
 from judging.types import JudgeRequest, LabelledExample
 from tests.judging.made_up import ask
@@ -221,3 +223,27 @@ def test_a_blank_field_is_none(task: str, fields: dict[str, Any]) -> None:
 
 def test_one_reference_with_text_is_enough() -> None:
     QS.check(ask(references=("", "19")))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Ｃａｎｂｅｒｒａ", "Canberra"),
+        ("Ｎｅｗ　Ｙｏｒｋ", "New York"),
+        ("－１，０００．５％", "-1,000.5%"),
+        ("＋．５　１／２", "+.5 1/2"),
+        ("答案：（Ａ），１，２。", "答案：（A），1，2。"),
+        ("10² ½ ① ㎏", "10² ½ ① ㎏"),
+        ("他说：“是的，没错。”！？", "他说：“是的，没错。”！？"),
+        ("－答案　是／否", "－答案　是／否"),
+        (" plain  text\n", "plain  text"),
+    ],
+)
+def test_judges_see_full_width_text_as_plain(text: str, shown: str) -> None:
+    """Letters, digits and the marks of a number; other characters have no plain form."""
+    assert Field("Response", text).shown == shown
+
+
+@given(text=st.text(st.characters(max_codepoint=0x2FFF)))
+def test_text_without_full_width_characters_is_shown_as_it_is(text: str) -> None:
+    assert Field("Response", text).shown == text.strip()

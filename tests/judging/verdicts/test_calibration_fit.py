@@ -11,6 +11,7 @@ from scipy.special import log_softmax
 from judging.errors import CustosError
 from judging.verdicts.calibration import CalibrationSet
 from judging.verdicts.calibration_fit import (
+    cross_fitted_verdicts,
     fit_calibration,
     fit_score_calibration,
     fit_type_calibration,
@@ -128,11 +129,26 @@ def test_a_class_hardly_seen_does_not_run_away() -> None:
     assert 0.05 < fitted.temperature < 20
 
 
-def test_a_label_without_examples_is_named() -> None:
-    with pytest.raises(CustosError, match="calibration split has no example labelled 'Partial'"):
-        fit_calibration(np.zeros((4, 3)), np.array([0, 2, 2, 0]), LABELS)
-    with pytest.raises(CustosError, match="no example labelled 'Correct'"):
-        fit_calibration(np.zeros((0, 3)), np.array([], dtype=np.int64), LABELS)
+def test_without_rows_of_a_label_the_temperature_alone_is_fitted() -> None:
+    """Of a planted temperature, from items that all have one of two labels of three."""
+    logprobs, targets = _planted(1.8, (0.0, 0.0, 0.0), n=6000)
+    kept = targets != 1
+    logprobs[:, 1] = -30.0  # the judge does not believe in it either
+    fitted = fit_calibration(logprobs[kept], targets[kept], LABELS)
+    assert fitted.temperature == pytest.approx(1.8, abs=0.15)
+    assert set(fitted.bias.values()) == {0.0}
+
+
+@pytest.mark.parametrize("targets", [[], [2, 2, 2]])
+def test_a_single_label_calibrates_nothing(targets: list[int]) -> None:
+    with pytest.raises(CustosError):
+        fit_calibration(np.zeros((len(targets), 3)), np.array(targets, dtype=np.int64), LABELS)
+
+
+def test_rows_on_one_question_have_no_held_out_verdicts() -> None:
+    logprobs, targets = _planted(1.0, (0.0, 0.0, 0.0), n=50)
+    with pytest.raises(CustosError, match="one question"):
+        cross_fitted_verdicts(logprobs, targets, LABELS, np.zeros(50, dtype=np.int64))
 
 
 def test_score_and_type_are_calibrated_apart() -> None:

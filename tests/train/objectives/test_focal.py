@@ -5,11 +5,12 @@ import math
 import pytest
 import torch
 
-from judging.errors import CustosError
+from judging.errors import FieldError
 from judging.models.backbones import Backbone, load_backbone
 from tests.train.made_up import encoded, example, examples
 from train.objectives.focal import FocalObjective
 from train.rows.rows import Rows
+from train.setup.run_log import RUN_LOG
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +66,38 @@ def test_rubrics_with_other_labels_are_counted_apart() -> None:
     assert weights["Partial"] < weights["Correct"] == weights["Wrong"]
 
 
-def test_a_declared_label_without_rows_is_named(backbone: Backbone) -> None:
-    only_right = encoded(backbone, [example(0), example(3)])
-    with pytest.raises(CustosError, match="class 'Wrong' has 0 .*; add rows, or set it to none"):
-        FocalObjective.for_examples(
-            [row.example for row in only_right], gamma=1.0, t_max=5.0, weighting="sqrt"
-        )
-    FocalObjective.for_examples(
-        [row.example for row in only_right], gamma=1.0, t_max=5.0, weighting="none"
-    )
+def test_a_declared_label_without_rows_is_left_out_of_the_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others weigh as in the paper's formula over them; a line names label and rubric."""
+    lines: list[str] = []
+    monkeypatch.setattr(RUN_LOG, "write", lines.append)
+    hard = [
+        example(i).model_copy(update={"reference_mode": "all", "label": label})
+        for i, label in enumerate(["Correct", "Wrong", "Wrong", "Wrong"])
+    ]
+    rows = [*hard, example(0, label="Correct")]
+    objective = FocalObjective.for_examples(rows, gamma=1.0, t_max=5.0, weighting="sqrt")
+    three, two = ("Correct", "Partial", "Wrong"), ("Correct", "Wrong")
+    correct, wrong = math.sqrt(4 / 1), math.sqrt(4 / 3)
+    weights = dict(zip(objective.classes, objective.loss.alpha.tolist(), strict=True))
+    assert weights == {
+        (three, "Correct"): pytest.approx(2 * correct / (correct + wrong)),
+        (three, "Wrong"): pytest.approx(2 * wrong / (correct + wrong)),
+        (two, "Correct"): 1.0,
+    }
+    assert sorted(objective.classes.values()) == [0, 1, 2]
+    named = [("hieval-qs/plain/all", "'Partial'"), ("hieval-qs/plain/any", "'Wrong'")]
+    assert len(lines) == len(named)
+    for line, names in zip(lines, named, strict=True):
+        assert all(name in line for name in names)
+
+
+def test_rows_of_one_label_teach_nothing() -> None:
+    with pytest.raises(FieldError) as error:
+        FocalObjective.for_examples([example(0), example(3)], 1.0, 5.0, "sqrt")
+    assert error.value.field == "data.train"
+    FocalObjective.for_examples([example(0), example(3)], 1.0, 5.0, "none")
 
 
 def test_the_sum_runs_over_each_labels_own_tokens(backbone: Backbone, rows: Rows) -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from data_prep.splits.splits import SPLITS
+from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError
 from judging.types import Split
 from tests.train.made_up import example
-from train.setup.held_out import held_out_sizes, hold_out
+from train.setup.held_out import held_out_sizes, hold_out, write_run_data
 
 ALL: tuple[Split, ...] = ("val", "cal", "test")
 
@@ -36,3 +39,24 @@ def test_too_few_questions_are_counted() -> None:
     rows = [example(i, question="Which river?") for i in range(40)]
     with pytest.raises(CustosError, match="^1 different questions are too few to divide into"):
         hold_out(rows, ALL)
+
+
+def test_equal_rows_with_different_labels_are_named_where_they_are_read(tmp_path: Path) -> None:
+    rows = [f"Question {i // 2}?,x,y,{('Correct', 'Wrong')[i % 2]}\n" for i in range(24)]
+    table = tmp_path / "rows.csv"
+    table.write_text("".join(["question,references,response,label\n", *rows]), encoding="utf-8")
+
+    def write() -> list[str]:
+        return write_run_data(
+            {"train": str(table)},
+            ["val"],
+            tmp_path / "run",
+            mapping=TableMapping(reference_mode="any"),
+            allow_dropped=False,
+            seed=0,
+            command="custos train",
+        ).doubles
+
+    repeated, contradictory = write()
+    assert repeated.startswith("12 ") and contradictory.startswith("12 ")
+    assert write() == [], "the folder holds the rows already"
