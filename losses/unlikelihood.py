@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from losses.precision import at_least_float32
 from losses.sequence import normalised_logprob
 
+
 def log1mexp(x: Tensor) -> Tensor:
     """Compute ``log(1 - exp(x))`` for ``x < 0`` without cancellation at either end.
 

@@ -41,7 +41,7 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
             "val": write_split(folder / "qs_val.jsonl", examples(6, 900)),
         },
         "adapter": {"init": str(folder / "stage1"), "dropout": 0.0},
-        "optim": {"lr": 5e-3, "batch_size": 6, "token_budget": 600},
+        "optim": {"lr": 5e-3, "batch_size": 6, "token_budget": 300},
         "run": {"output": str(folder / "run"), "precision": "fp32", "save_every": 2},
     } | overrides
     path = folder / "tiny.yaml"
@@ -82,7 +82,7 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
     history, of_two = (
         json.loads((folder / "history.json").read_text(encoding="utf-8")) for folder in (run, two)
     )
-    # Three micro-batches a step: one process has two of them, the loss told is that of all three.
+    # New and replayed rows are micro-batches of their own; the loss told is that of all of them.
     losses = [[e["train_loss"] for e in h if "train_loss" in e] for h in (history, of_two)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     assert all("stage1_accuracy" in entry for entry in history if "val_nll" in entry)

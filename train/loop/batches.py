@@ -158,7 +158,7 @@ def cut_step(
     if processes == 1:
         return sorted(
             cut(rows, widths, copies, rubrics, token_budget),
-            key=lambda part: -_cost(part, widths, copies)
+            key=lambda part: -_cost(part, widths, copies),
         )
     fewest = len(cut(rows, widths, copies, rubrics, token_budget))
     count = min(len(rows), processes * -(-fewest // processes))  # rounded up to whole rounds
