@@ -40,8 +40,8 @@ class UnlikelihoodLoss(nn.Module):
                 loss; only the tokens that differ from the right sequence to spare shared tokens.
 
         Returns:
-            ``[batch]`` in at least float32, 0 where the mask is empty. It is finite where P rounds to
-            1. The slope ``P / (1 - P)`` is cut only where it would overflow; from logits on
+            ``[batch]`` in at least float32, 0 where the mask is empty. It is finite where P rounds
+            to 1. The slope ``P / (1 - P)`` is cut only where it would overflow; from logits on
             (:func:`losses.token_logprobs`) the gradient is at most 1.
         """
         logprobs = at_least_float32(token_logprobs)
