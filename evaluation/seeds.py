@@ -32,10 +32,14 @@ def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
     """
     runs = [_figures(report) for report in reports]
     table = {**METRICS, **ERROR_TYPE_METRICS}
-    return {
-        name: _statistics([run[name] for run in runs], *table[name.removesuffix(BEFORE)].bounds)
+    values = {
+        name: [value for run in runs if (value := run.get(name)) is not None]
         for name in (runs[0] if runs else ())
-        if all(run.get(name) is not None for run in runs)
+    }
+    return {
+        name: _statistics(of_runs, *table[name.removesuffix(BEFORE)].bounds)
+        for name, of_runs in values.items()
+        if len(of_runs) == len(runs)
     }
 
 

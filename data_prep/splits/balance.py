@@ -148,7 +148,7 @@ def balanced_splits(
     rows = as_split("train", examples, clusters, seed)
     familiar = [row for row in rows if row.group in in_seen]
     unseen = [row for row in rows if row.group not in in_seen]
-    even = Counter(map(class_of, balanced_sample(rows, None, seed)))
+    even = dict(sorted(Counter(map(class_of, balanced_sample(rows, None, seed))).items()))
     beside = held_out.model_copy(update={"test": 0})
     sizes = beside.targets(sum(even.values()) + len(test))
     splits: Splits = {"test": as_split("test", test, test_clusters, seed)}

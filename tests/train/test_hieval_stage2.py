@@ -21,6 +21,7 @@ from judging.models.backbones import load_backbone
 from tests.forks import run_together
 from tests.train.made_up import analysed, examples, write_split
 from train import hieval_stage2
+from train.plan.run_plan import plan_run
 from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
 
@@ -103,6 +104,18 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
     assert [verdict.status for verdict in verdicts] == ["scored"] * 9
     assert len(verdicts[0].probabilities) == 6
     assert len(verdicts[-1].probabilities) == 2
+
+
+def test_the_plan_counts_the_steps_of_mixed_rows(small: str, tmp_path: Path) -> None:
+    """18 new and 18 replayed rows are five steps of at most eight, not three and three."""
+    path, keys = _write_recipe(tmp_path, small), ["optim.batch_size=8", "optim.epochs=2"]
+    path.write_text(
+        f"# accelerate launch train/hieval_stage2.py\n{path.read_text(encoding='utf-8')}",
+        encoding="utf-8",
+    )
+    assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 10
+    keys.append("replay.rho=0")
+    assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 6
 
 
 def test_a_missing_stage_one_adapter(
