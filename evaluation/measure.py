@@ -235,6 +235,8 @@ ERROR_TYPE_METRICS: Mapping[str, Metric] = {
 }
 """For labels such as ``Wrong; Reasoning Error``: the score alone, and the type alone over the items
 that people gave a type (HiEval's S-Acc and A-Acc)."""
+ACCURACIES = ("accuracy", *ERROR_TYPE_METRICS)
+"""Metrics of the labels alone, which papers print."""
 
 
 def metrics_for(labels: tuple[str, ...]) -> Mapping[str, Metric]:

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from evaluation.measure import ERROR_TYPE_METRICS, METRICS
+from evaluation.measure import ACCURACIES, ERROR_TYPE_METRICS, METRICS
+
+BEFORE = "_before_calibration"
+"""Ending of the names of accuracies before calibration, which are those of the papers."""
 
 
 def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -23,23 +26,31 @@ def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
         reports: Contents of ``report.json``, one a run. A metric counts where every report has it.
 
     Returns:
-        By metric: ``values`` (in the order of the reports), ``mean``, ``std`` (with ``n - 1``), and
-        ``low`` and ``high`` of the 95 % interval. The last three are ``None`` for a single run.
+        By metric, and by accuracy before calibration: ``values`` (in the order of the reports),
+        ``mean``, ``std`` (with ``n - 1``), and ``low`` and ``high`` of the 95 % interval. The last
+        three are ``None`` for a single run.
     """
-    names = [
-        name
-        for name in (reports[0]["metrics"] if reports else {})
-        if all(_value(report, name) is not None for report in reports)
-    ]
+    runs = [_figures(report) for report in reports]
     table = {**METRICS, **ERROR_TYPE_METRICS}
+    values = {
+        name: [value for run in runs if (value := run.get(name)) is not None]
+        for name in (runs[0] if runs else ())
+    }
     return {
-        name: _statistics([_value(report, name) for report in reports], *table[name].bounds)
-        for name in names
+        name: _statistics(of_runs, *table[name.removesuffix(BEFORE)].bounds)
+        for name, of_runs in values.items()
+        if len(of_runs) == len(runs)
     }
 
 
-def _value(report: Mapping[str, Any], name: str) -> Any:
-    return (report["metrics"].get(name) or {}).get("value")
+def _figures(report: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the metrics of a report, and its accuracies before calibration."""
+    before = (report.get("calibration") or {}).get("before", {})
+    measured = {
+        **report["metrics"],
+        **{f"{name}{BEFORE}": before[name] for name in ACCURACIES if name in before},
+    }
+    return {name: (estimate or {}).get("value") for name, estimate in measured.items()}
 
 
 def _statistics(values: Sequence[float], smallest: float, largest: float) -> dict[str, Any]:

@@ -10,9 +10,6 @@ from torch import Tensor, nn
 from losses.precision import at_least_float32
 from losses.sequence import normalised_logprob
 
-# The slope of -log(1 - P) is P / (1 - P): beyond this log P it would reach 10,000 and swamp a step.
-MAX_LOGPROB = -1e-4
-
 
 def log1mexp(x: Tensor) -> Tensor:
     """Compute ``log(1 - exp(x))`` for ``x < 0`` without cancellation at either end.
@@ -43,11 +40,13 @@ class UnlikelihoodLoss(nn.Module):
                 loss; only the tokens that differ from the right sequence to spare shared tokens.
 
         Returns:
-            ``[batch]`` in at least float32, 0 where the mask is empty. Above
-            ``log P_norm = MAX_LOGPROB`` it is constant: finite, and without a gradient.
+            ``[batch]`` in at least float32, 0 where the mask is empty. It is finite where P rounds
+            to 1. The slope ``P / (1 - P)`` is cut only where it would overflow; from logits on
+            (:func:`losses.token_logprobs`) the gradient is at most 1.
         """
         logprobs = at_least_float32(token_logprobs)
-        normalised = normalised_logprob(logprobs, mask).clamp_max(MAX_LOGPROB)
+        largest = -torch.finfo(logprobs.dtype).tiny
+        normalised = normalised_logprob(logprobs, mask).clamp_max(largest)
         return torch.where(mask.any(-1), -log1mexp(normalised), 0.0)
 
     def forward(self, token_logprobs: Tensor, mask: Tensor) -> Tensor:

@@ -35,6 +35,7 @@ from evaluation.outcomes import full_label, gather
 from judging.errors import CustosError
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.verdicts.build import before_calibration
 
 RULES = {"Acc": exact_match, "Relaxed-Acc": relaxed_accuracy}
 """The paper's two baselines that need no model."""
@@ -77,7 +78,8 @@ class HiEval(Benchmark):
         The latter three are for labels with error types. For the others ``rules`` holds the
         accuracy of the paper's two baselines that need no model. ``sources`` names where the items
         are from. Shares are over the items that the judge scored; the others count in ``coverage``
-        and, as wrong, in ``as_published``: the paper has one denominator for all judges.
+        and, as wrong, in ``as_published``: the paper has one denominator for all judges. There
+        labels are those before calibration, which the paper does not have.
         """
         pairs = _pairs(rows)
         measured: dict[str, Any] = {}
@@ -162,7 +164,10 @@ def _measure(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -
     outcomes = gather(examples, verdicts, labels)
     clusters = [example.group or example.question for example in examples]
     human = [full_label(example).partition("; ") for example in examples]
-    predicted = [full_label(verdict).partition("; ") for verdict in verdicts]
+    predicted = [
+        full_label(before_calibration(example.request(), verdict)).partition("; ")
+        for example, verdict in zip(examples, verdicts, strict=True)
+    ]
     if error_types(labels):
         measured = measure(outcomes, ("type_accuracy", "score_accuracy"))
         types = [kind or None for _, _, kind in human]

@@ -23,13 +23,12 @@ from cli.shared.splits import (
 from data_prep.sources.generic import load_generic
 from data_prep.splits.balance import (
     PUBLISHED_TEST,
-    balanced_sample,
+    balanced_splits,
     class_of,
     hard_and_new_test,
     item_of,
 )
 from data_prep.splits.manifest import describe_file
-from data_prep.splits.splits import split_beside_test
 
 
 def error_types(
@@ -66,7 +65,7 @@ def error_types(
         typer.Option(
             min=1,
             help="Keep at most this many examples of each class in train: of each error type, and "
-            "of Correct. Default: as many as the rarest error type has.",
+            "of Correct (the paper: 1709). Default: as many as the rarest error type has.",
         ),
     ] = None,
     seed: Seed = 0,
@@ -78,8 +77,10 @@ def error_types(
 
     Hard cases are those of the quick-scoring test split; if that was made with --verdicts, they are
     the ones that the models got wrong. Hard cases are never trained on. New cases, val and cal come
-    from questions that no --seen split has. Val and cal keep their natural shares. The paper's rows
-    are errors alone; Correct rows in --source are a sixth class of train, and never in the test.
+    from questions that no --seen split has. Train, val and cal have as many rows of each error
+    type. Where errors have other shares, fit the calibration again with custos calibrate. The
+    paper's rows are errors alone; Correct rows in --source are a sixth class, and never in the
+    test.
 
     Example: custos prep error-types --source ea.jsonl --hard data/qs/test.jsonl
     --seen data/qs/train.jsonl --seen data/qs/val.jsonl --seen data/qs/cal.jsonl --out data/ea
@@ -93,9 +94,7 @@ def error_types(
     sizes = PUBLISHED_TEST if published_test else test_per_type
     test, others = hard_and_new_test(examples, hard_rows, seen_rows, sizes, seed)
     held_out = HeldOutSizes(val, cal, 0).read()
-    splits, num_near_test = split_beside_test(others, test, held_out, seed, seen=seen_rows)
-    num_train = len(splits["train"])
-    splits["train"] = balanced_sample(splits["train"], per_class, seed)
+    splits = balanced_splits(others, test, held_out, seen_rows, per_class, seed)
     hard_items = {item_of(row) for row in hard_rows}
     cases = Counter(
         f"{class_of(row)}, {'hard' if item_of(row) in hard_items else 'new'}" for row in test
@@ -109,7 +108,7 @@ def error_types(
     }
     left_out = {
         "bad_rows": len(bad_rows),
-        "near_hard_or_drawn_cases": len(examples) - len(test) - len(others) + num_near_test,
-        "beyond_balance": num_train - len(splits["train"]),
+        "near_hard_or_drawn_cases": len(examples) - len(test) - len(others),
+        "beyond_balance": len(others) + len(test) - sum(map(len, splits.values())),
     }
     write_splits(splits, out, described, held_out, seed, left_out)

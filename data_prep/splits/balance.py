@@ -7,13 +7,17 @@ earlier stage has learned from is neither.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+
+import numpy as np
 
 from data_prep.splits.near_duplicates import cluster_together
-from data_prep.splits.splits import shuffled
+from data_prep.splits.splits import HeldOut, Splits, as_split, shuffled
 from judging.errors import CustosError
 from judging.tasks.hieval_ea import ERROR_TYPES
-from judging.types import LabelledExample, type_of
+from judging.types import LabelledExample, Split, type_of
 
 HARD_SHARE = 0.6
 """Share of the paper's test that is hard: cases of the quick-scoring test that models get wrong.
@@ -112,6 +116,94 @@ def hard_and_new_test(
         test += hard_rows[:num_hard] + new_rows[: num - num_hard]
     excluded = {*hard_clusters, *(row.group for row in test)}
     return test, [row for row in examples if row.group not in excluded]
+
+
+def balanced_splits(
+    examples: Sequence[LabelledExample],
+    test: Sequence[LabelledExample],
+    held_out: HeldOut,
+    seen: Sequence[LabelledExample] = (),
+    per_class: int | None = None,
+    seed: int = 0,
+) -> Splits:
+    """Draw train, val and cal beside a test; no question is in two of them.
+
+    Every error type has as many examples, as in the paper, in cal too: a calibration that is fitted
+    on the natural shares would undo the balance in its labels.
+
+    Args:
+        examples: Examples to draw from, whose questions are not in the test.
+        test: The test, as :func:`hard_and_new_test` returns it.
+        held_out: Sizes of val and cal, shares being of the balanced examples; ``test`` is ignored.
+        seen: Examples that an earlier stage was trained on or chosen by; what shares a cluster with
+            them is for training only.
+        per_class: Most examples of each class in train; default as :func:`balanced_sample`.
+        seed: Which examples to draw.
+
+    Raises:
+        CustosError: If a class has too few examples for val and cal, or none is left to train on.
+    """
+    seen_clusters, test_clusters, clusters = cluster_together(seen, test, examples)
+    in_seen = set(seen_clusters)
+    rows = as_split("train", examples, clusters, seed)
+    familiar = [row for row in rows if row.group in in_seen]
+    unseen = [row for row in rows if row.group not in in_seen]
+    even = dict(sorted(Counter(map(class_of, balanced_sample(rows, None, seed))).items()))
+    beside = held_out.model_copy(update={"test": 0})
+    sizes = beside.targets(sum(even.values()) + len(test))
+    splits: Splits = {"test": as_split("test", test, test_clusters, seed)}
+    held: tuple[Split, ...] = ("val", "cal")
+    for split in held:
+        drawn, unseen = _whole_questions(unseen, _apportioned(round(sizes[split]), even), seed)
+        splits[split] = [row.model_copy(update={"split": split}) for row in drawn]
+    splits["train"] = balanced_sample([*familiar, *unseen], per_class, seed)
+    if missing := even.keys() - map(class_of, splits["train"]):
+        raise CustosError(
+            f"val {held_out.val:g} and cal {held_out.cal:g} leave no example of "
+            f"'{min(missing)}' for training; ask for less"
+        )
+    return splits
+
+
+def _apportioned(size: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Divide a number of examples among classes in proportion, in whole examples."""
+    ends = [size * end / sum(shares.values()) for end in accumulate(shares.values())]
+    counts = np.diff([round(end) for end in ends], prepend=0)
+    return dict(zip(shares, counts.tolist(), strict=True))
+
+
+def _whole_questions(
+    rows: Sequence[LabelledExample], wanted: Mapping[str, int], seed: int
+) -> tuple[list[LabelledExample], list[LabelledExample]]:
+    """Draw so many examples of every class, and return them and those about other questions.
+
+    Of a question that is drawn all wanted examples are taken, those of the rarest class first, so
+    that few questions are used up.
+
+    Raises:
+        CustosError: If a class has too few examples.
+    """
+    questions: dict[str, list[LabelledExample]] = {}
+    for row in shuffled(rows, seed):
+        questions.setdefault(row.group, []).append(row)
+    have, missing = Counter(map(class_of, rows)), Counter(wanted)
+    drawn: list[LabelledExample] = []
+    taken: set[str] = set()
+    for row in sorted(shuffled(rows, seed), key=lambda row: have[class_of(row)]):
+        if not missing[class_of(row)] or row.group in taken:
+            continue
+        taken.add(row.group)
+        for member in questions[row.group]:
+            if missing[class_of(member)]:
+                missing[class_of(member)] -= 1
+                drawn.append(member)
+    for name, count in missing.items():
+        if count:
+            raise CustosError(
+                f"val and cal need {count} more examples of '{name}' whose questions no earlier "
+                "stage has seen; ask for less"
+            )
+    return drawn, [row for row in rows if row.group not in taken]
 
 
 def _by_class(examples: Iterable[LabelledExample]) -> dict[str, list[LabelledExample]]:

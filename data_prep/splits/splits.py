@@ -95,11 +95,8 @@ def split_examples(
 
 def all_to_test(examples: Sequence[LabelledExample], seed: int = 0) -> Splits:
     """Put all examples into the test split, in an order fixed by the seed, grouped by cluster."""
-    rows = (
-        example.model_copy(update={"split": "test", "group": cluster})
-        for example, cluster in zip(examples, cluster_examples(examples), strict=True)
-    )
-    return {**{split: [] for split in SPLITS}, "test": shuffled(rows, seed)}
+    test = as_split("test", examples, cluster_examples(examples), seed)
+    return {**{split: [] for split in SPLITS}, "test": test}
 
 
 def split_beside_test(
@@ -107,7 +104,6 @@ def split_beside_test(
     test: Sequence[LabelledExample],
     held_out: HeldOut | None = None,
     seed: int = 0,
-    seen: Sequence[LabelledExample] = (),
 ) -> tuple[Splits, int]:
     """Split examples into train, val and cal beside a test split that is already chosen.
 
@@ -116,48 +112,38 @@ def split_beside_test(
         test: The test split.
         held_out: Sizes of val and cal, shares being of all examples; ``test`` is ignored.
         seed: Which of the many balanced divisions to take.
-        seen: Examples that an earlier stage was trained on or chosen by; what shares a cluster with
-            them is for training only.
 
     Returns:
         The splits, and how many examples were left out.
 
     Raises:
-        CustosError: If nothing remains to split or to train on, or if val and cal need more
-            examples than are unseen.
+        CustosError: If nothing remains to split or to train on.
     """
-    test_clusters, seen_clusters, clusters = cluster_together(test, seen, examples)
-    in_test, in_seen = set(test_clusters), set(seen_clusters)
-    unseen: list[LabelledExample] = []
-    familiar: list[LabelledExample] = []
-    for example, cluster in zip(examples, clusters, strict=True):
-        if cluster in in_test:
-            continue
-        if cluster in in_seen:
-            familiar.append(example.model_copy(update={"split": "train", "group": cluster}))
-        else:
-            unseen.append(example)
+    test_clusters, clusters = cluster_together(test, examples)
+    in_test = set(test_clusters)
+    kept = [
+        example
+        for example, cluster in zip(examples, clusters, strict=True)
+        if cluster not in in_test
+    ]
     sizes = (held_out or HeldOut()).targets(len(examples) + len(test))
     beside = HeldOut(val=round(sizes["val"]), cal=round(sizes["cal"]), test=0)
-    num_held_out = beside.val + beside.cal
-    if familiar and num_held_out and num_held_out >= len(unseen):
-        raise CustosError(
-            f"val {beside.val:g} and cal {beside.cal:g} need more than the {len(unseen)} examples "
-            "whose questions no earlier stage has seen; ask for less"
-        )
-    if unseen or not familiar:
-        splits = split_examples(unseen, beside, seed)
-    else:
-        splits = {split: [] for split in SPLITS}
-    splits["train"] = shuffled([*splits["train"], *familiar], seed)
-    splits["test"] = shuffled(
+    splits = split_examples(kept, beside, seed)
+    splits["test"] = as_split("test", test, test_clusters, seed)
+    return splits, len(examples) - len(kept)
+
+
+def as_split(
+    split: Split, rows: Sequence[LabelledExample], clusters: Sequence[str], seed: int
+) -> list[LabelledExample]:
+    """Return rows as a split, each with its cluster as ``group``, in an order fixed by the seed."""
+    return shuffled(
         (
-            example.model_copy(update={"split": "test", "group": cluster})
-            for example, cluster in zip(test, test_clusters, strict=True)
+            row.model_copy(update={"split": split, "group": cluster})
+            for row, cluster in zip(rows, clusters, strict=True)
         ),
         seed,
     )
-    return splits, len(examples) - len(unseen) - len(familiar)
 
 
 def split_made(

@@ -23,7 +23,16 @@ from evaluation.comparisons.second_annotator import compare_annotators
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
 from evaluation.intervals import RESAMPLES, mcnemar_p
-from evaluation.measure import CORRECT, WRONG, Tally, TallyDraws, measure, measure_error_types
+from evaluation.measure import (
+    ACCURACIES,
+    CORRECT,
+    WRONG,
+    Tally,
+    TallyDraws,
+    measure,
+    measure_error_types,
+    metrics_for,
+)
 from evaluation.outcomes import Outcomes, full_label, gather
 from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs, self_consistency
 from evaluation.pairs.order_effects import order_effects
@@ -112,7 +121,7 @@ def build_report(
         },
         "second_annotator": compare_annotators(examples, verdicts, labels, seed),
         "answerer_ranking": rank_answerers(judge, answerers, seed),
-        "calibration": _calibration(examples, judge, uncalibrated, labels),
+        "calibration": _calibration(examples, judge, uncalibrated, labels, seed),
         "risk_coverage": risk_coverage(judge),
         "abstention": risk
         and abstention(
@@ -239,20 +248,26 @@ def _calibration(
     judge: Outcomes,
     uncalibrated: Sequence[Verdict] | None,
     labels: tuple[str, ...],
+    seed: int,
 ) -> dict[str, Any] | None:
-    """Return calibration errors before and after calibration; ``None`` without confidences."""
+    """Return what calibration changes; ``None`` without confidences.
+
+    It changes labels, too: the accuracies before it are those that training alone gives.
+    """
     before = {} if uncalibrated is None else {"before": gather(examples, uncalibrated, labels)}
     stages = {
-        stage: _calibration_errors(outcomes)
+        stage: _calibration_stage(outcomes, seed)
         for stage, outcomes in {**before, "after": judge}.items()
         if not np.isnan(outcomes.confidence).all()
     }
     return stages or None
 
 
-def _calibration_errors(outcomes: Outcomes) -> dict[str, Any]:
+def _calibration_stage(outcomes: Outcomes, seed: int) -> dict[str, Any]:
     total = TallyDraws.of(outcomes).total
+    accuracies = tuple(name for name in ACCURACIES if name in metrics_for(outcomes.labels))
     return {
+        **measure(outcomes, accuracies, seed),
         **metrics.reliability_table(total.calibration),
         "brier": float(total.brier),
         "nll": float(total.nll),

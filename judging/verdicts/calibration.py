@@ -1,8 +1,9 @@
 """Calibration: temperature and per-class bias on a judge's label log-probabilities.
 
 A temperature alone cannot undo class weights or balanced sampling, which move the label shares; a
-bias per class can, if there are enough errors to fit it to. A calibration is fitted per rubric, on
-a split with natural label shares that nothing was selected on, and belongs to one judge.
+bias per class can, if there are enough errors to fit it to. So a calibration changes labels too. It
+is fitted per rubric, on a split that nothing was selected on and that has the label shares of what
+will be graded, and belongs to one judge.
 """
 
 from __future__ import annotations

@@ -24,6 +24,18 @@ def test_mean_deviation_and_interval() -> None:
     assert (found["low"], found["high"]) == pytest.approx((0.92 - half, 0.92 + half))
 
 
+def test_accuracies_before_calibration_are_metrics_too() -> None:
+    reports = [
+        {**_report(accuracy=0.5), "calibration": {"before": {"accuracy": {"value": value}}}}
+        for value in (0.90, 0.94)
+    ]
+    found = seed_statistics(reports)
+    assert found["accuracy"]["mean"] == 0.5
+    assert found["accuracy_before_calibration"]["mean"] == pytest.approx(0.92)
+    assert found["accuracy_before_calibration"]["high"] == 1.0
+    assert seed_statistics([*reports, _report(accuracy=0.5)]).keys() == {"accuracy"}
+
+
 @pytest.mark.parametrize(
     ("metric", "values", "expected"),
     [

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pytest
 import torch
 
 from losses import normalised_logprob, token_logprobs
@@ -25,6 +26,12 @@ def test_token_logprobs_match_a_float64_derivation() -> None:
     single = token_logprobs(torch.tensor(logits).float(), torch.tensor(targets))
     assert single.dtype == torch.float32
     np.testing.assert_allclose(single.numpy(), expected, rtol=1e-5)
+
+
+def test_a_probability_that_rounds_to_one_has_a_logarithm() -> None:
+    """1 - p is 2 e^-40 / (1 + 2 e^-40), which is far below the rounding of 1."""
+    found = token_logprobs(torch.tensor([40.0, 0.0, 0.0]), torch.tensor(0)).item()
+    assert found == pytest.approx(-math.log1p(2 * math.exp(-40)), rel=1e-6)
 
 
 def test_half_precision_logits_are_normalised_in_float32() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from losses import UnlikelihoodLoss
-from losses.unlikelihood import MAX_LOGPROB, log1mexp
+from losses import UnlikelihoodLoss, token_logprobs
+from losses.unlikelihood import log1mexp
 
 loss = UnlikelihoodLoss()
 
@@ -54,6 +55,37 @@ def test_log1mexp_equals_exact_arithmetic(x: float) -> None:
     )
 
 
+@pytest.mark.parametrize("rest", ["1e-3", "1e-5", "4e-8", "1e-8", "1e-12", "1e-15"])
+def test_equation_8_near_certainty(rest: str) -> None:
+    """-log(1 - P) and its slope P / (1 - P), given log P, where P is all but 1."""
+    with localcontext(prec=60):
+        missing = Decimal(rest)
+        logprob, expected = (1 - missing).ln(), -missing.ln()
+        slope = (1 - missing) / missing
+    logprobs = torch.tensor([[float(logprob)]], dtype=torch.float64, requires_grad=True)
+    value = loss(logprobs, torch.tensor([[True]]))
+    value.backward()
+    assert value.item() == pytest.approx(float(expected), rel=1e-12)
+    assert logprobs.grad is not None
+    assert logprobs.grad.item() == pytest.approx(float(slope), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("lead", [0.0, 9.0, 18.0, 40.0, 80.0])
+def test_equation_8_from_logits(lead: float, dtype: torch.dtype) -> None:
+    """Two tokens whose logit leads one other by this much: 1 - P is 1 / (1 + e^lead)."""
+    logits = torch.tensor([[[lead, 0.0]] * 2], dtype=dtype, requires_grad=True)
+    logprobs = token_logprobs(logits, torch.tensor([[0, 0]]))
+    value = loss(logprobs, torch.ones(1, 2, dtype=torch.bool))
+    value.backward()
+    expected = math.log1p(math.exp(lead))
+    assert value.item() == pytest.approx(expected, rel=1e-6)
+    assert logits.grad is not None
+    # Half of the loss's derivative in the lead, 1 / (1 + e^-lead), falls to each token.
+    half = 0.5 / (1 + math.exp(-lead))
+    torch.testing.assert_close(logits.grad[0], torch.tensor([[half, -half]] * 2, dtype=dtype))
+
+
 def test_gradcheck() -> None:
     logprobs = -torch.rand(4, 5, dtype=torch.float64) * 4 - 0.01
     logprobs.requires_grad_()
@@ -74,8 +106,6 @@ def test_finite_at_the_ends(dtype: torch.dtype, logprob: float) -> None:
     assert torch.isfinite(logprobs.grad).all()
     if logprob < -100:
         assert value.item() == 0.0
-    if logprob == 0.0:
-        assert value.item() == pytest.approx(-math.log(-math.expm1(MAX_LOGPROB)), rel=1e-3)
 
 
 def test_a_sequence_without_tokens_costs_nothing() -> None:

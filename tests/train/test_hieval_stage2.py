@@ -21,6 +21,7 @@ from judging.models.backbones import load_backbone
 from tests.forks import run_together
 from tests.train.made_up import analysed, examples, write_split
 from train import hieval_stage2
+from train.plan.run_plan import plan_run
 from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
 
@@ -41,7 +42,7 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
             "val": write_split(folder / "qs_val.jsonl", examples(6, 900)),
         },
         "adapter": {"init": str(folder / "stage1"), "dropout": 0.0},
-        "optim": {"lr": 5e-3, "batch_size": 6, "token_budget": 600},
+        "optim": {"lr": 5e-3, "batch_size": 6, "token_budget": 300},
         "run": {"output": str(folder / "run"), "precision": "fp32", "save_every": 2},
     } | overrides
     path = folder / "tiny.yaml"
@@ -82,7 +83,7 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
     history, of_two = (
         json.loads((folder / "history.json").read_text(encoding="utf-8")) for folder in (run, two)
     )
-    # Three micro-batches a step: one process has two of them, the loss told is that of all three.
+    # New and replayed rows are micro-batches of their own; the loss told is that of all of them.
     losses = [[e["train_loss"] for e in h if "train_loss" in e] for h in (history, of_two)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     assert all("stage1_accuracy" in entry for entry in history if "val_nll" in entry)
@@ -103,6 +104,18 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
     assert [verdict.status for verdict in verdicts] == ["scored"] * 9
     assert len(verdicts[0].probabilities) == 6
     assert len(verdicts[-1].probabilities) == 2
+
+
+def test_the_plan_counts_the_steps_of_mixed_rows(small: str, tmp_path: Path) -> None:
+    """18 new and 18 replayed rows are five steps of at most eight, not three and three."""
+    path, keys = _write_recipe(tmp_path, small), ["optim.batch_size=8", "optim.epochs=2"]
+    path.write_text(
+        f"# accelerate launch train/hieval_stage2.py\n{path.read_text(encoding='utf-8')}",
+        encoding="utf-8",
+    )
+    assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 10
+    keys.append("replay.rho=0")
+    assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 6
 
 
 def test_a_missing_stage_one_adapter(

@@ -6,7 +6,7 @@ import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain, islice
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,15 @@ class StepPlan:
     The rows of a step depend on seed and epoch alone. They are the same on every process, after a
     resume, and for any number of processes and any ``token_budget``: these only decide how a step
     is cut. Rows of a step have one rubric and like lengths; where a rubric or a window ends, a step
-    has fewer of them.
+    has fewer of them. With replay every step has new and replayed rows in their shares of all rows,
+    so that one mixed set is trained on; those of each kind mostly have one rubric and like lengths.
 
     Args:
         rows: Training rows.
         optim: Epochs, batch size, token budget, and whether questions stay together.
         seed: Any integer.
         processes: Number of processes that share each step.
+        replayed: How many of the last rows are replayed.
     """
 
     def __init__(
@@ -45,9 +47,10 @@ class StepPlan:
         optim: OptimSection,
         seed: int,
         processes: int = 1,
+        replayed: int = 0,
     ) -> None:
         self.rows, self.optim, self.seed, self.processes = rows, optim, seed, processes
-        self.widths = rows.widths()
+        self.widths, self.num_new = rows.widths(), len(rows) - replayed
         # Epochs of whole questions may differ by some steps: windows end where a question does.
         different = range(optim.epochs if optim.whole_questions else 1)
         counts = [len(self._steps(epoch)) for epoch in different]
@@ -69,33 +72,71 @@ class StepPlan:
         return [self._cut(step) for step in self._steps(number)]
 
     def _cut(self, step: Sequence[int]) -> list[MicroBatch]:
-        copies = self.rows.facts.copies
-        return cut_step(step, self.widths, copies, self.processes, self.optim.token_budget)
+        facts = self.rows.facts
+        return cut_step(
+            step, self.widths, facts.copies, facts.rubric, self.processes, self.optim.token_budget
+        )
 
     def _steps(self, epoch: int) -> list[list[int]]:
-        """Return the rows of every step of an epoch."""
+        """Return the rows of every step of an epoch, those of one rubric together."""
         size, order = self.optim.batch_size, random.Random(f"{self.seed}/{epoch}")
+        shuffled = order.sample(range(len(self.rows)), len(self.rows))
+        new = self._ordered([row for row in shuffled if row < self.num_new])
+        replayed = self._ordered([row for row in shuffled if row >= self.num_new])
+        if replayed:
+            return _mixed_steps(list(chain(*new)), list(chain(*replayed)), size, order)
+        steps = [window[i : i + size] for window in new for i in range(0, len(window), size)]
+        order.shuffle(steps)
+        return steps
+
+    def _ordered(self, rows: Sequence[int]) -> list[list[int]]:
+        """Return rows of one rubric and like lengths as neighbours, in windows."""
         index, whole_questions = self.rows.facts, self.optim.whole_questions
         rubrics, texts = index.rubric.tolist(), index.shared_text.tolist()
         lengths: list[int] = index.length.tolist()
         groups: dict[int, dict[int, list[int]]] = {}
-        for row in order.sample(range(len(rubrics)), len(rubrics)):
+        for row in rows:
             group = texts[row] if whole_questions else row
             groups.setdefault(rubrics[row], {}).setdefault(group, []).append(row)
-        steps = []
+        ordered = []
         for questions in groups.values():
-            for window in _windows(list(questions.values()), WINDOW * size):
+            for window in _windows(list(questions.values()), WINDOW * self.optim.batch_size):
                 window.sort(key=lambda rows: sum(lengths[row] for row in rows) / len(rows))
-                ordered = [row for rows in window for row in rows]
-                steps += [ordered[i : i + size] for i in range(0, len(ordered), size)]
-        order.shuffle(steps)
-        return steps
+                ordered.append(list(chain(*window)))
+        return ordered
+
+
+def _mixed_steps(
+    new: Sequence[int], replayed: Sequence[int], size: int, order: random.Random
+) -> list[list[int]]:
+    """Deal the rows of two kinds to as few steps as hold them, each kind in proportion.
+
+    Neighbours stay together. Which of them meet is drawn anew for each kind.
+
+    Args:
+        new: Rows of the new task, like ones as neighbours.
+        replayed: Rows of the earlier task, likewise.
+        size: Most rows of a step.
+        order: Source of randomness.
+    """
+    total = len(new) + len(replayed)
+    count = -(-total // size)
+    ends = [total * step // count for step in range(count + 1)]
+    ends_new = [end * len(new) // total for end in ends]
+    ends_replayed = [end - of_new for end, of_new in zip(ends, ends_new, strict=True)]
+    steps: list[list[int]] = [[] for _ in range(count)]
+    for rows, bounds in ((new, ends_new), (replayed, ends_replayed)):
+        remaining = iter(rows)
+        for step in order.sample(range(count), count):
+            steps[step] += islice(remaining, bounds[step + 1] - bounds[step])
+    return steps
 
 
 def cut_step(
     rows: Sequence[int],
     widths: NDArray[np.int64],
     copies: NDArray[np.int64],
+    rubrics: NDArray[np.int32],
     processes: int,
     token_budget: int,
 ) -> list[MicroBatch]:
@@ -106,27 +147,29 @@ def cut_step(
     suffice shows at once.
 
     Args:
-        rows: Indices of the rows of the step, at least one, in order of length.
+        rows: Indices of the rows of the step, at least one, in order of length within a rubric.
         widths: Tokens of every row's longest prompt.
         copies: Rows of a tensor that every row takes.
+        rubrics: Number of every row's rubric.
         processes: Number of processes.
         token_budget: Most tokens of a micro-batch, padding included; a row that has more is a
             micro-batch of its own.
     """
     if processes == 1:
         return sorted(
-            cut(rows, widths, copies, token_budget), key=lambda part: -_cost(part, widths, copies)
+            cut(rows, widths, copies, rubrics, token_budget),
+            key=lambda part: -_cost(part, widths, copies),
         )
-    fewest = len(cut(rows, widths, copies, token_budget))
+    fewest = len(cut(rows, widths, copies, rubrics, token_budget))
     count = min(len(rows), processes * -(-fewest // processes))  # rounded up to whole rounds
     low, high = 1, int(max(token_budget, *(_cost([row], widths, copies) for row in rows)))
     while low < high:  # the least budget that gives no more parts than that
         middle = (low + high) // 2
-        if len(cut(rows, widths, copies, middle)) <= count:
+        if len(cut(rows, widths, copies, rubrics, middle)) <= count:
             high = middle
         else:
             low = middle + 1
-    parts = cut(rows, widths, copies, low)
+    parts = cut(rows, widths, copies, rubrics, low)
     parts.sort(key=lambda part: -_cost(part, widths, copies))
     while len(parts) < count:  # a process would be idle without need
         index = next(i for i, part in enumerate(parts) if len(part) > 1)
@@ -144,17 +187,19 @@ def cut(
     rows: Sequence[int],
     widths: NDArray[np.int64],
     copies: NDArray[np.int64],
+    rubrics: NDArray[np.int32],
     token_budget: int,
 ) -> list[MicroBatch]:
     """Cut rows, in their order, into as few micro-batches as a budget of tokens allows.
 
-    The arguments are those of :func:`cut_step`.
+    Neighbours of different rubrics are cut apart. The arguments are those of :func:`cut_step`.
     """
     parts: list[MicroBatch] = []
     width = height = 0
     for row in rows:
         width, height = max(width, int(widths[row])), height + int(copies[row])
-        if not parts or width * height > token_budget:
+        is_alike = parts and rubrics[row] == rubrics[parts[-1][0]]
+        if not is_alike or width * height > token_budget:
             parts.append([])
             width, height = int(widths[row]), int(copies[row])
         parts[-1].append(row)
@@ -173,7 +218,7 @@ def scoring_batches(rows: Rows, token_budget: int) -> list[MicroBatch]:
             questions.setdefault(int(index.shared_text[row]), []).append(row)
         longest = sorted(questions.values(), key=lambda alike: -int(widths[alike].max()))
         ordered = [row for alike in longest for row in alike]
-        batches += cut(ordered, widths, index.copies, token_budget)
+        batches += cut(ordered, widths, index.copies, index.rubric, token_budget)
     return batches
 
 

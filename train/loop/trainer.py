@@ -83,7 +83,7 @@ class Trainer:
         for of_split in rows.by_name.values():
             # A layer that is sharded runs once between its forward and its backward pass.
             of_split.share_prefix = not is_sharded(accelerator)
-        self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes)
+        self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes, rows.replayed)
         tree_model = objective.model_class(backbone.model)
         if run.gradient_checkpointing:
             tree_model.checkpoint_activations()

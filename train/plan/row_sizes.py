@@ -161,10 +161,12 @@ def longest(rows: Sequence[RowSize]) -> RowSize:
     )
 
 
-def steps_of_epoch(rows: Sequence[RowSize], batch_size: int) -> int:
-    """Return the optimizer steps of an epoch; a step has rows of one rubric."""
-    sizes = Counter(row.rubric for row in rows).values()
-    return sum(-(-size // batch_size) for size in sizes)
+def steps_of_epoch(rows: Sequence[RowSize], recipe: Recipe) -> int:
+    """Return the optimizer steps of an epoch; without replay, a step has rows of one rubric."""
+    replay = getattr(recipe, "replay", None)
+    is_mixed = isinstance(replay, ReplaySection) and replay.train and replay.rho > 0
+    sizes = [len(rows)] if is_mixed else Counter(row.rubric for row in rows).values()
+    return sum(-(-size // recipe.optim.batch_size) for size in sizes)
 
 
 def _supervision(script: str, encoder: Encoder) -> Supervision:

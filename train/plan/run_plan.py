@@ -208,7 +208,7 @@ class _Planner:
     def steps(self) -> int:
         """Return the optimizer steps of the run."""
         optim = self.recipe.optim
-        every = steps_of_epoch(self.rows, optim.batch_size) * optim.epochs
+        every = steps_of_epoch(self.rows, self.recipe) * optim.epochs
         return min(every, optim.max_steps or every)
 
     @property

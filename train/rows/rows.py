@@ -263,6 +263,8 @@ class IndexedSplits:
     val: Rows
     watched: dict[str, Rows]
     """Rows that every validation scores and that never select an adapter, by name."""
+    replayed: int = 0
+    """How many of the last training rows are replayed."""
 
     @property
     def by_name(self) -> dict[str, Rows]:
@@ -293,6 +295,7 @@ def index_splits(
             name: Rows(rows, validation or supervision, name)
             for name, rows in splits.watched.items()
         },
+        splits.replayed,
     )
     check_readable(splits.cal or (), supervision.encoder, "split 'cal'")
     for line in _describe_pictures(indexed):

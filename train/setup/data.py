@@ -36,6 +36,8 @@ class RunSplits:
     """Reported on once, at the end."""
     watched: dict[str, Examples] = field(default_factory=dict)
     """Rows of earlier stages, by name: scored with every validation, never used to select."""
+    replayed: int = 0
+    """How many of the last rows of ``train`` are an earlier stage's."""
 
     def map(self, change: Callable[[Examples], Examples]) -> RunSplits:
         """Return the splits with every list of rows changed."""
@@ -45,6 +47,7 @@ class RunSplits:
             None if self.cal is None else change(self.cal),
             None if self.test is None else change(self.test),
             {name: change(rows) for name, rows in self.watched.items()},
+            self.replayed,
         )
 
 

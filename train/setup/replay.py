@@ -46,15 +46,17 @@ def with_replay(
         CustosError: If a file is missing, a row is bad, or there are too few earlier rows.
     """
     train, watched = splits.train, splits.watched
+    sample: list[LabelledExample] = []
     if replay.train:
         earlier = join_examples(read_split(path, None, exclude_answerer) for path in replay.train)
-        train = train + replay_sample(earlier, len(train), replay.rho, replay.of, seed)
+        sample = replay_sample(earlier, len(train), replay.rho, replay.of, seed)
+        train = train + sample
     if replay.val:
         rows = read_split(replay.val, replay.val_limit, exclude_answerer)
         if not rows:
             raise FieldError("replay.val", "no rows to use")
         watched = {**watched, "stage1": rows}
-    return replace(splits, train=train, watched=watched)
+    return replace(splits, train=train, watched=watched, replayed=len(sample))
 
 
 def replay_sample(

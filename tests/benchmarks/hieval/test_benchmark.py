@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.framework.base import get_benchmark
 from judging.errors import CustosError
-from judging.types import Verdict
+from judging.types import Pass, Verdict
 
 HIEVAL = get_benchmark("hieval")
 
@@ -136,6 +136,47 @@ def test_the_papers_columns_count_unreadable_replies_as_wrong() -> None:
     rows_in_paper = HIEVAL.paper_rows(table, "mine")
     assert row_values(rows_in_paper["Table 4: error analysis"]["mine"])[2:] == (50, 50)
     assert row_values(rows_in_paper["Table 5: A-Acc by error type"]["mine"])[3] == 50
+
+
+def _calibrated(posterior: dict[str, float], label: str) -> Verdict:
+    """A verdict whose calibration leads to a label, and whose pass has another posterior."""
+    score, _, kind = label.partition("; ")
+    return Verdict(
+        status="scored",
+        label=score,
+        error_type=kind or None,
+        probabilities={name: 0.9 if name == label else 0.1 for name in posterior},
+        confidence=0.9,
+        label_mass=1.0,
+        posterior="exact",
+        passes=(Pass(posterior=posterior),),
+    )
+
+
+def test_the_papers_columns_have_labels_before_calibration() -> None:
+    """Calibration turns one right label wrong and, of error types, one wrong label right."""
+    row = example(1, "Partial", None)
+    said = _calibrated({"Correct": 0.2, "Partial": 0.5, "Wrong": 0.3}, "Wrong")
+    table = HIEVAL.table([HIEVAL.graded_row(_ungraded(row), [said])])
+    assert table["hieval-qs"]["accuracy"] == 0
+    assert table["hieval-qs"]["as_published"]["accuracy"] == 1
+    assert row_values(HIEVAL.paper_rows(table, "mine")["Table 2: quick score"]["mine"])[-1] == 100
+
+    row = example(1, "Wrong; Overthinking", None, "hieval-ea")
+    posterior = {"Correct": 0.1, "Wrong; Overthinking": 0.4, "Wrong; Other": 0.5}
+    said = _calibrated(posterior, "Wrong; Overthinking")
+    table = HIEVAL.table([HIEVAL.graded_row(_ungraded(row), [said])])
+    assert (table["hieval-ea"]["A-Acc"], table["hieval-ea"]["S-Acc"]) == (1, 1)
+    published = table["hieval-ea"]["as_published"]
+    assert (published["A-Acc"], published["S-Acc"]) == (0, 1)
+    assert published["by_error_type"] == {"Overthinking": 0}
+    rows = HIEVAL.paper_rows(table, "mine")
+    assert row_values(rows["Table 4: error analysis"]["mine"])[2:] == (0, 100)
+    assert row_values(rows["Table 5: A-Acc by error type"]["mine"])[3] == 0
+
+
+def _ungraded(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != "verdicts"}
 
 
 def test_qascore_has_a_table_of_its_own() -> None:

@@ -16,11 +16,12 @@ from cli.main import app
 from data_prep.splits.balance import (
     PUBLISHED_TEST,
     balanced_sample,
+    balanced_splits,
     class_of,
     hard_and_new_test,
     item_of,
 )
-from data_prep.splits.splits import SPLITS, HeldOut, split_beside_test
+from data_prep.splits.splits import SPLITS, HeldOut
 from evaluation.report.published import TABLE_5
 from judging.errors import CustosError
 from judging.files.records import read_records, write_records
@@ -104,16 +105,54 @@ def test_what_an_earlier_stage_has_seen_is_neither_new_nor_held_out() -> None:
     assert len(test) == 10
     assert asked.isdisjoint(row.question for row in seen)
     assert {row.question for row in rest}.isdisjoint({row.question for row in hard} | asked)
-    splits, near_test = split_beside_test(rest, test, HeldOut(val=4, cal=3), seen=seen)
-    assert near_test == 0
+    splits = balanced_splits(rest, test, HeldOut(val=4, cal=3), seen)
     assert {row.question for row in seen} <= {row.question for row in splits["train"]}
     held_out = [row.question for split in ("val", "cal") for row in splits[split]]
-    assert len(held_out) >= 7
+    assert len(held_out) == 7
     assert set(held_out) <= {row.question for row in others} - asked
-    with pytest.raises(CustosError, match="questions no earlier stage has seen"):
-        split_beside_test(rest, test, HeldOut(val=40, cal=3), seen=seen)
-    only_seen = split_beside_test(seen, test, HeldOut(val=0, cal=0), seen=seen)[0]
+    with pytest.raises(CustosError, match="'Other' whose questions no earlier stage has seen"):
+        balanced_splits(rest, test, HeldOut(val=20, cal=3), seen)
+    only_seen = balanced_splits(seen, test, HeldOut(val=0, cal=0), seen)
     assert len(only_seen["train"]) == 30
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 12), st.integers(0, 12), st.integers(1, 4), st.integers(0, 9))
+def test_splits_beside_the_test_are_balanced(
+    val: int, cal: int, per_question: int, seed: int
+) -> None:
+    """Unequal classes, several rows about one question, and few Correct rows."""
+    sizes = {
+        "Correct": 8,
+        "Wrong; Reasoning Error": 90,
+        "Wrong; Other": 60,
+        "Partial; Overthinking": 30,
+    }
+    rows = _examples(sizes)
+    rows = [
+        row.model_copy(update={"group": f"g{number % (len(rows) // per_question)}"})
+        for number, row in enumerate(rows)
+    ]
+    splits = balanced_splits(rows, [], HeldOut(val=val, cal=cal), (), 5, seed)
+    asked = [{row.group for row in rows} for split, rows in splits.items() if split != "test"]
+    assert sum(map(len, asked)) == len(set().union(*asked)), "no question is in two splits"
+    for drawn, size in ((splits["val"], val), (splits["cal"], cal)):
+        counts = Counter(map(class_of, drawn))
+        assert counts.total() == size
+        errors = [counts[name] for name in TYPES]
+        assert max(errors) - min(errors) <= 1
+        assert counts["Correct"] <= max(errors)
+    assert Counter(map(class_of, splits["train"]))["Other"] == 5
+    assert balanced_splits(rows[::-1], [], HeldOut(val=val, cal=cal), (), 5, seed) == splits
+
+
+def test_nothing_left_to_train_on() -> None:
+    examples = _examples({"Wrong; Other": 10, "Wrong; Overthinking": 40})
+    with pytest.raises(CustosError, match="'Other' for training"):
+        balanced_splits(examples, [], HeldOut(val=19, cal=0))
+    few = _examples({"Wrong; Other": 4, "Wrong; Overthinking": 6})
+    with pytest.raises(CustosError, match="'Other'"):
+        balanced_splits(few, [], HeldOut(val=4, cal=3))
 
 
 def test_the_papers_test_gives_its_percentages() -> None:
@@ -162,6 +201,8 @@ def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> 
     }
     assert Counter(map(class_of, splits["test"])) == {"Other": 10, "Overthinking": 10}
     assert len(set(Counter(map(class_of, splits["train"])).values())) == 1
+    for name in ("val", "cal"):
+        assert sorted(Counter(map(class_of, splits[name])).values()) == [2, 3, 3]
     trained = {item_of(row) for name in ("train", "val", "cal") for row in splits[name]}
     assert not trained & {item_of(row) for row in quick}
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))

@@ -201,18 +201,3 @@ def test_whole_groups_fill_val_then_cal_then_train() -> None:
     assert sum(map(len, groups.values())) == 10
     assert splits == fill_by_group(rows, lambda row: row[0], {"val": 4, "cal": 3}, seed=1)
     assert splits != fill_by_group(rows, lambda row: row[0], {"val": 4, "cal": 3}, seed=2)
-
-
-def test_what_an_earlier_stage_has_seen_is_for_training_only() -> None:
-    examples = singles(60)
-    seen = [member.model_copy(update={"id": f"seen {member.id}"}) for member in examples[:20]]
-    test = [example("Who sang at the opening gala?", id="t")]
-    splits, num_left_out = split_beside_test(
-        examples, test, HeldOut(val=10, cal=10, test=1), seen=seen
-    )
-    assert num_left_out == 0
-    held_out = {member.id for split in ("val", "cal") for member in splits[split]}
-    assert len(held_out) == 20
-    assert held_out.isdisjoint(member.id for member in examples[:20])
-    with pytest.raises(CustosError, match="need more than the 40 examples"):
-        split_beside_test(examples, test, HeldOut(val=20, cal=20, test=1), seen=seen)

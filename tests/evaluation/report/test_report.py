@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from evaluation.report.markdown import render_markdown
 from evaluation.report.report import build_report, versions, write_report
 from evaluation.report.summary import summary_lines
 from judging.errors import CustosError
-from judging.types import Verdict
+from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, typed_records, unscored
 from tests.evaluation.pairs.made_up import in_both_orders, pair
 from tests.evaluation.report.made_up import report
@@ -93,6 +94,40 @@ def test_calibration_shows_before_only_when_given() -> None:
     accuracy = made["metrics"]["accuracy"]["value"]
     assert before["bins"] == [{"n": 180, "confidence": 1, "accuracy": pytest.approx(accuracy)}]
     assert before["ece"] == pytest.approx(1 - accuracy)
+
+
+def test_accuracies_before_calibration_stand_beside_those_after() -> None:
+    """Calibration changes two of three labels: one score, and one error type."""
+    people = ("Wrong; Other", "Wrong; Other", "Correct")
+    before = ("Wrong; Other", "Wrong; Other", "Wrong; Other")
+    after = ("Correct", "Wrong; Overthinking", "Wrong; Other")
+    examples = [
+        LabelledExample(
+            id=str(n), task="hieval-ea", question=f"{n}?", references=("a",), responses=("b",),
+            label=label,
+        )
+        for n, label in enumerate(people)
+    ]  # fmt: skip
+
+    def verdicts(labels: Sequence[str]) -> list[Verdict]:
+        parts = [label.partition("; ") for label in labels]
+        return [
+            Verdict(
+                id=str(n), status="scored", label=score, error_type=kind or None, confidence=0.5
+            )
+            for n, (score, _, kind) in enumerate(parts)
+        ]
+
+    made = build_report(
+        examples, verdicts(after), seconds=1, command="", uncalibrated=verdicts(before)
+    )
+    names = ("accuracy", "score_accuracy", "type_accuracy")
+    for stage, expected in {"before": (2 / 3, 2 / 3, 1), "after": (0, 1 / 3, 0)}.items():
+        found = [made["calibration"][stage][name]["value"] for name in names]
+        assert found == pytest.approx(expected)
+    lines = render_markdown(made).splitlines()
+    [row] = [line for line in lines if line.startswith("| before ")]
+    assert row.count("0.667") == 2 and "1.000" in row
 
 
 def test_a_judge_without_confidences_has_no_calibration(tmp_path: Path) -> None:

@@ -37,10 +37,18 @@ def rows(backbone: Backbone) -> Rows:
 
 
 def _plan(
-    rows: Rows, batch_size: int, token_budget: int = 10**6, seed: int = 0, **optim: Any
+    rows: Rows,
+    batch_size: int,
+    token_budget: int = 10**6,
+    seed: int = 0,
+    *,
+    processes: int = 1,
+    replayed: int = 0,
+    **optim: Any,
 ) -> StepPlan:
     sizes = {"batch_size": batch_size, "token_budget": token_budget}
-    return StepPlan(rows, OptimSection.model_validate({"lr": 1.0, **sizes, **optim}), seed)
+    section = OptimSection.model_validate({"lr": 1.0, **sizes, **optim})
+    return StepPlan(rows, section, seed, processes, replayed)
 
 
 def test_the_order_is_a_function_of_seed_and_epoch(backbone: Backbone, rows: Rows) -> None:
@@ -65,6 +73,54 @@ def test_every_row_once_per_epoch(
         assert len({rows.facts.rubric[row] for micro in step for row in micro}) == 1
         for micro in step:
             assert len(micro) == 1 or len(micro) * rows.facts.width[micro].max() <= token_budget
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(1, 20),
+    st.integers(1, 500),
+    st.integers(1, 49),
+    st.integers(1, 4),
+    st.booleans(),
+)
+def test_every_step_has_new_and_replayed_rows_in_their_shares(
+    rows: Rows,
+    batch_size: int,
+    token_budget: int,
+    replayed: int,
+    processes: int,
+    whole_questions: bool,
+) -> None:
+    plan = _plan(
+        *(rows, batch_size, token_budget),
+        processes=processes,
+        replayed=replayed,
+        whole_questions=whole_questions,
+    )
+    steps = plan.epoch(0)
+    assert sorted(row for step in steps for micro in step for row in micro) == list(range(50))
+    assert len(steps) == -(-50 // batch_size)
+    for step in steps:
+        for micro in step:
+            assert len({rows.facts.rubric[row] for row in micro}) == 1
+            assert len(micro) == 1 or len(micro) * rows.facts.width[micro].max() <= token_budget
+        drawn = [row for micro in step for row in micro]
+        assert len(drawn) <= batch_size
+        num_replayed = sum(row >= 50 - replayed for row in drawn)
+        assert abs(num_replayed - len(drawn) * replayed / 50) < 1
+    single = _plan(rows, batch_size, 10**6, replayed=replayed, whole_questions=whole_questions)
+    assert [sorted(row for micro in step for row in micro) for step in steps] == [
+        sorted(row for micro in step for row in micro) for step in single.epoch(0)
+    ], "processes and budget only decide how a step is cut"
+
+
+def test_which_new_and_replayed_rows_meet_changes_with_epoch_and_seed(rows: Rows) -> None:
+    met = [
+        {(a, b) for step in _plan(rows, 10, seed=seed, replayed=25).epoch(epoch)
+         for a in sum(step, []) for b in sum(step, []) if a < 25 <= b}
+        for seed, epoch in ((0, 0), (0, 1), (1, 0))
+    ]  # fmt: skip
+    assert met[0] != met[1] and met[0] != met[2]
 
 
 def test_steps_read_ahead_over_several_epochs(rows: Rows) -> None:
@@ -102,7 +158,8 @@ def test_processes_get_batches_of_like_cost(
     lengths: list[int], processes: int, budget: int
 ) -> None:
     widths, copies = np.array(sorted(lengths)), np.ones(len(lengths), dtype=np.int64)
-    micros = cut_step(range(len(lengths)), widths, copies, processes, budget)
+    rubrics = np.zeros(len(lengths), dtype=np.int32)
+    micros = cut_step(range(len(lengths)), widths, copies, rubrics, processes, budget)
     assert sorted(row for micro in micros for row in micro) == list(range(len(lengths)))
     costs = [len(micro) * int(widths[micro].max()) for micro in micros]
     assert all(cost <= budget or len(m) == 1 for cost, m in zip(costs, micros, strict=True))
@@ -118,7 +175,7 @@ def test_steps_of_unlike_rows_are_shared_evenly() -> None:
     """Four rows of 1,000 tokens cost what forty of 100 do, whatever their number."""
     widths = np.array([100] * 40 + [1000] * 4)
     copies = np.ones(44, dtype=np.int64)
-    micros = cut_step(range(44), widths, copies, 4, 2000)
+    micros = cut_step(range(44), widths, copies, np.zeros(44, dtype=np.int32), 4, 2000)
     costs = [len(micro) * int(widths[micro].max()) for micro in micros]
     loads = [sum(costs[i::4]) for i in range(4)]
     assert max(loads) <= 1.2 * min(loads)

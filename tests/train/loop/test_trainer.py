@@ -9,9 +9,11 @@ import torch
 from judging.errors import CustosError
 from judging.types import LabelledExample
 from tests.tiny import save_picture
-from tests.train.made_up import example, examples, recipe, trainer
+from tests.train.made_up import analysed, example, examples, recipe, trainer
+from train.loop.batches import StepPlan
 from train.loop.checkpoint import best_folder, trainable
 from train.loop.trainer import Trainer, dropout_seed
+from train.objectives.joint import JointObjective
 
 
 def _losses(trained: Trainer) -> list[float]:
@@ -177,6 +179,20 @@ def test_a_loss_that_is_not_finite_ends_the_run(small: str, tmp_path: Path) -> N
         CustosError, match=r"^step 7: not finite: loss nan, gradient norm nan; lower"
     ):
         learner.train_step(learner.plan.epoch(0)[0])
+
+
+def test_the_loss_of_a_mixed_step_is_the_mean_over_its_rows(small: str, tmp_path: Path) -> None:
+    """Eight rows of error analysis and four replayed ones, in steps of six, against each alone."""
+    settings = recipe(tmp_path, optim__batch_size=6, optim__token_budget=300, optim__lr=1e-12)
+    made = trainer(settings, small, [*analysed(tmp_path, 8), *examples(4)])
+    made.objective = JointObjective(0.3, "all", "whole", 0)
+    plan = StepPlan(made.rows.train, settings.optim, 0, replayed=4)
+    steps = plan.epoch(0)
+    assert [sum(row >= 8 for micro in step for row in micro) for step in steps] == [2, 2]
+    alone = [made.train_step([[row]]) for row in range(12)]
+    for step in steps:
+        expected = sum(alone[row] for micro in step for row in micro) / 6
+        assert made.train_step(step) == pytest.approx(expected, rel=1e-5)
 
 
 def test_rows_that_do_not_fill_a_step_are_one(small: str, tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ def test_splits_with_replay(tmp_path: Path) -> None:
     )
     assert splits.train[:20] == new
     assert len(splits.train) == 40
+    assert splits.replayed == 20
+    assert splits.map(lambda rows: rows).replayed == 20
     assert [row.id for row in splits.watched["stage1"]] == [str(i) for i in range(200, 206)]
     assert splits.val == new[:3]
     assert with_replay(
