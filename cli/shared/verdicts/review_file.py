@@ -17,7 +17,7 @@ from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import open_table
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import system_errors_at
-from judging.files.csv_rows import csv_columns, csv_rows
+from judging.files.csv_rows import CsvFile
 from judging.files.records import read_records
 from judging.files.spreadsheets import write_spreadsheet
 from judging.tasks import get_task
@@ -115,12 +115,12 @@ def read_review_rows(
     """
     num_rows = 0
     by_file = [_read_by_row(path, source, mapping) for path in files]
-    cells = open_table(source).rows()
+    cells = open_table(source, mapping.text_format).rows()
     for (number, request), (_, row) in zip(read_requests(source, mapping), cells, strict=True):
         num_rows += 1
         verdicts = [verdicts.get(number) for verdicts in by_file]
         for path, verdict in zip(files, verdicts, strict=True):
-            if verdict is None or verdict.id.removeprefix("'") != request.id.removeprefix("'"):
+            if verdict is None or verdict.id != request.id:
                 raise CustosError(
                     f"{path}: no verdict on row {number} of {source}, whose id is '{request.id}'; "
                     "give the table that was graded, and its mapping"
@@ -164,9 +164,9 @@ def check_no_labels(out: Path) -> None:
     with system_errors_at(out):
         if not out.read_bytes().strip(_NO_TEXT):  # as without rows for people
             return
-        columns = csv_columns(out)
-        num_labels = sum(isinstance(row, dict) and PERSONS_LABEL in row for _, row in csv_rows(out))
-    if not {PERSONS_LABEL, "judge_label", "reason"} <= set(columns):
+        file = CsvFile(out)
+        num_labels = sum(isinstance(row, dict) and PERSONS_LABEL in row for _, row in file.rows())
+    if not {PERSONS_LABEL, "judge_label", "reason"} <= set(file.columns):
         raise CustosError(f"--csv '{out}': exists and is no review file; name a new file")
     if num_labels:
         raise CustosError(f"--csv '{out}': exists with {num_labels} labels; name a new file")
@@ -221,7 +221,7 @@ def _rubrics(request: JudgeRequest) -> set[str]:
 def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
     """Return the verdicts of a file by the number of the row of the source that they are on."""
     if path.suffix in TABLE_SUFFIXES:
-        return _read_table_by_row(path, source, mapping.columns.get("id", "id"))
+        return _read_table_by_row(path, source, mapping)
     if path.suffix != ".jsonl":
         kinds = ", ".join((".jsonl", *TABLE_SUFFIXES))
         raise CustosError(f"{path}: expected a file of custos grade, ending in {kinds}")
@@ -235,18 +235,17 @@ def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, V
     return verdicts
 
 
-def _read_table_by_row(path: Path, source: Path, id_column: str) -> dict[int, Verdict]:
+def _read_table_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
     """Return the same of a table, which has a row for each of the source's, in the same order."""
     verdicts: dict[int, Verdict] = {}
-    rows = open_table(source).rows()
+    rows = open_table(source, mapping.text_format).rows()
     for cells, verdict in read_verdict_table(path):
         number, _ = next(rows, (None, None))
         if number is None:
             raise CustosError(
                 f"{path}: more verdicts than {source} has rows; give the table that was graded"
             )
-        # A text that could be a formula has an apostrophe before it in CSV files.
-        text = str(as_text(cells.get(id_column, ""))).removeprefix("'")
+        text = str(as_text(cells.get(mapping.columns.get("id", "id"), "")))
         verdicts[number] = verdict.model_copy(update={"id": text or str(number), "row": number})
     return verdicts
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judging.errors import CustosError
-from judging.files.csv_rows import csv_columns
+from judging.files.csv_rows import CsvFile
 from judging.files.records import read_records, read_rows
 from judging.types import MAX_TEXT_CHARS, JudgeRequest
 
@@ -40,7 +40,7 @@ def save(path: Path, content: str | bytes) -> Path:
 def test_one_table_in_many_forms(tmp_path: Path, name: str, content: str) -> None:
     path = save(tmp_path / name, content)
     assert list(read_rows(path)) == [(1, {"question": "Who?", "gold": "Ann"})]
-    assert csv_columns(path) == ("question", "gold")
+    assert CsvFile(path).columns == ("question", "gold")
 
 
 def test_quoted_cells_and_empty_ones(tmp_path: Path) -> None:
