@@ -19,6 +19,7 @@ from cli.shared.options.output import AllowFailed, Risk
 from cli.shared.output_folders import output_file
 from cli.shared.request_rows import (
     leaves_mode_open,
+    note_doubts,
     read_requests,
     source_digest,
     warn_of_open_modes,
@@ -105,6 +106,8 @@ def grade(
         read = functools.partial(read_requests, Path(source), in_table, risk)
         files = [Path(out)] if table is None else [Path(out), table]
         opened = open_table(source, in_table.text_format)
+        check_verdict_files(opened.path, *files)
+        note_doubts(source, in_table)
         summary = _grade_file(opened, files, read, load, batch, retry_failed)
         end_with(summary, Path(source), files, table_options.words(), allow_failed)
         return
@@ -129,7 +132,6 @@ def _grade_file(
     retry_failed: bool,
 ) -> Summary:
     source = table.path
-    check_verdict_files(source, *outputs)
     num_rows = num_open = 0
     for _, request in read():  # A file that cannot be read is no reason to load a model.
         num_rows += 1

@@ -58,9 +58,8 @@ def _names_of_parts(value: Any, is_list_wanted: bool, depth: int) -> Iterator[st
                     yield f"{key}.{name}".rstrip(".")
     elif depth and isinstance(value, list) and is_list_wanted:
         # A key names the values of all elements.
-        for element in value:
-            if isinstance(element, dict):
-                yield from _names_of_parts(element, is_list_wanted, depth)
+        for element in value if all(isinstance(element, dict) for element in value) else ():
+            yield from _names_of_parts(element, is_list_wanted, depth)
     elif depth and isinstance(value, list):
         for number, element in enumerate(value[:_MOST_OPTIONS]):
             for name in _names_of_parts(element, is_list_wanted, depth - 1):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id
+from data_prep.tables.cells import DEFAULT_SEPARATOR, is_split
 from data_prep.tables.nested_cells import with_nested_columns
 from judging.errors import CustosError
 from judging.files.csv_rows import DELIMITERS, CsvFile, TextFormat, row_location
@@ -79,6 +80,33 @@ class Table:
                 if keys.keys() >= set(needed):
                     break
         return tuple(keys)
+
+    def doubts(self, column: str, separator: str | None) -> list[str]:
+        """Return what was decided about a CSV or TSV file that its user may want to know.
+
+        Args:
+            column: Name of the column of references.
+            separator: Text between them, if the user states it.
+
+        Raises:
+            CustosError: If the file cannot be read.
+        """
+        if not self.is_csv or not self.path.is_file():
+            return []
+        file = self.csv()
+        split = []
+        if separator is None and column in file.columns:
+            cells = ((n, row.get(column, "")) for n, row in file.rows() if isinstance(row, dict))
+            split = [number for number, cell in cells if is_split(cell)]
+        doubts = [file.doubt] if file.doubt else []
+        if split:
+            doubts.append(
+                f"column '{column}' was split at '{DEFAULT_SEPARATOR}' into several references in "
+                f"{len(split)} rows, the first is row {split[0]}; --separator TEXT splits at "
+                "another text, and not at all if no cell holds it; --separator ';' says that this "
+                "is meant"
+            )
+        return doubts
 
     def location(self, number: int) -> str:
         """Return how errors name a row."""

@@ -154,9 +154,7 @@ class CsvFile:
         check_names(self.path, names)
         return names
 
-    def _as_row(
-        self, number: int, cells: list[str], location: str
-    ) -> dict[str, str] | CustosError:
+    def _as_row(self, number: int, cells: list[str], location: str) -> dict[str, str] | CustosError:
         width = len(self.columns)
         beyond = next((cell for cell in cells[width:] if cell.strip()), None)
         if beyond is not None:

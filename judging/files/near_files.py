@@ -19,7 +19,11 @@ def nearest_file(path: Path, suffixes: Collection[str]) -> str:
     if path.is_symlink():
         return f"; it is a link to '{path.readlink()}', which does not exist"
     try:
-        files = {file.stem: file.name for file in path.parent.iterdir() if file.suffix in suffixes and file.is_file()}
+        files = {
+            file.stem: file.name
+            for file in path.parent.iterdir()
+            if file.suffix in suffixes and file.is_file()
+        }
     except OSError:
         return ""
     # Without their endings, which are alike and would make every file near.

@@ -166,9 +166,7 @@ def check_holds_run(folder: Path) -> None:
         )
 
 
-def _check_critiques(
-    table: str, rows: Sequence[LabelledExample], mapping: TableMapping
-) -> None:
+def _check_critiques(table: str, rows: Sequence[LabelledExample], mapping: TableMapping) -> None:
     """Raise ``CustosError`` if rows that are trained on lack the critique of their task."""
     tasks = [get_task(row.task) for row in rows]
     without = [

@@ -108,7 +108,9 @@ class TableOptions:
         pairs = [("--map", text) for text in self.columns or ()]
         pairs += [("--labels", text) for text in self.labels or ()]
         single = {"mapping": self.mapping, **self._single()}
-        pairs += [(f"--{name.replace('_', '-')}", str(value)) for name, value in single.items() if value]
+        pairs += [
+            (f"--{name.replace('_', '-')}", str(value)) for name, value in single.items() if value
+        ]
         return [word for pair in pairs for word in pair]
 
     def _single(self) -> dict[str, str]:

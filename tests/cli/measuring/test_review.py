@@ -17,6 +17,7 @@ from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from judging import Judge
+from judging.files.csv_rows import CsvFile
 from judging.types import LabelledExample
 from tests.serve.made_up import FakeJudge
 
@@ -55,8 +56,9 @@ def review(table: Path, out: Path, *files: Path | str) -> Any:
 
 
 def cells(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
+    file = CsvFile(path)
+    rows = (row if isinstance(row, dict) else {} for _, row in file.rows())
+    return [{name: row.get(name, "") for name in file.columns} for row in rows]
 
 
 def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> None:
@@ -218,7 +220,7 @@ def test_every_kind_of_file_that_grade_writes_is_read(
     assert "2 of 3 rows are for people: 2 without a verdict" in result.stdout, result.stderr
     names = list(ids[2:]) if ids is not None else ["3", "4"]
     shown = cells(tmp_path / "review.csv")
-    assert [row["id"].removeprefix("'") for row in shown] == names
+    assert [row["id"] for row in shown] == names
     assert [row["judge_label"] for row in shown] == ["(invalid)"] * 2
     assert "column 'gold' is empty" in shown[1]["reason"]
     source.write_text(source.read_text().replace("7,Q?", "8,Q?"))
