@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -98,8 +99,8 @@ class TableMapping(BaseModel):
     @classmethod
     def _encoding_is_known(cls, encoding: str | None) -> str | None:
         try:
-            b"".decode(encoding or "utf-8")
-        except (LookupError, UnicodeError, ValueError):
+            io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        except (LookupError, ValueError):
             raise ValueError(
                 f"'{encoding}' is no encoding of text; take utf-8, utf-16, cp1252, latin-1 or "
                 "another one that Python has"

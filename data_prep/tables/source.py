@@ -12,7 +12,13 @@ from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id
 from data_prep.tables.cells import DEFAULT_SEPARATOR, is_split
 from data_prep.tables.nested_cells import with_nested_columns
 from judging.errors import CustosError
-from judging.files.csv_rows import DELIMITERS, CsvFile, TextFormat, row_location
+from judging.files.csv_rows import (
+    DELIMITERS,
+    NOTHING_STATED,
+    CsvFile,
+    TextFormat,
+    row_location,
+)
 from judging.files.records import ROW_SUFFIXES, read_rows
 
 _HUB_NAME = re.compile(
@@ -34,7 +40,7 @@ class Table:
     name: str
     folder: Path
     hub: HubOptions | None = None
-    stated: TextFormat = TextFormat()
+    stated: TextFormat = NOTHING_STATED
 
     @property
     def path(self) -> Path:
@@ -113,7 +119,7 @@ class Table:
         return row_location(self.path, number)
 
 
-def open_table(source: Path | str, stated: TextFormat = TextFormat()) -> Table:
+def open_table(source: Path | str, stated: TextFormat = NOTHING_STATED) -> Table:
     """Return the table of a file or of a hub data set, without reading it.
 
     Args:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from judging.errors import CustosError, system_errors_at
 from judging.files.spreadsheets import unguarded
@@ -32,6 +32,9 @@ class TextFormat:
 
     delimiter: str | None = None
     encoding: str | None = None
+
+
+NOTHING_STATED = TextFormat()
 
 
 @contextmanager
@@ -86,7 +89,7 @@ class CsvFile:
         CustosError: If the file is empty or not text, or a name occurs twice.
     """
 
-    def __init__(self, path: Path, stated: TextFormat = TextFormat()) -> None:
+    def __init__(self, path: Path, stated: TextFormat = NOTHING_STATED) -> None:
         csv.field_size_limit(max(csv.field_size_limit(), MAX_IMAGE_CHARS))
         self.path = path
         self.encoding = stated.encoding
@@ -141,7 +144,8 @@ class CsvFile:
             raise CustosError(f"{self.path}: {fault}")
         if not any(reading.width for reading in readings):
             raise CustosError(
-                f"{self.path}: the file is empty, expected a first row with the names of the columns"
+                f"{self.path}: the file is empty, expected a first row with the names of the "
+                "columns"
             )
         return readings
 
@@ -274,7 +278,7 @@ class _Reading:
         Raises:
             csv.Error: If the header cannot be read.
         """
-        quoting = csv.QUOTE_MINIMAL if self.is_quoted else csv.QUOTE_NONE
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.is_quoted else csv.QUOTE_NONE
         reader = csv.reader(lines, delimiter=self.delimiter, quoting=quoting, strict=True)
         num_cells = None
         while True:

@@ -16,6 +16,7 @@ from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.atomic import atomic_write
 from judging.files.csv_rows import (
     DELIMITERS,
+    NOTHING_STATED,
     CsvFile,
     TextFormat,
     check_names,
@@ -31,7 +32,7 @@ WHOLE_ARRAY = "the name of a file that is one JSON array must end in .json"
 _PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
-def read_rows(path: Path, stated: TextFormat = TextFormat()) -> Iterator[tuple[int, Any]]:
+def read_rows(path: Path, stated: TextFormat = NOTHING_STATED) -> Iterator[tuple[int, Any]]:
     """Yield ``(row number from 1, decoded row)``, with an error in place of a bad line.
 
     A row of a CSV or TSV file is an object of its cells that are not empty; its number counts the

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from judging.files.atomic import atomic_write
 
@@ -52,7 +53,7 @@ def write_spreadsheet(
     with atomic_write(path) as file:
         file.write(BYTE_ORDER_MARK)
         # Text that tabs separate has quotation marks or none; those of the header say which.
-        quoting = csv.QUOTE_ALL if delimiter == "\t" else csv.QUOTE_MINIMAL
+        quoting: Literal[0, 1] = csv.QUOTE_ALL if delimiter == "\t" else csv.QUOTE_MINIMAL
         csv.writer(file, delimiter=delimiter, quoting=quoting).writerow(map(_cell, columns))
         csv.writer(file, delimiter=delimiter).writerows(map(_cell, row) for row in rows)
 

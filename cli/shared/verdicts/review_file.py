@@ -11,7 +11,7 @@ from typing import Any
 
 from cli.shared.request_rows import read_requests
 from cli.shared.verdicts.tables import TABLE_SUFFIXES, cell_text, read_verdict_table
-from data_prep.tables.cells import DEFAULT_SEPARATOR, as_text, without_bytes
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, as_text, without_bytes
 from data_prep.tables.fields import METADATA
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.source import open_table
@@ -286,6 +286,6 @@ def _label(verdict: Verdict) -> str:
 
 def _joined(texts: Sequence[str]) -> str:
     """Return a list as a cell that is read as the same list again."""
-    if any(DEFAULT_SEPARATOR in text for text in texts):
-        return json.dumps(list(texts), ensure_ascii=False)
-    return f"{DEFAULT_SEPARATOR} ".join(texts)
+    cell = f"{DEFAULT_SEPARATOR} ".join(texts)
+    is_same = as_list(cell, DEFAULT_SEPARATOR) == list(texts)
+    return cell if is_same else json.dumps(list(texts), ensure_ascii=False)

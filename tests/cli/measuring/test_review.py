@@ -18,7 +18,7 @@ from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from judging import Judge
 from judging.files.csv_rows import CsvFile
-from judging.types import LabelledExample
+from judging.types import JudgeRequest, LabelledExample
 from tests.serve.made_up import FakeJudge
 
 ROWS = [
@@ -263,3 +263,23 @@ def test_a_verdict_without_a_confidence_has_an_empty_cell(table: Path, tmp_path:
     verdicts(tmp_path / "1.jsonl", ["Correct", "Wrong", None], "one", confidence=None)
     review(table, tmp_path / "one.csv", first)
     assert [row["judge_confidence"] for row in cells(tmp_path / "one.csv")] == [""]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_every_text_of_a_review_file_is_read_as_it_was(tmp_path: Path, suffix: str) -> None:
+    texts = ["- Ann", "'=1", "=A1", "~'=1", "x;=1+1", "\n- a\t=b", 'say "x"', "'tis", '["a"]']
+    rows = [
+        {"id": text, "question": text, "references": [text], "response": text} for text in texts
+    ]
+    source, files, out = tmp_path / "a.jsonl", tmp_path / "v.jsonl", tmp_path / f"r{suffix}"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    verdict = {"status": "judge_error", "message": "no server"}
+    lines = [{"id": text, "row": number, **verdict} for number, text in enumerate(texts, 1)]
+    files.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command = ["review", str(files), "--in", str(source), "--csv", str(out)]
+    result = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    read = [row for _, row in read_table(out, JudgeRequest, TableMapping())]
+    assert [(r.id, r.question, r.references, r.response) for r in read] == [
+        (text, text, (text,), text) for text in texts
+    ]

@@ -67,7 +67,7 @@ def test_the_table_holds_the_callers_columns_and_no_formula(tmp_path: Path) -> N
         *("critique", "answerer", "note", "metadata.label", "list", "n", "late"),
     ]
     assert first["response"] == "~'-1+1\n|x"
-    assert first["critique"] == "'@fine"
+    assert first["critique"] == "~'@fine"
     assert first["note"] == "~'=HYPERLINK(0)"
     assert (first["metadata.label"], first["label"], first["judge_label"]) == (
         "mine",

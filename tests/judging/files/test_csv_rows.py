@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -235,7 +235,7 @@ def test_written_cells_come_back(
     # Text that tabs separate says with its header that it has quotation marks.
     # Python leaves a carriage return without marks unless it is part of the ends of lines.
     is_sure = delimiter in "\t|" or ending == "\n"
-    quoting = csv.QUOTE_ALL if quotes_all or is_sure else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 1] = csv.QUOTE_ALL if quotes_all or is_sure else csv.QUOTE_MINIMAL
     path = tmp_path_factory.mktemp("cells") / ("a.tsv" if delimiter == "\t" else "a.csv")
     names = [f"c{column}" for column in range(len(rows[0]) if rows else 1)]
     with path.open("w", encoding="utf-8", newline="") as file:
