@@ -134,7 +134,7 @@ class CsvFile:
                 with self._lines() as lines:
                     reading = _Reading(delimiter, is_quoted)
                     try:
-                        reading.measure(lines)
+                        reading.read_header(lines)
                     except csv.Error as error:
                         fault = f"the header cannot be read: {_fault(error)}"
                         continue
@@ -147,7 +147,11 @@ class CsvFile:
                 f"{self.path}: the file is empty, expected a first row with the names of the "
                 "columns"
             )
-        return readings
+        likely = [reading for reading in readings if reading.width > 1] or readings
+        for reading in likely:
+            with self._lines() as lines:
+                reading.measure(lines)
+        return likely
 
     def _names(self) -> tuple[str, ...]:
         header = (unguarded(name).strip() for name in self._reading.header)
@@ -160,8 +164,7 @@ class CsvFile:
 
     def _as_row(self, number: int, cells: list[str], location: str) -> dict[str, str] | CustosError:
         width = len(self.columns)
-        beyond = next((cell for cell in cells[width:] if cell.strip()), None)
-        if beyond is not None:
+        if any(cell.strip() for cell in cells[width:]):
             return CustosError(
                 f"{location}: {len(cells)} cells, and the header has {width}; a cell that holds "
                 f"the {_name(self.delimiter)} between cells must stand in quotation marks"
@@ -245,16 +248,20 @@ class _Reading:
         """Return the share of rows that have the header's number of cells."""
         return self.num_whole / self.num_rows if self.num_rows else 1.0
 
-    def measure(self, lines: _Lines) -> None:
-        """Read a file to its end and count the rows that fit the header.
+    def read_header(self, lines: _Lines) -> None:
+        """Read the names of the columns.
 
         Raises:
-            csv.Error: If the header cannot be read.
+            csv.Error: If they cannot be read.
         """
-        records = self.records(lines)
-        first = next(records, [])
+        first = next(self.records(lines), [])
         assert not isinstance(first, csv.Error)
-        self.header, width = first, len(first)
+        self.header = first
+
+    def measure(self, lines: _Lines) -> None:
+        """Read a file to its end and count the rows that fit the header."""
+        records, width = self.records(lines), self.width
+        next(records)
         short: tuple[int, int] | None = None
         for number, cells in enumerate(records, 1):
             if not cells:
@@ -280,7 +287,7 @@ class _Reading:
         """
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.is_quoted else csv.QUOTE_NONE
         reader = csv.reader(lines, delimiter=self.delimiter, quoting=quoting, strict=True)
-        num_cells = None
+        is_header = True
         while True:
             lines.taken.clear()
             try:
@@ -288,15 +295,15 @@ class _Reading:
             except StopIteration:
                 return
             except csv.Error as error:
-                if num_cells is None:
+                if is_header:
                     raise
-                self._leave(lines, num_cells)
+                self._leave(lines)
                 yield error
             else:
-                num_cells = len(cells) if num_cells is None else num_cells
                 yield cells
+            is_header = False
 
-    def _leave(self, lines: _Lines, width: int) -> None:
+    def _leave(self, lines: _Lines) -> None:
         """Leave a row whose quotation marks are wrong, and no other row if that is sure.
 
         The row ends where its quotation marks are even in number. If every line before that is a
@@ -313,10 +320,10 @@ class _Reading:
         between, last = (others, []) if num_quotes % 2 else (others[:-1], others[-1:])
         delimiter = re.escape(self.delimiter)
         cell = rf'(?:"(?:[^"]|"")*"|[^"{delimiter}\r\n]*)'
-        row = re.compile(rf"{cell}(?:{delimiter}{cell}){{{width - 1}}}[\r\n]*|\s*")
+        row = re.compile(rf"{cell}(?:{delimiter}{cell}){{{self.width - 1}}}[\r\n]*|\s*")
         open_row = re.compile(rf'(?:{cell}{delimiter})*"(?:[^"]|"")*')
         is_sure = all(map(row.fullmatch, between)) and all(map(open_row.fullmatch, last))
-        if width > 1 and is_sure:
+        if self.width > 1 and is_sure:
             lines.give_back(others)
 
     def _could_be_rows(self, lines: Sequence[str]) -> bool:
