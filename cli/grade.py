@@ -19,6 +19,7 @@ from cli.shared.options.output import AllowFailed, Risk
 from cli.shared.output_folders import output_file
 from cli.shared.request_rows import (
     leaves_mode_open,
+    note_doubts,
     read_requests,
     source_digest,
     warn_of_open_modes,
@@ -26,6 +27,7 @@ from cli.shared.request_rows import (
 from cli.shared.verdicts.files import check_verdict_files, write_verdicts
 from cli.shared.verdicts.summary import Summary, end_with
 from clients.kept_verdicts import Grader, NumberedRequest, partial_file
+from data_prep.tables.source import Table, open_table
 from judging import CustosError, JudgeRequest
 from judging.files.kept_work import locked
 
@@ -103,7 +105,10 @@ def grade(
     if ray is None:
         read = functools.partial(read_requests, Path(source), in_table, risk)
         files = [Path(out)] if table is None else [Path(out), table]
-        summary = _grade_file(Path(source), files, read, load, batch, retry_failed)
+        opened = open_table(source, in_table.text_format)
+        check_verdict_files(opened.path, *files)
+        note_doubts(source, in_table)
+        summary = _grade_file(opened, files, read, load, batch, retry_failed)
         end_with(summary, Path(source), files, table_options.words(), allow_failed)
         return
     if table is not None:
@@ -119,14 +124,14 @@ def grade(
 
 
 def _grade_file(
-    source: Path,
+    table: Table,
     outputs: Sequence[Path],
     read: Callable[[], Iterable[NumberedRequest]],
     load: Callable[[], Grader],
     batch: int,
     retry_failed: bool,
 ) -> Summary:
-    check_verdict_files(source, *outputs)
+    source = table.path
     num_rows = num_open = 0
     for _, request in read():  # A file that cannot be read is no reason to load a model.
         num_rows += 1
@@ -139,7 +144,7 @@ def _grade_file(
         if source_digest(source) != before:
             raise CustosError(f"{source}: the file has changed while it was graded")
         for output in outputs:
-            write_verdicts(output, source, partial)
+            write_verdicts(output, table, partial)
         summary = Summary(partial.lines())
         partial.remove_unless_failed()
     return summary

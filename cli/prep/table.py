@@ -10,6 +10,7 @@ from cli.shared.bad_rows import show_dropped
 from cli.shared.options.filters import FilterOptions
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
+from cli.shared.request_rows import note_doubts
 from cli.shared.splits import (
     Cal,
     HeldOutSizes,
@@ -76,7 +77,7 @@ def table(
     label=human_label --labels right=Correct,wrong=Wrong --reference-mode any --out data/mine
     """
     in_table = table_options.read()
-    opened = open_table(source)
+    opened = open_table(source, in_table.text_format)
     check_keeps_splits(out, [opened.path])
     held_out = None if test == ALL else HeldOutSizes(val, cal, _size(test)).read()
     bad_rows: dict[int, BadRow] = {}
@@ -84,6 +85,7 @@ def table(
         source, in_table, bad_rows, allow_dropped=allow_dropped, image_folder=out / "images"
     )
     show_dropped(bad_rows)
+    note_doubts(source, in_table)
     examples = [_named(example, number, opened.path.stem) for number, example in rows]
     kept = filters.apply(examples)
     if not kept:

@@ -13,6 +13,7 @@ from cli.shared.request_rows import read_requests
 from cli.shared.verdicts.files import write_verdicts
 from cli.shared.verdicts.summary import Summary
 from clients.kept_verdicts import Grader, fill_verdicts, partial_file
+from data_prep.tables.source import open_table
 from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.fingerprint import digest
@@ -47,7 +48,7 @@ def grade_shard(shard: Shard, grader: Grader, judge: str, settings: ShardSetting
         if version_of(shard.source) != shard.version:
             raise CustosError(f"{shard.source}: the file has changed while it was graded")
         with whole_file(shard.out, folder / "out") as out:
-            write_verdicts(out, source, kept)
+            write_verdicts(out, open_table(source, settings.mapping.text_format), kept)
         summary = Summary(kept.lines())
         first = summary.first_failure
         record = ShardRecord(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.shared.bad_rows import show_dropped
 from cli.shared.grading import fill_showing, show_failed
+from cli.shared.request_rows import note_doubts
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from data_prep.tables import dropped
 from data_prep.tables.mapping import TableMapping
@@ -53,6 +54,7 @@ def read_examples(
     bad_rows: dict[int, BadRow] = {}
     rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
     show_dropped(bad_rows)
+    note_doubts(data, mapping)
     if not rows:
         raise CustosError(f"{data}: no rows")
     if check_pictures:

@@ -11,11 +11,13 @@ import typer
 from clients.kept_verdicts import NumberedRequest
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table
+from data_prep.tables.source import open_table
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.csv_rows import row_location
 from judging.files.pictures import check_pictures
 from judging.fingerprint import file_sha256
+from judging.log_lines import one_line
 from judging.tasks import get_task
 from judging.types import shortened
 
@@ -85,6 +87,14 @@ def warn_of_open_modes(source: Path, num_rows: int) -> None:
             "(together they are the answer). If each one is enough, add --reference-mode any",
             err=True,
         )
+
+
+def note_doubts(source: Path | str, mapping: TableMapping) -> None:
+    """Print what was decided about the text of a table and can be stated by an option."""
+    table = open_table(source, mapping.text_format)
+    column = mapping.columns.get("references", "references")
+    for doubt in table.doubts(column, mapping.separator):
+        typer.echo(one_line(f"note: {source}: {doubt}"), err=True)
 
 
 def source_digest(source: Path) -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from datetime import date, time
 from decimal import Decimal
+from html.entities import html5
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ TEXT_FIELDS = (
 _PYTHON_TEXT = r"""'(?:[^'\\]|\\[\\'"nrtxuU])*'|"(?:[^"\\]|\\[\\'"nrtxuU])*\""""
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_TEXT})(?:\s*,\s*|\s+))*(?:{_PYTHON_TEXT})\s*\]")
 """A list of texts as Python writes it, or as numpy does, without commas."""
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
 
 
 def as_list(
@@ -61,7 +63,7 @@ def as_list(
     for decode in (_json_array, _python_list):
         if (texts := decode(value)) is not None:
             return texts
-    parts = (part.strip() for part in value.split(separator))
+    parts = (part.strip() for part in _split(value, separator))
     return [part for part in parts if part or keeps_empty]
 
 
@@ -116,6 +118,28 @@ def json_value(value: Any) -> Any:
         text = as_text(value)
         return text if isinstance(text, str) else None
     return value
+
+
+def is_split(cell: str) -> bool:
+    """Return whether the default separator divides a cell, which is no list by itself."""
+    is_list = _json_array(cell) is not None or _python_list(cell) is not None
+    return not is_list and len(as_list(cell, DEFAULT_SEPARATOR)) > 1
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Return the parts of a text between separators; none ends an entity of HTML (``&amp;``)."""
+    entities = {match.end() - 1 for match in _ENTITY.finditer(text) if _is_entity(match[0])}
+    parts, start = [], 0
+    for match in re.finditer(re.escape(separator), text):
+        if entities.isdisjoint(range(*match.span())):
+            parts.append(text[start : match.start()])
+            start = match.end()
+    return [*parts, text[start:]]
+
+
+def _is_entity(text: str) -> bool:
+    """Return whether ``&NAME;`` is one of HTML, by name or by number."""
+    return text[1] == "#" or text[1:] in html5
 
 
 def _json_array(text: str) -> list[str] | None:

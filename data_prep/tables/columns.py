@@ -17,6 +17,7 @@ from data_prep.tables.fields import (
     suggest_columns,
 )
 from data_prep.tables.mapping import TableMapping
+from data_prep.tables.nested_cells import leading_parts
 from judging.errors import CustosError, FieldError, nearest_name
 from judging.files.values import is_empty
 from judging.tasks import get_task
@@ -170,7 +171,7 @@ class ColumnPlan:
 
     def _unused(self, columns: Collection[str]) -> list[str]:
         """Return the columns that fill no field."""
-        used = set(self.mapped.values())
+        used = {part for theirs in self.mapped.values() for part in leading_parts(theirs)}
         return [name for name in columns if name not in used and self._field_of(name) is None]
 
     def _is_wanted(self, ours: str) -> bool:

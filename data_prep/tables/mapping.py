@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from data_prep.tables.fields import METADATA, TABLE_FIELDS, nearest_field
 from judging.errors import CustosError, nearest_name
+from judging.files.csv_rows import DELIMITER_NAMES, TextFormat
 from judging.files.near_files import nearest_file
 from judging.files.yaml_text import load_yaml
 from judging.tasks import task_names
@@ -35,6 +37,10 @@ class TableMapping(BaseModel):
     separator: str | None = Field(default=None, min_length=1)
     """Text between the elements of a list in one cell. ``None``: ``;`` in CSV and TSV files; in the
     other kinds a text is one element."""
+    delimiter: str | None = None
+    """What separates the cells of a CSV or TSV file. ``None``: its rows say it."""
+    encoding: str | None = None
+    """Encoding of a file of text. ``None``: UTF-8, or UTF-16 after its byte order mark."""
     reference_mode: ReferenceMode | None = None
     """The reference mode of every row."""
     task: str | None = None
@@ -81,12 +87,39 @@ class TableMapping(BaseModel):
             raise ValueError("map 'response', or 'response_a' and 'response_b', or 'responses'")
         return columns
 
+    @field_validator("delimiter")
+    @classmethod
+    def _delimiter_is_a_character(cls, delimiter: str | None) -> str | None:
+        by_name = {name: character for character, name in DELIMITER_NAMES.items()}
+        character = by_name.get(str(delimiter).lower(), "\t" if delimiter == "\\t" else delimiter)
+        if character is not None and (len(character) != 1 or character in '"\r\n'):
+            names = ", ".join(by_name)
+            raise ValueError(f"'{delimiter}' is not one of {names}, and no single character")
+        return character
+
+    @field_validator("encoding")
+    @classmethod
+    def _encoding_is_known(cls, encoding: str | None) -> str | None:
+        try:
+            io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        except (LookupError, ValueError):
+            raise ValueError(
+                f"'{encoding}' is no encoding of text; take utf-8, utf-16, cp1252, latin-1 or "
+                "another one that Python has"
+            ) from None
+        return encoding
+
     @field_validator("task")
     @classmethod
     def _task_is_known(cls, task: str | None) -> str | None:
         if task is not None and task not in task_names():
             raise ValueError(f"'{task}' is not one of {', '.join(task_names())}")
         return task
+
+    @property
+    def text_format(self) -> TextFormat:
+        """Return what is stated about the text of the table."""
+        return TextFormat(self.delimiter, self.encoding)
 
     @property
     def given(self) -> dict[str, str]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from data_prep.tables.cells import TEXT_FIELDS
+from data_prep.tables.cells import LIST_FIELDS
 from data_prep.tables.fields import map_option
+
+_DEPTH = 4
+"""Levels below a cell that options name."""
+_MOST_OPTIONS = 6
 
 
 def same_name(name: str) -> str:
@@ -37,21 +41,45 @@ def with_nested_columns(row: Any, columns: Iterable[str]) -> Any:
     return {**named, **{name: part for name, part in parts.items() if part is not None}}
 
 
+def leading_parts(column: str) -> list[str]:
+    """Return a dotted name and the cells that it leads through: ``a.b``, and ``a``."""
+    keys = column.split(".")
+    return [".".join(keys[:length]) for length in range(1, len(keys) + 1)]
+
+
 def part_options(field: str, column: str, cell: Any) -> str:
-    """Return the options that map the parts of a nested cell; empty if it has none."""
-    elements = cell if isinstance(cell, list) else [cell]
-    if (
-        cell
-        and elements is cell
-        and field in TEXT_FIELDS
-        and isinstance(elements[0], str | int | float)
-    ):
-        return f"; name an element of it: {map_option(field, f'{column}.0')}"
-    if not all(isinstance(element, dict) for element in elements):
-        return ""
-    keys = dict.fromkeys(key for element in elements for key in element)
-    options = (map_option(field, f"{column}.{key}") for key in keys)
-    return f"; name a part of it: {' or '.join(options)}" if keys else ""
+    """Return the options that map the parts of a nested cell; empty if it has none.
+
+    Each part that is named suits the field: a text or a number, or a list of them where the field
+    is a list.
+    """
+    names = dict.fromkeys(_names_of_parts(cell, field in LIST_FIELDS, _DEPTH))
+    options = [map_option(field, f"{column}.{name}") for name in names if name]
+    return f"; name a part of it: {' or '.join(options[:_MOST_OPTIONS])}" if options else ""
+
+
+def _names_of_parts(value: Any, is_list_wanted: bool, depth: int) -> Iterator[str]:
+    """Yield the dotted names, below a value, of the parts that suit; an empty one for itself."""
+    if isinstance(value, str | int | float) or (is_list_wanted and _is_list_of_texts(value)):
+        yield ""
+    elif depth and isinstance(value, dict):
+        for key, part in value.items():
+            if key and "." not in key and not (key.isdecimal() and depth < _DEPTH):
+                for name in _names_of_parts(part, is_list_wanted, depth - 1):
+                    yield f"{key}.{name}".rstrip(".")
+    elif depth and isinstance(value, list) and is_list_wanted:
+        # A key names the values of all elements.
+        for element in value if all(isinstance(element, dict) for element in value) else ():
+            yield from _names_of_parts(element, is_list_wanted, depth)
+    elif depth and isinstance(value, list):
+        for number, element in enumerate(value[:_MOST_OPTIONS]):
+            for name in _names_of_parts(element, is_list_wanted, depth - 1):
+                yield f"{number}.{name}".rstrip(".")
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    is_list = isinstance(value, list) and bool(value)
+    return is_list and all(isinstance(element, str | int | float) for element in value)
 
 
 def _part(value: Any, keys: list[str]) -> Any:

@@ -69,8 +69,8 @@ def parse_table(
     Raises:
         CustosError: If the source cannot be read or lacks a column.
     """
-    table = open_table(source)
     mapping = mapping or TableMapping()
+    table = open_table(source, mapping.text_format)
     reader = _RowReader(table, model, mapping, image_folder)
     reader.check_columns()
     for number, stored in table.rows():

@@ -9,9 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id
+from data_prep.tables.cells import DEFAULT_SEPARATOR, is_split
 from data_prep.tables.nested_cells import with_nested_columns
 from judging.errors import CustosError
-from judging.files.csv_rows import DELIMITERS, csv_columns, row_location
+from judging.files.csv_rows import (
+    DELIMITERS,
+    NOTHING_STATED,
+    CsvFile,
+    TextFormat,
+    row_location,
+)
 from judging.files.records import ROW_SUFFIXES, read_rows
 
 _HUB_NAME = re.compile(
@@ -27,11 +34,13 @@ class Table:
         name: The file or the hub id, as errors name it.
         folder: Folder that relative paths in cells start from.
         hub: Part of the hub data set; ``None`` for a file.
+        stated: What the user states about the text of a file.
     """
 
     name: str
     folder: Path
     hub: HubOptions | None = None
+    stated: TextFormat = NOTHING_STATED
 
     @property
     def path(self) -> Path:
@@ -43,9 +52,24 @@ class Table:
         """Return whether all cells are texts."""
         return self.hub is None and self.path.suffix in DELIMITERS
 
+    @property
+    def is_parquet(self) -> bool:
+        """Return whether the cells have the types of a Parquet file."""
+        return self.hub is None and self.path.suffix == ".parquet"
+
     def rows(self) -> Iterator[tuple[int, Any]]:
         """Yield ``(row number, decoded row)``, with an error in place of a bad row."""
-        return read_rows(self.path) if self.hub is None else hub_rows(self.name, self.hub)
+        if self.hub is not None:
+            return hub_rows(self.name, self.hub)
+        return read_rows(self.path, self.stated)
+
+    def csv(self) -> CsvFile:
+        """Return the CSV or TSV file that the table is.
+
+        Raises:
+            CustosError: As ``CsvFile``.
+        """
+        return CsvFile(self.path, self.stated)
 
     def columns(self, needed: Collection[str]) -> tuple[str, ...]:
         """Return the names of the columns.
@@ -54,7 +78,7 @@ class Table:
         that are needed have occurred.
         """
         if self.is_csv and self.path.is_file():
-            return tuple(with_nested_columns(dict.fromkeys(csv_columns(self.path)), needed))
+            return tuple(with_nested_columns(dict.fromkeys(self.csv().columns), needed))
         keys: dict[str, None] = {}
         for _, row in self.rows():
             if isinstance(row, dict):
@@ -63,17 +87,45 @@ class Table:
                     break
         return tuple(keys)
 
+    def doubts(self, column: str, separator: str | None) -> list[str]:
+        """Return what was decided about a CSV or TSV file that its user may want to know.
+
+        Args:
+            column: Name of the column of references.
+            separator: Text between them, if the user states it.
+
+        Raises:
+            CustosError: If the file cannot be read.
+        """
+        if not self.is_csv or not self.path.is_file():
+            return []
+        file = self.csv()
+        split = []
+        if separator is None and column in file.columns:
+            cells = ((n, row.get(column, "")) for n, row in file.rows() if isinstance(row, dict))
+            split = [number for number, cell in cells if is_split(cell)]
+        doubts = [file.doubt] if file.doubt else []
+        if split:
+            doubts.append(
+                f"column '{column}' was split at '{DEFAULT_SEPARATOR}' into several references in "
+                f"{len(split)} rows, the first is row {split[0]}; --separator TEXT splits at "
+                "another text, and not at all if no cell holds it; --separator ';' says that this "
+                "is meant"
+            )
+        return doubts
+
     def location(self, number: int) -> str:
         """Return how errors name a row."""
         return row_location(self.path, number)
 
 
-def open_table(source: Path | str) -> Table:
+def open_table(source: Path | str, stated: TextFormat = NOTHING_STATED) -> Table:
     """Return the table of a file or of a hub data set, without reading it.
 
     Args:
         source: A CSV, TSV, JSONL, JSON or Parquet file, or ``OWNER/NAME[@REVISION][:SPLIT]`` on the
             hub; ``:CONFIG/SPLIT`` names a configuration. The split is ``train`` by default.
+        stated: Delimiter and encoding, if the user states them.
 
     Raises:
         CustosError: If it is a folder.
@@ -93,4 +145,4 @@ def open_table(source: Path | str) -> Table:
     if not path.exists() and match is not None and is_hub_id(match["name"]):
         options = HubOptions(match["split"] or "train", match["config"], match["revision"])
         return Table(match["name"], Path.cwd(), options)
-    return Table(str(path), path.parent)
+    return Table(str(path), path.parent, stated=stated)

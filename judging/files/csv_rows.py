@@ -1,19 +1,66 @@
-"""Rows of CSV and TSV files, as spreadsheets and Python write them."""
+"""Rows of CSV and TSV files, as spreadsheets, databases and Python write them."""
 
 from __future__ import annotations
 
+import codecs
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TextIO
 
 from judging.errors import CustosError, system_errors_at
+from judging.files.spreadsheets import unguarded
 from judging.types import MAX_IMAGE_CHARS
 
-DELIMITERS = {".csv": (",", ";", "\t"), ".tsv": ("\t",)}
+DELIMITERS = {".csv": (",", ";", "\t", "|"), ".tsv": ("\t",)}
 """What may stand between the cells, by the ending of the file; the likeliest first."""
+DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
 
-_REMEDY = "save the table as UTF-8 text (Excel: 'CSV UTF-8')"
+_WITHOUT_QUOTES = "\t|"
+"""Delimiters of text in which a quotation mark may be a letter like any other."""
+_EXCEL_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+"""A first line that tells Excel what separates the cells."""
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """What a user states about the text of a table; ``None``: the file decides."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+
+
+NOTHING_STATED = TextFormat()
+
+
+@contextmanager
+def open_text(path: Path, encoding: str | None, newline: str = "") -> Iterator[TextIO]:
+    """Open a file of text; bytes that cannot be decoded become lone surrogates.
+
+    Args:
+        path: File to read.
+        encoding: As the user states it; ``None``: UTF-16 after its byte order mark, else UTF-8.
+        newline: As ``open`` takes it.
+
+    Raises:
+        CustosError: If it is not text of this encoding at all.
+    """
+    with path.open("rb") as raw:
+        has_mark = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    name = codecs.lookup(encoding or ("utf-16" if has_mark else "utf-8")).name
+    if name == "utf-8":
+        name = "utf-8-sig"
+    elif has_mark and name.startswith("utf-16"):
+        name = "utf-16"
+    try:
+        with path.open(encoding=name, errors="surrogateescape", newline=newline) as file:
+            yield file
+    except UnicodeError:
+        raise CustosError(f"{path}: {_not_text(encoding or name)}") from None
 
 
 def row_location(path: Path, number: int) -> str:
@@ -22,87 +69,298 @@ def row_location(path: Path, number: int) -> str:
     return f"{path} row {number}{below}"
 
 
-def csv_columns(path: Path) -> tuple[str, ...]:
-    """Return the names in the header of a CSV or TSV file.
+class CsvFile:
+    """A CSV or TSV file whose delimiter and quotation marks are known.
 
-    A column without a name, such as the index that pandas writes, is called ``column 1`` after its
-    place.
+    All rows decide: of all readings, the one under which most of them have as many cells as the
+    header. Text that tabs or pipes separate has quotation marks around cells, or none.
 
-    Raises:
-        CustosError: If the file is empty or not UTF-8, or a name occurs twice.
-    """
-    return _read_header(path)[1]
+    Args:
+        path: File to read.
+        stated: Delimiter and encoding, if the user states them.
 
-
-def csv_delimiter(path: Path) -> str:
-    """Return what separates the cells of a CSV or TSV file.
-
-    Raises:
-        CustosError: As :func:`csv_columns`.
-    """
-    return _read_header(path)[0]
-
-
-def csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str] | CustosError]]:
-    """Yield ``(number from 1 below the header, cells that are not empty)`` for every row.
-
-    Rows without any text are counted, so that a row of a spreadsheet has its number plus one, but
-    are not yielded. A row that cannot be used stands as an error, and the next one follows.
+    Attributes:
+        columns: Names in the header. A column without a name, such as the index that pandas
+            writes, is called ``column 1`` after its place.
+        delimiter: What separates the cells.
+        doubt: What another reading would change; empty if there is none.
 
     Raises:
-        CustosError: If the header is bad, or quotation marks leave open where a row ends.
+        CustosError: If the file is empty or not text, or a name occurs twice.
     """
-    delimiter, names = _read_header(path)
-    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
-        next(reader)
-        number = 0
+
+    def __init__(self, path: Path, stated: TextFormat = NOTHING_STATED) -> None:
+        csv.field_size_limit(max(csv.field_size_limit(), MAX_IMAGE_CHARS))
+        self.path = path
+        self.encoding = stated.encoding
+        with system_errors_at(path), open_text(path, self.encoding) as file:
+            line = _EXCEL_LINE.fullmatch(file.readline(80))
+        self._num_skipped = 0 if line is None else 1
+        given = stated.delimiter or (line and line[1])
+        readings = self._readings((given,) if given else DELIMITERS.get(path.suffix, (",",)))
+        self._reading, self.doubt = _likeliest(readings)
+        self.delimiter = self._reading.delimiter
+        self.columns = self._names()
+
+    def rows(self) -> Iterator[tuple[int, dict[str, str] | CustosError]]:
+        """Yield ``(number from 1 below the header, cells that are not empty)`` for every row.
+
+        Rows without any text are counted, so that a row of a spreadsheet has its number plus one,
+        but are not yielded. A row that cannot be used stands as an error, and the next one follows.
+        """
+        with self._lines() as lines:
+            records = self._reading.records(lines)
+            next(records)
+            for number, cells in enumerate(records, 1):
+                location = row_location(self.path, number)
+                if isinstance(cells, csv.Error):
+                    yield number, CustosError(f"{location}: {_fault(cells)}")
+                elif any(cell.strip() for cell in cells):
+                    yield number, self._as_row(number, cells, location)
+
+    @contextmanager
+    def _lines(self) -> Iterator[_Lines]:
+        with system_errors_at(self.path), open_text(self.path, self.encoding) as file:
+            for _ in range(self._num_skipped):
+                file.readline()
+            yield _Lines(file)
+
+    def _readings(self, delimiters: Sequence[str]) -> list[_Reading]:
+        """Return all readings under which there is a header, or raise what is wrong with it."""
+        readings: list[_Reading] = []
+        fault = None
+        for delimiter in delimiters:
+            for is_quoted in (True, False) if delimiter in _WITHOUT_QUOTES else (True,):
+                with self._lines() as lines:
+                    reading = _Reading(delimiter, is_quoted)
+                    try:
+                        reading.read_header(lines)
+                    except csv.Error as error:
+                        fault = f"the header cannot be read: {_fault(error)}"
+                        continue
+                is_possible = reading.is_quoted or reading.width > 1 and not reading.quotes_names
+                readings += [reading] if is_possible else []
+        if fault is not None and all(reading.width < 2 for reading in readings):
+            raise CustosError(f"{self.path}: {fault}")
+        if not any(reading.width for reading in readings):
+            raise CustosError(
+                f"{self.path}: the file is empty, expected a first row with the names of the "
+                "columns"
+            )
+        likely = [reading for reading in readings if reading.width > 1] or readings
+        for reading in likely:
+            with self._lines() as lines:
+                reading.measure(lines)
+        return likely
+
+    def _names(self) -> tuple[str, ...]:
+        header = (unguarded(name).strip() for name in self._reading.header)
+        names = tuple(name or f"column {number}" for number, name in enumerate(header, 1))
+        for name in names:
+            if (fault := self._text_fault(name)) is not None:
+                raise CustosError(f"{self.path}: the header {fault}")
+        check_names(self.path, names)
+        return names
+
+    def _as_row(self, number: int, cells: list[str], location: str) -> dict[str, str] | CustosError:
+        width = len(self.columns)
+        if any(cell.strip() for cell in cells[width:]):
+            return CustosError(
+                f"{location}: {len(cells)} cells, and the header has {width}; a cell that holds "
+                f"the {_name(self.delimiter)} between cells must stand in quotation marks"
+            )
+        if len(cells) == 1 < width or number in self._reading.torn:
+            return CustosError(
+                f"{location}: {len(cells)} cells, and the header has {width}; if a line break in a "
+                "cell cuts the row, the cell must stand in quotation marks; a row that ends early "
+                f"needs a {_name(self.delimiter)} behind its last text"
+            )
+        row = {
+            name: unguarded(cell)
+            for name, cell in zip(self.columns, cells, strict=False)
+            if cell.strip()
+        }
+        for name, cell in row.items():
+            if (fault := self._text_fault(cell)) is not None:
+                return CustosError(f"{location}: column '{name}' {fault}")
+        return row
+
+    def _text_fault(self, text: str) -> str | None:
+        if "\0" in text:
+            return (
+                "holds a NUL character, as UTF-16 text does; state it with --encoding utf-16-le, "
+                "or save the table as UTF-8 text (Excel: 'CSV UTF-8')"
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return _not_text(self.encoding or "utf-8")
+        return None
+
+
+class _Lines(Iterator[str]):
+    """Lines of a file, of which the last ones can be given back.
+
+    Attributes:
+        taken: Lines that were taken since the list was emptied.
+    """
+
+    def __init__(self, file: Iterator[str]) -> None:
+        self._file = file
+        self._given_back: list[str] = []
+        self.taken: list[str] = []
+
+    def __next__(self) -> str:
+        line = self._given_back.pop() if self._given_back else next(self._file)
+        self.taken.append(line)
+        return line
+
+    def give_back(self, lines: Sequence[str]) -> None:
+        """Give lines again, before those that follow."""
+        self._given_back += reversed(lines)
+
+
+class _Reading:
+    """One way to read a file: a delimiter, with quotation marks around cells or without them."""
+
+    def __init__(self, delimiter: str, is_quoted: bool) -> None:
+        self.delimiter = delimiter
+        self.is_quoted = is_quoted
+        self.header: list[str] = []
+        self.num_rows = self.num_whole = 0
+        self.torn: set[int] = set()
+        """Numbers of rows that are two parts of one: a line break outside quotation marks."""
+        self.merged = 0
+        """Number of the first row whose lines could be rows of their own; 0 if there is none."""
+
+    @property
+    def width(self) -> int:
+        """Return the number of cells of the header."""
+        return len(self.header)
+
+    @property
+    def quotes_names(self) -> bool:
+        """Return whether a name stands in quotation marks, if they are read as letters."""
+        return any(len(name) > 1 and name[0] == name[-1] == '"' for name in self.header)
+
+    @property
+    def share_whole(self) -> float:
+        """Return the share of rows that have the header's number of cells."""
+        return self.num_whole / self.num_rows if self.num_rows else 1.0
+
+    def read_header(self, lines: _Lines) -> None:
+        """Read the names of the columns.
+
+        Raises:
+            csv.Error: If they cannot be read.
+        """
+        first = next(self.records(lines), [])
+        assert not isinstance(first, csv.Error)
+        self.header = first
+
+    def measure(self, lines: _Lines) -> None:
+        """Read a file to its end and count the rows that fit the header."""
+        records, width = self.records(lines), self.width
+        next(records)
+        short: tuple[int, int] | None = None
+        for number, cells in enumerate(records, 1):
+            if not cells:
+                continue
+            self.num_rows += 1
+            if isinstance(cells, csv.Error):
+                short = None
+            elif len(cells) == width or (len(cells) > width and not any(cells[width:])):
+                self.num_whole += 1
+                short = None
+                if len(lines.taken) > 1 and not self.merged and self._could_be_rows(lines.taken):
+                    self.merged = number
+            elif 1 < len(cells) < width:
+                if short and len(cells) != short[1] and len(cells) + short[1] == width + 1:
+                    self.torn |= {short[0], number}
+                short = number, len(cells)
+
+    def records(self, lines: _Lines) -> Iterator[list[str] | csv.Error]:
+        """Yield the cells of the header and of every row, or what is wrong with a row.
+
+        Raises:
+            csv.Error: If the header cannot be read.
+        """
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.is_quoted else csv.QUOTE_NONE
+        reader = csv.reader(lines, delimiter=self.delimiter, quoting=quoting, strict=True)
+        is_header = True
         while True:
-            number += 1
+            lines.taken.clear()
             try:
                 cells = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                raise CustosError(f"{row_location(path, number)}: {_fault(error)}") from None
-            if any(cell.strip() for cell in cells):
-                yield number, _as_row(cells, names, row_location(path, number))
+                if is_header:
+                    raise
+                self._leave(lines)
+                yield error
+            else:
+                yield cells
+            is_header = False
+
+    def _leave(self, lines: _Lines) -> None:
+        """Leave a row whose quotation marks are wrong, and no other row if that is sure.
+
+        The row ends where its quotation marks are even in number. If every line before that is a
+        whole row by itself, though, its first line alone is wrong.
+        """
+        num_quotes = sum(line.count('"') for line in lines.taken)
+        num_chars = sum(map(len, lines.taken))
+        while num_quotes % 2 and num_chars < 2 * MAX_IMAGE_CHARS:
+            if (line := next(lines, None)) is None:
+                break
+            num_quotes += line.count('"')
+            num_chars += len(line)
+        others = lines.taken[1:]
+        between, last = (others, []) if num_quotes % 2 else (others[:-1], others[-1:])
+        delimiter = re.escape(self.delimiter)
+        cell = rf'(?:"(?:[^"]|"")*"|[^"{delimiter}\r\n]*)'
+        row = re.compile(rf"{cell}(?:{delimiter}{cell}){{{self.width - 1}}}[\r\n]*|\s*")
+        open_row = re.compile(rf'(?:{cell}{delimiter})*"(?:[^"]|"")*')
+        is_sure = all(map(row.fullmatch, between)) and all(map(open_row.fullmatch, last))
+        if self.width > 1 and is_sure:
+            lines.give_back(others)
+
+    def _could_be_rows(self, lines: Sequence[str]) -> bool:
+        """Return whether each of several lines has the header's number of cells by itself.
+
+        With two columns a comma in a line is enough, and says nothing.
+        """
+        num = self.width - 1
+        return num > 1 and all(line.count(self.delimiter) == num for line in lines)
 
 
-def _read_header(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Return the delimiter and the names of the columns.
+def _likeliest(readings: Sequence[_Reading]) -> tuple[_Reading, str]:
+    """Return the reading that most rows fit, and what another one would change.
 
-    The delimiter is the one that cuts the header into most names.
+    Of equal ones it is that with more columns. A quoted text that looks like the ends and starts of
+    whole rows is taken for such rows where tabs or pipes separate the cells.
     """
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_IMAGE_CHARS))
-    headers: dict[str, list[str]] = {}
-    fault: str | None = None
-    for delimiter in DELIMITERS[path.suffix]:
-        with (
-            system_errors_at(path),
-            path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file,
-        ):
-            try:
-                headers[delimiter] = next(csv.reader(file, delimiter=delimiter, strict=True), [])
-            except csv.Error as error:
-                fault = f"the header cannot be read: {_fault(error)}"
-    delimiter = max(headers, key=lambda candidate: len(headers[candidate]), default="")
-    if fault is not None and len(headers.get(delimiter, ())) < 2:
-        raise CustosError(f"{path}: {fault}")
-    if not headers[delimiter]:
-        raise CustosError(
-            f"{path}: the file is empty, expected a first row with the names of the columns"
+
+    def rank(reading: _Reading) -> tuple[bool, float, int]:
+        return reading.width > 1, reading.share_whole, reading.width
+
+    best = max(readings, key=rank)
+    for other in readings:
+        is_same = other.delimiter == best.delimiter and rank(other) == rank(best)
+        if is_same and other.num_rows > best.num_rows:
+            num = other.num_rows - best.num_rows
+            return other, (
+                "quotation marks were read as part of the text, as every line has the cells of a "
+                f"row; as marks around cells they would leave {num} rows fewer. If they are that, "
+                "put the names in the first row in quotation marks too"
+            )
+    if best.merged:
+        return best, (
+            f"row {best.merged} stands on several lines in quotation marks, each of which could be "
+            "a row of its own; if it is, a quotation mark too many joins them: delete it"
         )
-    if headers[delimiter][0].lower().startswith("sep="):
-        raise CustosError(f"{path}: the first row tells Excel what separates cells; delete it")
-    names = tuple(
-        name.strip() or f"column {number}" for number, name in enumerate(headers[delimiter], 1)
-    )
-    for name in names:
-        if (fault := _text_fault(name)) is not None:
-            raise CustosError(f"{path}: the header {fault}")
-    check_names(path, names)
-    return delimiter, names
+    return best, ""
 
 
 def check_names(path: Path, names: Sequence[str]) -> None:
@@ -119,29 +377,16 @@ def check_names(path: Path, names: Sequence[str]) -> None:
             raise CustosError(f"{path}: {count} columns have the name '{name}' in the header")
 
 
-def _as_row(
-    cells: list[str], names: tuple[str, ...], location: str
-) -> dict[str, str] | CustosError:
-    if len(cells) != len(names):
-        return CustosError(
-            f"{location}: expected {len(names)} cells, as the header has, got {len(cells)}; "
-            "a cell that holds the delimiter or a line break must stand in quotation marks"
-        )
-    row = {name: cell for name, cell in zip(names, cells, strict=True) if cell.strip()}
-    for name, cell in row.items():
-        if (fault := _text_fault(cell)) is not None:
-            return CustosError(f"{location}: column '{name}' {fault}")
-    return row
+def _name(delimiter: str) -> str:
+    return DELIMITER_NAMES.get(delimiter, f"'{delimiter}'")
 
 
-def _text_fault(text: str) -> str | None:
-    if "\0" in text:
-        return f"holds a NUL character, as UTF-16 text does; {_REMEDY}"
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return f"is not UTF-8 text; {_REMEDY}"
-    return None
+def _not_text(encoding: str) -> str:
+    name = "UTF-8" if encoding.startswith("utf-8") else encoding
+    return (
+        f"is not {name} text; state the encoding with --encoding, such as cp1252 (Windows), or "
+        "save the table as UTF-8 text (Excel: 'CSV UTF-8')"
+    )
 
 
 def _fault(error: csv.Error) -> str:

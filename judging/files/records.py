@@ -16,7 +16,15 @@ from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.arrow_rows import arrow_rows
 from judging.files.atomic import atomic_write
 from judging.files.base64_pictures import is_data_url
-from judging.files.csv_rows import DELIMITERS, check_names, csv_rows, row_location
+from judging.files.csv_rows import (
+    DELIMITERS,
+    NOTHING_STATED,
+    CsvFile,
+    TextFormat,
+    check_names,
+    open_text,
+    row_location,
+)
 from judging.files.lfs_pointers import refuse_lfs_pointer
 from judging.files.near_files import nearest_file
 from judging.types import R, parse_record
@@ -26,11 +34,15 @@ WHOLE_ARRAY = "the name of a file that is one JSON array must end in .json"
 _PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
+def read_rows(path: Path, stated: TextFormat = NOTHING_STATED) -> Iterator[tuple[int, Any]]:
     """Yield ``(row number from 1, decoded row)``, with an error in place of a bad line.
 
     A row of a CSV or TSV file is an object of its cells that are not empty; its number counts the
     rows below the header.
+
+    Args:
+        path: File of one of ``ROW_SUFFIXES``.
+        stated: What the user states about a file of text.
 
     Raises:
         CustosError: If the file is missing, of an unknown format, or not decodable as a whole.
@@ -42,22 +54,25 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         with system_errors_at(path):
             refuse_lfs_pointer(path)
-            yield from _decode_file(path)
+            yield from _decode_file(path, stated)
     except ValueError as error:  # text that is not UTF-8, Parquet that is not Parquet
         raise CustosError(f"{path}: cannot be decoded: {error}") from None
 
 
-def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
+def _decode_file(path: Path, stated: TextFormat) -> Iterator[tuple[int, Any]]:
     if path.suffix == ".jsonl":
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
+        with open_text(path, stated.encoding, newline="\n") as file:
+            for number, text in enumerate(file, 1):
+                line = text.encode(errors="surrogateescape")
                 if number == 1 and line.strip() == b"[":
                     raise CustosError(f"{path}: {WHOLE_ARRAY}")
                 if line.strip():
                     yield number, _decode_line(line, f"{path} row {number}")
     elif path.suffix == ".json":
+        with open_text(path, stated.encoding) as file:
+            content = file.read().encode(errors="surrogateescape")
         try:
-            rows = decode_json(path.read_bytes())
+            rows = decode_json(content)
         except CustosError as error:
             hint = ""
             if "Extra data" in str(error):
@@ -77,7 +92,7 @@ def _decode_file(path: Path) -> Iterator[tuple[int, Any]]:
                 number += 1
                 yield number, row
     elif path.suffix in DELIMITERS:
-        yield from csv_rows(path)
+        yield from CsvFile(path, stated).rows()
     else:
         raise CustosError(
             f"{path}: unknown kind of file, expected one of {', '.join(ROW_SUFFIXES)}; "

@@ -130,7 +130,7 @@ def write_run_data(
         }
         doubles = show_doubles(given["train"])
         for split in TRAINED_ON if needs_critiques else ():
-            _check_critiques(files.get(split, ""), given.get(split, ()))
+            _check_critiques(files.get(split, ""), given.get(split, ()), mapping)
         splits = given | (hold_out(given["train"], wanted, seed) if wanted else {})
         splits |= {split: rows for split, rows in given.items() if split != "train"}
         with whole_folder(folder) as partial:
@@ -171,7 +171,7 @@ def check_holds_run(folder: Path) -> None:
         )
 
 
-def _check_critiques(table: str, rows: Sequence[LabelledExample]) -> None:
+def _check_critiques(table: str, rows: Sequence[LabelledExample], mapping: TableMapping) -> None:
     """Raise ``CustosError`` if rows that are trained on lack the critique of their task."""
     tasks = [get_task(row.task) for row in rows]
     without = [
@@ -187,10 +187,11 @@ def _check_critiques(table: str, rows: Sequence[LabelledExample]) -> None:
             ", or train without critiques: 'custos train truthful-pure-label' for labels, "
             f"'custos train embedded/pair_bradley_terry --task {without[0].name}' for rewards"
         )
+    columns = open_table(table, mapping.text_format).columns(())
     raise CustosError(
         f"{table}: {len(without)} of {len(rows)} rows have no critique, and "
-        f"'{without[0].name}' trains on critiques; the columns are "
-        f"{', '.join(open_table(table).columns(()))}; say which one holds them, "
+        f"'{without[0].name}' trains on critiques; the columns are {', '.join(columns)}; say which "
+        "one holds them, "
         f"--map critique=COLUMN{ways}"
     )
 

@@ -46,6 +46,22 @@ Separator = Annotated[
         help="Text between several references in one cell. Default: ; in CSV and TSV files.",
     ),
 ]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        help="What separates the cells of a CSV or TSV file: comma, semicolon, tab, pipe or a "
+        "character. Default: what suits its rows.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        help="Encoding of the file, such as cp1252 or utf-16-le. Default: UTF-8, or UTF-16 if it "
+        "begins with a byte order mark.",
+    ),
+]
 ReferenceMode = Annotated[
     Literal["any", "all"] | None,
     typer.Option(
@@ -89,6 +105,8 @@ class TableOptions:
     labels: Labels = None
     mapping: Mapping = None
     separator: Separator = None
+    delimiter: Delimiter = None
+    encoding: Encoding = None
     reference_mode: ReferenceMode = None
     task: Task = None
     variant: Variant = None
@@ -96,18 +114,26 @@ class TableOptions:
 
     def words(self) -> list[str]:
         """Return the options as they are typed, for a command that reads the same table."""
-        single = {
-            "--mapping": self.mapping,
-            "--separator": self.separator,
-            "--reference-mode": self.reference_mode,
-            "--task": self.task,
-            "--variant": self.variant,
-            "--reasoning": self.reasoning,
-        }
         pairs = [("--map", text) for text in self.columns or ()]
         pairs += [("--labels", text) for text in self.labels or ()]
-        pairs += [(name, str(value)) for name, value in single.items() if value is not None]
+        single = {"mapping": self.mapping, **self._single()}
+        pairs += [
+            (f"--{name.replace('_', '-')}", str(value)) for name, value in single.items() if value
+        ]
         return [word for pair in pairs for word in pair]
+
+    def _single(self) -> dict[str, str]:
+        """Return the options that have one value, by the key of a mapping."""
+        names = (
+            "separator",
+            "delimiter",
+            "encoding",
+            "reference_mode",
+            "task",
+            "variant",
+            "reasoning",
+        )
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def read(self) -> TableMapping:
         """Return the mapping that the options and the file of ``--mapping`` say; options win.
@@ -119,15 +145,7 @@ class TableOptions:
         pairs = [pair for text in self.labels or () for pair in text.split(",") if pair.strip()]
         columns = read_assignments(self.columns, "--map", "OURS=THEIRS, each field once", once=True)
         labels = read_assignments(pairs, "--labels", "THEIRS=OURS, each label once", once=True)
-        single = {
-            "separator": self.separator,
-            "reference_mode": self.reference_mode,
-            "task": self.task,
-            "variant": self.variant,
-            "reasoning": self.reasoning,
-        }
-        values: dict[str, Any] = {"columns": columns, "labels": labels}
-        values |= {name: value for name, value in single.items() if value is not None}
+        values: dict[str, Any] = {"columns": columns, "labels": labels, **self._single()}
         options = parse_record(TableMapping, values, "--map, --labels, --task")
         merged = from_file.model_dump(exclude_unset=True) | options.model_dump(exclude_unset=True)
         merged["columns"] = {**from_file.columns, **options.columns}

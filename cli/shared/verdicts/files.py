@@ -8,7 +8,7 @@ from pathlib import Path
 from cli.shared.verdicts.own_files import check_own_verdicts
 from cli.shared.verdicts.tables import TABLE_SUFFIXES, GradedRow, GradedTable, write_table
 from clients.kept_verdicts import KeptVerdict
-from data_prep.tables.source import open_table
+from data_prep.tables.source import Table
 from judging import CustosError
 from judging.files.kept_work import KeptFile
 from judging.files.records import write_records
@@ -46,7 +46,7 @@ def check_verdict_files(source: Path, out: Path, table: Path | None = None) -> N
         check_own_verdicts(option, output)
 
 
-def write_verdicts(out: Path, source: Path, kept: KeptFile[KeptVerdict]) -> None:
+def write_verdicts(out: Path, source: Table, kept: KeptFile[KeptVerdict]) -> None:
     """Write verdicts to a file that appears only when it is complete.
 
     Args:
@@ -65,13 +65,13 @@ def write_verdicts(out: Path, source: Path, kept: KeptFile[KeptVerdict]) -> None
         write_table(out, GradedTable.of_source(source, _graded_rows(source, kept)))
 
 
-def _graded_rows(source: Path, kept: KeptFile[KeptVerdict]) -> Callable[[], Iterable[GradedRow]]:
+def _graded_rows(source: Table, kept: KeptFile[KeptVerdict]) -> Callable[[], Iterable[GradedRow]]:
     def rows() -> Iterator[GradedRow]:
         lines = kept.lines()
-        for number, row in open_table(source).rows():
+        for number, row in source.rows():
             line = next(lines, None)
             if line is None or line.row != number:
-                raise CustosError(f"{source}: the rows have changed while they were graded")
+                raise CustosError(f"{source.name}: the rows have changed while they were graded")
             yield (row if isinstance(row, dict) else {}), line
 
     return rows

@@ -11,14 +11,14 @@ from typing import Any
 
 from cli.shared.request_rows import read_requests
 from cli.shared.verdicts.tables import TABLE_SUFFIXES, cell_text, read_verdict_table
-from data_prep.tables.cells import DEFAULT_SEPARATOR, json_value
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value
 from data_prep.tables.fields import METADATA
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.nested_cells import same_name
 from data_prep.tables.source import open_table
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import system_errors_at
-from judging.files.csv_rows import csv_columns, csv_rows
+from judging.files.csv_rows import CsvFile
 from judging.files.records import read_records
 from judging.files.spreadsheets import write_spreadsheet
 from judging.files.values import as_text
@@ -117,7 +117,7 @@ def read_review_rows(
     """
     num_rows = 0
     by_file = [_read_by_row(path, source, mapping) for path in files]
-    cells = open_table(source).rows()
+    cells = open_table(source, mapping.text_format).rows()
     for (number, request), (_, row) in zip(read_requests(source, mapping), cells, strict=True):
         num_rows += 1
         verdicts = [verdicts.get(number) for verdicts in by_file]
@@ -166,9 +166,9 @@ def check_no_labels(out: Path) -> None:
     with system_errors_at(out):
         if not out.read_bytes().strip(_NO_TEXT):  # as without rows for people
             return
-        columns = csv_columns(out)
-        num_labels = sum(isinstance(row, dict) and PERSONS_LABEL in row for _, row in csv_rows(out))
-    if not {PERSONS_LABEL, "judge_label", "reason"} <= set(columns):
+        file = CsvFile(out)
+        num_labels = sum(isinstance(row, dict) and PERSONS_LABEL in row for _, row in file.rows())
+    if not {PERSONS_LABEL, "judge_label", "reason"} <= set(file.columns):
         raise CustosError(f"--csv '{out}': exists and is no review file; name a new file")
     if num_labels:
         raise CustosError(f"--csv '{out}': exists with {num_labels} labels; name a new file")
@@ -222,13 +222,13 @@ def _rubrics(request: JudgeRequest) -> set[str]:
 
 def _plain_id(row_id: str) -> str:
     """Return an id as whole number and text of a spreadsheet alike, for a comparison."""
-    return row_id.removeprefix("'").removesuffix(".0")
+    return row_id.removesuffix(".0")
 
 
 def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
     """Return the verdicts of a file by the number of the row of the source that they are on."""
     if path.suffix in TABLE_SUFFIXES:
-        return _read_table_by_row(path, source, mapping.columns.get("id", "id"))
+        return _read_table_by_row(path, source, mapping)
     if path.suffix != ".jsonl":
         kinds = ", ".join((".jsonl", *TABLE_SUFFIXES))
         raise CustosError(f"{path}: expected a file of custos grade, ending in {kinds}")
@@ -242,18 +242,17 @@ def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, V
     return verdicts
 
 
-def _read_table_by_row(path: Path, source: Path, id_column: str) -> dict[int, Verdict]:
+def _read_table_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
     """Return the same of a table, which has a row for each of the source's, in the same order."""
     verdicts: dict[int, Verdict] = {}
-    rows = open_table(source).rows()
+    rows = open_table(source, mapping.text_format).rows()
     for cells, verdict in read_verdict_table(path):
         number, _ = next(rows, (None, None))
         if number is None:
             raise CustosError(
                 f"{path}: more verdicts than {source} has rows; give the table that was graded"
             )
-        # A text that could be a formula has an apostrophe before it in CSV files.
-        text = str(as_text(cells.get(id_column, ""))).removeprefix("'")
+        text = str(as_text(cells.get(mapping.columns.get("id", "id"), "")))
         verdicts[number] = verdict.model_copy(update={"id": text or str(number), "row": number})
     return verdicts
 
@@ -295,6 +294,6 @@ def _label(verdict: Verdict) -> str:
 
 def _joined(texts: Sequence[str]) -> str:
     """Return a list as a cell that is read as the same list again."""
-    if any(DEFAULT_SEPARATOR in text for text in texts):
-        return json.dumps(list(texts), ensure_ascii=False)
-    return f"{DEFAULT_SEPARATOR} ".join(texts)
+    cell = f"{DEFAULT_SEPARATOR} ".join(texts)
+    is_same = as_list(cell, DEFAULT_SEPARATOR) == list(texts)
+    return cell if is_same else json.dumps(list(texts), ensure_ascii=False)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from clients.kept_verdicts import KeptVerdict
-from data_prep.tables.source import open_table
+from data_prep.tables.source import Table
 from judging import CustosError, Verdict
 from judging.batches import in_batches
 from judging.files.arrow_rows import named_columns
 from judging.files.atomic import atomic_path
-from judging.files.csv_rows import csv_columns, csv_delimiter, row_location
+from judging.files.csv_rows import CsvFile, row_location
 from judging.files.records import read_rows
 from judging.files.spreadsheets import write_spreadsheet
 from judging.types import parse_record
@@ -55,10 +55,10 @@ class GradedTable:
     """Labels that have a probability in some verdict."""
     rows: Callable[[], Iterable[GradedRow]]
     """Returns the rows; called several times."""
-    source: Path
+    source: Table
 
     @classmethod
-    def of_source(cls, source: Path, rows: Callable[[], Iterable[GradedRow]]) -> GradedTable:
+    def of_source(cls, source: Table, rows: Callable[[], Iterable[GradedRow]]) -> GradedTable:
         """Read the rows once to learn their columns, types and labels."""
         kinds: dict[str, set[type]] = {name: set() for name in _known_columns(source)}
         labels: dict[str, None] = {}
@@ -143,8 +143,8 @@ def write_table(out: Path, table: GradedTable) -> None:
         _write_parquet(out, table)
     else:
         rows = (list(map(cell_text, row)) for row in table.cells())
-        both_csv = out.suffix == table.source.suffix == ".csv"
-        delimiter = csv_delimiter(table.source) if both_csv else None
+        both_csv = table.source.is_csv and out.suffix == table.source.path.suffix == ".csv"
+        delimiter = table.source.csv().delimiter if both_csv else None
         write_spreadsheet(out, table.columns, rows, delimiter)
 
 
@@ -156,16 +156,17 @@ def table_columns(path: Path) -> Sequence[str]:
         ValueError: If a Parquet file is none.
     """
     if path.suffix != ".parquet":
-        return csv_columns(path)
+        return CsvFile(path).columns
     import pyarrow.parquet as pq
 
     names: list[str] = pq.read_schema(path).names
     return names
 
 
-def _known_columns(source: Path) -> Sequence[str]:
-    is_file = open_table(source).hub is None
-    return table_columns(source) if is_file and source.suffix in TABLE_SUFFIXES else ()
+def _known_columns(source: Table) -> Sequence[str]:
+    if source.is_csv:
+        return source.csv().columns
+    return table_columns(source.path) if source.is_parquet else ()
 
 
 def _kind(value: Any) -> type:
@@ -212,8 +213,8 @@ def _parquet_fields(table: GradedTable) -> list[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if table.source.suffix == ".parquet" and open_table(table.source).hub is None:
-        schema = pq.read_schema(table.source)
+    if table.source.is_parquet:
+        schema = pq.read_schema(table.source.path)
         named = named_columns(schema)  # rows hold the names of their numbers
         return [pa.string() if field.name in named else field.type for field in schema]
     by_kinds = {

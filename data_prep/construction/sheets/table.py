@@ -10,7 +10,7 @@ from data_prep.construction.forms.base import Filled, Form
 from data_prep.construction.sheets.rows import item_name
 from data_prep.construction.steps.base import Row
 from judging.errors import CustosError, errors_at
-from judging.files.csv_rows import csv_columns, csv_rows, row_location
+from judging.files.csv_rows import CsvFile, row_location
 from judging.files.spreadsheets import DELIMITER_BY_SUFFIX, write_spreadsheet
 
 ITEM, PICTURES = "item", "pictures"
@@ -59,13 +59,14 @@ def read_table(path: Path, form: Form) -> Sheet:
     """
     if path.suffix not in DELIMITER_BY_SUFFIX or not path.is_file():
         raise CustosError(f"{path}: expected a filled-in sheet, a .csv or .tsv file")
-    if missing := {ITEM, *form.needed} - set(csv_columns(path)):
+    file = CsvFile(path)
+    if missing := {ITEM, *form.needed} - set(file.columns):
         raise CustosError(
             f"{path}: no sheet of form '{form.name}': column '{min(missing)}' is missing"
         )
     filled: dict[str, Filled] = {}
     seen: set[str] = set()
-    for number, cells in csv_rows(path):
+    for number, cells in file.rows():
         location = row_location(path, number)
         if isinstance(cells, CustosError):
             raise cells
@@ -74,12 +75,7 @@ def read_table(path: Path, form: Form) -> Sheet:
             raise CustosError(f"{location}: item '{name}' occurs twice")
         seen.add(name)
         with errors_at(location):
-            values = form.read({column: _text(cell) for column, cell in cells.items()})
+            values = form.read(cells)
         if values is not None:
             filled[name] = values
     return Sheet(path.stem, filled)
-
-
-def _text(cell: str) -> str:
-    """Return a cell without the apostrophe that keeps a spreadsheet from running a text."""
-    return cell[1:] if cell.startswith(("'=", "'+", "'-", "'@")) else cell

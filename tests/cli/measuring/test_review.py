@@ -17,7 +17,8 @@ from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from judging import Judge
-from judging.types import LabelledExample
+from judging.files.csv_rows import CsvFile
+from judging.types import JudgeRequest, LabelledExample
 from tests.serve.made_up import FakeJudge
 
 ROWS = [
@@ -55,8 +56,9 @@ def review(table: Path, out: Path, *files: Path | str) -> Any:
 
 
 def cells(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
+    file = CsvFile(path)
+    rows = (row if isinstance(row, dict) else {} for _, row in file.rows())
+    return [{name: row.get(name, "") for name in file.columns} for row in rows]
 
 
 def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> None:
@@ -218,7 +220,7 @@ def test_every_kind_of_file_that_grade_writes_is_read(
     assert "2 of 3 rows are for people: 2 without a verdict" in result.stdout, result.stderr
     names = list(ids[2:]) if ids is not None else ["3", "4"]
     shown = cells(tmp_path / "review.csv")
-    assert [row["id"].removeprefix("'") for row in shown] == names
+    assert [row["id"] for row in shown] == names
     assert [row["judge_label"] for row in shown] == ["(invalid)"] * 2
     assert "column 'gold' is empty" in shown[1]["reason"]
     source.write_text(source.read_text().replace("7,Q?", "8,Q?"))
@@ -261,3 +263,23 @@ def test_a_verdict_without_a_confidence_has_an_empty_cell(table: Path, tmp_path:
     verdicts(tmp_path / "1.jsonl", ["Correct", "Wrong", None], "one", confidence=None)
     review(table, tmp_path / "one.csv", first)
     assert [row["judge_confidence"] for row in cells(tmp_path / "one.csv")] == [""]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_every_text_of_a_review_file_is_read_as_it_was(tmp_path: Path, suffix: str) -> None:
+    texts = ["- Ann", "'=1", "=A1", "~'=1", "x;=1+1", "\n- a\t=b", 'say "x"', "'tis", '["a"]']
+    rows = [
+        {"id": text, "question": text, "references": [text], "response": text} for text in texts
+    ]
+    source, files, out = tmp_path / "a.jsonl", tmp_path / "v.jsonl", tmp_path / f"r{suffix}"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    verdict = {"status": "judge_error", "message": "no server"}
+    lines = [{"id": text, "row": number, **verdict} for number, text in enumerate(texts, 1)]
+    files.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command = ["review", str(files), "--in", str(source), "--csv", str(out)]
+    result = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    read = [row for _, row in read_table(out, JudgeRequest, TableMapping())]
+    assert [(r.id, r.question, r.references, r.response) for r in read] == [
+        (text, text, (text,), text) for text in texts
+    ]

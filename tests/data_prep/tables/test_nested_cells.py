@@ -110,6 +110,31 @@ def test_a_part_that_no_row_has_is_a_missing_column(tmp_path: Path) -> None:
         read_one(written(tmp_path, answers=SQUAD), references="answers.txt")
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        [{"type": "text", "text": "She."}],
+        {"parts": [{"text": "She."}]},
+        {"a.b": "no name", "c": {"d": "She."}},
+        ["She.", "They."],
+    ],
+)
+def test_every_hint_names_a_part_that_is_read(tmp_path: Path, cell: Any) -> None:
+    row = {"question": "?", "references": ["x"], "m": cell}
+    path = save(tmp_path / "rows.jsonl", json.dumps(row))
+    with pytest.raises(CustosError) as error:
+        read_one(path, response="m")
+    options = str(error.value).partition("name a part of it: ")[2].split(" or ")
+    read = [read_one(path, response=option.partition("response=")[2]) for option in options]
+    assert "She." in [request.responses[0] for request in read]
+
+
+def test_a_column_of_which_a_part_is_mapped_is_used(tmp_path: Path) -> None:
+    """It is nearly called like our field ``annotators``."""
+    path = written(tmp_path, annotations=[{"result": ["x"]}])
+    assert read_one(path, references="annotations.0.result").references == ("x",)
+
+
 @pytest.mark.parametrize("cell", [SQUAD, [SQUAD, SQUAD]])
 def test_an_object_where_a_list_should_be_says_how_to_name_a_part(
     tmp_path: Path, cell: Any

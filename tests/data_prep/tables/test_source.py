@@ -13,6 +13,7 @@ import pytest
 
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import parse_table, read_table
+from data_prep.tables.source import open_table
 from judging.errors import CustosError
 from judging.types import JudgeRequest
 from tests.data_prep.tables.made_up import SHEET, save
@@ -86,3 +87,28 @@ def test_a_missing_table_names_the_nearest_file(tmp_path: Path) -> None:
         CustosError, match=r"pair\.csv: no such file; the nearest is '.*/pairs\.csv'"
     ):
         next(read_table(tmp_path / "pair.csv", JudgeRequest))
+
+
+@pytest.mark.parametrize(
+    ("cell", "references"),
+    [
+        ("AT&amp;T", ("AT&amp;T",)),
+        ("O&#039;Connor;Sin&eacute;ad", ("O&#039;Connor", "Sin&eacute;ad")),
+        ("AT&T;Bell", ("AT&T", "Bell")),
+        ("R&nosuch;D", ("R&nosuch", "D")),
+        ("a; b;", ("a", "b")),
+    ],
+)
+def test_no_entity_of_html_is_cut(tmp_path: Path, cell: str, references: tuple[str, ...]) -> None:
+    path = save(tmp_path / "a.csv", f"question,references,response\nq,{cell},x\n")
+    [(_, request)] = read_table(path, JudgeRequest)
+    assert request.references == references
+
+
+def test_cells_that_are_split_unasked_are_counted(tmp_path: Path) -> None:
+    cells = ["a", "a;b", '"[""a"", ""b""]"', "&amp;", "c;d"]
+    rows = "".join(f"q,{cell},x\n" for cell in cells)
+    table = open_table(save(tmp_path / "a.csv", f"question,gold,response\n{rows}"))
+    [doubt] = table.doubts("gold", None)
+    assert "2 rows, the first is row 2" in doubt
+    assert table.doubts("gold", ";") == table.doubts("none", None) == []

@@ -66,9 +66,9 @@ def test_the_table_holds_the_callers_columns_and_no_formula(tmp_path: Path) -> N
         *("id", "question", "references", "response", "label", "judge_label", "confidence"),
         *("critique", "answerer", "note", "metadata.label", "list", "n", "late"),
     ]
-    assert first["response"] == "'-1+1\n|x"
-    assert first["critique"] == "'@fine"
-    assert first["note"] == "'=HYPERLINK(0)"
+    assert first["response"] == "~'-1+1\n|x"
+    assert first["critique"] == "~'@fine"
+    assert first["note"] == "~'=HYPERLINK(0)"
     assert (first["metadata.label"], first["label"], first["judge_label"]) == (
         "mine",
         "Wrong",

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 from cli.shared.verdicts.files import write_verdicts
 from clients.kept_verdicts import KeptVerdict, partial_file
+from data_prep.tables.source import open_table
 from judging import Verdict
 from judging.files.atomic import atomic_path, atomic_write, whole_folder
 
@@ -93,6 +94,6 @@ def test_verdicts_are_on_the_disk_before_the_partial_file_goes(
     kept.append([KeptVerdict(row=1, key="k", verdict=verdict)])
     assert events == [("sync", f"{name}.partial"), ("sync", "folder")]
     events.clear()
-    write_verdicts(out, source, kept)
+    write_verdicts(out, open_table(source), kept)
     kept.remove_unless_failed()
     assert events == [*appears(name), ("delete", f"{name}.partial")]

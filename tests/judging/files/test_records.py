@@ -107,7 +107,7 @@ def test_a_file_that_is_no_parquet(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "a.jsonl").write_bytes(b"\xff\xfd\x00")
     with pytest.raises(CustosError, match=r"a\.jsonl row 1: not UTF-8 text"):
         list(read_records(tmp_path / "a.jsonl", JudgeRequest))
 

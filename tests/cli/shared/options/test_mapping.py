@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from cli.shared.options.mapping import TableOptions
-from data_prep.tables.mapping import TableMapping
-from judging.errors import CustosError
+from data_prep.tables.mapping import TableMapping, write_mapping
+from judging.errors import CustosError, FieldError
+from judging.files.csv_rows import TextFormat
 
 
 def test_options_win_over_the_file(tmp_path: Path) -> None:
@@ -41,3 +42,19 @@ def test_options_that_are_refused(
 ) -> None:
     with pytest.raises(CustosError, match=message):
         TableOptions(columns=columns, labels=labels).read()
+
+
+@pytest.mark.parametrize("delimiter", ["semicolon", ";"])
+def test_delimiter_and_encoding_are_part_of_the_mapping(tmp_path: Path, delimiter: str) -> None:
+    options = TableOptions(delimiter=delimiter, encoding="cp1252")
+    assert options.read().text_format == TextFormat(";", "cp1252")
+    assert ["--delimiter", delimiter, "--encoding", "cp1252"] == options.words()
+    write_mapping(tmp_path / "m.yaml", TableMapping(delimiter="tab"))
+    assert TableOptions(mapping=tmp_path / "m.yaml").read().text_format == TextFormat("\t")
+
+
+@pytest.mark.parametrize("options", [{"delimiter": "dot dot"}, {"encoding": "hex"}])
+def test_what_is_no_delimiter_or_encoding_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(FieldError) as error:
+        TableOptions(**options).read()  # type: ignore[arg-type]  # all are texts
+    assert error.value.field in options

@@ -25,7 +25,7 @@ def test_a_sheet_shows_all_but_who_answered(tmp_path: Path) -> None:
     text = (tmp_path / "a.csv").read_text(encoding="utf-8-sig")
     first, _ = csv.DictReader(io.StringIO(text, newline=""))
     assert "secret-model" not in text
-    assert first["Response"] == '\'=HYPERLINK("http://x")'
+    assert first["Response"] == '~\'=HYPERLINK("http://x")'
     assert (first["Ground truth"], first["score"]) == ("two\nthree", "")
     assert read_table(tmp_path / "a.csv", FORM).filled == {}
 
