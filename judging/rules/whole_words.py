@@ -29,6 +29,11 @@ _FRACTION = re.compile(r"(?<![\d/.])\d+(/)\d+(?![\d/])")
 _UNIT = re.compile(rf"(?<![^\W\d])(\d)(?=[^\W\d_{_NO_BORDERS}])(?!(?:st|nd|rd|th|s|d)\b)")
 """The last digit of a number with its unit right behind it: "5km", not "5th"."""
 
+_FOOTNOTE = re.compile(r"(?<=[^\W\d_]{3})(?=\d)")
+"""Between a word and the mark of its source: "Vermeer1"."""
+_POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
+_APOSTROPHE = re.compile("['’]")
+
 _WITHOUT_BORDERS = re.compile(f"[{_NO_BORDERS}]")
 _NUMERALS = frozenset("〇零一二两兩三四五六七八九十百千万萬亿億")
 _ONES = (
@@ -81,8 +86,9 @@ def holds(text: str, reference: str) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _spaced(text: str) -> str:
-    """Normalise a text, with a space for punctuation between words and before units of numbers."""
-    return _UNIT.sub(r"\1 ", _without_punctuation(text.replace("'", "").replace("’", ""), " "))
+    """Normalise a text, with spaces for punctuation, and where digits meet units and words."""
+    text = _without_punctuation(_APOSTROPHE.sub("", _POSSESSIVE.sub(" ", text)), " ")
+    return _FOOTNOTE.sub(" ", _UNIT.sub(r"\1 ", text))
 
 
 def _without_punctuation(text: str, between: str) -> str:
