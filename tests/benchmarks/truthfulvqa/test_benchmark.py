@@ -45,9 +45,9 @@ ROWS = [
 def test_the_table() -> None:
     table = TRUTHFULVQA.table(ROWS)
     assert table["overall_accuracy"] == 4 / 8
-    assert table["level"] == {"1": 1, "2": 1 / 2, "3": 1 / 4}
-    assert table["category"] == pytest.approx({"Eye Illusion": 4 / 6, "Information Hiding": 0})
-    assert table["subcategory"].keys() == {"Optical Illusions", "Blur"}
+    assert table["level_accuracies"] == {"1": 1, "2": 1 / 2, "3": 1 / 4}
+    assert table["category_accuracies"] == pytest.approx({"Eye Illusion": 4 / 6, "Information Hiding": 0})
+    assert table["subcategory_accuracies"].keys() == {"Optical Illusions", "Blur"}
     mean = (1 + 1 / 2 + 1 / 4) / 3
     spread = [(a - mean) ** 2 for a in (1, 1 / 2, 1 / 4)]
     assert table["level_variance"] == pytest.approx(sum(spread) / 3)
