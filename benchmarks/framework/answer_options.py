@@ -33,8 +33,12 @@ _LAST = re.compile(r"(?:\(\s?|(?<![A-Za-z0-9]))([A-D])\)[\s.*!。]{0,6}(?:\[[\d.
 _OWN_LINE = re.compile(r"^[ \t*(\[]{0,6}([A-D])[ \t*)\].]{0,6}$", re.MULTILINE)
 _FIRST = re.compile(r"\s{0,9}[*_\"']{0,3}(?:\(\s?)?([A-Da-d])(?:[*_]{0,2}[.):,;][*_]{0,2}|\s-\s)")
 _LISTED = re.compile(r"^[ \t*]{0,6}\(?[B-D][.)]", re.MULTILINE)
-_OTHER_TOO = re.compile(r"[\s)*.]{0,4}(?:\bor\b|\band\b|/|&|或|和|、)[\s(*]{0,4}[A-D](?![A-Za-z0-9])", re.I)
-_OTHER_BEFORE = re.compile(r"(?<![A-Za-z0-9])[A-D][\s)*]{0,4}(?:\bor\b|\band\b|/|&|或|和|、)[\s(*]{0,4}\Z")
+_OTHER_TOO = re.compile(
+    r"[\s)*.]{0,4}(?:\bor\b|\band\b|/|&|或|和|、)[\s(*]{0,4}[A-D](?![A-Za-z0-9])", re.I
+)
+_OTHER_BEFORE = re.compile(
+    r"(?<![A-Za-z0-9])[A-D][\s)*]{0,4}(?:\bor\b|\band\b|/|&|或|和|、)[\s(*]{0,4}\Z"
+)
 _DENIED_BEFORE = re.compile(
     r"(?:\b(?:not|never|no|over|unlike|than|of|except|neither|nor)|n['’]t|不是?|非)"
     r"(?:\s+(?:option|choose|pick|select|be))?[\s(*\"']{0,4}\Z",
@@ -71,7 +75,9 @@ def published_option(response: str) -> str | None:
     capitals = re.findall(r"[A-Z]", response)
     if not capitals:
         return None
-    return str(capitals[0] if capitals[0] in "ABCD" and capitals[-1] not in "ABCD" else capitals[-1])
+    return str(
+        capitals[0] if capitals[0] in "ABCD" and capitals[-1] not in "ABCD" else capitals[-1]
+    )
 
 
 def extract_option(response: str, options: Sequence[str] = ()) -> str | None:
@@ -129,9 +135,10 @@ def _option_letter(text: str) -> re.Match[str] | None:
 
 
 def _is_denied(text: str, letter: re.Match[str]) -> bool:
-    before = text[max(0, letter.start() - 30) : letter.start()], text[
-        max(0, letter.start(1) - 30) : letter.start(1)
-    ]
+    before = (
+        text[max(0, letter.start() - 30) : letter.start()],
+        text[max(0, letter.start(1) - 30) : letter.start(1)],
+    )
     return any(map(_DENIED_BEFORE.search, before)) or bool(_DENIED_AFTER.match(text, letter.end(1)))
 
 

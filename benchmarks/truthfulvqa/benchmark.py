@@ -138,10 +138,13 @@ class TruthfulVQA(Benchmark):
             ),
             OVER_LEVELS: (measured["level_mean"], measured["level_variance"]),
             BY_CATEGORY: tuple(percent(categories.get(category)) for category in CATEGORIES),
-            BY_CELL: tuple(
-                percent(cells.get(category, {}).get(level))
-                for category in CATEGORIES
-                for level in ("1", "2", "3")
+            BY_CELL: (
+                percent(measured["overall_accuracy"]),
+                *(
+                    percent(cells.get(category, {}).get(level))
+                    for category in CATEGORIES
+                    for level in ("1", "2", "3")
+                ),
             ),
         }
         if calibration := measured.get("calibration"):

@@ -137,7 +137,9 @@ def _accuracies(items: Sequence[Item], right: Floats, clusters: Ints) -> dict[st
         accuracies.setdefault(name, {})[part] = estimate
     measured: dict[str, Any] = {"overall_accuracy": accuracies[_ALL_ITEMS[0]][_ALL_ITEMS[1]]}
     measured |= {key: accuracies[name] for name, key in DIVISIONS.items()}
-    measured[CELLS] = {category: accuracies[f"{CELLS}/{category}"] for category in parts["category"]}
+    measured[CELLS] = {
+        category: accuracies[f"{CELLS}/{category}"] for category in parts["category"]
+    }
     levels = [group for group, (name, _) in enumerate(masks) if name == "level"]
     for name, summary in _OVER_LEVELS.items():
         value = partial(_over_levels, summary, groups, levels)

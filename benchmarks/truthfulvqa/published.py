@@ -48,12 +48,16 @@ PUBLISHED = (
     ),
     PublishedTable(
         BY_CELL,
-        tuple(
-            f"S{number} L{level}"
-            for number in range(1, len(CATEGORIES) + 1)
-            for level in (1, 2, 3)
+        (
+            "overall",
+            *(
+                f"S{number} L{level}"
+                for number in range(1, len(CATEGORIES) + 1)
+                for level in (1, 2, 3)
+            ),
         ),
         {},
+        ranked_by="overall",
         note="; ".join(f"S{number}: {name}" for number, name in enumerate(CATEGORIES, 1))
         + ". All rows are measured here.",
     ),

@@ -160,7 +160,7 @@ def test_verdicts_of_a_rule_and_of_the_majority() -> None:
 @pytest.mark.skipif(
     not EVOUNA.is_file(), reason="needs EVOUNA's NQ.json; see tests/published_files.py"
 )
-@pytest.mark.parametrize(("name", "agreement"), [("containment", 0.839), ("exact_match", 0.388)])
+@pytest.mark.parametrize(("name", "agreement"), [("containment", 0.829), ("exact_match", 0.388)])
 def test_agreement_on_evouna(name: str, agreement: float) -> None:
     examples = evouna()
     assert len(examples) == 15_098
