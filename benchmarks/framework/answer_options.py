@@ -83,8 +83,8 @@ def published_option(response: str) -> str | None:
 def extract_option(response: str, options: Sequence[str] = ()) -> str | None:
     r"""Return the option (``A`` to ``D``) that a free-text answer settles on, or ``None``.
 
-    What is announced counts (``Answer: B because A is wrong``, ``答案是B``, ``\boxed{B}``), or stands
-    alone at the end or on its own line, the last of them; else the label that the answer begins
+    What is announced counts (``Answer: B because A is wrong``, ``\boxed{B}``), or stands alone at
+    the end or on its own line, the last of them; else the label that the answer begins
     with; else the only letter, or text of an option, that it does not deny. An answer that leaves
     several open names none. Thoughts do not count, nor does what follows a thought that is not
     closed.

@@ -187,10 +187,9 @@ def _read(items: Sequence[Item]) -> list[_Answer]:
         truth = read_truth(item, f"row {row}")
         published, response = read_published(item), item.get("response")
         confidence = None if response is None else extract_confidence(str(response))
-        known = published is not None and confidence is not None
-        answers.append(
-            _Answer(truth, published, read_stated(item), confidence if known else np.nan)
-        )
+        if published is None or confidence is None:
+            confidence = np.nan
+        answers.append(_Answer(truth, published, read_stated(item), confidence))
     return answers
 
 
