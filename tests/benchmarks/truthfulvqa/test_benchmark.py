@@ -182,7 +182,7 @@ def test_category_by_level_in_24_cells() -> None:
     assert cells == pytest.approx(expected)
 
 
-def test_keys_and_figures_are_those_of_the_official_code() -> None:
+def test_keys_are_those_of_the_official_code() -> None:
     keys = {"overall_accuracy", "category_accuracies", "subcategory_accuracies"}
     keys |= {"level_accuracies", "level_variance", "cai"}
     table = TRUTHFULVQA.table(ROWS)
