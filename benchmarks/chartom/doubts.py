@@ -29,13 +29,18 @@ _CHANGES = (
     "negative minus loss lost decrease decreased decreases decline declined drop dropped fell fall "
     "down increase increased increases rose rise up gain gained grew"
 )
+_COMPARATIVES = (
+    "more less fewer higher lower greater larger smaller bigger taller shorter longer heavier "
+    "lighter faster slower older younger wider stronger weaker better worse extra additional"
+)
+"""A difference, not the number itself: "20% more"."""
 _MULTIPLES = (
     "double twice triple quadruple times third thirds quarter quarters fourth fifth dozen dozens "
     "score couple pair pairs gross lakh crore hundreds thousands per square cubic sq"
 )
 _OPEN_NUMBER = re.compile(
-    rf"\b(?:{'|'.join(f'{_BOUNDS} {_CHANGES} {_MULTIPLES}'.split())})\b"
-    r"|\band\s+a\b|±|\+/-|[<>≤≥]",
+    rf"\b(?:{'|'.join(f'{_BOUNDS} {_CHANGES} {_COMPARATIVES} {_MULTIPLES}'.split())})\b"
+    r"|\band\s+a\b|±|\+/-|[<>≤≥多少高低增减]",
     re.IGNORECASE,
 )
 

@@ -11,8 +11,6 @@ from benchmarks.chartom.quantities import KeyUnit, Quantity, final_quantity, par
 from benchmarks.chartom.rankings import ranking_of
 from judging.errors import CustosError
 
-_LEFT_OUT = (1e3, 1e6, 1e9)
-"""Magnitudes that a unit may leave out."""
 _SAME_NUMBER = 0.1
 """Powers of ten within which a number of another magnitude is taken for a known answer."""
 
@@ -96,8 +94,9 @@ def hmi(
 def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float | None:
     """Return a number in the key's magnitude and unit; ``None`` if there is none to read.
 
-    A number without a magnitude may be written in full or in the key's magnitude, which may also
-    be left out of the unit: of the two readings the one nearer to a known answer counts.
+    Where only the key has a magnitude, the answer may be in it or in full; where only the answer
+    has one, the key may have left it out. Of the two readings the one nearer to a known answer
+    counts. A bare number against a bare key is what it is.
 
     Args:
         answer: What a person answered.
@@ -109,12 +108,11 @@ def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float
     if quantity is None or value is None:
         return None
     readings = [value / unit.magnitude]
-    if quantity.magnitude is None:
+    if unit.magnitude != 1 and quantity.magnitude is None:
         readings.append(value)
-    if unit.magnitude == 1:
-        without = value / (quantity.magnitude or 1.0)
-        scaled = (without, *(value / power for power in _LEFT_OUT))
-        readings += [number for number in scaled if _distance(number, known) < _SAME_NUMBER]
+    if unit.magnitude == 1 and quantity.magnitude is not None:
+        without = value / quantity.magnitude
+        readings += [without] if _distance(without, known) < _SAME_NUMBER else []
     return min(readings, key=lambda reading: _distance(reading, known))
 
 

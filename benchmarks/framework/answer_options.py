@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
+from string import ascii_uppercase
 
 _THOUGHT_END = re.compile(r"</think(?:ing)?>|◁/think▷")
+_THOUGHT_BEGIN = re.compile(r"<think(?:ing)?>|◁think▷")
 _PARENTHESES = re.compile(r"\([\s*]{0,4}([A-D])[\s*.]{0,4}\)")
 _HALF_PARENTHESES = re.compile(r"(?<![A-Za-z0-9])([A-D])[*.]{0,3}\)")
 _BOXED = re.compile(r"boxed\s?\{\s?(?:\\[a-z]{2,6}\s?\{\s?)?([A-Da-d])(?![A-Za-z])")
@@ -15,50 +18,161 @@ _BARE = re.compile(r"(?<![A-Za-z0-9])(?<![A-Z]\.)([A-D])(?![A-Za-z0-9]|\.[A-Z]\b
 """A letter on its own: not in a word, a number ("A4") or an abbreviation ("U.S.A.")."""
 _LOWER_CASE_ALONE = re.compile(r"\W{0,8}([a-d])\W{0,8}")
 
+_LABEL = r"[\s\"'*_(\[{]{0,6}([A-Da-d])(?![A-Za-z0-9'’])[)\]*.]{0,3}"
+_ANNOUNCED = re.compile(
+    r"(?:\banswer\b[ *\"']{0,3}(?:is|would be|should be|:|=|>)(?:\s+option)?"
+    r"|\b(?:choose|pick|select|go with|opt for|settle on)\b(?:\s+option)?"
+    rf"|答案(?:应该|应当)?[是为:]?|选择?|应选){_LABEL}",
+    re.IGNORECASE,
+)
+_CALLED_RIGHT = re.compile(
+    r"(?<![A-Za-z0-9])([A-D])[)\]*.]{0,3}\s{1,4}(?:is|must be|seems)\s{1,4}(?:the\s)?"
+    r"(?:correct|right|best|true|answer)\b"
+)
+_LAST = re.compile(r"(?:\(\s?|(?<![A-Za-z0-9]))([A-D])\)[\s.*!。]{0,6}(?:\[[\d.%\s]{1,8}\]\s?)?\Z")
+_OWN_LINE = re.compile(r"^[ \t*(\[]{0,6}([A-D])[ \t*)\].]{0,6}$", re.MULTILINE)
+_FIRST = re.compile(r"\s{0,9}[*_\"']{0,3}(?:\(\s?)?([A-Da-d])(?:[*_]{0,2}[.):,;][*_]{0,2}|\s-\s)")
+_LISTED = re.compile(r"^[ \t*]{0,6}\(?[B-D][.)]", re.MULTILINE)
+_OTHER_TOO = re.compile(
+    r"[\s)*.]{0,4}(?:\bor\b|\band\b|/|&|或|和|、)[\s(*]{0,4}[A-D](?![A-Za-z0-9])", re.I
+)
+_OTHER_BEFORE = re.compile(
+    r"(?<![A-Za-z0-9])[A-D][\s)*]{0,4}(?:\bor\b|\band\b|/|&|或|和|、)[\s(*]{0,4}\Z"
+)
+_DENIED_BEFORE = re.compile(
+    r"(?:\b(?:not|never|no|over|unlike|than|of|except|neither|nor)|n['’]t|不是?|非)"
+    r"(?:\s+(?:option|choose|pick|select|be))?[\s(*\"']{0,4}\Z",
+    re.IGNORECASE,
+)
+_DENIED_AFTER = re.compile(
+    r"[\s)*.\"']{0,4}(?:,\s?)?(?:(?:is|are|was|looks|seems)\s+(?:not\b|wrong|incorrect|false|too\b)"
+    r"|isn['’]t|does\s+not|doesn['’]t|cannot|can['’]t|不|错)",
+    re.IGNORECASE,
+)
+
 _NEXT_WORD = re.compile(r"[ \t]{1,4}([a-z]+)")
 _NEVER_AFTER_AN_ARTICLE = frozenset(
     "is was are and or but because since as for with if than over instead not has does can would "
     "must should seems appears".split()
 )
 
+_WORD = re.compile(r"-?[0-9]+(?:[.,][0-9]+)*|[^\W_]+")
 _CONFIDENCE = re.compile(
     r"\[\s?(?:confidence\s?[:=]?\s?)?(\d{1,3}(?:\.\d{1,17})?|\.\d{1,17})\s?(%?)\s?\]", re.IGNORECASE
 )
 
 
-def extract_option(response: str) -> str | None:
+def published_option(response: str) -> str | None:
+    r"""Return the letter that TruthfulVQA's published code extracts, or ``None``.
+
+    That is the last capital in ``(B)``; else the last in ``B)``; else in ``boxed{B}``; else, of all
+    capitals anywhere, the last one, or the first if it alone is from A to D. Thoughts, words and
+    denials are text like any other there.
+    """
+    for form in (r"\(([A-Z])\)", r"([A-Z])\)", r"boxed{([A-Za-z])}"):
+        if letters := re.findall(form, response):
+            return str(letters[-1]).upper()
+    capitals = re.findall(r"[A-Z]", response)
+    if not capitals:
+        return None
+    return str(
+        capitals[0] if capitals[0] in "ABCD" and capitals[-1] not in "ABCD" else capitals[-1]
+    )
+
+
+def extract_option(response: str, options: Sequence[str] = ()) -> str | None:
     r"""Return the option (``A`` to ``D``) that a free-text answer settles on, or ``None``.
 
-    The forms are tried in the order of TruthfulVQA's public extractor: ``(B)``, then ``B)``, then
-    ``\boxed{B}``, then a letter on its own. Of the first form that occurs, the last occurrence
-    counts. Unlike there, a letter inside a word is never an answer, nor is the article "A", and the
-    thoughts of a reasoning model, up to its closing thought mark, do not count. A lower-case letter
-    counts in a box and as the whole answer.
+    What is announced counts (``Answer: B because A is wrong``, ``\boxed{B}``), or stands alone at
+    the end or on its own line, the last of them; else the label that the answer begins
+    with; else the only letter, or text of an option, that it does not deny. An answer that leaves
+    several open names none. Thoughts do not count, nor does what follows a thought that is not
+    closed.
+
+    Args:
+        response: What a model answered.
+        options: Texts of the options in order, which an answer may name instead of a letter.
     """
-    option = find_option(response)
-    return option[0] if option else None
+    if option := find_option(response):
+        return option[0]
+    named = _named(_words(_answer(response)[0]), [_words(option) for option in options])
+    return ascii_uppercase[named[0]] if len(named) == 1 else None
 
 
 def find_option(response: str) -> tuple[str, int] | None:
-    """Return the option as :func:`extract_option` does, and the index of its letter."""
-    answer = _after_thought(response)
+    """Return the option by its letter as :func:`extract_option` does, and the letter's index."""
+    answer, offset = _answer(response)
     characters = [unicodedata.normalize("NFKC", character) for character in answer]
     letter = _option_letter("".join(characters))
     if letter is None:
         return None
     ends = list(accumulate(map(len, characters)))
-    index = len(response) - len(answer) + bisect_right(ends, letter.start(1))
-    return letter[1].upper(), index
+    return letter[1].upper(), offset + bisect_right(ends, letter.start(1))
 
 
 def _option_letter(text: str) -> re.Match[str] | None:
     """Return the match whose first group is the letter of the option."""
-    for form in (_PARENTHESES, _HALF_PARENTHESES, _BOXED):
-        if letters := list(form.finditer(text)):
-            return letters[-1]
-    bare = [match for match in _BARE.finditer(text) if not _is_article(text, match)]
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
-    return bare[-1] if bare else _LOWER_CASE_ALONE.fullmatch(text, start, end)
+    if alone := _LOWER_CASE_ALONE.fullmatch(text, start, end):
+        return alone
+    settled = [
+        match
+        for form in (_ANNOUNCED, _BOXED, _CALLED_RIGHT, _LAST, _OWN_LINE)
+        for match in form.finditer(text)
+        if not _is_denied(text, match) and not _is_lower_article(text, match)
+    ]
+    if settled:
+        last = max(settled, key=lambda match: match.start(1))
+        return None if _is_open(text, last) else last
+    first = _FIRST.match(text)
+    is_list = len(_LISTED.findall(text)) > 1
+    if first and not is_list and not _is_denied(text, first):
+        return None if _is_open(text, first) else first
+    letters = [match for form in (_PARENTHESES, _HALF_PARENTHESES) for match in form.finditer(text)]
+    letters = letters or [m for m in _BARE.finditer(text) if not _is_article(text, m)]
+    left = [match for match in letters if not _is_denied(text, match)]
+    return left[-1] if len({match[1] for match in left}) == 1 else None
+
+
+def _is_denied(text: str, letter: re.Match[str]) -> bool:
+    before = (
+        text[max(0, letter.start() - 30) : letter.start()],
+        text[max(0, letter.start(1) - 30) : letter.start(1)],
+    )
+    return any(map(_DENIED_BEFORE.search, before)) or bool(_DENIED_AFTER.match(text, letter.end(1)))
+
+
+def _is_open(text: str, letter: re.Match[str]) -> bool:
+    """Tell whether another option is joined to one: ``A or B``."""
+    start = letter.start(1)
+    before = _OTHER_BEFORE.search(text[max(0, start - 16) : start])
+    return bool(before or _OTHER_TOO.match(text, letter.end(1)))
+
+
+def _is_lower_article(text: str, letter: re.Match[str]) -> bool:
+    """Tell whether an announced letter may be the article: "the answer is a vase"."""
+    following = _NEXT_WORD.match(text, letter.end(1))
+    is_word = following and following[1] not in _NEVER_AFTER_AN_ARTICLE
+    return letter[1] in "aA" and bool(is_word)
+
+
+def _words(text: str) -> str:
+    """Return the words of a text in lower case, in single spaces and with one on either side."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return f" {' '.join(_WORD.findall(plain))} "
+
+
+def _named(text: str, options: Sequence[str]) -> list[int]:
+    """Return the options whose words occur outside of longer options, and are not denied."""
+    named = []
+    for index, words in sorted(enumerate(options), key=lambda pair: -len(pair[1])):
+        if not words.strip() or words not in text:
+            continue
+        start = text.index(words)
+        if not _DENIED_BEFORE.search(text[:start].removesuffix(" a").removesuffix(" the")):
+            named.append(index)
+        text = text.replace(words, " | ")
+    return named
 
 
 def extract_confidence(response: str) -> float | None:
@@ -67,7 +181,7 @@ def extract_confidence(response: str) -> float | None:
     The last bracketed number in [0, 1] counts: ``[3]`` may be a citation, and ``[90]`` has no
     clear meaning.
     """
-    stated = _stated_confidence(_after_thought(response))
+    stated = _stated_confidence(_answer(response)[0])
     return None if stated is None else _confidence(stated)
 
 
@@ -96,8 +210,10 @@ def _confidence(match: re.Match[str]) -> float:
     return float(match[1]) / (100 if match[2] else 1)
 
 
-def _after_thought(response: str) -> str:
-    return _THOUGHT_END.split(response)[-1]
+def _answer(response: str) -> tuple[str, int]:
+    """Return what a response says outside of thoughts, and its index: an open one has no end."""
+    answer = _THOUGHT_END.split(response)[-1]
+    return _THOUGHT_BEGIN.split(answer)[0], len(response) - len(answer)
 
 
 def _is_article(text: str, letter: re.Match[str]) -> bool:

@@ -1,31 +1,35 @@
 """Rules that conclude on SimpleVQA's answers without a model: ours, the paper has none.
 
-They see whether the reference occurs in the answer, and know phrases of people who do not know.
-They do not read denials, other names or rounded numbers.
+They see whether the reference occurs in the answer, as whole words and whole numbers, and know
+phrases of people who do not know. They do not read denials, other names or rounded numbers.
 """
 
 from __future__ import annotations
 
 import re
 
-from evaluation.comparisons.baselines import normalise
+from judging.rules.whole_words import holds, normalise
 from judging.tasks.simplevqa import CORRECT, INCORRECT, NOT_ATTEMPTED
 from judging.types import JudgeRequest
 
 _NO_ATTEMPT = re.compile(
-    r"\b(?:do not|don['’]t|cannot|can['’]t|unable|not sure|no idea|unclear|unknown|sorry"
-    r"|more (?:context|information))\b|不知道|无法|不确定|不清楚|抱歉|看不出",
+    r"\b(?:do not|don['’]t|cannot|can['’]t|unable|not (?:sure|certain|possible)|unclear|unknown"
+    r"|sorry|no (?:idea|clue|answer|information|way (?:of|to))|more (?:context|information))\b"
+    r"|不(?:知道|确定|清楚)|无法|抱歉|看不出",
     re.IGNORECASE,
 )
 
 
 def conclusion_by_rule(request: JudgeRequest) -> str:
-    """Return Correct if a reference occurs in the response, else what its words suggest.
+    """Return Correct if the response holds a reference, else what its words suggest.
 
-    A reference without any text does not count: it would occur in every response.
+    A reference without any text does not count, nor one within a phrase of not knowing: ``No`` in
+    ``No idea``.
     """
-    response = normalise(request.response)
-    references = [reference for reference in request.references if reference.strip()]
-    if any(normalise(reference) in response for reference in references):
-        return CORRECT
-    return NOT_ATTEMPTED if _NO_ATTEMPT.search(request.response) else INCORRECT
+    response = request.response
+    claimed = _NO_ATTEMPT.sub(" | ", response)
+    for reference in request.references:
+        text = response if _NO_ATTEMPT.search(reference) else claimed
+        if holds(text, reference) or normalise(reference) == normalise(response) != "":
+            return CORRECT
+    return NOT_ATTEMPTED if _NO_ATTEMPT.search(response) else INCORRECT

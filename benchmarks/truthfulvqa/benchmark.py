@@ -9,12 +9,21 @@ from typing import Any
 
 from benchmarks.framework.answer_options import extract_option
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
-from benchmarks.framework.files import Row, is_cut_off, missing_fields
+from benchmarks.framework.files import Row, missing_fields
 from benchmarks.framework.tables import coverage, percent
 from benchmarks.truthfulvqa.example import EXAMPLE
-from benchmarks.truthfulvqa.levels import TRUTH, measure_levels, read_truth
+from benchmarks.truthfulvqa.levels import (
+    CELLS,
+    STATED,
+    TRUTH,
+    measure_levels,
+    read_published,
+    read_stated,
+    read_truth,
+)
 from benchmarks.truthfulvqa.published import (
     BY_CATEGORY,
+    BY_CELL,
     BY_LEVEL,
     CALIBRATION,
     CATEGORIES,
@@ -88,24 +97,29 @@ class TruthfulVQA(Benchmark):
         return ()
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
-        """Add ``ground_truth``, ``extracted_answer`` and ``is_correct`` as the official code."""
+        """Add ``ground_truth``, ``extracted_answer`` and ``is_correct`` as the official code.
+
+        ``stated_answer`` is our reading: the option that the answer states.
+        """
         truth = _truth_field(row)
         for field in (truth, "response"):
             if row.get(field) is None:
                 raise FieldError(field, "is missing", self.location(row))
-        graded = {**row, TRUTH: row[truth]}
-        is_whole = not is_cut_off(row)
-        option = extract_option(str(row["response"])) if is_whole else None
-        graded["extracted_answer"] = option
-        return {**graded, "is_correct": _is_right(graded)}
+        before = ("extracted_answer", STATED)
+        graded = {name: value for name, value in row.items() if name not in before}
+        graded[TRUTH] = row[truth]
+        readings = {"extracted_answer": read_published(graded), STATED: read_stated(graded)}
+        return {**graded, **readings, "is_correct": _is_right({**graded, **readings})}
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Return accuracies by level and category, their variance and CAI, as shares.
 
-        The keys are those of the official code: ``overall_accuracy, category, subcategory, level,
+        Options are read as the official code reads them, and the keys are its own:
+        ``overall_accuracy, category_accuracies, subcategory_accuracies, level_accuracies,
         level_variance, cai``. An answer without a readable option is wrong, as there, and counted
-        in ``unreadable``; so is one that was cut off before its end. Rows that share a ``set_id``
-        are one cluster.
+        in ``unreadable``; so is one that was cut off before its end. ``as_stated`` has the same
+        figures for the options that answers state, and ``read_differently`` counts the answers
+        that the two read differently. Rows that share a ``set_id`` are one cluster.
         """
         measured = without_nan(measure_levels(rows))
         covered = coverage(rows, len(rows) - measured["unreadable"], len(rows))
@@ -115,7 +129,8 @@ class TruthfulVQA(Benchmark):
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
         """Return rows of accuracies by level and category, and of calibration where it is known."""
         measured = table["intervals"]
-        levels, categories = measured["level"], measured["category"]
+        levels, categories = measured["level_accuracies"], measured["category_accuracies"]
+        cells = measured[CELLS]
         rows: dict[str, MeasuredRow] = {
             BY_LEVEL: (
                 percent(measured["overall_accuracy"]),
@@ -123,6 +138,14 @@ class TruthfulVQA(Benchmark):
             ),
             OVER_LEVELS: (measured["level_mean"], measured["level_variance"]),
             BY_CATEGORY: tuple(percent(categories.get(category)) for category in CATEGORIES),
+            BY_CELL: (
+                percent(measured["overall_accuracy"]),
+                *(
+                    percent(cells.get(category, {}).get(level))
+                    for category in CATEGORIES
+                    for level in ("1", "2", "3")
+                ),
+            ),
         }
         if calibration := measured.get("calibration"):
             rows[CALIBRATION] = (calibration["ece_equal_width"],)
@@ -162,8 +185,5 @@ def _truth_field(row: Row) -> str:
 
 
 def _is_right(row: Row) -> bool:
-    if is_cut_off(row):
-        return False
-    answer = row.get("extracted_answer")
-    option = extract_option(str(row.get("response") if answer is None else answer))
+    option = read_published(row)
     return option is not None and option == extract_option(str(row.get(TRUTH)))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.framework.answer_options import extract_confidence, extract_option
+from benchmarks.framework.answer_options import (
+    extract_confidence,
+    extract_option,
+    published_option,
+)
 from benchmarks.framework.files import is_cut_off, missing_fields
 from benchmarks.framework.stated_confidence import measure_stated_confidence
 from benchmarks.framework.tables import values
@@ -21,7 +25,15 @@ LEVELS = (1, 2, 3)
 FIELDS = ("category", "subcategory", "level")
 TRUTH = "ground_truth"
 """Field of the right option in results of the official code, and in ours."""
-DIVISIONS = ("level", "category", "subcategory")
+STATED = "stated_answer"
+"""Field of our own reading beside the published code's, which is in ``extracted_answer``."""
+DIVISIONS = {
+    "level": "level_accuracies",
+    "category": "category_accuracies",
+    "subcategory": "subcategory_accuracies",
+}
+"""Field of items to the key of its parts, as in results of the official code."""
+CELLS = "category_level_accuracies"
 
 Item = Mapping[str, Any]
 
@@ -51,7 +63,7 @@ _ALL_ITEMS = ("overall", "")
 
 
 def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
-    """Measure accuracy overall and by part; mean, variance and CAI over levels; calibration.
+    """Measure accuracy by the published reading of options, and beside it by what answers state.
 
     An answer without a readable option is wrong, and counted. Items with the same ``set_id`` (one
     image at three levels) are resampled together. Without a ``set_id`` each item is a cluster of
@@ -62,44 +74,31 @@ def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
             ``extracted_answer`` or the ``response`` to read option and stated confidence from.
 
     Returns:
-        Plain shares: ``overall_accuracy``; ``level`` (keys ``"1"`` to ``"3"``), ``category`` and
-        ``subcategory``, name to accuracy; ``level_mean``, ``level_variance`` (population variance)
-        and ``cai``, nan unless all three levels occur; ``ece`` of the confidences stated in the
+        Plain shares under the keys of the official code: ``overall_accuracy``;
+        ``level_accuracies`` (keys ``"1"`` to ``"3"``), ``category_accuracies`` and
+        ``subcategory_accuracies``, name to accuracy; ``level_variance`` (population variance) and
+        ``cai``, nan unless all three levels occur. Ours: ``level_mean``, and
+        ``category_level_accuracies``, category to level to accuracy. ``as_stated`` repeats all of
+        these with the option that each answer states. ``ece`` of the confidences stated in the
         responses and, where there are any, ``calibration`` as ``measure_stated_confidence``
         returns it. ``intervals`` repeats them under the same names, each with ``value``, ``low``,
-        ``high`` and ``n``. ``n`` and ``unreadable`` are counts.
+        ``high`` and ``n``. ``n``, ``unreadable``, ``unreadable_as_stated`` and
+        ``read_differently`` are counts.
 
     Raises:
         CustosError: If there are no items, or a field is missing or wrong; the message names the
             row and the field.
     """
-    options, right, confidence = _read(items)
-    masks = {_ALL_ITEMS: np.ones(len(items), dtype=np.bool_)}
-    for name in DIVISIONS:
-        masks |= {(name, part): mask for part, mask in _parts(items, name).items()}
-    inside = np.stack(list(masks.values()), axis=1).astype(np.float64)  # [n, G]
-    calibration = calibration_columns(confidence, right)
-    columns = np.concatenate([inside, inside * right[:, None], calibration], axis=1)
+    answers = _read(items)
     clusters = _clusters(items)
-    draws = Draws.of(columns, clusters)
-    groups = len(masks)
-    accuracies = {
-        key: draws.estimate(partial(_accuracy, groups, group), inside[:, group].sum(), is_rate=True)
-        for group, key in enumerate(masks)
-    }
-    intervals: dict[str, Any] = {"overall_accuracy": accuracies[_ALL_ITEMS]}
-    for name in DIVISIONS:
-        intervals[name] = {
-            part: accuracies[division, part] for division, part in masks if division == name
-        }
-    levels = [group for group, (division, _) in enumerate(masks) if division == "level"]
-    for name, summary in _OVER_LEVELS.items():
-        value = partial(_over_levels, summary, groups, levels)
-        intervals[name] = draws.estimate(value, len(items))
+    right = np.array([float(answer.published == answer.truth) for answer in answers])
+    right_as_stated = np.array([float(answer.stated == answer.truth) for answer in answers])
+    confidence = np.array([answer.confidence for answer in answers])
+    intervals = _accuracies(items, right, clusters)
+    intervals["as_stated"] = _accuracies(items, right_as_stated, clusters)
+    draws = Draws.of(calibration_columns(confidence, right), clusters)
     num_stated = float((~np.isnan(confidence)).sum())
-    intervals["ece"] = draws.estimate(
-        lambda sums: expected_calibration_error(sums[..., 2 * groups :]), num_stated
-    )
+    intervals["ece"] = draws.estimate(expected_calibration_error, num_stated)
     if num_stated:
         intervals["calibration"] = measure_stated_confidence(
             [None if np.isnan(stated) else stated for stated in confidence.tolist()],
@@ -110,25 +109,88 @@ def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
         **values(intervals),
         "intervals": intervals,
         "n": len(items),
-        "unreadable": sum(option is None for option in options),
+        "unreadable": sum(answer.published is None for answer in answers),
+        "unreadable_as_stated": sum(answer.stated is None for answer in answers),
+        "read_differently": sum(answer.published != answer.stated for answer in answers),
     }
 
 
-def _read(items: Sequence[Item]) -> tuple[list[str | None], Floats, Floats]:
-    """Return options, right (1) or not (0), and stated confidences (nan for none); ``[n]`` each."""
+def _accuracies(items: Sequence[Item], right: Floats, clusters: Ints) -> dict[str, Any]:
+    """Estimate accuracies by part, and their summaries over the levels."""
+    parts = {name: _parts(items, name) for name in DIVISIONS}
+    masks = {_ALL_ITEMS: np.ones(len(items), dtype=np.bool_)}
+    for name, of_name in parts.items():
+        masks |= {(name, part): mask for part, mask in of_name.items()}
+    for category, in_category in parts["category"].items():
+        masks |= {
+            (f"{CELLS}/{category}", level): in_category & at_level
+            for level, at_level in parts["level"].items()
+            if (in_category & at_level).any()
+        }
+    inside = np.stack(list(masks.values()), axis=1).astype(np.float64)  # [n, G]
+    draws = Draws.of(np.concatenate([inside, inside * right[:, None]], axis=1), clusters)
+    groups = len(masks)
+    accuracies: dict[str, dict[str, Any]] = {}
+    for group, (name, part) in enumerate(masks):
+        accuracy = partial(_accuracy, groups, group)
+        estimate = draws.estimate(accuracy, inside[:, group].sum(), is_rate=True)
+        accuracies.setdefault(name, {})[part] = estimate
+    measured: dict[str, Any] = {"overall_accuracy": accuracies[_ALL_ITEMS[0]][_ALL_ITEMS[1]]}
+    measured |= {key: accuracies[name] for name, key in DIVISIONS.items()}
+    measured[CELLS] = {
+        category: accuracies[f"{CELLS}/{category}"] for category in parts["category"]
+    }
+    levels = [group for group, (name, _) in enumerate(masks) if name == "level"]
+    for name, summary in _OVER_LEVELS.items():
+        value = partial(_over_levels, summary, groups, levels)
+        measured[name] = draws.estimate(value, len(items))
+    return measured
+
+
+class _Answer(NamedTuple):
+    """What an item's answer is by both readings, ``None`` for no option; nan: none stated."""
+
+    truth: str
+    published: str | None
+    stated: str | None
+    confidence: float
+
+
+def read_published(item: Item) -> str | None:
+    """Return the option that the published code extracts, from A to D; ``None`` for none.
+
+    An option that was extracted before stands; an answer that was cut off has none.
+    """
+    answer = item.get("extracted_answer")
+    option = published_option(str(item.get("response") if answer is None else answer))
+    return option if option in tuple("ABCD") and not is_cut_off(item) else None
+
+
+def read_stated(item: Item) -> str | None:
+    """Return the option that an answer states; of one without its words, the one extracted."""
+    if is_cut_off(item):
+        return None
+    if STATED in item:
+        return extract_option(str(item[STATED]))
+    response, options = item.get("response"), item.get("options")
+    if response is None:
+        return extract_option(str(item.get("extracted_answer")))
+    texts = [str(option) for option in options] if isinstance(options, list) else []
+    return extract_option(str(response), texts)
+
+
+def _read(items: Sequence[Item]) -> list[_Answer]:
     if not items:
         raise CustosError("no items to measure: the data is empty")
-    options, right, confidences = [], [], []
+    answers = []
     for row, item in enumerate(items, 1):
         truth = read_truth(item, f"row {row}")
-        response, answer = item.get("response"), item.get("extracted_answer")
-        is_whole = not is_cut_off(item)
-        option = extract_option(str(response if answer is None else answer)) if is_whole else None
-        stated = extract_confidence(str(response)) if response is not None else None
-        options.append(option)
-        right.append(float(option == truth))
-        confidences.append(np.nan if stated is None or option is None else stated)
-    return options, np.array(right), np.array(confidences)
+        published, response = read_published(item), item.get("response")
+        confidence = None if response is None else extract_confidence(str(response))
+        if published is None or confidence is None:
+            confidence = np.nan
+        answers.append(_Answer(truth, published, read_stated(item), confidence))
+    return answers
 
 
 def read_truth(item: Item, location: str, field: str = TRUTH) -> str:

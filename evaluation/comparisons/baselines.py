@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Literal
 
 from evaluation.outcomes import full_label
+from judging.rules.whole_words import holds, normalise, plain_numbers
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 Label = Literal["Correct", "Partial", "Wrong"]
@@ -26,33 +25,9 @@ RELATIVE_TOLERANCE = 0.05
 TOKEN_F1_THRESHOLD = 0.5
 """Half of the tokens shared; a convention, not fitted to any data."""
 
-_NUMBER_SIGN = re.compile(r"(?<=\d)\.(?=\d)|(?<!\S)-(?=\.?\d)")
-"""A decimal point or a leading minus, without which 3.5 would equal 35 and -2 equal 2."""
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
 _BETWEEN_ELEMENTS = re.compile(r"[;\n，；、]|,(?!\d{3}(?!\d))|\band\b", re.IGNORECASE)
-
-
-@lru_cache(maxsize=1 << 16)
-def normalise(text: str) -> str:
-    """Remove case, punctuation, English articles and extra white space, as SQuAD does.
-
-    This works for every script: compatibility forms are unified, and Unicode punctuation and
-    symbols are removed. The points and minus signs of numbers stay. A step that would remove the
-    whole text is skipped: ``A`` may be an option letter, ``%`` may be the answer.
-    """
-    text = unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-").casefold()
-    number_signs = {match.start() for match in _NUMBER_SIGN.finditer(text)}
-    without_punctuation = "".join(
-        character
-        for position, character in enumerate(text)
-        if position in number_signs or unicodedata.category(character)[0] not in "PS"
-    )
-    text = without_punctuation if without_punctuation.strip() else text
-    without_articles = _ARTICLE.sub(" ", text)
-    text = without_articles if without_articles.strip() else text
-    return " ".join(text.split())
 
 
 def exact_match(request: JudgeRequest) -> Label:
@@ -78,14 +53,13 @@ def token_f1(request: JudgeRequest) -> Label:
 
 
 def containment(request: JudgeRequest) -> Label:
-    """Look for the references in the response, both normalised.
+    """Look for the references in the response, as whole words and whole numbers.
 
     In mode ``any`` a single one is enough. In mode ``all``, all are Correct, some Partial and none
     Wrong. The rest of the response cannot be told apart from reasoning and is ignored.
     """
-    response = normalise(request.response)
-    references = [normalise(reference) for reference in request.references if reference.strip()]
-    occurs = [reference in response for reference in references]
+    references = [reference for reference in request.references if reference.strip()]
+    occurs = [holds(request.response, reference) for reference in references]
     if not any(occurs):
         return "Wrong"
     return "Correct" if request.reference_mode == "any" or all(occurs) else "Partial"
@@ -118,7 +92,7 @@ def majority_verdicts(examples: Sequence[LabelledExample]) -> list[Verdict]:
 
 def parse_number(text: str) -> float | None:
     """Read a whole text as one number, a percentage as a fraction; else return ``None``."""
-    text = unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-").strip().casefold()
+    text = plain_numbers(text).strip().casefold()
     text = _THOUSANDS.sub("", text)
     is_percentage = text.endswith("%")
     text = text.removesuffix("%").strip()

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.comparisons.baselines import normalise, parse_number, shared_token_f1
+from evaluation.comparisons.baselines import parse_number, shared_token_f1
 from evaluation.comparisons.regression import regression_verdicts
+from judging.rules.whole_words import holds, normalise
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 NAME = "logistic_overlap"
@@ -25,13 +26,13 @@ def overlap_features(request: JudgeRequest) -> list[float]:
     tokens, asked = set(response.split()), set(normalise(request.question).split())
     wanted = [set(reference.split()) for reference in references]
     recalls = [len(tokens & words) / len(words) for words in wanted if words] or [0.0]
-    occurs = [reference in response for reference in references] or [False]
+    occurs = [holds(request.response, text) for text in request.references if text.strip()]
     wanted_numbers = {number for words in wanted for number in map(parse_number, words)} - {None}
     numbers = set(map(parse_number, tokens)) - {None}
     reference_length = max(map(len, references), default=0)
     return [
         float(any(occurs)),
-        float(np.mean(occurs)),
+        float(np.mean(occurs or [False])),
         max((shared_token_f1(response, reference) for reference in references), default=0.0),
         max(recalls),
         float(np.mean(recalls)),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 from judging.tasks.base import BareLabelTask, Field, judge_task
 from judging.types import JudgeRequest
 
@@ -14,6 +17,11 @@ _SPELLINGS = {
     for letter, conclusion in zip("ABC", CONCLUSIONS, strict=True)
     for spelling in (letter, conclusion, conclusion.replace(" ", "_"), CHINESE[conclusion])
 }
+
+_FENCE = re.compile(r"```[a-z]*")
+_LETTER_AND_WORD = re.compile(
+    r"[\[(*]*([ABC])[\])*]*\s*[:：.)、-]\s*(.+)", re.IGNORECASE | re.DOTALL
+)
 
 _ENGLISH = f"""\
 You grade a short answer to a factual question about a picture, which you do not see.
@@ -47,7 +55,42 @@ def parse_conclusion(text: str) -> str | None:
 
     ``A``, ``Correct``, ``正确`` and ``**正确**`` all give ``Correct``; other texts give ``None``.
     """
-    return _SPELLINGS.get(" ".join(text.split()).strip(" *.。!\"'`()【】「」“”").casefold())
+    return _SPELLINGS.get(" ".join(text.split()).strip(" *.。!\"'`()[]【】「」“”").casefold())
+
+
+def parse_official(text: str) -> str | None:
+    """Return the conclusion in a reply to a published prompt, as its reader finds it.
+
+    The official code asks for ``{"预测答案0": "正确"}`` and takes the first value, also without the
+    last brace; the paper's prompt asks for a letter, which models write as ``A: Correct`` too. The
+    parts of a list must agree.
+    """
+    text = _FENCE.sub("", text).strip()
+    for written in (text, text + "}"):
+        try:
+            return _only_conclusion(json.loads(written))
+        except (ValueError, RecursionError):
+            continue
+    return _only_conclusion([text])
+
+
+def _only_conclusion(reply: object) -> str | None:
+    """Return the one conclusion in an object, a list or a text; ``None`` if there is not just one.
+
+    An object within one may hold the reasoning beside the ``conclusion``, as the official code's
+    earlier prompt asked for it.
+    """
+    if isinstance(reply, dict):
+        return _only_conclusion(reply.get("conclusion", next(iter(reply.values()), None)))
+    if isinstance(reply, list):
+        found = {_only_conclusion(part) for part in reply}
+        return found.pop() if len(found) == 1 else None
+    if not isinstance(reply, str):
+        return None
+    named = _LETTER_AND_WORD.fullmatch(reply.strip())
+    parts = named.groups() if named else (reply,)
+    found = {parse_conclusion(part) for part in parts}
+    return found.pop() if len(found) == 1 else None
 
 
 @judge_task
@@ -89,3 +132,7 @@ class SimpleVQA(BareLabelTask):
     def parse(self, text: str, rubric: str) -> str | None:
         """Return the conclusion that a text consists of, in any spelling."""
         return parse_conclusion(text)
+
+    def parse_official(self, text: str, rubric: str) -> str | None:
+        """Return the conclusion of a reply in the form that a published prompt asks for."""
+        return parse_official(text)

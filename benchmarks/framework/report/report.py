@@ -174,6 +174,10 @@ def summary_lines(table: Mapping[str, Any]) -> list[str]:
         lines.append("not scored: " + ", ".join(f"{n} {status}" for status, n in unscored.items()))
     if cut_off := table.get("cut_off"):
         lines.append(f"responses cut off by the token limit, which no rule reads: {cut_off}")
+    if differently := table.get("read_differently"):
+        lines.append(
+            f"answers that state another option than the published code reads: {differently}"
+        )
     if run := table.get("run"):
         time = "not known (several runs)"
         if run["seconds"] is not None:

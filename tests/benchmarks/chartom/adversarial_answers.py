@@ -181,6 +181,24 @@ SINGLE_NUMBERS: dict[str, tuple[tuple[float, str, str, bool], ...]] = {
         (1.2, "million", "1200 thousand", True),
         (1.2, "million", "1200", True),
     ),
+    "comparatives": tuple(
+        (key, unit, answer.format(rise), True)
+        for key, rise in ((1.2, 20), (1.5, 50))
+        for unit in ("", "times", "trucks")
+        for answer in (
+            "{}% more",
+            "{}% higher",
+            "It is {} percent larger.",
+            "{}% greater",
+            "{} % taller",
+            "高{}%",
+        )
+    )
+    + tuple(
+        (key, unit, answer, True)
+        for key, answer in ((1.2, "0.2 higher"), (1.5, "0.5 more"), (3, "1 fewer"))
+        for unit in ("", "m", "trucks")
+    ),
     "bounds": tuple(
         (key, unit, f"{bound} {wrong} {unit}, namely {key} {unit}".strip(), True)
         for key, wrong, unit in ((12, 5, "trucks"), (3, 1, "yards"), (80, 20, "%"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -106,7 +107,8 @@ def test_both_ends_are_open_and_no_answer_is_not_acceptable() -> None:
         ("300", 1.2, [6, 300], "million bags", False),
         ("1.2 thousand", 120, [600], "thousand bags", False),
         ("1.2 million bags", 1.2, [6, 300], "", True),
-        ("1,200,000", 1.2, [6, 300], "", True),
+        ("1,200,000", 1.2, [6, 300], "", False),
+        ("1.2 million", 1.2, [6, 300], "", True),
         ("300", 1.2, [6, 300], "", False),
         ("1200", 1.2, [6, 1200], "", False),
         ("5 feet", 5 / 3, [5], "yards", True),
@@ -123,6 +125,26 @@ def test_answers_are_read_in_the_keys_magnitude_and_unit(
 ) -> None:
     # Without these answers' lower bound a small number would be acceptable whatever it means.
     assert hmi([answer], correct, [*alternatives, correct / 4], unit=unit) == 1 - is_acceptable
+
+
+def test_bare_numbers_are_judged_by_the_formula_alone() -> None:
+    """Derive it again from section 2.2.2: accepted in (L, U), bounded by geometric means."""
+    rng = random.Random(7)
+
+    def drawn() -> float:
+        return float(f"{10 ** rng.uniform(-3, 4):.{rng.randint(1, 5)}g}")
+
+    for _ in range(3000):
+        correct, others = drawn(), [drawn() for _ in range(rng.randint(0, 4))]
+        answers = [drawn() for _ in range(rng.randint(1, 12))]
+        answers += [value * scale for value in (correct, *others) for scale in (1, 1e-3, 1e3, 1e6)]
+        larger, smaller = [a for a in others if a > correct], [a for a in others if a < correct]
+        upper = (correct * min(larger)) ** 0.5 if larger else math.inf
+        lower = (correct * max(smaller)) ** 0.5 if smaller else -math.inf
+        misled = [answer for answer in answers if answer <= lower or answer >= upper]
+        written = [answer if rng.random() < 0.5 else repr(answer) for answer in answers]
+        unit = rng.choice(("", "tons", "trucks"))
+        assert hmi(written, correct, others, unit=unit) == len(misled) / len(answers)
 
 
 def test_an_order_may_be_answered_in_a_text() -> None:

@@ -9,6 +9,7 @@ from benchmarks.framework.answer_options import (
     extract_confidence,
     extract_option,
     find_option,
+    published_option,
     without_confidence,
 )
 
@@ -59,7 +60,29 @@ CASES: list[tuple[str, str | None]] = [
     ("B.The lines meet", "B"),
     ("B. A cat sits there", "B"),  # an article
     ("B: Because Cats Do", "B"),  # letters inside words
-    ("I choose C over A", "A"),  # the last one, for better or worse
+    ("I choose C over A", "C"),
+    # Where another letter stands beside it.
+    ("The answer is D, not C.", "D"),
+    ("C. A pear lies there; option B is a peach.", "C"),
+    ("C\n\nExplanation: (A) is green... (D) is round...", "C"),
+    ("Answer: C because D is wrong", "C"),
+    ("(A) may be wrong. Answer: C", "C"),
+    ("The correct answer is option D, since A and B are wrong", "D"),
+    ("I thought the answer is A. Wait, the answer is B.", "B"),
+    ("It is not (A). It cannot be B.", None),
+    ("A or B", None),
+    ("(A) or (C)", None),
+    ("The answer is A or D.", None),
+    ("(A) and (B) both fit", None),
+    # Lower case, full width, Chinese.
+    ("the answer is c", "C"),
+    ("answer: d", "D"),
+    ("the answer is a vase", None),
+    ("c) a pear", "C"),
+    ("Ｃ", "C"),
+    ("答案：Ｄ", "D"),
+    ("我选择C，因为A不对", "C"),
+    ("答案是A或B", None),
     ("C, as on A4 paper", "C"),
     ("B, like the U.S.A. flag", "B"),
     # Lower case.
@@ -71,6 +94,8 @@ CASES: list[tuple[str, str | None]] = [
     ("<think>(A) or (C)?</think>B", "B"),
     ("◁think▷ maybe (A) ◁/think▷ The answer is D", "D"),
     ("<think>(A)</think>", None),
+    ("<think>(A)? (C)? maybe (C)", None),
+    ("<think>(A)</think>B <thinking>or (C)", "B"),
     # Nothing to read.
     ("", None),
     ("I cannot tell.", None),
@@ -100,6 +125,43 @@ def test_the_place_of_the_option_is_that_of_its_letter(response: str, expected: 
 def test_the_place_is_that_of_the_last_answer() -> None:
     assert find_option("(A)? No: (B).") == ("B", 10)
     assert find_option("<think>(A)</think>（Ｂ）") == ("B", 19)
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("a pear", "B"),
+        ("It is a green pear.", "C"),  # which holds the words of no shorter option
+        ("I see a peach", "A"),
+        ("Not a peach but a pear", "B"),
+        ("a peach or a pear", None),
+        ("-5", None),
+        ("5 pieces", "D"),
+        ("（Ｃ）, not a pear", "C"),
+    ],
+)
+def test_an_option_may_be_named_by_its_text(response: str, expected: str | None) -> None:
+    assert extract_option(response, ["a peach", "a pear", "a green pear", "5"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("(A) or (D)", "D"),
+        ("The answer is B, not A.", "A"),
+        ("(E)", "E"),
+        ("I cannot tell", "I"),
+        ("Don't know", "D"),
+        ("Because I say so", "B"),
+        ("So B", "B"),
+        ("<think>(A)</think>", "A"),
+        (r"\boxed{c}", "C"),
+        ("b", None),
+        ("（Ｂ）", None),
+    ],
+)
+def test_the_published_code_reads_letters_anywhere(response: str, expected: str | None) -> None:
+    assert published_option(response) == expected
 
 
 def test_there_are_enough_cases() -> None:

@@ -8,6 +8,7 @@ from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.report.report import number_of
 from benchmarks.truthfulvqa.published import (
     BY_CATEGORY,
+    BY_CELL,
     BY_LEVEL,
     CALIBRATION,
     CATEGORIES,
@@ -45,9 +46,11 @@ ROWS = [
 def test_the_table() -> None:
     table = TRUTHFULVQA.table(ROWS)
     assert table["overall_accuracy"] == 4 / 8
-    assert table["level"] == {"1": 1, "2": 1 / 2, "3": 1 / 4}
-    assert table["category"] == pytest.approx({"Eye Illusion": 4 / 6, "Information Hiding": 0})
-    assert table["subcategory"].keys() == {"Optical Illusions", "Blur"}
+    assert table["level_accuracies"] == {"1": 1, "2": 1 / 2, "3": 1 / 4}
+    assert table["category_accuracies"] == pytest.approx(
+        {"Eye Illusion": 4 / 6, "Information Hiding": 0}
+    )
+    assert table["subcategory_accuracies"].keys() == {"Optical Illusions", "Blur"}
     mean = (1 + 1 / 2 + 1 / 4) / 3
     spread = [(a - mean) ** 2 for a in (1, 1 / 2, 1 / 4)]
     assert table["level_variance"] == pytest.approx(sum(spread) / 3)
@@ -149,3 +152,47 @@ def test_there_are_15_bins() -> None:
     table = TRUTHFULVQA.table([item(n, 1, text) for n, text in enumerate(said)])
     apart = (abs(0.93 - 1) + abs(0.936 - 0)) / 2
     assert table["calibration"]["ece_equal_width"] == pytest.approx(apart)
+
+
+def test_both_readings_are_kept_and_counted() -> None:
+    said = ("Answer: B because A is wrong", "(B)", "<think>(B)", "c) a pear", "a plum")
+    rows = [
+        item(number, 1 + number % 3, text, "B", options=["a peach", "a plum", "a pear"])
+        for number, text in enumerate(said)
+    ]
+    graded = [TRUTHFULVQA.graded_row(row, []) for row in rows]
+    assert [row["extracted_answer"] for row in graded] == ["A", "B", "B", None, None]
+    assert [row["stated_answer"] for row in graded] == ["B", "B", None, "C", "B"]
+    assert [row["is_correct"] for row in graded] == [False, True, True, False, False]
+    table = TRUTHFULVQA.table(graded)
+    assert table == TRUTHFULVQA.table(rows)
+    assert (table["overall_accuracy"], table["as_stated"]["overall_accuracy"]) == (2 / 5, 3 / 5)
+    assert (table["unreadable"], table["unreadable_as_stated"]) == (2, 1)
+    assert table["read_differently"] == 4
+    assert TRUTHFULVQA.table(ROWS)["read_differently"] == 0
+
+
+def test_category_by_level_in_24_cells() -> None:
+    rows = [
+        item(number, level, "(D)" if number % (place + 1) == 0 else "(A)", category=category)
+        for place, category in enumerate(CATEGORIES)
+        for level in (1, 2, 3)
+        for number in range(level + 4)
+    ]
+    row = TRUTHFULVQA.paper_rows(TRUTHFULVQA.table(rows), "mine")[BY_CELL]["mine"]
+    cells = [*map(number_of, row)][1:]
+    assert len(cells) == 24
+    expected = []
+    for category in CATEGORIES:
+        for level in (1, 2, 3):
+            of_cell = [r for r in rows if (r["category"], r["level"]) == (category, level)]
+            expected.append(100 * sum("D" in r["response"] for r in of_cell) / len(of_cell))
+    assert cells == pytest.approx(expected)
+
+
+def test_keys_are_those_of_the_official_code() -> None:
+    keys = {"overall_accuracy", "category_accuracies", "subcategory_accuracies"}
+    keys |= {"level_accuracies", "level_variance", "cai"}
+    table = TRUTHFULVQA.table(ROWS)
+    assert keys <= table.keys()
+    assert keys <= table["as_stated"].keys()

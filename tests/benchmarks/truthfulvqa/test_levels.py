@@ -32,9 +32,9 @@ ITEMS = [
 def test_by_hand() -> None:
     found = measure_levels(ITEMS)
     assert found["overall_accuracy"] == pytest.approx(7 / 12)
-    assert found["level"] == {"1": 0.75, "2": 0.5, "3": 0.5}
-    assert found["category"] == {"c": pytest.approx(4 / 8), "d": pytest.approx(3 / 4)}
-    assert found["subcategory"] == pytest.approx(
+    assert found["level_accuracies"] == {"1": 0.75, "2": 0.5, "3": 0.5}
+    assert found["category_accuracies"] == {"c": pytest.approx(4 / 8), "d": pytest.approx(3 / 4)}
+    assert found["subcategory_accuracies"] == pytest.approx(
         {"c-0": 1 / 3, "c-1": 3 / 5, "d-0": 1.0, "d-1": 2 / 3}
     )
     assert found["level_mean"] == pytest.approx(7 / 12)
@@ -43,7 +43,7 @@ def test_by_hand() -> None:
     assert (found["n"], found["unreadable"]) == (12, 1)
     assert found["ece"] == pytest.approx(0.1)
     assert found["intervals"]["ece"]["n"] == 2
-    level = found["intervals"]["level"]["1"]
+    level = found["intervals"]["level_accuracies"]["1"]
     assert level["low"] <= level["value"] <= level["high"]
     assert level["n"] == 4
 
@@ -60,10 +60,10 @@ def test_published_level_means_give_their_own_cai() -> None:
 def test_parts_weigh_up_to_the_whole(rows: list[tuple[int, str]]) -> None:
     found = measure_levels([item(level, f"({letter})") for level, letter in rows])
     for division in ("level", "category", "subcategory"):
-        parts = found["intervals"][division].values()
+        parts = found["intervals"][f"{division}_accuracies"].values()
         total = sum(part["value"] * part["n"] for part in parts)
         assert total / len(rows) == pytest.approx(found["overall_accuracy"])
-    if len(found["level"]) < 3:
+    if len(found["level_accuracies"]) < 3:
         assert np.isnan([found["level_mean"], found["level_variance"], found["cai"]]).all()
 
 
@@ -104,7 +104,7 @@ def test_faults_are_named(change: dict[str, Any], message: str) -> None:
 
 def test_levels_of_a_table_with_gaps_are_the_same_levels() -> None:
     found = measure_levels([{**row, "level": float(row["level"])} for row in ITEMS])
-    assert set(found["level"]) == {str(row["level"]) for row in ITEMS}
+    assert set(found["level_accuracies"]) == {str(row["level"]) for row in ITEMS}
 
 
 def test_no_items() -> None:

@@ -136,7 +136,7 @@ def test_truthfulvqa_needs_no_judge(judge: Grader, tmp_path: Path) -> None:
     table = tmp_path / "table.json"
     run("table", "truthfulvqa", "--graded", out, "--json", table)
     assert read(table)["overall_accuracy"] == pytest.approx(2 / 3)
-    assert read(table)["level"] == {"1": 1, "2": 1, "3": 0}
+    assert read(table)["level_accuracies"] == {"1": 1, "2": 1, "3": 0}
 
 
 def test_chartom_asks_the_judge_only_for_what_rules_leave(judge: Grader, tmp_path: Path) -> None:

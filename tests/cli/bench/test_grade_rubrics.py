@@ -174,3 +174,23 @@ def test_simplevqa_takes_the_official_rule_on_other_names(
     assert sent[0].endswith("Where is it?\nTemple of Heaven\nQiniandian\nA, B or C?")
     conclusions = [row["judge_res"]["response"]["conclusion"] for row in read(out)]
     assert conclusions == ["正确", "正确"]
+
+
+def test_simplevqas_official_replies_are_read(
+    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks.TASKS, "entries", dict(tasks.TASKS.entries))
+    prompt = "问题: <|QUESTION|>\n正确答案: <|REF_ANS|>\n预测答案: \n[预测答案0]：<|RESPONSE|>"
+    rubrics = tmp_path / "official.yaml"
+    rubrics.write_text(yaml.safe_dump({"english": prompt, "chinese": prompt}, allow_unicode=True))
+    fake.answer = lambda seen: Say(
+        body=completion('{"预测答案0": "正确"}' if "Seine" in seen.text else "A: Correct")
+    )
+    item = {"language": "EN", "question": "Which river?", "answer": "Loire"}
+    items = [{**item, "data_id": str(n), "response": text} for n, text in enumerate(["Seine", "x"])]
+    source, out = write(tmp_path / "in.json", items), tmp_path / "out.json"
+    command = ("grade", "simplevqa", "--responses", source, "--judge", fake.url, "--model", "m")
+    done = run(*command, "--rubric-file", rubrics, "--out", out)
+    assert done.exit_code == 0, done.stderr
+    conclusions = [part for row in read(out) for part in row["judge_res"].values()]
+    assert conclusions == [{"conclusion": "正确"}] * 2

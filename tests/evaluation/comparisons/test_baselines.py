@@ -7,7 +7,6 @@ from evaluation.comparisons.baselines import (
     containment,
     exact_match,
     majority_verdicts,
-    normalise,
     parse_number,
     relaxed_accuracy,
     rule_verdicts,
@@ -36,28 +35,6 @@ def ask(response: str, *references: str, mode: str = "any") -> JudgeRequest:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("  The  Beatles! ", "beatles"),
-        ("U.S.A.", "usa"),
-        ("Ｒöntgen，（1901）", "röntgen1901"),
-        ("It's a dog, an owl", "its dog owl"),
-        ("1,000", "1000"),
-        ("3.50", "3.50"),
-        ("\N{MINUS SIGN}2", "-2"),
-        ("1990-1995", "19901995"),
-        ("A.", "a"),
-        ("the", "the"),
-        ("%", "%"),
-        ("", ""),
-        ("Straße", "strasse"),
-    ],
-)
-def test_normalise(text: str, expected: str) -> None:
-    assert normalise(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         ("42", 42),
         (" 1,234.5 ", 1234.5),
         ("-.5", -0.5),
@@ -66,6 +43,7 @@ def test_normalise(text: str, expected: str) -> None:
         ("1e3", 1000),
         ("1,23", None),
         ("about 5", None),
+        ("10²", None),
         ("nan", None),
         ("1e999", None),
         ("", None),
@@ -152,6 +130,8 @@ def test_containment() -> None:
     assert containment(ask("Green first, then red", *both, mode="all")) == "Correct"
     assert containment(ask("Green first, then blue", *both, mode="all")) == "Partial"
     assert containment(ask("Blue", *both, mode="all")) == "Wrong"
+    assert containment(ask("It sank in 1912", "12")) == "Wrong"
+    assert containment(ask("12 and 30", "1", "12", mode="all")) == "Partial"
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -180,7 +160,7 @@ def test_verdicts_of_a_rule_and_of_the_majority() -> None:
 @pytest.mark.skipif(
     not EVOUNA.is_file(), reason="needs EVOUNA's NQ.json; see tests/published_files.py"
 )
-@pytest.mark.parametrize(("name", "agreement"), [("containment", 0.839), ("exact_match", 0.388)])
+@pytest.mark.parametrize(("name", "agreement"), [("containment", 0.829), ("exact_match", 0.388)])
 def test_agreement_on_evouna(name: str, agreement: float) -> None:
     examples = evouna()
     assert len(examples) == 15_098

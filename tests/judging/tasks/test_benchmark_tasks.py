@@ -128,6 +128,37 @@ def test_every_spelling_of_a_simplevqa_conclusion(text: str, conclusion: str | N
     assert SIMPLEVQA.parse(text, "english") == SIMPLEVQA.parse(text, "chinese") == conclusion
 
 
+@pytest.mark.parametrize(
+    ("reply", "conclusion"),
+    [
+        ('{"预测答案0": "正确"}', "Correct"),
+        ('```json\n{"预测答案0": "【错误】"}\n```', "Incorrect"),
+        ('{"预测答案0": "未尝试"', "Not attempted"),
+        ('{"预测答案0": {"reasoning": "它不正确", "conclusion": "错误"}}', "Incorrect"),
+        ('{"预测答案0": "正确", "预测答案1": "错误"}', "Correct"),  # one answer was asked about
+        ('["正确"]', "Correct"),
+        ('["正确", "正确"]', "Correct"),
+        ('["正确", "错误"]', None),
+        ("[Correct]", "Correct"),
+        ("A: Correct", "Correct"),
+        ("**B**: Incorrect", "Incorrect"),
+        ("(C) NOT_ATTEMPTED", "Not attempted"),
+        ("(C): NOT_ATTEMPTED", "Not attempted"),
+        ("A: Incorrect", None),
+        ("A", "Correct"),
+        ("正确", "Correct"),
+        ('{"预测答案0": "不正确"}', None),
+        ("{}", None),
+        ("[]", None),
+        ("1", None),
+        ("[" * 100_000, None),
+        ("", None),
+    ],
+)
+def test_replies_to_the_official_simplevqa_prompts(reply: str, conclusion: str | None) -> None:
+    assert SIMPLEVQA.parse_official(reply, "chinese") == conclusion
+
+
 @pytest.mark.parametrize("variant", ["english", "chinese"])
 def test_simplevqa_instructions_name_labels_and_the_number_rule(variant: str) -> None:
     text = SIMPLEVQA.instruction(variant)
