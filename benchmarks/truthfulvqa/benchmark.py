@@ -14,6 +14,7 @@ from benchmarks.framework.tables import coverage, percent
 from benchmarks.truthfulvqa.example import EXAMPLE
 from benchmarks.truthfulvqa.levels import (
     CELLS,
+    DIVISIONS,
     STATED,
     TRUTH,
     measure_levels,
@@ -116,14 +117,17 @@ class TruthfulVQA(Benchmark):
 
         Options are read as the official code reads them, and the keys are its own:
         ``overall_accuracy, category_accuracies, subcategory_accuracies, level_accuracies,
-        level_variance, cai``. An answer without a readable option is wrong, as there, and counted
+        level_variance, cai``; ``category``, ``subcategory`` and ``level`` are the same accuracies
+        under shorter names. An answer without a readable option is wrong, as there, and counted
         in ``unreadable``; so is one that was cut off before its end. ``as_stated`` has the same
         figures for the options that answers state, and ``read_differently`` counts the answers
         that the two read differently. Rows that share a ``set_id`` are one cluster.
         """
         measured = without_nan(measure_levels(rows))
         covered = coverage(rows, len(rows) - measured["unreadable"], len(rows))
-        table: dict[str, Any] = {**measured, **covered}
+        # The names that these tables had before stay, for scripts that read them.
+        before = {name: measured[key] for name, key in DIVISIONS.items()}
+        table: dict[str, Any] = {**measured, **covered, **before}
         return table
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
