@@ -11,7 +11,6 @@ import numpy as np
 from benchmarks.chartom.example import EXAMPLE
 from benchmarks.chartom.item import ChartomItem
 from benchmarks.chartom.published import MODELS, PUBLISHED
-from benchmarks.chartom.quantities import parse_fraction
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
 from benchmarks.framework.files import Row, error_location, item_name, parse_row, parse_rows
 from benchmarks.framework.tables import (
@@ -25,6 +24,7 @@ from benchmarks.framework.tables import (
     values,
 )
 from judging.errors import CustosError, errors_at
+from judging.rules.quantities import parse_fraction
 from judging.tasks.chartom_fact import CORRECT, INCORRECT
 from judging.tasks.chartom_justification import NAMED
 from judging.types import JudgeRequest, Verdict, parse_record

@@ -15,11 +15,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.chartom.fact_rules import choice_of, number_is_right
 from benchmarks.chartom.misleadingness import HumanAnswer, hmi
-from benchmarks.chartom.quantities import parse_fraction
-from benchmarks.chartom.rankings import ranking_of, runs_upward
 from judging.errors import FieldError
+from judging.rules.fact_rules import choice_of, number_is_right
+from judging.rules.quantities import parse_fraction
+from judging.rules.rankings import ranking_of, runs_upward
 from judging.types import JudgeRequest
 
 _NUMERIC_KEY = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(.*)", re.IGNORECASE)
