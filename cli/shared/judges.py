@@ -11,6 +11,7 @@ import typer
 from cli.shared.options.server import RequestOptions, api_key
 from judging import CustosError, Judge
 from judging.card import shipped_judges
+from judging.rule_grader import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
@@ -61,12 +62,14 @@ def load_judge(
 def load_benchmark_grader(
     source: str, model: str | None, request_options: RequestOptions
 ) -> Grader:
-    """Load a judge, connect to a service, or take a chat model on a server as the judge.
+    """Load a judge, connect to a service, or take rules or a chat model on a server as the judge.
 
     Raises:
         CustosError: If the judge cannot be loaded, the service does not answer, or the address is
             that of an OpenAI-compatible server and no model is named.
     """
+    if source == RULES:
+        return RuleGrader()
     if not is_address(source):
         return Judge.load(source)
     if model is None and not source.rstrip("/").endswith("/v1"):

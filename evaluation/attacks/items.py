@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from evaluation.comparisons.baselines import normalise
+from judging.rules.whole_words import normalise
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.comparisons.baselines import normalise, parse_number, shared_token_f1
+from evaluation.comparisons.baselines import parse_number, shared_token_f1
 from evaluation.comparisons.regression import regression_verdicts
+from judging.rules.whole_words import normalise
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 NAME = "logistic_overlap"

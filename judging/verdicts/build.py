@@ -96,6 +96,8 @@ def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Sig
         status=ruling.status,
         label=score_of(ruling.label) if ruling.label else None,
         error_type=type_of(ruling.label or "") or None,
+        score=ruling.score,
+        score_range=get_task(request.task).score_range() if ruling.score is not None else None,
         message=ruling.message,
         **signature,
     )

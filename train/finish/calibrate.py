@@ -65,7 +65,7 @@ def rows_to_score(
     with a warning: nothing can be fitted on them, however the judge scores them.
     """
     rows = [_resolved(judge, example) for example in examples]
-    rows = [row for row in rows if get_task(row.task).rule(row) is None]
+    rows = [row for row in rows if get_task(row.task).rule_if_empty(row) is None]
     kept: set[int] = set()
     for key, indices in _by_key(rows).items():
         scores = dict.fromkeys(map(score_of, _labels(rows[indices[0]])))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.attacks.items import AttackItem, change_number, kind_of, may_mean, read_items
-from evaluation.comparisons.baselines import normalise
+from judging.rules.whole_words import normalise
 from tests.evaluation.attacks.made_up import example, examples
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from evaluation.comparisons.baselines import normalise
-from judging.tasks.simplevqa import CORRECT, INCORRECT, NOT_ATTEMPTED
+from judging.rules.whole_words import normalise
 from judging.types import JudgeRequest
 
 _NO_ATTEMPT = re.compile(
@@ -19,13 +18,13 @@ _NO_ATTEMPT = re.compile(
 )
 
 
-def conclusion_by_rule(request: JudgeRequest) -> str:
-    """Return Correct if a reference occurs in the response, else what its words suggest.
+def is_right_by_rule(request: JudgeRequest) -> bool | None:
+    """Return whether a reference occurs in the response; ``None`` if its words attempt no answer.
 
     A reference without any text does not count: it would occur in every response.
     """
     response = normalise(request.response)
     references = [reference for reference in request.references if reference.strip()]
     if any(normalise(reference) in response for reference in references):
-        return CORRECT
-    return NOT_ATTEMPTED if _NO_ATTEMPT.search(request.response) else INCORRECT
+        return True
+    return None if _NO_ATTEMPT.search(request.response) else False
