@@ -25,10 +25,10 @@ from benchmarks.framework.tables import (
 )
 from judging.errors import CustosError, errors_at
 from judging.rules.quantities import parse_fraction
-from judging.tasks import get_task
 from judging.tasks.chartom_fact import CORRECT
 from judging.tasks.chartom_justification import NAMED
 from judging.types import JudgeRequest, Verdict, parse_record
+from judging.verdicts.by_rule import certain_verdict
 
 _MIND = """\
 University students will be shown this chart and asked:
@@ -89,47 +89,43 @@ class Chartom(Benchmark):
         return {"fact_response": fact, "mind_response": _MIND.format(fact=fact)}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
+        """Return FACT where rules cannot read the answer, then the justification if needed."""
+        return tuple(each for each in self._questions(row) if certain_verdict(each) is None)
+
+    def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
+        """Add ``fact_correct``, ``mind_prediction`` and ``justification_named``; null if open."""
+        by_judge = dict(zip([each.task for each in self.requests(row)], verdicts, strict=True))
+        by_task = {each.task: certain_verdict(each) for each in self._questions(row)} | by_judge
+        grades: Row = {}
+        if fact := by_task.get("chartom-fact"):
+            grades["fact_correct"] = _has_label(fact, CORRECT)
+        if prediction := by_task.get("chartom-prediction"):
+            # It comes first, so that a response that is cut off still has it.
+            grades["mind_prediction"] = prediction.score
+        if justification := by_task.get("chartom-justification"):
+            grades["justification_named"] = _has_label(justification, NAMED)
+        return {**row, **grades, **store_verdicts(by_judge)}
+
+    def _questions(self, row: Row) -> list[JudgeRequest]:
         """Return FACT, MIND's prediction, and its justification if that is needed."""
         needed = ("fact_response",) if row.get("mind_response") is None else ()
         item = parse_row(ChartomItem, row, self.location(row), needed)
         requests = [] if item.fact_response is None else [item.fact_request]
-        common = {"id": item.id, "question": item.question}
         fields: list[dict[str, Any]] = []
         if item.mind_response is not None:
-            response = {"responses": (item.mind_response,)}
-            fields.append({**common, "task": "chartom-prediction", **response})
+            fields.append({"task": "chartom-prediction", "responses": (item.mind_response,)})
         if item.needs_justification:
-            reasons = parse_fraction(item.mind_response or "")[1]
-            key = {"references": (item.manipulation,)}
-            response = {"responses": (reasons,)}
-            fields.append({**common, "task": "chartom-justification", **key, **response})
-        requests += [parse_record(JudgeRequest, each, self.location(row)) for each in fields]
-        return tuple(requests)
-
-    def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
-        """Add ``fact_correct``, ``mind_prediction`` and ``justification_named``; null if open.
-
-        Only the verdicts of a judge are stored: rules read an answer again at no cost.
-        """
-        item = self._parse(row)
-        requests = self.requests(row)
-        by_task = {
-            request.task: verdict for request, verdict in zip(requests, verdicts, strict=True)
-        }
-        grades: Row = {}
-        if item.fact_response is not None:
-            grades["fact_correct"] = _has_label(by_task["chartom-fact"], CORRECT)
-        if item.mind_response is not None:
-            # The prediction comes first, so that a response that is cut off still has it.
-            grades["mind_prediction"] = by_task["chartom-prediction"].score
-        if item.needs_justification:
-            grades["justification_named"] = _has_label(by_task["chartom-justification"], NAMED)
-        judged = {
-            request.task: by_task[request.task]
-            for request in requests
-            if get_task(request.task).rule_if_certain(request) is None
-        }
-        return {**row, **grades, **store_verdicts(judged)}
+            fields.append(
+                {
+                    "task": "chartom-justification",
+                    "references": (item.manipulation,),
+                    "responses": (parse_fraction(item.mind_response or "")[1],),
+                }
+            )
+        common = {"id": item.id, "question": item.question}
+        return requests + [
+            parse_record(JudgeRequest, {**common, **each}, self.location(row)) for each in fields
+        ]
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Return FACT accuracy, MIND mean squared error and justifications, overall and by part.

@@ -171,7 +171,7 @@ class Benchmark(ABC):
 
     @abstractmethod
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return the requests that grade an item with its response.
+        """Return the requests that grade an item with its response; none if rules decide.
 
         Raises:
             FieldError: If the row lacks a field or holds a bad one.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.framework.base import Benchmark, join_responses
 from benchmarks.framework.files import Row, check_ids, error_location, read_file
 from judging.errors import CustosError, FieldError
-from judging.rule_grader import certain_verdict
-from judging.tasks import Ruling, get_task
 from judging.types import JudgeRequest, Verdict
 
 if TYPE_CHECKING:
@@ -33,25 +30,22 @@ class GradedRows:
 
 @dataclass(frozen=True)
 class ResponsesToGrade:
-    """Items with their responses, and the requests that grade them.
-
-    Requests that rules decide for certain are never sent to a judge.
-    """
+    """Items with their responses, and the requests that a judge must answer to grade them."""
 
     benchmark: Benchmark
     rows: Sequence[Row]
     requests: Sequence[tuple[JudgeRequest, ...]]
-    """Requests of every row, in the order of ``rows``."""
+    """Requests of every row, in the order of ``rows``; none where rules decide."""
 
     @property
     def num_requests(self) -> int:
-        """Return the number of requests for a judge."""
-        return sum(1 for _ in self.numbered_requests())
+        """Return the number of requests of all rows."""
+        return sum(map(len, self.requests))
 
     def numbered_requests(self) -> Iterator[tuple[int, JudgeRequest]]:
-        """Yield each request for a judge with the index of its row, from 0."""
+        """Yield each request with the index of its row, from 0."""
         for index, requests in enumerate(self.requests):
-            yield from ((index, request) for request in requests if ruling_on(request) is None)
+            yield from ((index, request) for request in requests)
 
     def with_rubrics(self, path: Path) -> ResponsesToGrade:
         """Return the same responses, to be graded under a user's rubrics.
@@ -73,21 +67,12 @@ class ResponsesToGrade:
         """Turn verdicts into graded rows.
 
         Args:
-            verdicts: Index of a row and a judge's verdict, one for each of ``numbered_requests``
-                and in the same order.
+            verdicts: Index of a row and a verdict, one for each of ``numbered_requests`` and in the
+                same order.
         """
-        given: list[deque[Verdict]] = [deque() for _ in self.rows]
+        by_row: list[list[Verdict]] = [[] for _ in self.rows]
         for index, verdict in verdicts:
-            given[index].append(verdict)
-        by_row = [
-            [
-                certain_verdict(request, ruling)
-                if (ruling := ruling_on(request))
-                else of_row.popleft()
-                for request in requests
-            ]
-            for requests, of_row in zip(self.requests, given, strict=True)
-        ]
+            by_row[index].append(verdict)
         return GradedRows(
             rows=[
                 self.benchmark.graded_row(row, of_row)
@@ -130,11 +115,6 @@ def read_responses(
             check_ids(rows)
         requests = [_requests(benchmark, number, row) for number, row in enumerate(rows, 1)]
         return ResponsesToGrade(benchmark, rows, requests)
-
-
-def ruling_on(request: JudgeRequest) -> Ruling | None:
-    """Return what rules say of a request for certain, so that no judge is asked."""
-    return get_task(request.task).rule_if_certain(request)
 
 
 def _requests(benchmark: Benchmark, number: int, row: Row) -> tuple[JudgeRequest, ...]:

@@ -26,6 +26,7 @@ from judging.errors import CustosError, FieldError
 from judging.rules.answer_options import extract_option
 from judging.tasks.truthful_option import CORRECT, OFFICIAL
 from judging.types import JudgeRequest, Verdict, parse_record
+from judging.verdicts.by_rule import certain_verdict
 
 OPEN_STYLE = "open"
 _CLOSING = {
@@ -80,33 +81,36 @@ class TruthfulVQA(Benchmark):
         return {"response": "\n".join([question, *lettered, _CLOSING[style]])}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return the request that reads the option as the official code does.
-
-        A response that was cut off has no request: it is wrong.
+        """Return no request, as the option is read by rule, of a row that the table can take.
 
         Raises:
             FieldError: Naming all fields that the row lacks, or one that is wrong.
         """
-        truth = _truth_field(row)
-        read_truth({**row, "extracted_answer": None}, self.location(row), truth)
-        if is_cut_off(row):
-            return ()
-        fields = {
-            "id": str(row.get(self.item_id, "")),
-            "task": "truthful-option",
-            "variant": OFFICIAL,
-            "question": row.get("question") or "",
-            "references": (extract_option(str(row[truth])),),
-            "responses": (str(row["response"]),),
-        }
-        return (parse_record(JudgeRequest, fields, self.location(row)),)
+        read_truth({**row, "extracted_answer": None}, self.location(row), _truth_field(row))
+        return ()
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add ``ground_truth``, ``extracted_answer`` and ``is_correct`` as the official code."""
-        graded = {**row, TRUTH: row[_truth_field(row)]}
-        option = extract_option(str(row["response"])) if verdicts else None
-        graded["extracted_answer"] = option
-        return {**graded, "is_correct": any(verdict.label == CORRECT for verdict in verdicts)}
+        truth = _truth_field(row)
+        for field in (truth, "response"):
+            if row.get(field) is None:
+                raise FieldError(field, "is missing", self.location(row))
+        graded = {**row, TRUTH: row[truth]}
+        is_whole = not is_cut_off(row)
+        graded["extracted_answer"] = extract_option(str(row["response"])) if is_whole else None
+        return {**graded, "is_correct": is_whole and self._is_right(graded)}
+
+    def _is_right(self, row: Row) -> bool:
+        """Return whether the task's rule reads the right option in a whole response."""
+        fields = {
+            "task": "truthful-option",
+            "variant": OFFICIAL,
+            "question": str(row.get("question") or ""),
+            "references": (extract_option(str(row[TRUTH])) or str(row[TRUTH]),),
+            "responses": (str(row["response"]),),
+        }
+        verdict = certain_verdict(parse_record(JudgeRequest, fields, self.location(row)))
+        return verdict is not None and verdict.label == CORRECT
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Return accuracies by level and category, their variance and CAI, as shares.

@@ -21,7 +21,7 @@ from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from judging import CustosError, Judge
 from judging.files.kept_work import KeptFile, locked
 from judging.files.records import write_json
-from judging.rule_grader import RULES, RuleGrader
+from judging.verdicts.by_rule import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from benchmarks.framework.grading import ResponsesToGrade

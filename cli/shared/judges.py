@@ -11,7 +11,7 @@ import typer
 from cli.shared.options.server import RequestOptions, api_key
 from judging import CustosError, Judge
 from judging.card import shipped_judges
-from judging.rule_grader import RULES, RuleGrader
+from judging.verdicts.by_rule import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient

@@ -10,9 +10,9 @@ from evaluation.comparisons.paired import paired_accuracies
 from evaluation.declared_labels import label_set
 from evaluation.measure import measure
 from evaluation.outcomes import full_label, gather
-from judging.rule_grader import RULES, verdict_of_rules
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
+from judging.verdicts.by_rule import RULES, verdict_of_rules
 
 TASK_METRICS = ("accuracy", "kappa", "macro_f1", "ece")
 RULES_NAME = "benchmark_rules"

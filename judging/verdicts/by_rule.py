@@ -44,10 +44,18 @@ def verdict_of_rules(request: JudgeRequest) -> Verdict:
             if label is None
             else Ruling("scored", label, "a rule says so, which may err")
         )
-    return certain_verdict(request, ruling)
+    return _verdict(request, ruling)
 
 
-def certain_verdict(request: JudgeRequest, ruling: Ruling) -> Verdict:
-    """Return the verdict of a ruling that no judge takes part in."""
+def certain_verdict(request: JudgeRequest) -> Verdict | None:
+    """Return the verdict that rules are certain of; ``None`` if a judge must be asked.
+
+    A response that merely is empty is left to the judge, whose task decides it at once.
+    """
+    ruling = get_task(request.task).rule_if_certain(request)
+    return _verdict(request, ruling) if ruling else None
+
+
+def _verdict(request: JudgeRequest, ruling: Ruling) -> Verdict:
     rubric = get_task(request.task).full_rubric(request)
     return ruled_verdict(request, ruling, judge_name=RULES, rubric=rubric, judge=RULES)
