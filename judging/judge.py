@@ -38,6 +38,7 @@ from judging.verdicts.notes import (
     AFTER_GIVEN,
     KNOWS_NOTHING,
     left_out_note,
+    measured_note,
     mode_note,
     pictures_note,
 )
@@ -338,6 +339,7 @@ class Judge:
         if calibration and is_calibrated:
             probabilities = calibration.posterior(key, log_probabilities(probabilities))
         notes = [
+            measured_note(self.card),
             mode_note(self.card, task, request, is_calibrated=is_calibrated),
             pictures_note(request, self.backbone, self.engine, passes[0].scaled_pictures),
             left_out_note(request, shown),

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
     from clients.kept_verdicts import Grader
 
+UNTRAINED = "embedded"
+"""What users call the untrained model that comes with custos."""
+
 
 def load_judge(
     engine: str,
@@ -124,6 +127,20 @@ def load_named_judges(
         share_weights(judges.values())
     check_aliases(judges, aliases)
     return judges
+
+
+def load_default_judges(
+    sources: Mapping[str, str], aliases: Mapping[str, str], load: Callable[[str], Judge]
+) -> dict[str, Judge]:
+    """Load the shipped judges, and the untrained model for tasks that none of them takes.
+
+    Raises:
+        CustosError: As :func:`load_named_judges`.
+    """
+    from judging.shared_weights import untrained_beside
+
+    judges = load_named_judges(sources, aliases, load)
+    return {**judges, UNTRAINED: untrained_beside(judges)}
 
 
 def default_judges() -> list[str]:

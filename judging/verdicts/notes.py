@@ -55,6 +55,11 @@ def mode_note(
     return f"{_TRAINED_TO_DECIDE} {way}, not {other}{caution}"
 
 
+def measured_note(card: JudgeCard | None) -> str | None:
+    """Say that nothing was measured of a judge on the task, as of every untrained one."""
+    return "not measured on this task" if card is None else None
+
+
 def is_in_untrained_mode(verdict: Verdict) -> bool:
     """Return whether a verdict was decided in a mode that its judge was not trained for."""
     return verdict.label is not None and _TRAINED_TO_DECIDE in (verdict.message or "")

@@ -36,7 +36,7 @@ def test_simplevqa(response: str, label: str) -> None:
 
 
 def test_a_blank_reference_occurs_in_no_response() -> None:
-    request = simplevqa("Rembrandt").model_copy(update={"references": (" ",)})
+    request = simplevqa("Rembrandt").model_copy(update={"references": (" ", "Vermeer")})
     [verdict] = RuleGrader().grade([request])
     assert verdict.label == "Incorrect"
 
