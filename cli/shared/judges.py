@@ -118,7 +118,6 @@ def load_named_judges(
     Raises:
         CustosError: If a judge cannot be loaded, or none of them can answer for an alias.
     """
-    from judging.shared_weights import share_weights
     from serve.chat import check_aliases
 
     judges: dict[str, Judge] = {}
@@ -137,10 +136,12 @@ def load_default_judges(
     Raises:
         CustosError: As :func:`load_named_judges`.
     """
-    from judging.shared_weights import untrained_beside
+    from cli.shared.untrained import untrained_judge
 
     judges = load_named_judges(sources, aliases, load)
-    return {**judges, UNTRAINED: untrained_beside(judges)}
+    others = tuple(judges.values())
+    untrained = untrained_judge(lambda judge: share_weights([*others, judge]))
+    return {**judges, UNTRAINED: untrained}
 
 
 def default_judges() -> list[str]:
@@ -181,3 +182,25 @@ def named_sources(texts: Iterable[str], engine: str = "tree") -> dict[str, str]:
             raise CustosError(f"--judge '{text}': there is already a judge '{name}'")
         sources[name] = source
     return sources
+
+
+def share_weights(judges: Iterable[Judge]) -> None:
+    """Let judges use one tensor where their weights are equal; verdicts stay as they are.
+
+    An adapter is merged into the matrices that it was trained on. Embeddings, norms and the vision
+    tower stay the backbone's; these are the weights that judges have in common.
+    """
+    import torch
+
+    first_parameters: dict[tuple[str, str, str], torch.nn.Parameter] = {}
+    for judge in judges:
+        model = getattr(judge.engine, "model", None)
+        if not isinstance(model, torch.nn.Module):  # the model runs on a server
+            continue
+        for name, parameter in model.named_parameters():
+            key = (judge.backbone.name, judge.backbone.version, name)
+            first = first_parameters.setdefault(key, parameter)
+            is_shared = first.data_ptr() == parameter.data_ptr()
+            is_alike = first.dtype == parameter.dtype and first.device == parameter.device
+            if not is_shared and is_alike and torch.equal(first, parameter):
+                parameter.data = first.data

@@ -1,12 +1,12 @@
-"""Memory that judges of the same backbone share."""
+"""The untrained model beside trained judges: it is loaded when it is first used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from judging.judge import Judge
+from judging import Judge
 from judging.models.backbones import load_backbone
 from judging.models.embedded import EMBEDDED
 
@@ -14,44 +14,22 @@ if TYPE_CHECKING:
     from judging.scoring.engine import Engine, TextBatch
 
 
-def share_weights(judges: Iterable[Judge]) -> None:
-    """Let judges use one tensor where their weights are equal; verdicts stay as they are.
-
-    An adapter is merged into the matrices that it was trained on. Embeddings, norms and the vision
-    tower stay the backbone's; these are the weights that judges have in common.
-    """
-    import torch
-
-    first_parameters: dict[tuple[str, str, str], torch.nn.Parameter] = {}
-    for judge in judges:
-        model = getattr(judge.engine, "model", None)
-        if not isinstance(model, torch.nn.Module):  # the model runs on a server
-            continue
-        for name, parameter in model.named_parameters():
-            key = (judge.backbone.name, judge.backbone.version, name)
-            first = first_parameters.setdefault(key, parameter)
-            is_shared = first.data_ptr() == parameter.data_ptr()
-            is_alike = first.dtype == parameter.dtype and first.device == parameter.device
-            if not is_shared and is_alike and torch.equal(first, parameter):
-                parameter.data = first.data
-
-
 class EngineOnUse:
     """The engine of the untrained embedded backbone, which is loaded when it is first used.
 
     Args:
-        judges: Judges whose weights it shares where they are equal.
+        on_load: Called with the loaded judge, to share its weights with others.
     """
 
     posterior: Literal["exact"] = "exact"
 
-    def __init__(self, judges: Iterable[Judge]) -> None:
-        self._judges = tuple(judges)
+    def __init__(self, on_load: Callable[[Judge], None]) -> None:
+        self._on_load = on_load
 
     @cached_property
     def _engine(self) -> Engine:
         judge = Judge.load(EMBEDDED, device="cpu")
-        share_weights([*self._judges, judge])
+        self._on_load(judge)
         return judge.engine
 
     @property
@@ -78,16 +56,19 @@ class EngineOnUse:
         return self._engine.generate(*prompts, **options)
 
 
-def untrained_beside(judges: Mapping[str, Judge]) -> Judge:
+def untrained_judge(on_load: Callable[[Judge], None]) -> Judge:
     """Return the untrained judge of the embedded backbone, for tasks that no other one takes.
 
     On a CPU its weights are loaded when it first grades, so that it costs next to nothing before.
+
+    Args:
+        on_load: Called with the judge once its weights are there.
     """
     import torch
 
     if torch.cuda.is_available():
         judge = Judge.load(EMBEDDED)
-        share_weights([*judges.values(), judge])
+        on_load(judge)
         return judge
     backbone = load_backbone(EMBEDDED, weights=False).with_pixels()
-    return Judge(EMBEDDED, backbone, EngineOnUse(judges.values()))
+    return Judge(EMBEDDED, backbone, EngineOnUse(on_load))

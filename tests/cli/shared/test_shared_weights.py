@@ -2,8 +2,8 @@
 
 import torch
 
+from cli.shared.judges import share_weights
 from judging import Judge, JudgeRequest
-from judging.shared_weights import share_weights
 from tests.serve.made_up import row
 
 
