@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from judging import Judge
+from judging.judge import Judge
 from judging.models.backbones import load_backbone
 from judging.models.embedded import EMBEDDED
 
