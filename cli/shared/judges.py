@@ -136,7 +136,7 @@ def load_default_judges(
     Raises:
         CustosError: As :func:`load_named_judges`.
     """
-    from judging.untrained import untrained_judge
+    from judging.models.untrained import untrained_judge
 
     judges = load_named_judges(sources, aliases, load)
     others = tuple(judges.values())

@@ -15,6 +15,7 @@ from cli.main import app
 from judging import Judge
 from judging.tasks import TASKS
 from serve.queue.service import Service
+from tests.conftest import Folders
 from tests.serve.sockets import serving
 
 Row = dict[str, Any]
@@ -35,13 +36,17 @@ def fact(item: Row) -> Row:
 
 
 def chartom() -> list[tuple[Row, list[Case]]]:
-    more = [
+    more: list[Row] = [
         {**RAIN, "fact_response": said, "answer": 40, "unit": "mm"}
         for said in ("41 mm", "4 cm", "It was forty.", "45", "41 or 90", "I cannot tell.")
     ]
     more.append({**RAIN, "question_type": "ranking", "answer": ["Ash", "Elm", "Fir"]})
     more[-1]["fact_response"] = "Ash, Elm, Fir"
-    misleading = {"hmi": 0.7, "manipulation": "the axis is cut", "mind_response": "0.8: the axis."}
+    misleading: Row = {
+        "hmi": 0.7,
+        "manipulation": "the axis is cut",
+        "mind_response": "0.8: the axis.",
+    }
     more.append({**RAIN, "answer": 40, "fact_response": "40", **misleading})
     rows: list[tuple[Row, list[Case]]] = []
     for number, item in enumerate([*get_benchmark("chartom").example, *more]):
@@ -66,7 +71,11 @@ def chartom() -> list[tuple[Row, list[Case]]]:
     return rows
 
 
-RAIN = {"kind": "bar", "question": "Which, from largest to smallest?", "question_type": "number"}
+RAIN: Row = {
+    "kind": "bar",
+    "question": "Which, from largest to smallest?",
+    "question_type": "number",
+}
 
 
 def truthfulvqa() -> list[tuple[Row, list[Case]]]:
@@ -132,7 +141,7 @@ def hieval_body(item: Row) -> Row:
     return {key: value for key, value in item.items() if key not in ("label", "id")}
 
 
-BENCHMARKS = {
+BENCHMARKS: dict[str, Callable[[], list[tuple[Row, list[Case]]]]] = {
     "chartom": chartom,
     "truthfulvqa": truthfulvqa,
     "simplevqa": lambda: one_verdict("simplevqa", simplevqa_body),
@@ -141,7 +150,7 @@ BENCHMARKS = {
 }
 
 
-def test_labels_are_equal(tiny_folders: Callable[[str], str], tmp_path: Path) -> None:
+def test_labels_are_equal(tiny_folders: Folders, tmp_path: Path) -> None:
     source = tiny_folders("qwen2_5_vl")
     num_compared = 0
     with serving(Service({"untrained": Judge.load(source)})) as client:
@@ -180,7 +189,7 @@ def test_labels_are_equal(tiny_folders: Callable[[str], str], tmp_path: Path) ->
     ],
 )
 def test_a_judge_is_not_asked_what_rules_read(
-    tiny_folders: Callable[[str], str], references: list[str], response: str, label: str
+    tiny_folders: Folders, references: list[str], response: str, label: str
 ) -> None:
     body = {"task": "chartom-fact", "variant": "number", "question": "How much rain?"}
     with serving(Service({"untrained": Judge.load(tiny_folders("qwen2_5_vl"))})) as client:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from judging import Judge, JudgeRequest
+from judging.models.untrained import EngineOnUse, untrained_judge
 from judging.tasks import get_task
-from judging.untrained import EngineOnUse, untrained_judge
 
 
 def test_it_is_loaded_when_a_model_is_needed_and_decides_as_if_it_had_been() -> None:
