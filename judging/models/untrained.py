@@ -28,7 +28,7 @@ class EngineOnUse:
 
     @cached_property
     def _engine(self) -> Engine:
-        judge = Judge.load(EMBEDDED, device="cpu")
+        judge = Judge.load(EMBEDDED)
         self._on_load(judge)
         return judge.engine
 
