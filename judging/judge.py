@@ -38,8 +38,8 @@ from judging.verdicts.notes import (
     AFTER_GIVEN,
     KNOWS_NOTHING,
     left_out_note,
+    measured_note,
     mode_note,
-    options_note,
     pictures_note,
     thoughts_note,
 )
@@ -340,8 +340,8 @@ class Judge:
         if calibration and is_calibrated:
             probabilities = calibration.posterior(key, log_probabilities(probabilities))
         notes = [
+            measured_note(self.card, request),
             mode_note(self.card, task, request, is_calibrated=is_calibrated),
-            options_note(self.card, request),
             pictures_note(request, self.backbone, self.engine, passes[0].scaled_pictures),
             left_out_note(request, shown),
             thoughts_note(request),

@@ -11,7 +11,6 @@ import numpy as np
 from benchmarks.chartom.example import EXAMPLE
 from benchmarks.chartom.item import ChartomItem
 from benchmarks.chartom.published import MODELS, PUBLISHED
-from benchmarks.chartom.quantities import parse_fraction
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
 from benchmarks.framework.files import Row, error_location, item_name, parse_row, parse_rows
 from benchmarks.framework.tables import (
@@ -25,9 +24,11 @@ from benchmarks.framework.tables import (
     values,
 )
 from judging.errors import CustosError, errors_at
-from judging.tasks.chartom_fact import CORRECT, INCORRECT
+from judging.rules.quantities import parse_fraction
+from judging.tasks.chartom_fact import CORRECT
 from judging.tasks.chartom_justification import NAMED
 from judging.types import JudgeRequest, Verdict, parse_record
+from judging.verdicts.by_rule import certain_verdict
 
 _MIND = """\
 University students will be shown this chart and asked:
@@ -54,7 +55,6 @@ class Chartom(Benchmark):
     name = "chartom"
     summary = "misleading charts: what they say, and how many people they mislead"
     tasks = ("chartom-fact", "chartom-justification")
-    rule_tasks = ("chartom-fact",)
     grade_fields = ("fact_correct", "mind_prediction", "justification_named")
     people_fields = ("hmi", "human_answers")
     headline = "FACT accuracy"
@@ -90,55 +90,42 @@ class Chartom(Benchmark):
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
         """Return FACT where rules cannot read the answer, then the justification if needed."""
+        return tuple(each for each in self._questions(row) if certain_verdict(each) is None)
+
+    def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
+        """Add ``fact_correct``, ``mind_prediction`` and ``justification_named``; null if open."""
+        by_judge = dict(zip([each.task for each in self.requests(row)], verdicts, strict=True))
+        by_task = {each.task: certain_verdict(each) for each in self._questions(row)} | by_judge
+        grades: Row = {}
+        if fact := by_task.get("chartom-fact"):
+            grades["fact_correct"] = _has_label(fact, CORRECT)
+        if prediction := by_task.get("chartom-prediction"):
+            # It comes first, so that a response that is cut off still has it.
+            grades["mind_prediction"] = prediction.score
+        if justification := by_task.get("chartom-justification"):
+            grades["justification_named"] = _has_label(justification, NAMED)
+        return {**row, **grades, **store_verdicts(by_judge)}
+
+    def _questions(self, row: Row) -> list[JudgeRequest]:
+        """Return FACT, MIND's prediction, and its justification if that is needed."""
         needed = ("fact_response",) if row.get("mind_response") is None else ()
         item = parse_row(ChartomItem, row, self.location(row), needed)
+        requests = [] if item.fact_response is None else [item.fact_request]
         fields: list[dict[str, Any]] = []
-        if item.fact_response is not None and item.read_fact() is None:
-            fields.append(
-                {
-                    "id": item.id,
-                    "task": "chartom-fact",
-                    "variant": item.question_type,
-                    "question": item.question,
-                    "choices": item.choices,
-                    "references": item.key,
-                    "responses": (item.fact_response,),
-                }
-            )
+        if item.mind_response is not None:
+            fields.append({"task": "chartom-prediction", "responses": (item.mind_response,)})
         if item.needs_justification:
             fields.append(
                 {
-                    "id": item.id,
                     "task": "chartom-justification",
-                    "question": item.question,
                     "references": (item.manipulation,),
                     "responses": (parse_fraction(item.mind_response or "")[1],),
                 }
             )
-        return tuple(parse_record(JudgeRequest, each, self.location(row)) for each in fields)
-
-    def rule_label(self, request: JudgeRequest) -> str | None:
-        """Return what the rules read in an answer to a FACT question."""
-        is_right = ChartomItem.of_request(request).read_fact()
-        return None if is_right is None else CORRECT if is_right else INCORRECT
-
-    def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
-        """Add ``fact_correct``, ``mind_prediction`` and ``justification_named``; null if open."""
-        item = self._parse(row)
-        tasks = [request.task for request in self.requests(row)]
-        by_task = dict(zip(tasks, verdicts, strict=True))
-        grades: Row = {}
-        if item.fact_response is not None:
-            by_rule = item.read_fact()
-            by_judge = _has_label(by_task.get("chartom-fact"), CORRECT)
-            grades["fact_correct"] = by_judge if by_rule is None else by_rule
-        if item.mind_response is not None:
-            # The prediction comes first, so that a response that is cut off still has it.
-            grades["mind_prediction"] = parse_fraction(item.mind_response)[0]
-        if item.needs_justification:
-            justification = by_task.get("chartom-justification")
-            grades["justification_named"] = _has_label(justification, NAMED)
-        return {**row, **grades, **store_verdicts(by_task)}
+        common = {"id": item.id, "question": item.question}
+        return requests + [
+            parse_record(JudgeRequest, {**common, **each}, self.location(row)) for each in fields
+        ]
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Return FACT accuracy, MIND mean squared error and justifications, overall and by part.
@@ -217,8 +204,8 @@ def _measured_hmi(item: ChartomItem, alternatives: Sequence[float]) -> float:
         return item.measured_hmi(alternatives)
 
 
-def _has_label(verdict: Verdict | None, label: str) -> bool | None:
-    return None if verdict is None or verdict.label is None else verdict.label == label
+def _has_label(verdict: Verdict, label: str) -> bool | None:
+    return None if verdict.label is None else verdict.label == label
 
 
 def _asked(item: ChartomItem) -> tuple[bool, bool, bool]:

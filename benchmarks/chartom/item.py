@@ -15,15 +15,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.chartom.fact_rules import choice_of, number_is_right
 from benchmarks.chartom.misleadingness import HumanAnswer, hmi
-from benchmarks.chartom.quantities import parse_fraction
-from benchmarks.chartom.rankings import ranking_of, runs_upward
 from judging.errors import FieldError
-from judging.reasoning import without_thoughts
-from judging.types import JudgeRequest
+from judging.rules.fact_rules import choice_of
+from judging.rules.quantities import parse_fraction
+from judging.tasks import get_task
+from judging.tasks.chartom_fact import CORRECT, UNFINISHED, asks_upward
+from judging.types import JudgeRequest, parse_record
 
-_NUMERIC_KEY = re.compile(r"([-+]?[\d.]+(?:e[-+]?\d+)?)\s*(.*)", re.IGNORECASE)
 _VERSION = re.compile(r"(?<=.)_[12]\Z")
 """End of an id: the original or the manipulated version of a pair."""
 HIGH_HMI = 0.5
@@ -57,33 +56,6 @@ class ChartomItem(BaseModel):
     mind_prediction: float | None = None
     justification_named: bool | None = None
 
-    @classmethod
-    def of_request(cls, request: JudgeRequest) -> ChartomItem:
-        """Return the item of a request of task ``chartom-fact``, to read its answer by rule.
-
-        Raises:
-            FieldError: If a numeric key does not begin with a number.
-        """
-        answer: float | str | tuple[str, ...] = request.references
-        unit = ""
-        if request.variant == "choice":
-            answer = request.references[0]
-        elif request.variant == "number":
-            key = _NUMERIC_KEY.fullmatch(request.references[0].strip())
-            if key is None:
-                raise FieldError("references", f"'{request.references[0]}' is not a number")
-            answer, unit = float(key[1]), key[2]
-        return cls(
-            id=request.id,
-            kind="bar",
-            question=request.question,
-            question_type=request.variant,
-            choices=request.choices,
-            answer=answer,
-            unit=unit,
-            fact_response=request.response,
-        )
-
     @property
     def pair(self) -> str:
         """Return the name that both versions share: ``G7_Q1`` of ``G7_Q1_2``.
@@ -98,7 +70,7 @@ class ChartomItem(BaseModel):
         if isinstance(self.answer, tuple):
             return self.answer
         if self.question_type == "number":
-            return (f"{self.answer:g} {self.unit}".strip(),)
+            return (f"{self._numeric_key():.15g} {self.unit}".strip(),)
         return (self.choices[self._right_choice()],)
 
     @property
@@ -115,35 +87,31 @@ class ChartomItem(BaseModel):
             predicted = parse_fraction(self.mind_response)[0]
         return None if predicted is None or self.hmi is None else (predicted - self.hmi) ** 2
 
+    @property
+    def fact_request(self) -> JudgeRequest:
+        """Return the request that grades the FACT answer.
+
+        Raises:
+            FieldError: If the key does not fit the question.
+        """
+        response = self.fact_response or ""
+        if "fact_response" in self.cut_off and response.strip():
+            response = f"{response} {UNFINISHED[0]}"
+        fields = {
+            "id": self.id,
+            "task": "chartom-fact",
+            "variant": self.question_type,
+            "question": self.question,
+            "choices": self.choices,
+            "references": self.key,
+            "responses": (response,),
+        }
+        return parse_record(JudgeRequest, fields, f"item '{self.id}'")
+
     def read_fact(self) -> bool | None:
         """Return whether the FACT answer is right by rule; ``None`` if it must be judged."""
-        response = without_thoughts(self.fact_response or "")
-        if "fact_response" in self.cut_off:
-            return None
-        if not response.strip():
-            return False
-        if self.question_type == "number":
-            return number_is_right(response, self._numeric_key(), self.unit)
-        if self.question_type == "choice":
-            right, chosen = self._right_choice(), choice_of(response, self.choices)
-            return None if chosen is None else chosen == right
-        return self._read_ranking(response)
-
-    def _read_ranking(self, response: str) -> bool | None:
-        """Return whether the order is right, where it is clear in the question's direction."""
-        asked_upward = self._asked_upward()
-        directions = (False, True) if asked_upward is None else (asked_upward,)
-        orders = {ranking_of(response, self.key, asked_upward=each) for each in directions}
-        if len(orders) != 1 or None in orders:
-            return None
-        return orders == {tuple(range(len(self.key)))}
-
-    def _asked_upward(self) -> bool | None:
-        """Return whether the question asks for the smallest first; ``None`` if it does not say."""
-        try:
-            return runs_upward(self.question)
-        except ValueError:
-            return None
+        ruling = get_task("chartom-fact").rule_if_certain(self.fact_request)
+        return None if ruling is None else ruling.label == CORRECT
 
     def measured_hmi(self, alternatives: Sequence[float]) -> float:
         """Return the HMI of the human answers, read as the question is answered.
@@ -158,7 +126,7 @@ class ChartomItem(BaseModel):
             return hmi(chosen, str(self._right_choice()))
         if self.question_type == "number":
             return hmi(self.human_answers, self._numeric_key(), alternatives, unit=self.unit)
-        return hmi(self.human_answers, self.answer, asked_upward=bool(self._asked_upward()))
+        return hmi(self.human_answers, self.answer, asked_upward=bool(asks_upward(self.question)))
 
     def _choice(self, answer: HumanAnswer) -> str | None:
         chosen = None if answer is None else choice_of(_as_text(answer), self.choices)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from benchmarks.chartom.fact_rules import simplified
-from benchmarks.chartom.quantities import KeyUnit, Quantity, final_quantity, parse_unit
-from benchmarks.chartom.rankings import ranking_of
 from judging.errors import CustosError
+from judging.rules.fact_rules import simplified
+from judging.rules.quantities import KeyUnit, Quantity, final_quantity, parse_unit
+from judging.rules.rankings import ranking_of
 
 _SAME_NUMBER = 0.1
 """Powers of ten within which a number of another magnitude is taken for a known answer."""

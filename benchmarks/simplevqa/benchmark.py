@@ -57,7 +57,6 @@ from benchmarks.simplevqa.published import (
     PUBLISHED,
     TASKS,
 )
-from benchmarks.simplevqa.rules import conclusion_by_rule
 from clients.messages import Decoding
 from judging.errors import CustosError
 from judging.tasks.simplevqa import CHINESE, CONCLUSIONS, CORRECT, NOT_ATTEMPTED
@@ -102,7 +101,6 @@ class SimpleVQA(Benchmark):
     name = "simplevqa"
     summary = "short factual visual questions, Chinese and English"
     tasks = ("simplevqa",)
-    rule_tasks = tasks
     rubrics_of = "simplevqa"
     grade_fields = ("judge_res", "cfq")
     headline = "CO"
@@ -158,10 +156,6 @@ class SimpleVQA(Benchmark):
         if set(item.missing) - {"answer"}:
             raise missing_fields(item.missing, item_name(item.id))
         return tuple(_request(item, form, response) for form, response in item.responses.items())
-
-    def rule_label(self, request: JudgeRequest) -> str:
-        """Return the conclusion of our rules, which read no denial and no other name."""
-        return conclusion_by_rule(request)
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add ``judge_res``, in the Chinese words that the official script counts, and ``cfq``."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from benchmarks.framework.answer_options import extract_option
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
 from benchmarks.framework.files import Row, missing_fields
 from benchmarks.framework.tables import coverage, percent
@@ -34,6 +33,7 @@ from benchmarks.truthfulvqa.published import (
 )
 from evaluation.estimate import without_nan
 from judging.errors import CustosError, FieldError
+from judging.rules.answer_options import extract_option
 from judging.types import JudgeRequest, Verdict
 
 OPEN_STYLE = "open"

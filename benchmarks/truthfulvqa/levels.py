@@ -8,11 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.framework.answer_options import (
-    extract_confidence,
-    extract_option,
-    published_option,
-)
 from benchmarks.framework.files import is_cut_off, missing_fields
 from benchmarks.framework.stated_confidence import measure_stated_confidence
 from benchmarks.framework.tables import values
@@ -20,6 +15,7 @@ from evaluation.estimate import Draws, Mask
 from evaluation.intervals import Floats, Ints, number_clusters
 from evaluation.metrics import calibration_columns, expected_calibration_error, ratio
 from judging.errors import CustosError, FieldError
+from judging.rules.answer_options import extract_confidence, extract_option, published_option
 
 LEVELS = (1, 2, 3)
 FIELDS = ("category", "subcategory", "level")

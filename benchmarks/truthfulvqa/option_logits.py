@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.framework.answer_options import extract_option, find_option
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from benchmarks.framework.responses import ANSWERED_AT_ONCE, ItemQuestion, load_engine
 from clients.chat import Reply
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
+from judging.rules.answer_options import extract_option, find_option
 
 if TYPE_CHECKING:
     from judging.scoring.prompts import EncodedPrompt, Encoder

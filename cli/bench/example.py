@@ -31,14 +31,14 @@ def example(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, write_graded
+    from judging.tasks import get_task
 
     benchmark = get_benchmark(name)
     check_suffix(out)
     check_is_new(out)
     write_graded(out, benchmark.example, keyed=False)
-    judge = (
-        "--judge rules " if benchmark.rule_tasks else "--judge JUDGE " if benchmark.tasks else ""
-    )
+    has_rules = any(get_task(task).has_rules for task in benchmark.tasks)
+    judge = "--judge rules " if has_rules else "--judge JUDGE " if benchmark.tasks else ""
     typer.echo(f"{len(benchmark.example)} items with responses: {out}")
     typer.echo(
         f"grade them: custos bench grade {name} --responses {shlex.quote(str(out))} "

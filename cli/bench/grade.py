@@ -22,6 +22,7 @@ from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from judging import CustosError, Judge
 from judging.files.kept_work import KeptFile, locked
 from judging.files.records import write_json
+from judging.verdicts.by_rule import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from benchmarks.framework.grading import ResponsesToGrade
@@ -35,8 +36,8 @@ JudgeSource = Annotated[
     typer.Option(
         "--judge",
         help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of custos "
-        "serve or, with --model, of an OpenAI-compatible server; 'rules' for the benchmark's own "
-        "rules, without a model (chartom, simplevqa). Default: none, where rules decide "
+        "serve or, with --model, of an OpenAI-compatible server; 'rules' for the rules of its "
+        "tasks, without a model (chartom, simplevqa). Default: none, where rules decide "
         "everything.",
     ),
 ]
@@ -96,8 +97,6 @@ def grade(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, run_file, write_graded
     from benchmarks.framework.grading import read_responses
-    from benchmarks.framework.rules import NAME as RULES
-    from benchmarks.framework.rules import RuleGrader
 
     benchmark = get_benchmark(name)
     check_suffix(out)
@@ -114,10 +113,7 @@ def grade(
         if work.num_requests:
             if judge is None:
                 raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
-            if judge == RULES:
-                grader: Grader = RuleGrader(benchmark)
-            else:
-                grader = load_benchmark_grader(judge, model, request_options)
+            grader = load_benchmark_grader(judge, model, request_options)
             _check_wording(grader, rubric_file, work)
             price = price_options.read()
             measured = _what_was_measured(grader, work)
@@ -163,7 +159,6 @@ def _fill(
 
 def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
     """Return what was measured of the judge on the tasks of the requests, or that nothing was."""
-    from benchmarks.framework.rules import RuleGrader
     from clients.judge_client import JudgeClient
     from evaluation.measured_tasks import measured_lines
 

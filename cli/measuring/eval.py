@@ -116,8 +116,7 @@ def evaluate(
     Example: custos eval embedded-qs --data labels.csv --map references=gold --map
     response=model_answer --map label=human_label --labels right=Correct,wrong=Wrong --out report
     """
-    from benchmarks.framework.rules import verdicts_of_rules
-    from evaluation.comparisons.by_task import RULES_NAME
+    from evaluation.comparisons.by_task import RULES_NAME, verdicts_of_rules
     from evaluation.evaluate import resolve_examples
     from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256

@@ -12,7 +12,13 @@ from typing import Annotated
 import typer
 
 from cli.shared.command_line import read_assignments
-from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
+from cli.shared.judges import (
+    default_judges,
+    load_default_judges,
+    load_judge,
+    load_named_judges,
+    named_sources,
+)
 from cli.shared.options.server import BaseUrl, Concurrency, Engine, KeyEnv, api_key
 from cli.shared.output_folders import output_folder
 from judging import CustosError, Judge
@@ -26,7 +32,8 @@ Judges = Annotated[
     typer.Option(
         "--judge",
         help="Serve this judge: a run folder, a shipped judge, or a backbone for an untrained one. "
-        "NAME=RUN gives it another name. May be repeated. Default: every shipped judge.",
+        "NAME=RUN gives it another name. May be repeated. Default: every shipped judge, and the "
+        "untrained model for tasks that none of them takes.",
     ),
 ]
 KeyFile = Annotated[
@@ -166,6 +173,8 @@ def serve(
     tls = TlsFiles(tls_cert, tls_key) if tls_cert and tls_key else None
     if tls:
         tls.check()
+    is_default = not judges and engine == "tree"
+    load_judges = load_default_judges if is_default else load_named_judges
     load = _loader(engine, base_url, api_key(key_env), concurrency, deadline)
     with bind(host, port, is_guarded=bool(keys) or allow_open) as listener:
         limits = Limits(
@@ -192,7 +201,7 @@ def serve(
             app,
             service,
             listener,
-            lambda: load_named_judges(sources, models, load),
+            lambda: load_judges(sources, models, load),
             lambda judges: _announce(address, judges, has_keys=bool(keys)),
             tls,
         )

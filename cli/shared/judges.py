@@ -11,10 +11,14 @@ import typer
 from cli.shared.options.server import RequestOptions, api_key
 from judging import CustosError, Judge
 from judging.card import shipped_judges
+from judging.verdicts.by_rule import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
     from clients.kept_verdicts import Grader
+
+UNTRAINED = "embedded"
+"""What users call the untrained model that comes with custos."""
 
 
 def load_judge(
@@ -61,12 +65,14 @@ def load_judge(
 def load_benchmark_grader(
     source: str, model: str | None, request_options: RequestOptions
 ) -> Grader:
-    """Load a judge, connect to a service, or take a chat model on a server as the judge.
+    """Load a judge, connect to a service, or take rules or a chat model on a server as the judge.
 
     Raises:
         CustosError: If the judge cannot be loaded, the service does not answer, or the address is
             that of an OpenAI-compatible server and no model is named.
     """
+    if source == RULES:
+        return RuleGrader()
     if not is_address(source):
         return Judge.load(source)
     if model is None and not source.rstrip("/").endswith("/v1"):
@@ -120,6 +126,22 @@ def load_named_judges(
         share_weights(judges.values())
     check_aliases(judges, aliases)
     return judges
+
+
+def load_default_judges(
+    sources: Mapping[str, str], aliases: Mapping[str, str], load: Callable[[str], Judge]
+) -> dict[str, Judge]:
+    """Load the shipped judges, and the untrained model for tasks that none of them takes.
+
+    Raises:
+        CustosError: As :func:`load_named_judges`.
+    """
+    from judging.models.untrained import untrained_judge
+
+    judges = load_named_judges(sources, aliases, load)
+    others = tuple(judges.values())
+    untrained = untrained_judge(lambda judge: share_weights([*others, judge]))
+    return {**judges, UNTRAINED: untrained}
 
 
 def default_judges() -> list[str]:

@@ -10,7 +10,9 @@ from evaluation.comparisons.paired import paired_accuracies
 from evaluation.declared_labels import label_set
 from evaluation.measure import measure
 from evaluation.outcomes import full_label, gather
+from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
+from judging.verdicts.by_rule import RULES, verdict_of_rules
 
 TASK_METRICS = ("accuracy", "kappa", "macro_f1", "ece")
 RULES_NAME = "benchmark_rules"
@@ -66,6 +68,22 @@ def measure_by_task(
             "rivals": compared,
         }
     return measured
+
+
+def verdicts_of_rules(examples: Sequence[LabelledExample]) -> list[Verdict] | None:
+    """Return the verdicts of the rules of each example's task.
+
+    Returns:
+        One verdict per example; ``None`` if no task among them has rules.
+    """
+    if not any(get_task(example.task).has_rules for example in examples):
+        return None
+    return [
+        verdict_of_rules(example)
+        if get_task(example.task).has_rules
+        else Verdict(id=example.id, status="abstain", judge=RULES)
+        for example in examples
+    ]
 
 
 def _variant_majority(examples: Sequence[LabelledExample]) -> list[Verdict]:

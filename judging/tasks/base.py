@@ -49,6 +49,7 @@ class Ruling:
     status: Status
     label: str | None
     message: str
+    score: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class JudgeTask(ABC):
     num_responses: ClassVar[int] = 1
     reads_pictures: ClassVar[bool] = True
     """False if judges read the text alone: they see no picture of a request."""
+    has_rules: ClassVar[bool] = False
+    """True if rules label more than empty responses."""
     critique: ClassVar[CritiqueFormat | None] = None
     """Tags of a critique and its label; ``None`` for tasks without critiques."""
 
@@ -151,9 +154,26 @@ class JudgeTask(ABC):
         """Return the pictures of a request that a judge sees: all, or none."""
         return request.images if self.reads_pictures else ()
 
-    @abstractmethod
     def rule(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a request without the model if a rule can; return ``None`` otherwise."""
+        """Decide a request before any model if it is certain; return ``None`` otherwise."""
+        return self.rule_if_empty(request) or self.rule_if_certain(request)
+
+    @abstractmethod
+    def rule_if_empty(self, request: JudgeRequest) -> Ruling | None:
+        """Decide a request with an empty response; return ``None`` for others.
+
+        Judges learn nothing from such requests. They do learn from those that only
+        :meth:`rule_if_certain` decides: a judge should know plain answers too.
+        """
+
+    def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
+        """Decide a request whose response can be read by rule; return ``None`` where in doubt."""
+        return None
+
+    def label_by_rule(self, request: JudgeRequest) -> str | None:
+        """Return the label that rules alone give, also where they may err; ``None`` for none."""
+        ruling = self.rule(request)
+        return ruling.label if ruling else None
 
     @abstractmethod
     def parse(self, text: str, rubric: str) -> str | None:
@@ -245,7 +265,7 @@ class BareLabelTask(JudgeTask):
         """Return :attr:`label_set`."""
         return self.label_set
 
-    def rule(self, request: JudgeRequest) -> Ruling | None:
+    def rule_if_empty(self, request: JudgeRequest) -> Ruling | None:
         """Decide a request with an empty response; return ``None`` for others."""
         if all(answer.strip() for answer in request.answers):
             return None

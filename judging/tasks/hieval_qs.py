@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from judging.rules.listed_options import lettered, option_named, with_letter
 from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
-from judging.tasks.listed_options import lettered, option_named, with_letter
 from judging.types import JudgeRequest
 
 CORRECT, PARTIAL, WRONG = "Correct", "Partial", "Wrong"
@@ -83,14 +83,8 @@ class HiEvalQuickScore(HiEvalTask):
         """Return the labels, best first; without ``Partial`` for alternatives."""
         return (CORRECT, PARTIAL, WRONG) if rubric.endswith("/all") else (CORRECT, WRONG)
 
-    def rule(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a request with an empty response, or whose response is one of its options.
-
-        The second is decided where response and references each name one listed option and say
-        nothing else.
-        """
-        if ruling := super().rule(request):
-            return ruling
+    def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
+        """Decide a request where response and references each are a listed option, no more."""
         named = option_named(request.response, request.choices)
         right = {option_named(text, request.choices) for text in request.references}
         if named is None or None in right:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from judging.rules.conclusions import is_right_by_rule
 from judging.tasks.base import BareLabelTask, Field, judge_task
 from judging.types import JudgeRequest
 
@@ -113,6 +114,14 @@ class SimpleVQA(BareLabelTask):
     label_set = CONCLUSIONS
     empty_label = NOT_ATTEMPTED
     reads_pictures = False
+    has_rules = True
+
+    def label_by_rule(self, request: JudgeRequest) -> str:
+        """Return the conclusion of rules that read no denial and no other name."""
+        if ruling := self.rule(request):
+            return ruling.label or NOT_ATTEMPTED
+        is_right = is_right_by_rule(request)
+        return NOT_ATTEMPTED if is_right is None else CORRECT if is_right else INCORRECT
 
     def instruction(self, rubric: str) -> str:
         """Return all criteria, in the language of the variant."""

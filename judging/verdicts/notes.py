@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from judging.files.pictures import megapixels
+from judging.rules.listed_options import lists_options
 from judging.tasks.base import JudgeTask
-from judging.tasks.listed_options import lists_options
 from judging.types import JudgeRequest, Verdict
 
 if TYPE_CHECKING:  # torch is not needed to read a verdict
@@ -63,9 +63,11 @@ def mode_note(
     return f"{_TRAINED_TO_DECIDE} {way}, not {other}{caution}"
 
 
-def options_note(card: JudgeCard | None, request: JudgeRequest) -> str | None:
-    """Say that a judge was not trained on listed options, if a request has some."""
-    if card is None or card.listed_options or not lists_options(request):
+def measured_note(card: JudgeCard | None, request: JudgeRequest) -> str | None:
+    """Say that nothing was measured of a judge on such a request: untrained, or no options seen."""
+    if card is None:
+        return "not measured on this task"
+    if card.listed_options or not lists_options(request):
         return None
     return "this judge was not trained on questions that list options, nor measured on them"
 

@@ -14,11 +14,14 @@ from judging.card import shipped_judges
 from judging.tasks import get_task, task_names
 
 EXPECTED = {
-    # It does not reckon with tolerances: 41 for 40 is for the rules of the benchmark.
-    "embedded-benchmarks": {("chartom-fact", "Incorrect"), ("simplevqa", "Correct")},
+    # A rule reads 41 mm for 40 mm; with no options or order in the row the judge decides.
+    "embedded-benchmarks": {
+        *(("chartom-fact", "Correct"), ("chartom-fact", "Incorrect"), ("simplevqa", "Correct")),
+    },
     "embedded-ea": {("hieval-ea", "Wrong"), ("hieval-qs", "Correct")},
-    # Lines that only look different are not a chart: its two orders disagree about them.
-    "embedded-pair": {("truthful-pair", "None")},
+    # Lines that only look different are not a chart: its two orders disagree about them, and
+    # without the reference it takes the wrong side.
+    "embedded-pair": {("truthful-pair", "A"), ("truthful-pair", "B")},
     "embedded-qs": {("hieval-qs", "Correct")},
 }
 """Labels of the example rows, which are plain cases."""

@@ -66,7 +66,7 @@ def rows_to_score(
     row has is named, as biases need rows of all.
     """
     rows = [_resolved(judge, example) for example in examples]
-    rows = [row for row in rows if get_task(row.task).rule(row) is None]
+    rows = [row for row in rows if get_task(row.task).rule_if_empty(row) is None]
     kept: set[int] = set()
     for key, indices in _by_key(rows).items():
         scores = dict.fromkeys(map(score_of, _labels(rows[indices[0]])))

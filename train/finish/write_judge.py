@@ -21,7 +21,7 @@ from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
 from judging.questions import write_question_hashes
-from judging.tasks.listed_options import lists_options
+from judging.rules.listed_options import lists_options
 from judging.types import Mode
 from train.dry_run.parts import PARTS
 from train.loop.checkpoint import best_folder

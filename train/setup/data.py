@@ -180,7 +180,7 @@ def _numbered(
 
 def _needs_model(row: LabelledExample) -> bool:
     """Return whether no rule of its task decides a row."""
-    return get_task(row.task).rule(row) is None
+    return get_task(row.task).rule_if_empty(row) is None
 
 
 def _answerer(row: LabelledExample) -> str:

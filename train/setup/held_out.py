@@ -177,7 +177,7 @@ def _check_critiques(table: str, rows: Sequence[LabelledExample], mapping: Table
     without = [
         task
         for task, row in zip(tasks, rows, strict=True)
-        if task.critique and not row.critique and task.rule(row) is None
+        if task.critique and not row.critique and task.rule_if_empty(row) is None
     ]
     if not without:
         return

@@ -10,11 +10,13 @@ from cli.shared.judges import (
     connect_service,
     default_judges,
     is_address,
+    load_default_judges,
     load_judge,
     load_named_judges,
 )
 from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from judging import CustosError
+from judging.verdicts.by_rule import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
@@ -65,7 +67,11 @@ class EngineOptions:
             from judging.best_judge import BestJudge
 
             names = {name: name for name in default_judges()}
-            return BestJudge(load_named_judges(names, {}, self.load_judge))
+            if self.engine == "openai":
+                return BestJudge(load_named_judges(names, {}, self.load_judge))
+            return BestJudge(load_default_judges(names, {}, self.load_judge))
+        if sources[0] == RULES:
+            return RuleGrader()
         return self.load_judge_or_service(sources[0])
 
     def _check_no_server(self, service: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from evaluation.attacks.base import AttackFamily, attack_family, slot_names
 from evaluation.attacks.items import AttackItem
-from judging.tasks.listed_options import letter_of, option_named
+from judging.rules.listed_options import letter_of, option_named
 from judging.types import JudgeRequest
 
 LAYOUTS = (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.simplevqa.rules import conclusion_by_rule
+from judging.tasks import get_task
 from judging.types import JudgeRequest
 
 
@@ -25,7 +25,6 @@ from judging.types import JudgeRequest
         ("Unknown", "Unknown", "Correct"),
         ("unknown", "Monet", "Not attempted"),
         ("Nobody", "", "Incorrect"),
-        ("", "", "Incorrect"),
         ("Vitamin C", "Vitamin A", "Incorrect"),
     ],
 )
@@ -33,4 +32,4 @@ def test_conclusions(response: str, reference: str, conclusion: str) -> None:
     request = JudgeRequest(
         task="simplevqa", question="?", references=(reference,), responses=(response,)
     )
-    assert conclusion_by_rule(request) == conclusion
+    assert get_task("simplevqa").label_by_rule(request) == conclusion

@@ -268,19 +268,20 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
     }
     monkeypatch.setattr("cli.shared.options.engine.default_judges", lambda: list(shipped))
     monkeypatch.setattr(Judge, "load", lambda source: shipped[source])
+    untrained = KnowingJudge("untrained", ("simplevqa",))
+    monkeypatch.setattr("judging.models.untrained.untrained_judge", lambda _: untrained)
     pair = {"task": "truthful-pair", "question": "Which?", "response_a": "a", "response_b": "b"}
-    critique = {"task": "hieval-ea", **row()}
-    write(tmp_path / "in.jsonl", [pair, row(), critique, pair])
+    other = {"task": "simplevqa", "variant": "english", **row()}
+    write(tmp_path / "in.jsonl", [pair, row(), other, pair])
     files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "out.jsonl")]
     result = CliRunner().invoke(app, ["grade", *files], catch_exceptions=False)
-    assert result.exit_code == 1, result.output
+    assert result.exit_code == 0, result.output
     verdicts = read(tmp_path / "out.jsonl")
     assert [v.get("judge") for v in verdicts] == [
-        *("pairs/truthful-pair", "quick/hieval-qs", None, "pairs/truthful-pair")
+        *("pairs/truthful-pair", "quick/hieval-qs"),
+        *("untrained/simplevqa", "pairs/truthful-pair"),
     ]
-    assert verdicts[2]["message"].startswith("field 'task': no judge here takes 'hieval-ea'; ")
     assert [v["id"] for v in verdicts] == ["1", "2", "3", "4"]
-    assert "1 of 4 rows have no verdict: 1 invalid; the first: row 3: field 'task'" in result.stderr
 
 
 def test_every_cut_of_the_partial_file_gives_the_same_result(

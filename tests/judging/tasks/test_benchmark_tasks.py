@@ -82,7 +82,7 @@ def test_an_empty_response_is_decided_by_rule(task: str, variant: str, label: st
     assert ruling is not None
     assert (ruling.status, ruling.label) == ("scored", label)
     assert label in declared.labels(variant)
-    assert declared.rule(ask("0", task=task, variant=variant)) is None
+    assert declared.rule_if_empty(ask("0", task=task, variant=variant)) is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from judging.reasoning import without_thoughts
+from judging.rules.doubts import has_doubt
 
 TOLERANCE = 0.1
 """A number is right within this share of the key (CHARTOM section 2.3)."""
@@ -102,6 +103,10 @@ _COUNTED = re.compile(r"\s+(?:in|of|out\s+of)\s+(?:\d|(?:" + "|".join(_WORDS) + 
 _FINAL = re.compile(r"(?:answer|result)\s*(?:is|:|=|would be)|\\boxed\s*\{", re.IGNORECASE)
 _EQUATION = re.compile(r"[\d\s.,+\-*/x×÷()^%$]+[=≈]([^=≈]*)", re.IGNORECASE)
 _MAGNITUDE = re.compile(r"%|\b(?:hundred|thousand|million|billion|trillion|percent)s?\b", re.I)
+_SECOND_NUMBER = re.compile(
+    r"^(?:[-–—~/^:±+]|\(?\s*\d|(?:to|and|until)\b)|\b(?:to|and)\s+[-+$]?\d", re.IGNORECASE
+)
+"""In what follows the number of a key: another number, or the other end of a range."""
 _LEFT_OUT = (1e2, 1e3, 1e6, 1e9, 1e12)
 """Magnitudes that an answer or a key may leave out: per cent, thousands and so on."""
 
@@ -237,6 +242,20 @@ def parse_unit(text: str) -> KeyUnit:
     magnitude = math.prod(_MAGNITUDES[word] for word in words if word in _MAGNITUDES)
     unit = next((_UNITS[word] for word in words if word in _UNITS), None)
     return KeyUnit(magnitude, unit, tuple(words))
+
+
+def parse_key(text: str) -> tuple[float, str] | None:
+    """Read a numeric key such as ``1,200 bags`` as its number and its unit.
+
+    Return ``None`` if it does not begin with a number, or goes on with another number or a doubt:
+    ``40-50 mm`` and ``40 or more`` are no single number. A unit may hold a number: ``per 100``.
+    """
+    plain = plain_text(text).strip()
+    number = _NUMBER.match(plain)
+    if number is None or not math.isfinite(value := _number(number)):
+        return None
+    unit = plain[number.end() :].strip(" .,;:")
+    return None if _SECOND_NUMBER.search(unit) or has_doubt(unit) else (value, unit)
 
 
 def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from benchmarks.chartom.doubts import has_doubt
-from benchmarks.chartom.quantities import plain_text
+from judging.rules.doubts import has_doubt
+from judging.rules.quantities import plain_text
 
 _SMALL = (
     r"(?:smallest|lowest|least(?:\s+\w+)?|fewest|shortest|slowest|cheapest|youngest|low|min\w*)"

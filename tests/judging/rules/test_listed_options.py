@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from judging.rules.listed_options import letter_of, lists_options, option_named, with_letter
 from judging.tasks import get_task
-from judging.tasks.listed_options import letter_of, lists_options, option_named, with_letter
 from judging.types import JudgeRequest
 
 CITIES = ("Sydney", "Canberra", "Perth", "Hobart")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.chartom.quantities import final_quantity, find_quantities, parse_fraction
+from judging.rules.quantities import final_quantity, find_quantities, parse_fraction
 
 
 @pytest.mark.parametrize(

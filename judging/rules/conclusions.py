@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from judging.rules.whole_words import holds, normalise
-from judging.tasks.simplevqa import CORRECT, INCORRECT, NOT_ATTEMPTED
 from judging.types import JudgeRequest
 
 _NO_ATTEMPT = re.compile(
@@ -20,8 +19,8 @@ _NO_ATTEMPT = re.compile(
 )
 
 
-def conclusion_by_rule(request: JudgeRequest) -> str:
-    """Return Correct if the response holds a reference, else what its words suggest.
+def is_right_by_rule(request: JudgeRequest) -> bool | None:
+    """Return whether a reference occurs in the response; ``None`` if its words attempt no answer.
 
     A reference without any text does not count, nor one within a phrase of not knowing: ``No`` in
     ``No idea``.
@@ -31,5 +30,5 @@ def conclusion_by_rule(request: JudgeRequest) -> str:
     for reference in request.references:
         text = response if _NO_ATTEMPT.search(reference) else claimed
         if holds(text, reference) or normalise(reference) == normalise(response) != "":
-            return CORRECT
-    return NOT_ATTEMPTED if _NO_ATTEMPT.search(response) else INCORRECT
+            return True
+    return None if _NO_ATTEMPT.search(response) else False

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from benchmarks.chartom.doubts import has_doubt, leaves_number_open
-from benchmarks.chartom.quantities import (
+from judging.rules.doubts import has_doubt, leaves_number_open
+from judging.rules.quantities import (
     KeyUnit,
     Quantity,
     equation_result,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.framework.answer_options import (
+from judging.rules.answer_options import (
     extract_confidence,
     extract_option,
     find_option,
