@@ -15,7 +15,15 @@ _ANNOUNCEMENT = re.compile(
 )
 _LETTER = re.compile(r"[(\[]?\s*([A-Za-z])\s*[)\].:]?")
 _LETTER_AND_TEXT = re.compile(r"[(\[]?([A-Za-z])(?:[)\].:]+|\s+-)\s+(\S.*)", re.DOTALL)
-_LIST = re.compile(r"(?:^|[\s(\[])[Aa][).:\]]\s?\S.*?[\s(\[][Bb][).:\]]\s?\S", re.DOTALL)
+_MARKS = tuple(
+    re.compile(rf"(?<![^\s,;|/(\[])(?:{mark})(?=\s?\S)", re.MULTILINE)
+    for mark in (
+        r"\(([A-Z])\)", r"\(([a-z])\)", r"\[([A-Z])\]", r"([A-Z])\)", r"([a-z])\)",
+        r"([A-Z])\.(?=\s)", r"([a-z])\.(?=\s)", r"(?:Option\s)?([A-Z])\s?[:=/](?=\s)",
+    )
+)  # fmt: skip
+"""Ways to letter the options in a question."""
+_BETWEEN = " \t\n,;|/-*"
 _AROUND = " \t\r\n*_`\"'“”‘’"
 
 
@@ -42,9 +50,31 @@ def option_named(text: str, choices: Sequence[str]) -> int | None:
     return named.pop() if len(named) == 1 else None
 
 
-def lists_options(request: JudgeRequest) -> bool:
-    """Return whether a request has options, in ``choices`` or with letters in the question."""
-    return bool(request.choices) or _LIST.search(request.question) is not None
+def options_of(request: JudgeRequest) -> tuple[str, ...]:
+    """Return the options of a request: its ``choices``, or those with letters in the question.
+
+    Options in a question are found if they are lettered in one way, from A on without a gap. The
+    last one ends with its line.
+    """
+    if request.choices:
+        return request.choices
+    listed = max((_lettered_in(request.question, mark) for mark in _MARKS), key=len)
+    return listed if len(listed) > 1 else ()
+
+
+def _lettered_in(question: str, mark: re.Pattern[str]) -> tuple[str, ...]:
+    found = list(mark.finditer(question))
+    marks: list[re.Match[str]] = []
+    for match in found:
+        if match[1].upper() == letter_of(len(marks)):
+            marks.append(match)
+    if len({match[1] for match in found}) < len(found):
+        return ()  # One of them belongs to a text: "A. Louis B. Mayer B. ..."
+    ends = [*(match.start() for match in marks), len(question)][1:]
+    texts = [question[match.end() : end] for match, end in zip(marks, ends, strict=False)]
+    if texts:
+        texts[-1] = texts[-1].strip().partition("\n")[0]
+    return tuple(text.strip(_BETWEEN) for text in texts)
 
 
 def letter_of(index: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judging.rules.listed_options import lettered, option_named, with_letter
+from judging.rules.listed_options import lettered, option_named, options_of, with_letter
 from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
 from judging.types import JudgeRequest
 
@@ -44,7 +44,8 @@ class HiEvalTask(BareLabelTask):
             options = (lettered(index, text) for index, text in enumerate(request.choices))
             fields.append(Field("Options", "  ".join(options)))
         # A response may name the option by its letter and the reference by its text.
-        references = [with_letter(text, request.choices) for text in request.references]
+        listed = options_of(request)
+        references = [with_letter(text, listed) for text in request.references]
         if request.reference_mode == "all":
             fields.append(Field("Ground truth", "; ".join(references)))
         else:
@@ -85,13 +86,14 @@ class HiEvalQuickScore(HiEvalTask):
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
         """Decide a request where response and references each are a listed option, no more."""
-        named = option_named(request.response, request.choices)
-        right = {option_named(text, request.choices) for text in request.references}
+        options = options_of(request)
+        named = option_named(request.response, options)
+        right = {option_named(text, options) for text in request.references}
         if named is None or None in right:
             return None
         label = WRONG
         if named in right:
             is_whole = len(right) == 1 or request.reference_mode == "any"
             label = CORRECT if is_whole else PARTIAL
-        option = lettered(named, request.choices[named])
+        option = lettered(named, options[named])
         return Ruling("scored", label, f"decided by rule: the response is option {option}")

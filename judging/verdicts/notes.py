@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from judging.files.pictures import megapixels
-from judging.rules.listed_options import lists_options
+from judging.rules.listed_options import options_of
 from judging.tasks.base import JudgeTask
 from judging.types import JudgeRequest, Verdict
 
@@ -67,7 +67,7 @@ def measured_note(card: JudgeCard | None, request: JudgeRequest) -> str | None:
     """Say that nothing was measured of a judge on such a request: untrained, or no options seen."""
     if card is None:
         return "not measured on this task"
-    if card.listed_options or not lists_options(request):
+    if card.listed_options or not options_of(request):
         return None
     return "this judge was not trained on questions that list options, nor measured on them"
 

@@ -21,7 +21,7 @@ from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
 from judging.questions import write_question_hashes
-from judging.rules.listed_options import lists_options
+from judging.rules.listed_options import options_of
 from judging.types import Mode
 from train.dry_run.parts import PARTS
 from train.loop.checkpoint import best_folder
@@ -57,7 +57,7 @@ def write_judge(
         _rubrics(rows.train),
         recipe.run.response_budget,
         _modes(rows.train),
-        listed_options=any(map(lists_options, rows.train.examples)),
+        listed_options=any(map(options_of, rows.train.examples)),
     )
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
     _write_recipe(folder, recipe, backbone, hashes)

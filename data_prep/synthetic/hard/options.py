@@ -142,9 +142,9 @@ def generate_options(
 ) -> Iterator[LabelledExample]:
     """Yield responses to the questions of labelled rows, with options listed.
 
-    Rows that a rule of the task decides, such as a bare letter to ``choices``, are left out: no
-    judge is asked for them. What is drawn for a question depends on the question, the rows about
-    it, the pool of answers and the seed alone.
+    Where options stand in ``choices``, rows that a rule of the task decides, such as a bare letter,
+    are left out: no judge is asked for them. What is drawn for a question depends on the question,
+    the rows about it, the pool of answers and the seed alone.
 
     Args:
         examples: Rows of task ``hieval-qs``; what cannot be used is passed over.
@@ -160,7 +160,7 @@ def generate_options(
             for label, example in _rows(rng, item, pool, split != "train"):
                 name = f"options-{seed}-{item.example.id}-{number}-{label.lower()}"
                 example = example.model_copy(update={"id": name, "label": label})
-                if get_task(example.task).rule(example) is None:
+                if not (example.choices and get_task(example.task).rule(example)):
                     yield example
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judging.rules.listed_options import letter_of, lists_options, option_named, with_letter
+from judging.rules.listed_options import letter_of, option_named, options_of, with_letter
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 
@@ -70,6 +70,7 @@ def test_references_are_shown_with_letter_and_text() -> None:
         (["Perth", "D"], "all", "A", "Wrong"),
         (["Canberra"], "any", "It is Perth.", None),
         (["the capital"], "any", "B", None),
+        (["Canberra"], "any", "(b)", "Correct"),
     ],
 )
 def test_a_rule_decides_what_is_one_option(
@@ -80,18 +81,56 @@ def test_a_rule_decides_what_is_one_option(
         JudgeRequest.model_validate({**row, "references": references, "response": response})
     )
     assert (ruling.label if ruling else None) == label
+    in_question = {
+        **row,
+        "choices": (),
+        "question": "Which? (A) Sydney (B) Canberra (C) Perth (D) Hobart",
+    }
+    same = QS.rule(
+        JudgeRequest.model_validate({**in_question, "references": references, "response": response})
+    )
+    assert (same.label if same else None) == label
 
 
 @pytest.mark.parametrize(
-    ("question", "has"),
+    "layout",
     [
-        ("Which?\nA) x\nB) y", True),
-        ("Which? (a) x (b) y", True),
-        ("Which? A. x B. y", True),
-        ("Who was Louis B. Mayer?", False),
-        ("When did Vitamin A and B come up?", False),
-        ("(a) x", False),
+        "{q}\nA) {a}\nB) {b}\nC) {c}",
+        "{q} (a) {a} (b) {b} (c) {c}",
+        "{q} A. {a} B. {b} C. {c}\n\nAnswer with the letter only.",
+        "{q}\n[A] {a}\n[B] {b}\n[C] {c}\n",
+        "{q} A: {a} | B: {b} | C: {c}",
+        "{q} a) {a}, b) {b}, c) {c}",
+        "A) {a}\nB) {b}\nC) {c}\n{q}",
+        "{q} [A = {a}; B = {b}; C = {c}",
+        "{q}\n- A: {a}\n- B: {b}\n- C: {c}",
+        "{q}\nOption A: {a}\nOption B: {b}\nOption C: {c}",
     ],
 )
-def test_options_in_a_question_are_seen(question: str, has: bool) -> None:
-    assert lists_options(JudgeRequest(question=question, responses=("x",))) is has
+def test_lettered_options_are_found_in_a_question(layout: str) -> None:
+    options = {"a": "Louis M. Mayer", "b": "St. John's", "c": "U.S. Steel"}
+    question = layout.format(q="Who was it in 1990?", **options)
+    request = JudgeRequest(question=question, responses=("x",))
+    assert options_of(request) == tuple(options.values())
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who was Louis B. Mayer?",
+        "When did Vitamin A and B come up?",
+        "(a) x",
+        "Which? (b) x (c) y",
+        "Is it x, y or z?",
+        "Which? A. Louis B. Mayer B. Sam Goldwyn",
+        "",
+    ],
+)
+def test_other_questions_list_no_options(question: str) -> None:
+    assert options_of(JudgeRequest(question=question, responses=("x",))) == ()
+
+
+@given(st.text(alphabet="ABab().[]:= \nxy", max_size=80))
+def test_any_question_can_be_read(question: str) -> None:
+    options = options_of(JudgeRequest(question=question, responses=("x",)))
+    assert all(option in question for option in options)
