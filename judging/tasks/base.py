@@ -21,8 +21,6 @@ _FULL_WIDTH_MARK = re.compile(
     r"|(?<=[0-9A-Za-z])　(?=[0-9A-Za-z])"
 )
 """Signs, points and so on of a number, and the space between words, once letters are plain."""
-_UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
-"""Unicode categories of white space, controls and marks of format."""
 
 
 @dataclass(frozen=True)
@@ -270,7 +268,7 @@ class BareLabelTask(JudgeTask):
 
     def rule_if_empty(self, request: JudgeRequest) -> Ruling | None:
         """Decide a request with an empty response; return ``None`` for others."""
-        if not any(map(is_blank, request.answers)):
+        if all(map(_is_seen, request.answers)):
             return None
         if self.empty_label is None:
             return Ruling("not_judgeable", None, "a response is empty")
@@ -291,12 +289,14 @@ def _plain_mark(mark: str) -> str:
 
 
 def is_blank(value: str | Sequence[str]) -> bool:
-    """Return whether a field of a request, or each of its texts, holds nothing that is seen.
-
-    White space is not seen, nor are marks such as the zero-width space.
-    """
+    """Return whether a field of a request, or each of its texts, holds nothing but white space."""
     texts = (value,) if isinstance(value, str) else value
-    return all(unicodedata.category(character) in _UNSEEN for text in texts for character in text)
+    return not any(text.strip() for text in texts)
+
+
+def _is_seen(text: str) -> bool:
+    """Return whether a text has more than white space and marks such as the zero-width space."""
+    return any(not mark.isspace() and unicodedata.category(mark) != "Cf" for mark in text)
 
 
 def _default_task_hint(request: JudgeRequest) -> str:
