@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from judging.errors import CustosError, FieldError
@@ -232,7 +234,7 @@ def test_an_option_is_read_as_the_variant_says(
 
 @pytest.mark.parametrize("reference", ["0.3", "30%", "3/10"])
 def test_a_prediction_is_compared_with_a_share_however_it_is_written(reference: str) -> None:
-    fields = {"question": "How many?", "responses": ("0.4: the axis.",)}
+    fields: dict[str, Any] = {"question": "How many?", "responses": ("0.4: the axis.",)}
     ruling = PREDICTION.rule(ask(task="chartom-prediction", references=(reference,), **fields))
     assert ruling is not None
     assert ruling.score == 0.4
