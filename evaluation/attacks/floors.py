@@ -36,14 +36,17 @@ class AtFloor(BaseModel):
 def at_floors(
     attacks: Mapping[str, Sequence[Graded]], controls: Mapping[str, Sequence[Graded]]
 ) -> tuple[AtFloor, ...]:
-    """Return the shares at each of ``FLOORS``; nothing if a row's verdict has no confidence.
+    """Return the shares at each of ``FLOORS``; nothing if no verdict has a confidence.
+
+    Verdicts without one beside others were decided by rule, and count as sure.
 
     Args:
         attacks: Rows with their verdicts, by family.
         controls: The same of right responses.
     """
     everything = [pair for family in (*attacks.values(), *controls.values()) for pair in family]
-    if any(verdict.label and verdict.confidence is None for _, verdict in everything):
+    labelled = [verdict for _, verdict in everything if verdict.label]
+    if labelled and all(verdict.confidence is None for verdict in labelled):
         return ()
 
     def one(floor: float) -> AtFloor:
@@ -65,7 +68,8 @@ def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Share:
     scored = [(row, verdict) for row, verdict in graded if verdict.label is not None]
     return measure_share(
         [
-            verdict.label == CORRECT and (verdict.confidence or 0.0) >= floor
+            verdict.label == CORRECT
+            and (1.0 if verdict.confidence is None else verdict.confidence) >= floor
             for _, verdict in scored
         ],
         [row.cluster for row, _ in scored],

@@ -56,6 +56,8 @@ def status_and_message(answer: httpx.Response) -> tuple[int, str]:
     """Status, and the message of an error or of a verdict without a label."""
     content = answer.json()
     if answer.status_code == 200:
+        if content.get("label"):
+            return 200, content["status"]
         return 200, content.get("message") or content.get("status") or "a reply"
     return answer.status_code, content["error"]["message"]
 

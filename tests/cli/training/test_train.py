@@ -139,7 +139,7 @@ def test_an_error_in_two_processes_is_one_line(folder: Path) -> None:
     arguments = ("--train", "rows.jsonl", "--processes", "2", f"backbone={folder}/none")
     done = _train(folder, "tiny.yaml", *arguments)
     assert done.returncode == 2
-    assert done.stdout.count("\n") == 1, "how the rows divide"
+    assert done.stdout.count("\n") == 2, "how the rows divide, and that some repeat"
     assert done.stderr.startswith(f"error: backbone '{folder}/none' cannot be loaded")
     assert done.stderr.count("\n") == 1, done.stderr
 

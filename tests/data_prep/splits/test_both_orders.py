@@ -34,7 +34,7 @@ def test_what_people_said_of_a_response_follows_it() -> None:
         "scores": {"A": 2, "B": 9},
         "quality": {"A": "exclude", "B": "keep"},
     }
-    told = critique_item(swapped).messages[1].text
+    told = critique_item(swapped, show_reasons=True).messages[1].text
     assert "Faults people marked in response A: speculative or fictional" in told
     assert "Score people gave response A: 2 of 10" in told
     back = in_both_orders([swapped])[1]

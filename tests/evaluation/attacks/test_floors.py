@@ -71,6 +71,13 @@ def test_a_judge_without_confidences_has_no_floors() -> None:
     assert at_floors({"denial": [(row, unsure)]}, {}) == ()
 
 
+def test_what_a_rule_decided_is_sure() -> None:
+    (row, verdict), other = graded("denial", [("Correct", 0.5), ("Correct", 0.6)])
+    ruled = verdict.model_copy(update={"confidence": None})
+    floors = at_floors({"denial": [(row, ruled), other]}, {})
+    assert [at.attacks.value for at in floors] == [1, 1, 0.5, 0.5, 0.5, 0.5]
+
+
 def test_the_report_shows_them() -> None:
     pairs = [
         *graded("denial", [("Correct", 0.65), ("Wrong", 0.9)]),

@@ -38,11 +38,11 @@ def test_a_judge_that_looks_for_a_reference_is_fooled_by_denials_alone() -> None
     shares = {name: family.called_correct.value for name, family in report.attacks.items()}
     fooled = {"denial", "correction", "hedge"}
     # A wrong option may name the right one, and a right one be a letter.
-    assert 0 < shares.pop("wrong_option") < 1
+    assert 0 < (shares.pop("wrong_option") or 0) < 1
     assert {name for name, share in shares.items() if share == 1} == fooled
     assert {share for name, share in shares.items() if name not in fooled} == {0}
     controls = {name: family.called_correct.value for name, family in report.controls.items()}
-    assert 0 < controls.pop("right_option") < 1
+    assert 0 < (controls.pop("right_option") or 0) < 1
     assert set(controls.values()) == {1}
     assert {f.called_correct.rule_of_three for n, f in report.attacks.items() if n in fooled} == {
         None

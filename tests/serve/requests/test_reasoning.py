@@ -54,8 +54,8 @@ def test_the_service_grades_as_this_machine_does(tiny: Judge, address: str) -> N
     thinking, answer, kept, never, empty = there
     assert thinking.probabilities == pytest.approx(answer.probabilities, rel=1e-4)
     assert thinking.probabilities != pytest.approx(kept.probabilities, rel=1e-4)
-    says_so = ["thinking" in (verdict.message or "") for verdict in (thinking, answer, kept)]
-    assert says_so == [True, False, False]
+    said = ["thinking tags" in (verdict.message or "") for verdict in (thinking, answer, kept)]
+    assert said == [True, False, False]
     assert never.label == empty.label == "Wrong"
     assert never.posterior is empty.posterior is None
     assert never.message != empty.message

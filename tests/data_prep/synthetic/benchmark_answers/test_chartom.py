@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.chartom.item import ChartomItem
 from data_prep.synthetic.benchmark_answers.numbers import in_other_unit, in_words
+from judging.tasks import get_task
 from judging.types import LabelledExample
 
 
@@ -15,7 +15,9 @@ def test_labels_are_those_of_the_rules_where_they_decide(
 ) -> None:
     rows = [r for r in benchmark_rows if r.task == "chartom-fact" and r.variant == variant]
     decided = [
-        (row, rule) for row in rows if (rule := ChartomItem.of_request(row).read_fact()) is not None
+        (row, ruling.label == "Correct")
+        for row in rows
+        if (ruling := get_task("chartom-fact").rule_if_certain(row)) is not None
     ]
     assert len(decided) > 0.2 * len(rows)
     assert {rule for _, rule in decided} == {True, False}
