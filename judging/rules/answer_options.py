@@ -7,8 +7,10 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from string import ascii_uppercase
 
+from judging.rules.doubts import has_doubt
+
+_LETTERS = "ABCD"
 _THOUGHT_END = re.compile(r"</think(?:ing)?>|◁/think▷")
 _THOUGHT_BEGIN = re.compile(r"<think(?:ing)?>|◁think▷")
 _PARENTHESES = re.compile(r"\([\s*]{0,4}([A-D])[\s*.]{0,4}\)")
@@ -29,24 +31,32 @@ _CALLED_RIGHT = re.compile(
     r"(?<![A-Za-z0-9])([A-D])[)\]*.]{0,3}\s{1,4}(?:is|must be|seems)\s{1,4}(?:the\s)?"
     r"(?:correct|right|best|true|answer)\b"
 )
+_CORRECTED = re.compile(
+    r"(?:\b(?i:no|wait|sorry|correction|actually|i\smeant?)\b[,:.\s]{1,3}){1,3}"
+    r"(?i:i\smeant?\s|it['’]s\s|it\sis\s|rather\s)?\(?([A-D])(?![A-Za-z0-9'’])"
+)
 _LAST = re.compile(r"(?:\(\s?|(?<![A-Za-z0-9]))([A-D])\)[\s.*!。]{0,6}(?:\[[\d.%\s]{1,8}\]\s?)?\Z")
 _OWN_LINE = re.compile(r"^[ \t*(\[]{0,6}([A-D])[ \t*)\].]{0,6}$", re.MULTILINE)
 _FIRST = re.compile(r"\s{0,9}[*_\"']{0,3}(?:\(\s?)?([A-Da-d])(?:[*_]{0,2}[.):,;][*_]{0,2}|\s-\s)")
 _LISTED = re.compile(r"^[ \t*]{0,6}\(?[B-D][.)]", re.MULTILINE)
 _OTHER_TOO = re.compile(
-    r"[\s)*.]{0,4}(?:\bor\b|\band\b|/|&|或|和|、)[\s(*]{0,4}[A-D](?![A-Za-z0-9])", re.I
+    r"[\s)*.]{0,4}(?:\bor\b|\band\b|[/&+,;]|或|和|、)[\s(*]{0,4}([A-D])(?![A-Za-z0-9'’])", re.I
 )
 _OTHER_BEFORE = re.compile(
     r"(?<![A-Za-z0-9])[A-D][\s)*]{0,4}(?:\bor\b|\band\b|/|&|或|和|、)[\s(*]{0,4}\Z"
 )
 _DENIED_BEFORE = re.compile(
-    r"(?:\b(?:not|never|no|over|unlike|than|of|except|neither|nor)|n['’]t|不是?|非)"
-    r"(?:\s+(?:option|choose|pick|select|be))?[\s(*\"']{0,4}\Z",
+    r"(?:\b(?:not|never|no|over|unlike|than|of|except|neither|nor|anything\s+but|avoid|doubt"
+    r"|(?:wrong|incorrect|worst)\s+(?:answer|option|choice)\s*(?:is|:)"
+    r"|rul(?:e|es|ed|ing)\s+out|(?:eliminat|exclud|reject)\w{0,3})|n['’ ]t\b|不是?|非|排除)"
+    r"(?:\s+(?:think|believe))?(?:\s+that)?(?:\s+(?:it|the\s+answer)\s+is)?"
+    r"(?:\s+(?:option|choose|pick|select|be|the))?[\s(*\"']{0,4}\Z",
     re.IGNORECASE,
 )
 _DENIED_AFTER = re.compile(
-    r"[\s)*.\"']{0,4}(?:,\s?)?(?:(?:is|are|was|looks|seems)\s+(?:not\b|wrong|incorrect|false|too\b)"
-    r"|isn['’]t|does\s+not|doesn['’]t|cannot|can['’]t|不|错)",
+    r"[\s)*.\"']{0,4}(?:,\s?)?(?:(?:is|are|was|looks|seems|would\s+be|has\s+been|can\s+be)\s+"
+    r"(?:not\b|wrong|incorrect|false|too\b|unlikely|excluded|eliminated|rejected|ruled\s+out)"
+    r"|isn['’ ]t|does\s+not|doesn['’ ]t|cannot|can['’ ]t|不|错|是错)",
     re.IGNORECASE,
 )
 
@@ -55,6 +65,18 @@ _NEVER_AFTER_AN_ARTICLE = frozenset(
     "is was are and or but because since as for with if than over instead not has does can would "
     "must should seems appears".split()
 )
+
+_DENIAL = re.compile(
+    r"(?:\b(?:not|unlike|over|instead\s+of|rather\s+than)|不是?|非)\s{0,3}(?:option\s+)?\(?([A-D])\b\)?"
+    r"|(?<![A-Za-z0-9])\(?([A-D])\b\)?\s+is\s+(?:not\s+(?:correct|right)|wrong|incorrect|false)\b"
+)
+"""A short denial of one option."""
+_WEAKENED = re.compile(r"\b(?:least|worst|too|only)\b|[+#°&'’]|-\s*\Z|吗|错|排除", re.IGNORECASE)
+_FILLERS = frozenset(
+    "it is s its i say option choice the answer my final so therefore thus hence must be".split()
+)
+LONGEST_PLAIN = 60
+"""Words of an answer that is read as plain; longer ones are reasoning."""
 
 _WORD = re.compile(r"-?[0-9]+(?:[.,][0-9]+)*|[^\W_]+")
 _CONFIDENCE = re.compile(
@@ -96,7 +118,30 @@ def extract_option(response: str, options: Sequence[str] = ()) -> str | None:
     if option := find_option(response):
         return option[0]
     named = _named(_words(_answer(response)[0]), [_words(option) for option in options])
-    return ascii_uppercase[named[0]] if len(named) == 1 else None
+    return _LETTERS[named[0]] if len(named) == 1 else None
+
+
+def plain_option(response: str, options: Sequence[str]) -> str | None:
+    """Return the option that an answer settles on and leaves no doubt about, or ``None``.
+
+    As :func:`extract_option`, but no other option may be named except to deny it shortly (``B, not
+    A``), nothing may be doubted or corrected, and a letter that is only mentioned (``Plan B``) does
+    not count. Of more options than have letters here none is plain.
+    """
+    option = extract_option(response, options)
+    text = unicodedata.normalize("NFKC", _answer(response)[0])
+    if option is None or len(options) > len(_LETTERS) or len(text.split()) > LONGEST_PLAIN:
+        return None
+    rest = _DENIAL.sub(lambda denial: " " if option not in denial.groups() else denial[0], text)
+    named = {match[1] for match in _BARE.finditer(rest) if not _is_article(rest, match)}
+    named |= {_LETTERS[index] for index in _named(_words(rest), list(map(_words, options)))}
+    if named - {option} or has_doubt(rest) or _WEAKENED.search(rest):
+        return None
+    letter = _option_letter(text)
+    is_mentioned = letter is not None and letter.re in (_PARENTHESES, _HALF_PARENTHESES, _BARE)
+    words = set(_words(rest).split()) - {option.casefold()}
+    may_be_article = letter is not None and letter[1] == "a" and len(text.split()) > 1
+    return None if may_be_article or is_mentioned and not words <= _FILLERS else option
 
 
 def find_option(response: str) -> tuple[str, int] | None:
@@ -115,22 +160,27 @@ def _option_letter(text: str) -> re.Match[str] | None:
     start, end = len(text) - len(text.lstrip()), len(text.rstrip())
     if alone := _LOWER_CASE_ALONE.fullmatch(text, start, end):
         return alone
-    settled = [
+    stated = [
         match
-        for form in (_ANNOUNCED, _BOXED, _CALLED_RIGHT, _LAST, _OWN_LINE)
+        for form in (_ANNOUNCED, _BOXED, _CALLED_RIGHT, _CORRECTED, _LAST, _OWN_LINE)
         for match in form.finditer(text)
-        if not _is_denied(text, match) and not _is_lower_article(text, match)
+        if not _is_lower_article(text, match)
+        and (form is not _CORRECTED or not _is_article(text, match))
     ]
+    settled = [match for match in stated if not _is_denied(text, match)]
     if settled:
         last = max(settled, key=lambda match: match.start(1))
-        return None if _is_open(text, last) else last
+        is_listing = all(match.re is _OWN_LINE for match in settled)
+        is_several = is_listing and len({match[1] for match in settled}) > 1
+        return None if is_several or _is_open(text, last) else last
+    denied = {match.start(1) for match in stated}
     first = _FIRST.match(text)
     is_list = len(_LISTED.findall(text)) > 1
     if first and not is_list and not _is_denied(text, first):
         return None if _is_open(text, first) else first
     letters = [match for form in (_PARENTHESES, _HALF_PARENTHESES) for match in form.finditer(text)]
     letters = letters or [m for m in _BARE.finditer(text) if not _is_article(text, m)]
-    left = [match for match in letters if not _is_denied(text, match)]
+    left = [m for m in letters if m.start(1) not in denied and not _is_denied(text, m)]
     return left[-1] if len({match[1] for match in left}) == 1 else None
 
 
@@ -143,10 +193,11 @@ def _is_denied(text: str, letter: re.Match[str]) -> bool:
 
 
 def _is_open(text: str, letter: re.Match[str]) -> bool:
-    """Tell whether another option is joined to one: ``A or B``."""
+    """Tell whether another option is joined to one, ``A or B``, and not denied: ``B, A is no``."""
     start = letter.start(1)
     before = _OTHER_BEFORE.search(text[max(0, start - 16) : start])
-    return bool(before or _OTHER_TOO.match(text, letter.end(1)))
+    other = _OTHER_TOO.match(text, letter.end(1))
+    return bool(before or other and not _DENIED_AFTER.match(text, other.end(1)))
 
 
 def _is_lower_article(text: str, letter: re.Match[str]) -> bool:
@@ -169,7 +220,8 @@ def _named(text: str, options: Sequence[str]) -> list[int]:
         if not words.strip() or words not in text:
             continue
         start = text.index(words)
-        if not _DENIED_BEFORE.search(text[:start].removesuffix(" a").removesuffix(" the")):
+        before, after = text[:start].removesuffix(" a").removesuffix(" the"), start + len(words)
+        if not (_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, after)):
             named.append(index)
         text = text.replace(words, " | ")
     return named
@@ -217,7 +269,7 @@ def _answer(response: str) -> tuple[str, int]:
 
 
 def _is_article(text: str, letter: re.Match[str]) -> bool:
-    following = _NEXT_WORD.match(text, letter.end())
+    following = _NEXT_WORD.match(text, letter.end(1))
     if letter[1] != "A" or not following or following[1] in _NEVER_AFTER_AN_ARTICLE:
         return False
     before = text[max(0, letter.start() - 10) : letter.start()].rstrip().lower()

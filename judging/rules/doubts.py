@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 
-_NEGATIONS = "not no never neither nor none without cannot cant dont wrong incorrect false"
+_NEGATIONS = (
+    "not no never neither nor none without cannot cant dont wrong incorrect false untrue mistaken "
+    "unlikely hardly barely scarcely fail fails failed doubt doubts doubtful opposite ignore "
+    "ignoring refuse avoid exclude excludes excluded excluding eliminate eliminates eliminated "
+    "eliminating reject rejects rejected dismiss disagree"
+)
 _HEDGES = (
     "may might could maybe perhaps possibly unless if unsure unclear unknown idea clue whether or "
     "either both guess"
 )
 _APPEARANCES = (
     "seem seems seemed appear appears appeared look looks looked mislead misleading misleads "
-    "misled trick tricks glance careless naive people reader readers someone others think thinks "
-    "thought would initially originally supposedly claims says suggests"
+    "misled trick tricks trap decoy distractor kidding joke glance careless naive people reader "
+    "readers someone others think thinks thought would initially originally supposedly claims says "
+    "suggests"
 )
 _TURNS = (
     "actually however although though but wait sorry oops correction rather instead except swap "
@@ -20,7 +26,8 @@ _TURNS = (
 )
 _DOUBT = re.compile(
     rf"\b(?:{'|'.join(f'{_NEGATIONS} {_HEDGES} {_APPEARANCES} {_TURNS}'.split())})\b"
-    r"|n['’]t\b|\?|~~|不|没",
+    r"|n['’]t\b|\b(?:rul(?:e|es|ed|ing)\s+out|far\s+from|other\s+than|less\s+of|too\s+\w+)\b"
+    r"|\?|~~|不|没",
     re.IGNORECASE,
 )
 
@@ -36,11 +43,12 @@ _COMPARATIVES = (
 """A difference, not the number itself: "20% more"."""
 _MULTIPLES = (
     "double twice triple quadruple times third thirds quarter quarters fourth fifth dozen dozens "
-    "score couple pair pairs gross lakh crore hundreds thousands per square cubic sq"
+    "score couple pair pairs gross lakh crore hundreds thousands per square cubic sq squared cubed "
+    "root log each apiece ago bc bce"
 )
 _OPEN_NUMBER = re.compile(
     rf"\b(?:{'|'.join(f'{_BOUNDS} {_CHANGES} {_COMPARATIVES} {_MULTIPLES}'.split())})\b"
-    r"|\band\s+a\b|±|\+/-|[<>≤≥多少高低增减]",
+    r"|\band\s+a\b|±|√|\+/-|[<>≤≥多少高低增减]",
     re.IGNORECASE,
 )
 

@@ -37,6 +37,10 @@ _ANNOUNCED = re.compile(
 _ANY_LABEL = re.compile(r"(?<![\w.,])(\d{1,2}|[A-Z])(?![\w,]|\.\d)")
 _AFTER_NUMBER = re.compile(r"(?:\s*[.,;:!)\]}\"'`*$\n]|\s*\((?=[\d$])|\s*$|\s+([^\W\d_]+))")
 _CURRENCIES = tuple("€£¥₹")
+_COMPOUND = re.compile(r"/|\bper\b|\bsq|\bcubic\b|[²³^]|[a-z][23]\b")
+"""In the unit of a key: kilometres in an answer are no kilometres an hour, and no squares."""
+_DATE = re.compile(r"\.\d")
+"""Behind a decimal number: 12.5.2020."""
 _FILLERS = frozenset(
     "of and the they it is are was were will by from for at on during each that which when as so "
     "in total altogether".split()
@@ -57,7 +61,7 @@ def choice_of(response: str, choices: Sequence[str]) -> int | None:
     several options, or denies or doubts what it names.
     """
     text = plain_text(response).strip().strip("*_`\"' ")
-    labelled, named = _labelled(text, len(choices)), _named(response, choices)
+    labelled, named = _labelled(text, choices), _named(response, choices)
     beside = _labels_in(text, len(choices))
     if len({*named, *beside}) > 1 or len(text.split()) > LONGEST_ANSWER:
         return None
@@ -86,15 +90,17 @@ def _labels_in(text: str, count: int) -> set[int]:
     return labels
 
 
-def _labelled(text: str, count: int) -> int | None:
+def _labelled(text: str, choices: Sequence[str]) -> int | None:
     """Return the index of the option that a number or letter names."""
     at_start = _ALONE.fullmatch(text) or _LEADING.match(text)
     announced = _ANNOUNCED.findall(text)
     label = at_start[1] if at_start else announced[-1] if announced else ""
     if not label:
         return None
+    if label.isdigit() and any(choice.strip().isdigit() for choice in choices):
+        return None  # It may be the number of an option or a text, also of none.
     index = int(label) - 1 if label.isdigit() else ord(label.casefold()) - ord("a")
-    return index if 0 <= index < count else None
+    return index if 0 <= index < len(choices) else None
 
 
 def _named(response: str, choices: Sequence[str]) -> list[int]:
@@ -127,6 +133,7 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
         or has_doubt(text)
         or leaves_number_open(around)
         or unread_magnitude(text, quantities)
+        or (around == text and _COMPOUND.search(unit) and any(each.unit for each in quantities))
         or not all(_is_plain(text, quantity, key_unit) for quantity in quantities)
     ):
         return None
@@ -140,6 +147,10 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
     # "It fell by 3" against -3: the sign may be in the words.
     is_signed = re.search(r"[a-z]", text, re.IGNORECASE) and quantities[0].number * key < 0
     return None if is_signed else False
+
+
+def _is_dollar(word: str) -> bool:
+    return word.startswith(("dollar", "usd"))
 
 
 def _amount(quantity: Quantity, key: float, unit: KeyUnit) -> float:
@@ -159,7 +170,9 @@ def _is_plain(text: str, quantity: Quantity, unit: KeyUnit) -> bool:
         text[: quantity.start].strip() or len(text.split()) > LONGEST_WITH_ONE
     ):
         return False
-    if text[: quantity.start].rstrip()[-1:] in _CURRENCIES:
+    if text[: quantity.start].rstrip()[-1:] in _CURRENCIES or _DATE.match(rest):
+        return False
+    if "$" in written and unit.counted and not any(map(_is_dollar, unit.counted)):
         return False
     following = _AFTER_NUMBER.match(rest)
     if following is None:

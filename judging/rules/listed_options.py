@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from judging.types import JudgeRequest
 
 _ANNOUNCEMENT = re.compile(
-    r"(?:the |my )?(?:final |correct |right |best )?(?:answer|option|choice)\s*(?:is\b|:|=)?\s*"
+    r"(?:the |my )?(?:final |correct |right |best )?(?:answer|option|choice)\b\s*(?:is\b|:|=)?\s*"
     r"(?:option\s+)?",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r".*\b(?:option|choice)\s*#?(\d{1,3})", re.IGNORECASE)
+"""Names an option by its place, or by its text: "Option 2"."""
 _LETTER = re.compile(r"[(\[]?\s*([A-Za-z])\s*[)\].:]?")
 _LETTER_AND_TEXT = re.compile(r"[(\[]?([A-Za-z])(?:[)\].:]+|\s+-)\s+(\S.*)", re.DOTALL)
 _MARKS = tuple(
@@ -25,6 +27,11 @@ _MARKS = tuple(
 """Ways to letter the options in a question."""
 _BETWEEN = " \t\n,;|/-*"
 _AROUND = " \t\r\n*_`\"'“”‘’"
+_LETTERS = re.compile(r"[^\W\d_]+")
+_SHORT = 3
+"""Letters of a word whose capitals may say what it is: mW and MW, Mb and mb, CO and Co."""
+_NUMBER_AND_MARK = re.compile(r"[-+\d.,]*\d\s?['\"!]+")
+"""Five feet, five inches and a factorial differ by what else may stand around a text."""
 
 
 def option_named(text: str, choices: Sequence[str]) -> int | None:
@@ -32,21 +39,26 @@ def option_named(text: str, choices: Sequence[str]) -> int | None:
 
     ``B``, ``(b)``, ``The answer is B.``, ``Perth`` and ``B. Perth`` all name the second option of
     ``("Sydney", "Perth")``. Return ``None`` for any other text, for a letter beside another
-    option's text, and where a letter is itself the text of another option.
+    option's text, where a letter or a number may also mean another option, and where two options
+    read alike.
     """
-    plain = _spelled(text)
-    if (announced := _ANNOUNCEMENT.match(plain)) and announced.end() < len(plain):
-        # "Option B" may itself be the text of an option.
-        plain = (
-            plain if plain in map(_spelled, choices) else plain[announced.end() :].strip(_AROUND)
-        )
-    named = {index for index, choice in enumerate(choices) if _spelled(choice) == plain}
-    both = _LETTER_AND_TEXT.fullmatch(plain)
-    if match := _LETTER.fullmatch(plain) or both:
+    plain, texts = _spelled(text), [_spelled(choice) for choice in choices]
+    announced = None if plain in texts else _ANNOUNCEMENT.match(plain)
+    numbered = _NUMBERED.fullmatch(plain) if announced else None
+    if announced and announced.end() < len(plain):
+        plain = plain[announced.end() :].strip(_AROUND)
+    named = {index for index, choice in enumerate(texts) if choice == plain != ""}
+    alone = _LETTER.fullmatch(plain)
+    if match := alone or _LETTER_AND_TEXT.fullmatch(plain):
         index = ord(match[1].upper()) - ord("A")
         is_listed = index < len(choices)
-        if is_listed and (not both or _spelled(both[2]) == _spelled(choices[index])):
+        if is_listed and (alone or _spelled(match[2]) == texts[index]):
             named.add(index)
+            named |= {other for other, choice in enumerate(texts) if choice == texts[index] != ""}
+    if alone:
+        named |= {index for index, choice in enumerate(texts) if _letter(choice) == _letter(plain)}
+    if named and numbered:
+        named.add(int(numbered[1]) - 1)
     return named.pop() if len(named) == 1 else None
 
 
@@ -74,6 +86,8 @@ def _lettered_in(question: str, mark: re.Pattern[str]) -> tuple[str, ...]:
     texts = [question[match.end() : end] for match, end in zip(marks, ends, strict=False)]
     if texts:
         texts[-1] = texts[-1].strip().partition("\n")[0]
+        if "?" in texts[-1] and "?" not in "".join(texts[:-1]):
+            return ()  # "A: 5 points, B: 7 points. Who won?" lists what the question is about.
     return tuple(text.strip(_BETWEEN) for text in texts)
 
 
@@ -93,7 +107,24 @@ def with_letter(reference: str, choices: Sequence[str]) -> str:
     return reference if index is None else lettered(index, choices[index])
 
 
+def _letter(text: str) -> str | None:
+    """Return the letter that a text is or begins with, as ``b`` in ``(B) Perth``."""
+    match = _LETTER.fullmatch(text) or _LETTER_AND_TEXT.fullmatch(text)
+    return match[1].lower() if match else None
+
+
 def _spelled(text: str) -> str:
-    """Return a text in lower case without what stands around it: quotes, stars, a full stop."""
-    folded = " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    """Return a text in lower case without what stands around it: quotes, stars, a full stop.
+
+    Short words keep their case where it may have a meaning: units and symbols.
+    """
+    folded = _LETTERS.sub(_folded, " ".join(unicodedata.normalize("NFC", text).split()))
+    if _NUMBER_AND_MARK.fullmatch(folded):
+        return folded
     return folded.strip(_AROUND).rstrip(".!").strip(_AROUND)
+
+
+def _folded(word: re.Match[str]) -> str:
+    before = word.string[max(0, word.start() - 2) : word.start()].rstrip()
+    is_symbol = before[-1:].isdigit() or word[0][1:] != word[0][1:].lower()
+    return word[0] if is_symbol and len(word[0]) <= _SHORT else word[0].casefold()

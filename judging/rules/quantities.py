@@ -221,6 +221,11 @@ class KeyUnit(NamedTuple):
     unit: Unit | None
     words: tuple[str, ...]
 
+    @property
+    def counted(self) -> list[str]:
+        """Return the words that name what is counted, without magnitudes."""
+        return [word for word in self.words if word not in _MAGNITUDES]
+
     def convert(self, quantity: Quantity) -> float | None:
         """Return a quantity in the key's unit but in full, without the key's magnitude.
 

@@ -14,6 +14,8 @@ _LETTER_A = re.compile(r"(?<=\w )A\b(?! [A-Z])")
 _THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d]|,\d)")
 _SUPERSCRIPT = re.compile(r"(?<=\d)(?=⁻?[⁰¹²³⁴-⁹])")
 _VULGAR_FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
+_DIGIT = re.compile(r"\d")
+_BARE_POINT = re.compile(r"(?<![\w.])\.(?=\d)")
 _SIGN_IN_WORDS = re.compile(
     r"\b(?:minus|negative)\s+(?=\.?\d)|(?:负|負|零下)\s*(?=\d)", re.IGNORECASE
 )
@@ -26,8 +28,8 @@ _NUMBER_SIGN = re.compile(
     r"|(?<=\d)\^(?=-?\d)"  # 10^2 is not 102
 )
 _FRACTION = re.compile(r"(?<![\d/.])\d+(/)\d+(?![\d/])")
-_UNIT = re.compile(rf"(?<![^\W\d])(\d)(?=[^\W\d_{_NO_BORDERS}])(?!(?:st|nd|rd|th|s|d)\b)")
-"""The last digit of a number with its unit right behind it: "5km", not "5th"."""
+_UNIT = re.compile(rf"(?<![^\W\d])(\d)(?=[^\W\d_{_NO_BORDERS}])(?!(?:st|nd|rd|th|s|d)\b|e\d)")
+"""The last digit of a number with its unit right behind it: "5km", not "5th" nor "1e5"."""
 
 _FOOTNOTE = re.compile(r"(?<=[^\W\d_]{3})(?=\d)")
 """Between a word and the mark of its source: "Vermeer1"."""
@@ -52,10 +54,16 @@ _GOES_ON = re.compile(
 
 
 def plain_numbers(text: str) -> str:
-    """Unify compatibility forms of a text: ``５`` is 5, but ``10²`` is 10^2 and ``1½`` is 1 1/2."""
+    """Unify compatibility forms of a text: ``５`` is 5, but ``10²`` is 10^2 and ``1½`` is 1 1/2.
+
+    So are the digits of all scripts, and ``.5`` is 0.5.
+    """
     text = _VULGAR_FRACTION.sub(" ", _SUPERSCRIPT.sub("^", text))
     text = unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-")
-    return text.replace("\N{FRACTION SLASH}", "/")
+    text = text.replace("\N{FRACTION SLASH}", "/")
+    if not text.isascii():
+        text = _DIGIT.sub(lambda digit: str(unicodedata.digit(digit[0])), text)
+    return _BARE_POINT.sub("0.", text)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -267,7 +268,7 @@ class BareLabelTask(JudgeTask):
 
     def rule_if_empty(self, request: JudgeRequest) -> Ruling | None:
         """Decide a request with an empty response; return ``None`` for others."""
-        if all(answer.strip() for answer in request.answers):
+        if all(map(_is_seen, request.answers)):
             return None
         if self.empty_label is None:
             return Ruling("not_judgeable", None, "a response is empty")
@@ -291,6 +292,11 @@ def is_blank(value: str | Sequence[str]) -> bool:
     """Return whether a field of a request, or each of its texts, holds nothing but white space."""
     texts = (value,) if isinstance(value, str) else value
     return not any(text.strip() for text in texts)
+
+
+def _is_seen(text: str) -> bool:
+    """Return whether a text has more than white space and marks such as the zero-width space."""
+    return any(not mark.isspace() and unicodedata.category(mark) != "Cf" for mark in text)
 
 
 def _default_task_hint(request: JudgeRequest) -> str:

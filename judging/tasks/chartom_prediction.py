@@ -77,9 +77,9 @@ def _share(references: tuple[str, ...]) -> float:
     """
     try:
         [text] = references
-        share = float(text)
     except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
+        text = ""
+    share, rest = parse_fraction(text)
+    if share is None or rest:
         raise FieldError("references", "expected one share from 0 to 1, such as '0.3', or none")
     return share

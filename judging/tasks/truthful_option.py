@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import ascii_uppercase
 
-from judging.rules.answer_options import extract_option, published_option
+from judging.rules.answer_options import plain_option, published_option
 from judging.rules.listed_options import letter_of, lettered, option_named
 from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
 from judging.types import JudgeRequest
@@ -53,7 +53,7 @@ class TruthfulOption(BareLabelTask):
         if request.variant == OFFICIAL:
             letter = published_option(request.responses[0])
             chosen = None if letter is None else ascii_uppercase.index(letter)
-        elif chosen is None and (letter := extract_option(request.response, request.choices)):
+        elif chosen is None and (letter := plain_option(request.response, request.choices)):
             chosen = ascii_uppercase.index(letter)
         if None in right or (chosen is None and request.variant == STATED):
             return None

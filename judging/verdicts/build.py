@@ -54,7 +54,7 @@ def make_verdict(
         note: What else to know about the label.
         signature: Who judged it, and under what.
     """
-    label = _pair_label(task, probabilities) if len(passes) > 1 else best_label(probabilities)
+    label = best_label(probabilities)
     stated = [record.stated_confidence for record in passes]
     confidences = [confidence for confidence in stated if confidence is not None]
     labels = pass_labels(task, passes)
@@ -142,18 +142,6 @@ def disagreement(labels: Sequence[str]) -> str:
         f"the two orders disagree: the label is {given} with A shown first, {swapped} with B shown "
         "first"
     )
-
-
-def _pair_label(task: JudgeTask, probabilities: Mapping[str, float]) -> str:
-    """Return the likeliest label; of a response and a tie that are about equally likely, the first.
-
-    That is one order for the response and the other for neither: no order speaks for the other
-    response, and rounding alone would decide.
-    """
-    first, second = sorted(probabilities, key=lambda label: -probabilities[label])[:2]
-    is_near = probabilities[first] - probabilities[second] < NEAR_TIE
-    is_tie = task.unswap(first) == first
-    return second if is_near and is_tie and task.unswap(second) != second else first
 
 
 def _tie_notes(labels: Sequence[str], probabilities: Mapping[str, float]) -> list[str]:

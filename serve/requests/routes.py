@@ -51,7 +51,7 @@ def routes(service: Service, remote_images: RemoteImages | None = None) -> APIRo
         """Grade one request, or a list of them.
 
         The header `X-Deadline-Ms` says how long the caller will wait; then the answer is 504.
-        The header `X-Not-Measured` names judges that were not measured on the task of a request.
+        The header `X-Not-Measured` names judges that were asked and not measured on the task.
         """
         service.require_ready()
         deadline = deadline_of(request, service.limits)
@@ -68,7 +68,7 @@ def routes(service: Service, remote_images: RemoteImages | None = None) -> APIRo
         )
         answer = Verdicts(verdicts=verdicts) if call.is_list else verdicts[0]
         text = answer.model_dump_json()
-        measured = not_measured_headers(service.judges, call.requests, call.judges)
+        measured = not_measured_headers(service.judges, call.requests, call.judges, verdicts)
         headers = {**timing_headers(timing), **measured}
         return Response(text, media_type="application/json", headers=headers)
 

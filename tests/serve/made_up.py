@@ -114,6 +114,7 @@ class FakeJudge(Judge):
             label=label,
             probabilities={label: confidence, other: 1 - confidence},
             confidence=confidence,
+            posterior="exact",
             critique=self.CRITIQUE if request.mode == "critique" else None,
             judge_name=self.name,
             rubric=get_task(request.task).full_rubric(request),

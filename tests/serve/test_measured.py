@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastapi.testclient import TestClient
 
-from judging.types import JudgeRequest
+from judging.types import JudgeRequest, Verdict
 from serve.app import create_app
 from serve.measured import not_measured_headers
 from serve.queue.service import Service
@@ -28,11 +28,15 @@ def test_judges_and_tasks_without_figures_are_named_once() -> None:
         ("other", "hieval-qs"),
         ("other", "hieval-qs"),
     ]
-    headers = not_measured_headers(
-        judges, [request(task) for _, task in calls], [name for name, _ in calls]
-    )
+    requests, names = [request(task) for _, task in calls], [name for name, _ in calls]
+    judged = Verdict(status="scored", label="Correct", posterior="exact")
+    ruled = Verdict(status="scored", label="Correct")
+    headers = not_measured_headers(judges, requests, names, [judged] * 4)
     assert headers == {"X-Not-Measured": "measured on charthal, other on hieval-qs"}
-    assert not_measured_headers(judges, [request("hieval-qs")], ["measured"]) == {}
+    assert not_measured_headers(judges, requests[:1], names[:1], [judged]) == {}
+    some_by_rule = [judged, ruled, ruled, judged]
+    headers = not_measured_headers(judges, requests, names, some_by_rule)
+    assert headers == {"X-Not-Measured": "other on hieval-qs"}
 
 
 def test_a_judge_whose_name_no_header_holds_answers() -> None:

@@ -9,6 +9,7 @@ from judging.rules.answer_options import (
     extract_confidence,
     extract_option,
     find_option,
+    plain_option,
     published_option,
     without_confidence,
 )
@@ -74,6 +75,22 @@ CASES: list[tuple[str, str | None]] = [
     ("(A) or (C)", None),
     ("The answer is A or D.", None),
     ("(A) and (B) both fit", None),
+    ("The answer is A, D", None),
+    ("A; C", None),
+    ("B\nC", None),
+    ("D, A is wrong", "D"),
+    # Denied, or corrected.
+    ("I don't think it is A", None),
+    ("I do not believe the answer is A", None),
+    ("Do not pick option A", None),
+    ("The wrong answer is A", None),
+    ("(A) can be ruled out", None),
+    ("We rule out A", None),
+    ("Anything but A", None),
+    ("不选A", None),
+    ("B. No wait, C.", "C"),
+    ("Answer: B. Correction: C", "C"),
+    ("B. No, A cup would be red", "B"),
     # Lower case, full width, Chinese.
     ("the answer is c", "C"),
     ("answer: d", "D"),
@@ -135,6 +152,8 @@ def test_the_place_is_that_of_the_last_answer() -> None:
         ("I see a peach", "A"),
         ("Not a peach but a pear", "B"),
         ("a peach or a pear", None),
+        ("a pear is not there", None),
+        ("It isn't a pear", None),
         ("-5", None),
         ("5 pieces", "D"),
         ("（Ｃ）, not a pear", "C"),
@@ -142,6 +161,47 @@ def test_the_place_is_that_of_the_last_answer() -> None:
 )
 def test_an_option_may_be_named_by_its_text(response: str, expected: str | None) -> None:
     assert extract_option(response, ["a peach", "a pear", "a green pear", "5"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ("(B)", "B"),
+        ("It is B.", "B"),
+        ("The answer is (B).", "B"),
+        ("B, not A", "B"),
+        ("Answer: B because A is wrong", "B"),
+        ("B. It stands on the table.", "B"),
+        ('{"answer": "B"}', "B"),
+        (r"\boxed{B}", "B"),
+        ("It is a pear", "B"),
+        # Someone who reads carefully cannot be sure, or reads another.
+        ("B. No, C", None),
+        ("The answer is B. Wait, it is C.", None),
+        ("B: 40 %, C: 60 %", None),
+        ("If it is green, the answer is B", None),
+        ("People pick B", None),
+        ("Is it B?", None),
+        ("B is the least likely", None),
+        ("Nobody thinks B is correct", None),
+        ("B is correct, but so is C", None),
+        ("~~B~~", None),
+        ("Plan B", None),
+        ("20 °C", None),
+        ("C++", None),
+        ("P(B) = 0.1", None),
+        ("(A) a peach (B) a pear", None),
+        ("It looks like a pear but is something else", None),
+        ("B" + " and so on" * 40, None),
+    ],
+)
+def test_only_what_leaves_no_doubt_is_plain(response: str, expected: str | None) -> None:
+    assert plain_option(response, ["a peach", "a pear", "a green pear", "5"]) == expected
+
+
+def test_of_five_options_none_is_plain() -> None:
+    """No letter after D is read, so that A would be all that is seen of "E, as A shows"."""
+    assert plain_option("E, as A shows", "vwxyz") is None
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,13 @@ def test_a_denied_option_is_left_to_the_judge() -> None:
     assert choice_of("Bacteria, not Tomainia", COUNTRIES) is None
     assert choice_of("Not sure, but 2", COUNTRIES) is None
     assert choice_of("Bacteria", COUNTRIES) == 1
+    for words in ("Rule out", "The opposite of", "Far from", "I exclude", "It is hardly"):
+        assert choice_of(f"{words} Bacteria", COUNTRIES) is None
+
+
+def test_a_number_may_be_an_options_place_or_its_text() -> None:
+    counts = ("5", "10", "15")
+    assert [choice_of(text, counts) for text in ("3", "(2)", "10", "C")] == [None, None, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -118,6 +125,21 @@ def test_an_order_is_read_in_the_direction_that_was_asked() -> None:
         ("1.079", 1.2, "", False),
         ("1.321", 1.2, "", False),
         ("5 feet", 5 / 3, "yards", True),
+        # Other units, dates, signs and functions of the number: a person asks what is meant.
+        ("$40", 40, "euros", None),
+        ("$40", 40, "dollars a barrel", True),
+        ("$40 million", 40, "million", True),
+        ("40 km", 40, "km/h", None),
+        ("40 miles", 40, "miles per hour", None),
+        ("40 miles per hour", 40, "miles per hour", True),
+        ("40 km", 40, "km²", None),
+        ("40 km", 40, "km2", None),
+        ("12.5.2020", 12, "", None),
+        ("√40", 40, "", None),
+        ("40 squared", 40, "", None),
+        ("I doubt 40", 40, "", None),
+        ("40 is too high", 40, "", None),
+        ("Ignore 40", 40, "", None),
         ("5 feet", 5, "yards", False),
         ("1 yard", 1, "yard", True),
         ("2 kg", 2, "yards", None),

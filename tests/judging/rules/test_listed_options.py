@@ -43,6 +43,57 @@ def test_a_letter_that_is_another_options_text_names_none() -> None:
     assert option_named("Option B", ("Option B", "Option A")) == 0
 
 
+@pytest.mark.parametrize(
+    ("text", "choices"),
+    [
+        # A label, or the text of another option.
+        ("(A)", BLOOD),
+        ("B)", BLOOD),
+        ("A", ("B. Canberra", "A. Sydney")),
+        # A place in the list, or a text.
+        ("Option 2", ("2", "1", "3")),
+        ("The answer is option 1", ("10", "1")),
+        # Words that merely begin like an announcement.
+        ("answers", ("s", "t")),
+        ("Options", tuple("tuvwxyzabcdefghijklmn")),
+        # Capitals and marks that say what is meant.
+        ("mW", ("MW", "kW")),
+        ("10 mW", ("10 MW", "5 MW")),
+        ("8 mb", ("8 Mb", "16 Mb")),
+        ("Co", ("CO", "CO2")),
+        ("5", ("5!", "24")),
+        ("5'", ('5"', "7")),
+        # Two options that read alike: either letter means both.
+        ("A", ("Perth", "Perth.", "Hobart")),
+        ("B. Perth", ("Perth", "Perth", "Hobart")),
+        (".", ("", "Perth")),
+    ],
+)
+def test_a_text_that_may_mean_something_else_names_none(
+    text: str, choices: tuple[str, ...]
+) -> None:
+    assert option_named(text, choices) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "choices", "index"),
+    [
+        ("10 mW", ("10 MW", "10 mW"), 1),
+        ("yes", ("No", "Yes"), 1),
+        ("PERTH", CITIES, 2),
+        ("A VASE", ("a cup", "a vase"), 1),
+        ("option 2", ("1", "2"), 1),
+        ("5!", ("5", "5!"), 1),
+        ("B. Canberra", ("A. Sydney", "B. Canberra"), 1),
+        ("B", ("", ""), 1),
+    ],
+)
+def test_an_option_is_told_from_those_like_it(
+    text: str, choices: tuple[str, ...], index: int
+) -> None:
+    assert option_named(text, choices) == index
+
+
 @given(st.text(max_size=30), st.lists(st.text(max_size=9), max_size=5))
 def test_any_text_names_an_option_that_is_there(text: str, choices: list[str]) -> None:
     named = option_named(text, choices)
@@ -123,6 +174,8 @@ def test_lettered_options_are_found_in_a_question(layout: str) -> None:
         "Which? (b) x (c) y",
         "Is it x, y or z?",
         "Which? A. Louis B. Mayer B. Sam Goldwyn",
+        "Player A: 5 points, player B: 7 points. Who won?",
+        "If A = 3; B = 4; C = 5, what is B?",
         "",
     ],
 )

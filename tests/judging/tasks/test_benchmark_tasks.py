@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.tasks import JudgeTask, get_task
 from judging.tasks.charthal import WITH_REFERENCE
 from judging.tasks.simplevqa import parse_conclusion
@@ -14,6 +16,8 @@ CHARTHAL = get_task("charthal")
 SIMPLEVQA = get_task("simplevqa")
 FACT = get_task("chartom-fact")
 JUSTIFICATION = get_task("chartom-justification")
+OPTION = get_task("truthful-option")
+PREDICTION = get_task("chartom-prediction")
 REST = (CHARTHAL, SIMPLEVQA, FACT, JUSTIFICATION)
 
 
@@ -195,3 +199,47 @@ def test_only_the_response_may_be_shortened(task: JudgeTask) -> None:
     for variant in task.variants:
         fields = task.item(ask(variant=variant))
         assert [field.is_response for field in fields] == [False] * (len(fields) - 1) + [True]
+
+
+@pytest.mark.parametrize(
+    ("variant", "choices", "reference", "response", "label"),
+    [
+        ("stated", ("a cup", "a vase"), "A", "It is (A).", "Correct"),
+        ("stated", ("a cup", "a vase"), "a cup", "B, not A", "Incorrect"),
+        ("stated", ("a cup", "a vase"), "a cup", "I see a cup.", "Correct"),
+        ("stated", (), "B", "The answer is B", "Correct"),
+        ("stated", ("a cup", "a vase"), "A", "A? No, I doubt that", None),
+        ("stated", ("a cup", "a vase"), "A", "Rule out A", None),
+        ("stated", tuple("vwxyz"), "E", "E, as A shows", None),
+        ("stated", tuple("vwxyz"), "E", "(E)", "Correct"),
+        ("official", ("a cup", "a vase"), "A", "B, not A", "Correct"),
+        ("official", ("a cup", "a vase"), "A", "no letter", "Incorrect"),
+    ],
+)
+def test_an_option_is_read_as_the_variant_says(
+    variant: str, choices: tuple[str, ...], reference: str, response: str, label: str | None
+) -> None:
+    ruling = OPTION.rule(
+        ask(
+            task="truthful-option",
+            variant=variant,
+            question="What is it?",
+            choices=choices,
+            references=(reference,),
+            responses=(response,),
+        )
+    )
+    assert (ruling.label if ruling else None) == label
+
+
+@pytest.mark.parametrize("reference", ["0.3", "30%", "3/10"])
+def test_a_prediction_is_compared_with_a_share_however_it_is_written(reference: str) -> None:
+    fields: dict[str, Any] = {"question": "How many?", "responses": ("0.4: the axis.",)}
+    ruling = PREDICTION.rule(ask(task="chartom-prediction", references=(reference,), **fields))
+    assert ruling is not None
+    assert ruling.score == 0.4
+    assert "0.01 " in ruling.message
+    for bad in ("3", "0.3 or so", "none", "0.3-0.4"):
+        with pytest.raises(FieldError) as raised:
+            PREDICTION.check(ask(task="chartom-prediction", references=(bad,), **fields))
+        assert raised.value.field == "references"

@@ -79,7 +79,9 @@ def test_quick_score_item() -> None:
     assert ("References", "19 / nineteen") in [(f.heading, f.text) for f in alternatives]
 
 
-@pytest.mark.parametrize("response", ["", "   ", "\n\t"])
+@pytest.mark.parametrize(
+    "response", ["", "   ", "\n\t", "\u200b", "\u200f \ufeff", "<think>19</think>\u200b"]
+)
 def test_an_empty_response_is_wrong_by_rule(response: str) -> None:
     ruling = QS.rule(ask(response))
     assert ruling is not None

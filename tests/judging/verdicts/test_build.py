@@ -77,12 +77,3 @@ def test_all_that_is_to_know_stands_in_one_line() -> None:
     assert cut.message == (
         "the critique hit its budget; untrained; A (0.46) and B (0.45) are about equally likely"
     )
-
-
-def test_a_response_goes_before_a_tie_that_is_as_likely() -> None:
-    """One order speaks for A, the other for neither, none for B."""
-    merged = verdict(shown(0.98, 0.0), shown(0.005, 0.005, order="swapped"))
-    assert merged.probabilities["None"] > merged.probabilities["A"]
-    assert (merged.label, merged.confidence) == ("A", merged.probabilities["A"])
-    assert merged.needs_review
-    assert verdict(shown(0.9, 0.0), shown(0.0, 0.0, order="swapped")).label == "None"
