@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from judging.rules.rankings import ranking_of
 
 _SAME_NUMBER = 0.1
 """Powers of ten within which a number of another magnitude is taken for a known answer."""
+_MILLIONS = re.compile(r"(?<=\d) ?m\b", re.IGNORECASE)
 
 HumanAnswer = str | float | Sequence[str] | None
 
@@ -96,16 +98,19 @@ def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float
 
     Where only the key has a magnitude, the answer may be in it or in full; where only the answer
     has one, the key may have left it out. Of the two readings the one nearer to a known answer
-    counts. A bare number against a bare key is what it is.
+    counts. A bare number against a bare key is what it is. A key without a unit takes numbers
+    with any.
 
     Args:
         answer: What a person answered.
         known: The correct answer and the other strategies' answers.
         unit: The key's unit.
     """
-    quantity = _quantity(answer)
-    value = None if quantity is None else unit.convert(quantity)
-    if quantity is None or value is None:
+    quantity = _quantity(answer, unit)
+    if quantity is None:
+        return None
+    value = unit.convert(quantity) if unit.words else quantity.value
+    if value is None or not math.isfinite(value):
         return None
     readings = [value / unit.magnitude]
     if unit.magnitude != 1 and quantity.magnitude is None:
@@ -116,9 +121,11 @@ def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float
     return min(readings, key=lambda reading: _distance(reading, known))
 
 
-def _quantity(answer: HumanAnswer) -> Quantity | None:
+def _quantity(answer: HumanAnswer, unit: KeyUnit) -> Quantity | None:
+    """Read an answer; ``1.2M`` is in millions unless the key is a length, which has metres."""
     if isinstance(answer, str):
-        return final_quantity(answer)
+        is_length = unit.unit is not None and unit.unit.dimension == "length"
+        return final_quantity(answer if is_length else _MILLIONS.sub(" million", answer))
     return Quantity(float(answer)) if isinstance(answer, int | float) else None
 
 

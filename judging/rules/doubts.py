@@ -34,11 +34,13 @@ _DOUBT = re.compile(
 _BOUNDS = "over under above below between most least minimum maximum exceed exceeds than beyond"
 _CHANGES = (
     "negative minus loss lost decrease decreased decreases decline declined drop dropped fell fall "
-    "down increase increased increases rose rise up gain gained grew"
+    "down increase increased increases rose rise up gain gained grew growth climbed jumped surged "
+    "soared shrank reduced reduction cut discount improvement plus"
 )
 _COMPARATIVES = (
     "more less fewer higher lower greater larger smaller bigger taller shorter longer heavier "
-    "lighter faster slower older younger wider stronger weaker better worse extra additional"
+    "lighter faster slower older younger wider stronger weaker better worse cheaper extra "
+    "additional another ahead behind difference surplus beat beats outsold"
 )
 """A difference, not the number itself: "20% more"."""
 _MULTIPLES = (

@@ -107,6 +107,7 @@ _SECOND_NUMBER = re.compile(
     r"^(?:[-–—~/^:±+]|\(?\s*\d|(?:to|and|until)\b)|\b(?:to|and)\s+[-+$]?\d", re.IGNORECASE
 )
 """In what follows the number of a key: another number, or the other end of a range."""
+_PERCENT = _MAGNITUDES["%"]
 _LEFT_OUT = (1e2, 1e3, 1e6, 1e9, 1e12)
 """Magnitudes that an answer or a key may leave out: per cent, thousands and so on."""
 
@@ -270,8 +271,9 @@ def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:
     key's or be written in full: ``1.2`` and ``1,200,000`` both equal 1.2 million.
 
     Returns:
-        ``None`` if the units cannot be compared, or if the two differ by a magnitude that one of
-        them may leave out: ``1.2 million`` against a bare 1.2, ``1200`` against 1.2 million.
+        ``None`` if the units cannot be compared, if the two differ by a magnitude that one of
+        them may leave out (``1.2 million`` against a bare 1.2, ``1200`` against 1.2 million), or
+        if a percentage may be a change that leads to the key: ``+20 %`` against 1.2.
     """
     value = unit.convert(quantity)
     if value is None:
@@ -285,7 +287,8 @@ def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:
         for power in _LEFT_OUT:
             if within_tolerance(value * power, in_full) or within_tolerance(value, in_full * power):
                 return None
-    return False
+    is_change = quantity.magnitude == _PERCENT and unit.magnitude != _PERCENT
+    return None if is_change and within_tolerance(1 + value, in_full) else False
 
 
 def within_tolerance(value: float, key: float) -> bool:

@@ -21,7 +21,7 @@ _SPELLINGS = {
 
 _FENCE = re.compile(r"```[a-z]*")
 _LETTER_AND_WORD = re.compile(
-    r"[\[(*]*([ABC])[\])*]*\s*[:：.)、-]\s*(.+)", re.IGNORECASE | re.DOTALL
+    r"(?:- )?[\[(*]*([ABC])[\])*]*\s*[:：.)、-]\s*(.+)", re.IGNORECASE | re.DOTALL
 )
 
 _ENGLISH = f"""\

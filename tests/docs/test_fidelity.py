@@ -14,31 +14,34 @@ from tests.docs.markdown_pages import DOCS, ROOT
 
 PAGE = DOCS / "fidelity.md"
 NAMED = re.compile(r"`(tests/[\w/.-]+?)(?:::(\w+))?`")
-SELDOM = {"slow", "cuda", "vllm", "real_tokenizer", "skip", "skipif", "needs_published", "browser"}
-"""Marks, and one fixture, of tests that most machines leave out."""
+SELDOM = {
+    *("slow", "cuda", "vllm", "real_tokenizer", "needs_published", "browser"),
+    *("skip", "skipif", "importorskip", "xfail"),
+}
+"""Marks and calls, and one fixture, of tests that most machines leave out or let fail."""
+STATES = ("done", "stated", "open")
 
 Claim = tuple[str, str]
 """A file or folder of tests, and the name of a test in it; an empty name stands for all of them."""
 
 
-def claims() -> dict[str, list[Claim]]:
-    """Return the rows that are done, by paper and point, each with its tests."""
-    found: dict[str, list[Claim]] = {}
-    earlier: list[Claim] = []
-    paper = ""
+def points() -> list[tuple[str, str]]:
+    """Return the rows of all tables of points and states: paper and point, and state."""
+    found: list[tuple[str, str]] = []
+    paper, is_table = "", False
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         paper = line.removeprefix("## ") if line.startswith("## ") else paper
         point, _, state = line.strip("| ").partition(" | ")
-        if not line.startswith("|") or not re.match(r"done\b", state):
-            continue
-        named = NAMED.findall(state)
-        if "same test" in state:
-            named = [*earlier, *named]
-        found[f"{paper}: {point}"], earlier = named, named
+        is_table = line.startswith("|") and (is_table or (point, state) == ("point", "state"))
+        if is_table and not set(line) <= set("|-") and point != "point":
+            found.append((f"{paper}: {point}", state))
     return found
 
 
-CLAIMS = claims()
+POINTS = points()
+CLAIMS: dict[str, list[Claim]] = {
+    point: NAMED.findall(state) for point, state in POINTS if state.startswith("done")
+}
 
 
 @cache
@@ -61,9 +64,15 @@ def functions_of(path: Path) -> dict[str, bool]:
         node.name: not is_seldom
         and not SELDOM & {name for each in node.decorator_list for name in _names(each)}
         and not SELDOM & {argument.arg for argument in node.args.args}
+        and not SELDOM & {name for called in _calls(node) for name in _names(called)}
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     }
+
+
+def _calls(test: ast.FunctionDef) -> list[ast.expr]:
+    """Return what a test calls: ``pytest.skip`` leaves it out while it runs."""
+    return [node.func for node in ast.walk(test) if isinstance(node, ast.Call)]
 
 
 def _names(expression: ast.AST) -> Iterator[str]:
@@ -90,6 +99,13 @@ def test_the_page_is_read() -> None:
     assert running((path, "test_the_page_is_read"))
     assert not running((path, "test_that_there_is_not"))
     assert not running(("tests/test_cuda.py", ""))
+    skips = "test_a_pin_is_one_version_for_the_oldest_python"
+    assert not running(("tests/packaging/test_constraints.py", skips))
+
+
+def test_every_point_has_one_of_three_states() -> None:
+    assert len(POINTS) == len(dict(POINTS)), "a point stands there twice"
+    assert [point for point, state in POINTS if not re.match("|".join(STATES), state)] == []
 
 
 def test_every_test_that_is_named_exists() -> None:

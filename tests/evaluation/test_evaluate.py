@@ -11,6 +11,7 @@ from evaluation.evaluate import grade_examples, report_verdicts, resolve_example
 from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from judging.card import JudgeCard
 from judging.errors import CustosError, FieldError
+from judging.types import Pass
 
 
 class Alternatives(Judge):
@@ -51,6 +52,25 @@ def measure(examples: Sequence[LabelledExample]) -> tuple[dict[str, Any], list[V
     options: dict[str, Any] = {"is_calibrated": False, "seen": None, "references": {}}
     report = report_verdicts(resolved, verdicts, seconds=1, command="x", **options)
     return report, verdicts
+
+
+def test_labels_that_a_calibration_turned_are_reported_before_it_too() -> None:
+    verdict = Verdict(
+        id="1",
+        status="scored",
+        label="Correct",
+        confidence=0.9,
+        rubric="plain/any",
+        label_mass=1.0,
+        posterior="exact",
+        passes=(Pass(posterior={"Correct": 0.4, "Wrong": 0.6}),),
+    )
+    options: dict[str, Any] = {"is_calibrated": True, "seen": None, "references": {}}
+    report = report_verdicts(
+        [example(1, "Oslo", "Wrong")], [verdict], seconds=1, command="x", **options
+    )
+    assert report["metrics"]["accuracy"]["value"] == 0
+    assert report["calibration"]["before"]["accuracy"]["value"] == 1
 
 
 def test_one_reference_is_measured_under_the_rubric_that_the_judge_knows() -> None:

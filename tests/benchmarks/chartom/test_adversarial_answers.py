@@ -12,6 +12,7 @@ from tests.benchmarks.chartom.adversarial_answers import AdversarialAnswer, adve
 Reading = tuple[AdversarialAnswer, bool | None]
 
 MAX_FALSE_DECISIONS = 0.005
+"""Upper end of the interval: the corpus must be large enough to say so."""
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def readings() -> list[Reading]:
     return [(answer, answer.by_rule()) for answer in adversarial_answers()]
 
 
-def test_rules_hardly_ever_decide_falsely(readings: list[Reading]) -> None:
+def test_rules_never_decide_falsely(readings: list[Reading]) -> None:
     """Print the counts (``pytest -s``), which docs/fidelity.md states."""
     corpus = [answer for answer, _ in readings]
     forms = Counter(answer.form for answer in corpus)
@@ -37,7 +38,7 @@ def test_rules_hardly_ever_decide_falsely(readings: list[Reading]) -> None:
         f"[{interval.low:.4f}, {interval.high:.4f}] of all"
     )
     print(counts)  # noqa: T201 - the figures are wanted
-    assert len(false) / len(corpus) <= MAX_FALSE_DECISIONS, false
+    assert false == []
     assert interval.high <= MAX_FALSE_DECISIONS
 
 

@@ -19,6 +19,7 @@ from evaluation.pairs.paradigms import PARADIGMS
 from evaluation.pairs.sampled_labels import draw_label
 from judging import Judge
 from judging.card import JudgeCard
+from judging.scoring.ask_model import critique_sampling
 from judging.scoring.engine import Sampling
 from judging.types import MAX_CRITIQUE_TOKENS
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
@@ -177,8 +178,10 @@ def test_the_papers_settings(
     assert {row["runs"] for row in report_of(out)["self_consistency"].values()} == {5}
 
 
-def test_the_papers_critiques_have_2048_tokens() -> None:
-    assert MAX_CRITIQUE_TOKENS == 2048
+def test_how_the_papers_critiques_are_drawn(data: Path) -> None:
+    changes = {"critique_tokens": MAX_CRITIQUE_TOKENS}
+    request = load_generic(data, [])[0].request().model_copy(update=changes)
+    assert critique_sampling(request) == Sampling(2048, temperature=0.1, top_p=1.0)
 
 
 @pytest.mark.parametrize("paradigm", ["bradley-terry", "critique-score"])

@@ -55,6 +55,17 @@ def critiques(source: Path, fake: FakeServer, out: Path, *options: object) -> An
     return run("critiques", *where, *options)
 
 
+@pytest.mark.parametrize(("options", "is_shown"), [((), False), (("--show-reasons",), True)])
+def test_the_writer_sees_peoples_reasons_only_if_asked(
+    fake: FakeServer, tmp_path: Path, options: tuple[str, ...], is_shown: bool
+) -> None:
+    source = write_pairs(tmp_path, "A", tags=["B: rude"], metadata={"rationale": "It is a rock."})
+    assert critiques(source, fake, tmp_path / "out", *options).exit_code == 0
+    [seen] = fake.seen
+    assert "rude" in seen.text
+    assert ("It is a rock." in seen.text) == is_shown
+
+
 def test_critiques(
     fake: FakeServer,
     tmp_path: Path,

@@ -145,6 +145,7 @@ def test_every_spelling_of_a_simplevqa_conclusion(text: str, conclusion: str | N
         ('["正确", "错误"]', None),
         ("[Correct]", "Correct"),
         ("A: Correct", "Correct"),
+        ("- B: [Incorrect]", "Incorrect"),  # as a line of the prompt has it
         ("**B**: Incorrect", "Incorrect"),
         ("(C) NOT_ATTEMPTED", "Not attempted"),
         ("(C): NOT_ATTEMPTED", "Not attempted"),
