@@ -64,8 +64,8 @@ def as_list(
     if separator is None or is_data_url(value):
         return [value]
     for decode in (_json_array, _python_list):
-        if (elements := decode(value)) is not None:
-            return as_list(elements, None, keeps_empty=keeps_empty)
+        if (texts := decode(value)) is not None:
+            return as_list(texts, None, keeps_empty=keeps_empty)
     parts = (part.strip() for part in _split(value, separator))
     return [part for part in parts if part or keeps_empty]
 
