@@ -6,11 +6,12 @@ import ast
 import base64
 import re
 from collections.abc import Mapping
-from datetime import date, time
+from datetime import date, time, timedelta
 from decimal import Decimal
 from html.entities import html5
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from data_prep.sources.images import image_names, opened_image
 from judging.errors import CustosError
@@ -30,7 +31,9 @@ TEXT_FIELDS = (
     *(name for name in LabelledExample.model_fields if name not in (*LIST_FIELDS, *_OTHER_FIELDS)),
 )
 _PYTHON_TEXT = r"""'(?:[^'\\]|\\[\\'"nrtxuU])*'|"(?:[^"\\]|\\[\\'"nrtxuU])*\""""
-_PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_TEXT})(?:\s*,\s*|\s+))*(?:{_PYTHON_TEXT})\s*\]")
+_PYTHON_MISSING = ("None", "nan")
+_PYTHON_PART = "|".join((_PYTHON_TEXT, *_PYTHON_MISSING))
+_PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_PART})(?:\s*,\s*|\s+))*(?:{_PYTHON_PART})\s*\]")
 """A list of texts as Python writes it, or as numpy does, without commas."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
 
@@ -42,7 +45,7 @@ def as_list(
 
     Args:
         value: A list, a text, one element of another kind, or an object, which is left as it is.
-        separator: Text between the elements; then a list of texts in JSON or Python may also stand
+        separator: Text between the elements; then a list in JSON or Python of texts may also stand
             for a list. ``None``: a text is one element.
         keeps_empty: Whether empty elements of a list count.
         is_whole: As in :func:`as_text`.
@@ -62,7 +65,7 @@ def as_list(
         return [value]
     for decode in (_json_array, _python_list):
         if (texts := decode(value)) is not None:
-            return texts
+            return as_list(texts, None, keeps_empty=keeps_empty)
     parts = (part.strip() for part in _split(value, separator))
     return [part for part in parts if part or keeps_empty]
 
@@ -114,7 +117,7 @@ def json_value(value: Any) -> Any:
         return {name: json_value(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [json_value(part) for part in value]
-    if isinstance(value, bytes | date | time | Decimal):
+    if isinstance(value, bytes | date | time | timedelta | Decimal | UUID):
         text = as_text(value)
         return text if isinstance(text, str) else None
     return value
@@ -142,26 +145,31 @@ def _is_entity(text: str) -> bool:
     return text[1] == "#" or text[1:] in html5
 
 
-def _json_array(text: str) -> list[str] | None:
+def _json_array(text: str) -> list[Any] | None:
     if not text.lstrip().startswith("["):
         return None
     try:
         decoded = decode_json(text)
     except CustosError:
         return None
-    # "[1, 2]" may be an answer, an interval, and stays one text.
-    is_list = isinstance(decoded, list) and all(isinstance(part, str) for part in decoded)
-    return decoded if is_list else None
+    return decoded if isinstance(decoded, list) and _are_texts(decoded) else None
 
 
-def _python_list(text: str) -> list[str] | None:
-    """Return the texts of a list that pandas wrote into a cell; ``None`` if it is no such list."""
+def _are_texts(elements: list[Any]) -> bool:
+    """Return whether elements are texts; some may be missing. ``[1, 2]`` may be an interval."""
+    return not elements or {str} <= set(map(type, elements)) <= {str, type(None)}
+
+
+def _python_list(text: str) -> list[Any] | None:
+    """Return the elements of a list that pandas wrote into a cell; ``None`` if it is none."""
     if not _PYTHON_LIST.fullmatch(text.strip()):
         return None
     try:
-        return [ast.literal_eval(part) for part in re.findall(_PYTHON_TEXT, text)]
+        parts = re.findall(_PYTHON_PART, text)
+        elements = [None if p in _PYTHON_MISSING else ast.literal_eval(p) for p in parts]
     except (SyntaxError, ValueError):  # an escape that is none, such as \x without digits
         return None
+    return elements if _are_texts(elements) else None
 
 
 def _data_url(content: bytes) -> str:

@@ -12,14 +12,9 @@ from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id
 from data_prep.tables.cells import DEFAULT_SEPARATOR, is_split
 from data_prep.tables.nested_cells import with_nested_columns
 from judging.errors import CustosError
-from judging.files.csv_rows import (
-    DELIMITERS,
-    NOTHING_STATED,
-    CsvFile,
-    TextFormat,
-    row_location,
-)
+from judging.files.csv_rows import DELIMITERS, CsvFile, row_location
 from judging.files.records import ROW_SUFFIXES, read_rows
+from judging.files.text_format import NOTHING_STATED, TextFormat
 
 _HUB_NAME = re.compile(
     r"(?P<name>[^:@]+)(?:@(?P<revision>[^:]+))?(?::(?:(?P<config>.+)/)?(?P<split>[^/]+))?"
@@ -85,6 +80,11 @@ class Table:
                 keys.update(dict.fromkeys(with_nested_columns(row, needed)))
                 if keys.keys() >= set(needed):
                     break
+        if self.is_parquet:  # its rows lack the columns that are always empty
+            import pyarrow.parquet as pq
+
+            names = pq.read_schema(self.path).names
+            keys.update(dict.fromkeys(name for name in names if name in needed))
         return tuple(keys)
 
     def doubts(self, column: str, separator: str | None) -> list[str]:

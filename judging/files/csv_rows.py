@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal
 
 from judging.errors import CustosError, system_errors_at
-from judging.files.spreadsheets import unguarded
-from judging.types import MAX_IMAGE_CHARS
+from judging.files.spreadsheets import NULL, unguarded
+from judging.files.text_format import NOTHING_STATED, TextFormat, not_text, open_text
+from judging.types import MAX_IMAGE_CHARS, LabelledExample
 
 DELIMITERS = {".csv": (",", ";", "\t", "|"), ".tsv": ("\t",)}
 """What may stand between the cells, by the ending of the file; the likeliest first."""
@@ -24,43 +23,6 @@ _WITHOUT_QUOTES = "\t|"
 """Delimiters of text in which a quotation mark may be a letter like any other."""
 _EXCEL_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 """A first line that tells Excel what separates the cells."""
-
-
-@dataclass(frozen=True)
-class TextFormat:
-    """What a user states about the text of a table; ``None``: the file decides."""
-
-    delimiter: str | None = None
-    encoding: str | None = None
-
-
-NOTHING_STATED = TextFormat()
-
-
-@contextmanager
-def open_text(path: Path, encoding: str | None, newline: str = "") -> Iterator[TextIO]:
-    """Open a file of text; bytes that cannot be decoded become lone surrogates.
-
-    Args:
-        path: File to read.
-        encoding: As the user states it; ``None``: UTF-16 after its byte order mark, else UTF-8.
-        newline: As ``open`` takes it.
-
-    Raises:
-        CustosError: If it is not text of this encoding at all.
-    """
-    with path.open("rb") as raw:
-        has_mark = raw.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-    name = codecs.lookup(encoding or ("utf-16" if has_mark else "utf-8")).name
-    if name == "utf-8":
-        name = "utf-8-sig"
-    elif has_mark and name.startswith("utf-16"):
-        name = "utf-16"
-    try:
-        with path.open(encoding=name, errors="surrogateescape", newline=newline) as file:
-            yield file
-    except UnicodeError:
-        raise CustosError(f"{path}: {_not_text(encoding or name)}") from None
 
 
 def row_location(path: Path, number: int) -> str:
@@ -81,12 +43,13 @@ class CsvFile:
 
     Attributes:
         columns: Names in the header. A column without a name, such as the index that pandas
-            writes, is called ``column 1`` after its place.
+            writes, is called ``column 1`` after its place; two ``x`` are ``x (column 2)`` and
+            ``x (column 5)``.
         delimiter: What separates the cells.
         doubt: What another reading would change; empty if there is none.
 
     Raises:
-        CustosError: If the file is empty or not text, or a name occurs twice.
+        CustosError: If the file is empty or not text, or two columns are called like one field.
     """
 
     def __init__(self, path: Path, stated: TextFormat = NOTHING_STATED) -> None:
@@ -115,8 +78,10 @@ class CsvFile:
                 location = row_location(self.path, number)
                 if isinstance(cells, csv.Error):
                     yield number, CustosError(f"{location}: {_fault(cells)}")
-                elif any(cell.strip() for cell in cells):
-                    yield number, self._as_row(number, cells, location)
+                    continue
+                texts = ["" if cell == NULL else unguarded(cell) for cell in cells]
+                if any(map(str.strip, texts)):
+                    yield number, self._as_row(number, texts, location)
 
     @contextmanager
     def _lines(self) -> Iterator[_Lines]:
@@ -139,10 +104,10 @@ class CsvFile:
                         fault = f"the header cannot be read: {_fault(error)}"
                         continue
                 is_possible = reading.is_quoted or reading.width > 1 and not reading.quotes_names
-                readings += [reading] if is_possible else []
+                readings += [reading] if is_possible and reading.header else []
         if fault is not None and all(reading.width < 2 for reading in readings):
             raise CustosError(f"{self.path}: {fault}")
-        if not any(reading.width for reading in readings):
+        if not readings:
             raise CustosError(
                 f"{self.path}: the file is empty, expected a first row with the names of the "
                 "columns"
@@ -155,12 +120,15 @@ class CsvFile:
 
     def _names(self) -> tuple[str, ...]:
         header = (unguarded(name).strip() for name in self._reading.header)
-        names = tuple(name or f"column {number}" for number, name in enumerate(header, 1))
-        for name in names:
+        names = [name or f"column {number}" for number, name in enumerate(header, 1)]
+        counts = Counter(names)
+        for number, name in enumerate(names, 1):
+            if counts[name] > 1 and name not in LabelledExample.model_fields:
+                names[number - 1] = f"{name} (column {number})"
             if (fault := self._text_fault(name)) is not None:
                 raise CustosError(f"{self.path}: the header {fault}")
         check_names(self.path, names)
-        return names
+        return tuple(names)
 
     def _as_row(self, number: int, cells: list[str], location: str) -> dict[str, str] | CustosError:
         width = len(self.columns)
@@ -175,11 +143,7 @@ class CsvFile:
                 "cell cuts the row, the cell must stand in quotation marks; a row that ends early "
                 f"needs a {_name(self.delimiter)} behind its last text"
             )
-        row = {
-            name: unguarded(cell)
-            for name, cell in zip(self.columns, cells, strict=False)
-            if cell.strip()
-        }
+        row = {name: cell for name, cell in zip(self.columns, cells, strict=False) if cell.strip()}
         for name, cell in row.items():
             if (fault := self._text_fault(cell)) is not None:
                 return CustosError(f"{location}: column '{name}' {fault}")
@@ -187,14 +151,15 @@ class CsvFile:
 
     def _text_fault(self, text: str) -> str | None:
         if "\0" in text:
+            encoding = "utf-16-be" if text.startswith("\0") else "utf-16-le"
             return (
-                "holds a NUL character, as UTF-16 text does; state it with --encoding utf-16-le, "
+                f"holds a NUL character, as UTF-16 text does; state it with --encoding {encoding}, "
                 "or save the table as UTF-8 text (Excel: 'CSV UTF-8')"
             )
         try:
             text.encode()
         except UnicodeEncodeError:
-            return _not_text(self.encoding or "utf-8")
+            return not_text(self.encoding or "utf-8")
         return None
 
 
@@ -280,7 +245,7 @@ class _Reading:
                 short = number, len(cells)
 
     def records(self, lines: _Lines) -> Iterator[list[str] | csv.Error]:
-        """Yield the cells of the header and of every row, or what is wrong with a row.
+        """Yield the cells of the header, the first row with a text, and of every row, or its fault.
 
         Raises:
             csv.Error: If the header cannot be read.
@@ -300,6 +265,8 @@ class _Reading:
                 self._leave(lines)
                 yield error
             else:
+                if is_header and not any(map(str.strip, cells)):
+                    continue
                 yield cells
             is_header = False
 
@@ -374,19 +341,13 @@ def check_names(path: Path, names: Sequence[str]) -> None:
             raise CustosError(f"{path}: column {column} has no name in the header")
     for name, count in Counter(names).items():
         if count > 1:
-            raise CustosError(f"{path}: {count} columns have the name '{name}' in the header")
+            raise CustosError(
+                f"{path}: {count} columns have the name '{name}' in the header; rename all but one"
+            )
 
 
 def _name(delimiter: str) -> str:
     return DELIMITER_NAMES.get(delimiter, f"'{delimiter}'")
-
-
-def _not_text(encoding: str) -> str:
-    name = "UTF-8" if encoding.startswith("utf-8") else encoding
-    return (
-        f"is not {name} text; state the encoding with --encoding, such as cp1252 (Windows), or "
-        "save the table as UTF-8 text (Excel: 'CSV UTF-8')"
-    )
 
 
 def _fault(error: csv.Error) -> str:

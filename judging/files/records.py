@@ -16,17 +16,10 @@ from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.arrow_rows import arrow_rows
 from judging.files.atomic import atomic_write
 from judging.files.base64_pictures import is_data_url
-from judging.files.csv_rows import (
-    DELIMITERS,
-    NOTHING_STATED,
-    CsvFile,
-    TextFormat,
-    check_names,
-    open_text,
-    row_location,
-)
+from judging.files.csv_rows import DELIMITERS, CsvFile, check_names, row_location
 from judging.files.lfs_pointers import refuse_lfs_pointer
 from judging.files.near_files import nearest_file
+from judging.files.text_format import NOTHING_STATED, TextFormat, open_text
 from judging.types import R, parse_record
 
 ROW_SUFFIXES = (".jsonl", ".json", ".parquet", *DELIMITERS)
@@ -79,7 +72,10 @@ def _decode_file(path: Path, stated: TextFormat) -> Iterator[tuple[int, Any]]:
                 hint = "; the name of a file with one object a line must end in .jsonl"
             raise CustosError(f"{path}: {error}{hint}") from None
         if not isinstance(rows, list):
-            raise CustosError(f"{path}: expected a JSON array of rows, got {type(rows).__name__}")
+            raise CustosError(
+                f"{path}: expected a JSON array of rows, got {type(rows).__name__}; pandas writes "
+                "one with to_json(PATH, orient='records')"
+            )
         yield from enumerate(rows, 1)
     elif path.suffix == ".parquet":
         import pyarrow.parquet

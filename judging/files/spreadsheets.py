@@ -17,19 +17,24 @@ GUARD = "~'"
 """Stands where a spreadsheet would begin to read a formula. No text of people has it there."""
 _EDGE = r"(?:\A|(?<=[,;\t\r\n]))"
 """Where a cell may begin, whatever the spreadsheet takes for the delimiter."""
+NULL = r"\N"
+"""What databases write for a missing value."""
 _START = r"[=+\-@\t\r\n＝＋－＠]"
+_WHOLE_NULL = r"\\N\Z"
 _NUMBER = r"\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
 _PLAIN_NUMBER = rf"{_NUMBER}(?:\Z|[\]}},;\t\r\n])"
 _BULLET = r" [^=(|!\r\n]*(?:\Z|[\r\n])"
 """The rest of an item of a list that calls nothing."""
 _WHOLE_NUMBER = re.compile(rf"[+-]?{_NUMBER}")
 _TO_GUARD = re.compile(
-    rf"\A(?={_START})"
+    rf"\A(?={_START}|(?:{GUARD})*{_WHOLE_NULL})"
     rf"|{_EDGE}(?=(?:{GUARD})+{_START}|[=@＝＋－＠])"
     rf"|(?<=[,;\t])(?=[+-](?!{_PLAIN_NUMBER}))"
     rf"|(?<=[\r\n])(?=[+-](?!{_PLAIN_NUMBER}|{_BULLET}))"
 )
-_GUARDED = re.compile(rf"{_EDGE}{GUARD}(?=(?:{GUARD})*{_START})")
+_GUARDED = re.compile(
+    rf"{_EDGE}{GUARD}(?=(?:{GUARD})*{_START})|\A{GUARD}(?=(?:{GUARD})*{_WHOLE_NULL})"
+)
 
 
 def write_spreadsheet(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 _EXACT = 2.0**53
 """Below it a float holds every whole number."""
@@ -38,6 +39,8 @@ def as_text(value: Any, *, is_whole: bool = False) -> Any:
         return value.date().isoformat()
     if isinstance(value, date | time):  # a datetime is a date
         return value.isoformat()
+    if isinstance(value, UUID | timedelta):
+        return str(value)
     if isinstance(value, bytes):
         try:
             return value.decode()

@@ -37,6 +37,7 @@ _FLAGS = ("needs_review", "truncated_input")
 _PROBABILITY = "p_"
 _PREFIX = "custos_"
 _INT64 = 2**63
+_EXACT = 2**53
 ROWS_AT_ONCE = 10_000
 
 GradedRow = tuple[Mapping[str, Any], KeptVerdict]
@@ -169,10 +170,16 @@ def _known_columns(source: Table) -> Sequence[str]:
     return table_columns(source.path) if source.is_parquet else ()
 
 
+class _LongInt:
+    """Kind of a whole number that a column of floats would round."""
+
+
 def _kind(value: Any) -> type:
     """Return the type of a cell; a number too large for a column of numbers counts as text."""
     if type(value) is int and not -_INT64 <= value < _INT64:
         return str
+    if type(value) is int and not -_EXACT <= value <= _EXACT:
+        return _LongInt
     return type(value)
 
 
@@ -220,6 +227,8 @@ def _parquet_fields(table: GradedTable) -> list[Any]:
     by_kinds = {
         frozenset({bool}): pa.bool_(),
         frozenset({int}): pa.int64(),
+        frozenset({_LongInt}): pa.int64(),
+        frozenset({int, _LongInt}): pa.int64(),
         frozenset({float}): pa.float64(),
         frozenset({int, float}): pa.float64(),
     }

@@ -144,6 +144,25 @@ def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path:
     assert graded.to_pylist()[0]["day"] == day
 
 
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_long_numbers_beside_fractions_keep_their_digits(
+    run: Run, tmp_path: Path, name: str
+) -> None:
+    """A column of floats holds no 2**53 + 1."""
+    numbers = [2**53 + 1, 0.5, 7]
+    rows = [row(number=number, whole=2**53 + 1) for number in numbers]
+    options = ("--map", "metadata.number=number", "--out", str(tmp_path / name))
+    assert run(rows, *options).exit_code == 0
+    if name == "out.csv":
+        with (tmp_path / name).open(encoding="utf-8-sig", newline="") as file:
+            cells: list[Any] = list(csv.DictReader(file))
+    else:
+        cells = pq.read_table(tmp_path / name).to_pylist()
+    assert [(cell["number"], int(cell["whole"])) for cell in cells] == [
+        (str(number), 2**53 + 1) for number in numbers
+    ]
+
+
 def test_numbers_with_names_are_their_names_in_the_graded_table(tmp_path: Path, run: Run) -> None:
     """Others stay as they were, whatever text a judge reads of them."""
     features = datasets.Features(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import datasets
 import pandas as pd  # type: ignore[import-untyped]
@@ -53,6 +54,7 @@ def references(path: Path) -> list[tuple[str, ...]]:
         (pa.array([1e22, 5.0]), ["1e+22", "5.0"]),
         (pa.array([b"caf\xc3\xa9"]), ["café"]),
         (pa.array([True, False]), ["true", "false"]),
+        (pa.array([timedelta(minutes=90)]), ["1:30:00"]),
     ],
 )  # fmt: skip
 def test_a_value_of_parquet_is_the_text_that_a_person_sees(
@@ -99,11 +101,34 @@ def test_a_label_of_a_whole_number_may_be_mapped_either_way(tmp_path: Path) -> N
 
 def test_metadata_is_json_whatever_the_column_holds(tmp_path: Path) -> None:
     path = parquet(
-        tmp_path, ["x"], day=[date(2024, 1, 2)], price=[Decimal("1.50")], by=[b"m1"], png=[b"\xff"]
+        tmp_path,
+        ["x"],
+        day=[date(2024, 1, 2)],
+        price=[Decimal("1.50")],
+        by=[b"m1"],
+        png=[b"\xff"],
+        took=[timedelta(seconds=5)],
+        key=pa.array([UUID(int=7)], pa.uuid()),
     )
     [(_, request)] = read_table(path, JudgeRequest, TableMapping(columns=COLUMNS))
-    assert request.metadata == {"day": "2024-01-02", "price": "1.50", "by": "m1"}
+    assert request.metadata == {
+        "day": "2024-01-02",
+        "price": "1.50",
+        "by": "m1",
+        "took": "0:00:05",
+        "key": str(UUID(int=7)),
+    }
     write_records(tmp_path / "out.jsonl", [request.model_dump()])
+
+
+def test_a_column_of_parquet_without_any_value_is_a_column(tmp_path: Path) -> None:
+    path = parquet(tmp_path, pa.nulls(1), note=pa.nulls(1))
+    assert references(path) == [()]
+    columns = {**COLUMNS, "metadata.n": "note"}
+    assert len(list(read_table(path, JudgeRequest, TableMapping(columns=columns)))) == 1
+    columns = {**COLUMNS, "references": "other"}
+    with pytest.raises(CustosError, match="no column 'other' for 'references'"):
+        list(read_table(path, JudgeRequest, TableMapping(columns=columns)))
 
 
 MISSING = [None, float("nan"), "", " "]

@@ -100,6 +100,9 @@ def test_an_empty_response_is_a_response(tmp_path: Path) -> None:
         # As pandas writes a column of lists, and of arrays.
         ("""['a; b', "it's", 'c"d', 'e\\nf']""", None, ("a; b", "it's", 'c"d', "e\nf")),
         ("['a' 'b c'\n 'd']", None, ("a", "b c", "d")),
+        ("['a', None, nan, '']", None, ("a",)),
+        ('["a", null]', None, ("a",)),
+        ("[None]", None, ("[None]",)),
         ("['a', 1]", None, ("['a', 1]",)),
         (r"['\d']", None, (r"['\d']",)),
         (r"['\x']", None, (r"['\x']",)),
