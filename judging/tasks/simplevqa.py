@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from judging.rules.conclusions import is_right_by_rule
+from judging.rules.whole_words import holds, normalise
 from judging.tasks.base import BareLabelTask, Field, judge_task
 from judging.types import JudgeRequest
 
@@ -19,6 +19,12 @@ _SPELLINGS = {
     for spelling in (letter, conclusion, conclusion.replace(" ", "_"), CHINESE[conclusion])
 }
 
+_NO_ATTEMPT = re.compile(
+    r"\b(?:do not|don['’]t|cannot|can['’]t|unable|not (?:sure|certain|possible)|unclear|unknown"
+    r"|sorry|no (?:idea|clue|answer|information|way (?:of|to))|more (?:context|information))\b"
+    r"|不(?:知道|确定|清楚)|无法|抱歉|看不出",
+    re.IGNORECASE,
+)
 _FENCE = re.compile(r"```[a-z]*")
 _LETTER_AND_WORD = re.compile(
     r"(?:- )?[\[(*]*([ABC])[\])*]*\s*[:：.)、-]\s*(.+)", re.IGNORECASE | re.DOTALL
@@ -117,11 +123,21 @@ class SimpleVQA(BareLabelTask):
     has_rules = True
 
     def label_by_rule(self, request: JudgeRequest) -> str:
-        """Return the conclusion of rules that read no denial and no other name."""
+        """Return the conclusion of rules: ours, the paper has none.
+
+        They see whether a reference occurs in the answer, as whole words and whole numbers, and
+        know phrases of people who do not know. A reference within such a phrase does not count:
+        ``No`` in ``No idea``. They read no denial, no other name and no rounded number.
+        """
         if ruling := self.rule(request):
             return ruling.label or NOT_ATTEMPTED
-        is_right = is_right_by_rule(request)
-        return NOT_ATTEMPTED if is_right is None else CORRECT if is_right else INCORRECT
+        response = request.response
+        claimed = _NO_ATTEMPT.sub(" | ", response)
+        for reference in request.references:
+            text = response if _NO_ATTEMPT.search(reference) else claimed
+            if holds(text, reference) or normalise(reference) == normalise(response) != "":
+                return CORRECT
+        return NOT_ATTEMPTED if _NO_ATTEMPT.search(response) else INCORRECT
 
     def instruction(self, rubric: str) -> str:
         """Return all criteria, in the language of the variant."""
