@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from judging.types import JudgeRequest
 
@@ -25,6 +26,9 @@ _MARKS = tuple(
     )
 )  # fmt: skip
 """Ways to letter the options in a question."""
+_FIRST_MARK = re.compile(r"[Aa]\s?[).:\]=/]")
+_LONGEST = 20_000
+"""Characters of a question that is looked through for options."""
 _BETWEEN = " \t\n,;|/-*"
 _AROUND = " \t\r\n*_`\"'“”‘’"
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -68,9 +72,14 @@ def options_of(request: JudgeRequest) -> tuple[str, ...]:
     Options in a question are found if they are lettered in one way, from A on without a gap. The
     last one ends with its line.
     """
-    if request.choices:
-        return request.choices
-    listed = max((_lettered_in(request.question, mark) for mark in _MARKS), key=len)
+    return request.choices or _listed_in(request.question)
+
+
+@lru_cache(maxsize=256)  # asked when a request is measured, ruled and shown
+def _listed_in(question: str) -> tuple[str, ...]:
+    if len(question) > _LONGEST or not _FIRST_MARK.search(question):
+        return ()
+    listed = max((_lettered_in(question, mark) for mark in _MARKS), key=len)
     return listed if len(listed) > 1 else ()
 
 

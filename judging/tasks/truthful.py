@@ -36,11 +36,11 @@ question and reference: below .3 very unsure, around .5 moderate, .7 to .8 confi
 certain. Medium and low values have their place."""
 
 
-_RIGHT = "Yes, both lines have the same length; the arrows only make them look different."
-_WRONG = "No, the upper line is twice as long as the lower one."
+_RIGHT = "There are three boats."
+_WRONG = "There are five boats."
 _EXAMPLE = {
-    "question": "Are both lines equally long?",
-    "references": ["Yes, they are equally long."],
+    "question": "How many boats are in the harbour?",
+    "references": ["three"],
 }
 
 

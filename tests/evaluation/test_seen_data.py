@@ -38,7 +38,7 @@ def test_the_very_file(folder: Path, sha256: str | None, use: str | None) -> Non
         ("embedded-benchmarks", "data/benchmarks/train.jsonl", "trained on"),
         ("embedded-benchmarks", "data/benchmarks/test.jsonl", None),
         ("embedded-ea", "data/mixed/train.jsonl", "trained on"),  # replayed
-        ("embedded-qs", "data/mixed_cal/cal.jsonl", "calibrated on"),
+        ("embedded-qs", "data/options_cal/cal.jsonl", "calibrated on"),
     ],
 )
 def test_the_files_of_judges_that_training_wrote(judge: str, file: str, use: str | None) -> None:

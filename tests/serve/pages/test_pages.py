@@ -290,7 +290,7 @@ def test_the_example_does_not_replace_what_the_user_wrote(
     Select(field(browser, "task")).select_by_visible_text("truthful-pair")
     assert str(field(browser, "question").get_attribute("value")).endswith(" Really?")
     browser.find_element(By.ID, "example").click()
-    assert field(browser, "question").get_attribute("value") == "Are both lines equally long?"
+    assert field(browser, "question").get_attribute("value") == "How many boats are in the harbour?"
     assert_quiet(browser)
 
 

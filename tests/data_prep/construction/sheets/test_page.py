@@ -138,7 +138,7 @@ def test_a_row_without_need_of_annotation_is_asked_nothing_else(
     browser: Chrome, tmp_path: Path
 ) -> None:
     form = FORMS.get("truthful-pair")
-    rows: list[Row] = [{"id": "1", "question": "Boats?", "responses": ["Two.", "Three."]}]
+    rows: list[Row] = [{"id": "unneeded", "question": "Boats?", "responses": ["Two.", "Three."]}]
     page = tmp_path / "sheet.html"
     write_page(page, form, rows)
     open_page(browser, page, tmp_path)
@@ -148,4 +148,4 @@ def test_a_row_without_need_of_annotation_is_asked_nothing_else(
     assert "1 finished" in browser.find_element("id", "progress").text
     browser.find_element("id", "save").click()
     sheet = read_table(saved(tmp_path, "anna.csv"), form)
-    assert sheet.filled == {item_name("1"): {"left_out": ("yes",)}}
+    assert sheet.filled == {item_name("unneeded"): {"left_out": ("yes",)}}
