@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,6 +17,7 @@ from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from losses import BradleyTerryLoss
 from tests.train.made_up import analysed
+from train.loop.model_runner import ModelRunner
 from train.objectives.critique_text import TextObjective
 from train.objectives.focal import FocalObjective
 from train.objectives.joint import JointObjective
@@ -98,3 +100,16 @@ def test_the_loss_of_critiques_does_not_wait_either(small: str, tmp_path: Path) 
     with Copies() as copies:
         TextObjective().loss_sum(torch.empty(len(part), width, device=DEVICE), part, step=8)
     assert copies.waited == [False]
+
+
+def test_no_batch_waits_for_the_device(small: str, tmp_path: Path) -> None:
+    encoder = Encoder(load_backbone(small, weights=False), shows_all_pictures=True)
+    rows = Rows(analysed(tmp_path, 4), LabelSupervision(encoder), "train")
+    batch, objective = rows.batch([0, 1]), TextObjective()
+    accelerator = SimpleNamespace(device=DEVICE, autocast=nullcontext)
+    runner = ModelRunner(lambda *_, **inputs: inputs, cast(Any, accelerator), cast(Any, None), 1)
+    with Copies() as copies:
+        inputs = cast(Any, runner.outputs(batch, objective.inputs(batch.rows)))
+    assert inputs["targets"].device == DEVICE
+    assert len(copies.waited) > 1
+    assert not any(copies.waited)
