@@ -17,6 +17,7 @@ from cli.shared.judges import (
     load_default_judges,
     load_judge,
     load_named_judges,
+    name_gpu,
     named_sources,
 )
 from cli.shared.options.server import BaseUrl, Concurrency, Engine, KeyEnv, api_key
@@ -196,12 +197,19 @@ def serve(
             log_contents=log_contents,
         )
         address = url(listener, "https" if tls else "http")
+
+        def load_all() -> dict[str, Judge]:
+            loaded = load_judges(sources, models, load)
+            if engine == "tree":
+                name_gpu(logger.info)
+            return loaded
+
         logger.info("loading %s; %s answers 503 until then", ", ".join(sources), address)
         run(
             app,
             service,
             listener,
-            lambda: load_judges(sources, models, load),
+            load_all,
             lambda judges: _announce(address, judges, has_keys=bool(keys)),
             tls,
         )

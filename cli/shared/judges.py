@@ -86,6 +86,15 @@ def load_benchmark_grader(
     return ChatJudge(request_options.server(source, model))
 
 
+def name_gpu(show: Callable[[str], None]) -> None:
+    """Show on which GPU models that have been loaded run; on a CPU, show nothing."""
+    from judging.models.devices import device_name, use_device
+
+    device = use_device()
+    if device.type == "cuda":
+        show(f"device: {device_name(device)}")
+
+
 def is_address(source: str) -> bool:
     """Return whether a judge is named by the address of a server."""
     return source.startswith(("http://", "https://"))

@@ -50,7 +50,8 @@ def plan(
     memory: Annotated[
         float | None,
         typer.Option(
-            min=0.1, help="GiB of one GPU. Default: 80; with --gpus 0 that of this machine."
+            min=0.1,
+            help="GiB of one GPU. Default: 78, an H100; with --gpus 0 that of this machine.",
         ),
     ] = None,
     rate: Annotated[

@@ -132,7 +132,9 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
                 model,
                 str(folder),
                 is_trainable=trainable,
-                **({"low_cpu_mem_usage": True, "torch_device": "cpu"} if is_shell else {}),
+                low_cpu_mem_usage=is_shell,
+                # By default every process would read it onto the first GPU.
+                torch_device="cpu" if is_shell else str(model.device),
             )
     except (RuntimeError, ValueError, TypeError, KeyError) as error:
         reason = " ".join(str(error).split())[:300]

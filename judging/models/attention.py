@@ -38,14 +38,14 @@ def register_attention() -> None:
 def installed_flash() -> str | None:
     """Return transformers' name of the newest flash attention of this machine, if it has one.
 
-    It comes with the package ``flash_attn`` or ``flash_attn_interface``, or through ``kernels``,
-    which downloads it.
+    It comes with the package ``flash_attn`` or ``flash_attn_interface``. What the package
+    ``kernels`` would download is not used: vision towers refuse it, and it is code of the hub.
     """
     if not torch.cuda.is_available():
         return None
-    if is_flash_attn_3_available(kernels_fallback_ok=True):
+    if is_flash_attn_3_available():
         return "flash_attention_3"
-    if is_flash_attn_2_available(kernels_fallback_ok=True):
+    if is_flash_attn_2_available():
         return "flash_attention_2"
     return None
 
@@ -72,6 +72,13 @@ def describe_attention(model: Any) -> str:
     """Return the attention of a model's parts for people: ``text NAME, vision NAME``."""
     vision: str = model.config.vision_config._attn_implementation
     return attention_line({"text_config": _text_attention(model), "vision_config": vision})
+
+
+def enabled_kernels() -> str:
+    """Return the kernels that PyTorch chooses from for attention on a GPU: ``flash, math``."""
+    kernels = ("flash", "mem_efficient", "cudnn", "math")
+    is_enabled = {name: getattr(torch.backends.cuda, f"{name}_sdp_enabled") for name in kernels}
+    return ", ".join(name for name in kernels if is_enabled[name]())
 
 
 def attention_line(chosen: Mapping[str, str]) -> str:

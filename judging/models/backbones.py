@@ -22,6 +22,7 @@ from judging.models.checkpoints import (
     missing_backbone,
     reading,
 )
+from judging.models.devices import use_device
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, vision_weights
 from judging.models.hub import snapshot_folder
 from judging.models.quantization import Quantization, check_quantization, quantize
@@ -209,7 +210,7 @@ def load_backbone(
 
     Raises:
         CustosError: If it cannot be found or is not of a supported family, or does not fit the
-            adapter or the quantization.
+            adapter or the quantization, or PyTorch cannot use the GPUs that are there.
     """
     name = EMBEDDED if name == "embedded" else name
     is_embedded = name in (EMBEDDED, EMBEDDED_2)
@@ -221,6 +222,8 @@ def load_backbone(
     from judging.models.processors import load_processor
 
     disable_progress_bar()
+    if weights:
+        device = use_device(device)  # reading them takes long
     with reading(folder, CONFIG):
         config = AutoConfig.from_pretrained(str(folder))
     if quantization:
@@ -378,7 +381,7 @@ def on_device(
     from judging.models.attention import choose_attention, installed_flash
     from judging.models.device_dtype import computes_bfloat16
 
-    target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    target = use_device(device)
     if model.dtype == torch.bfloat16 and not computes_bfloat16(target):
         model = model.float()
     model.set_attn_implementation(choose_attention(target.type, model.dtype, installed_flash()))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from judging.judge import Judge
 from judging.models.backbones import load_backbone
+from judging.models.devices import has_gpu
 from judging.models.embedded import EMBEDDED
 
 if TYPE_CHECKING:
@@ -64,9 +65,7 @@ def untrained_judge(on_load: Callable[[Judge], None]) -> Judge:
     Args:
         on_load: Called with the judge once its weights are there.
     """
-    import torch
-
-    if torch.cuda.is_available():
+    if has_gpu():
         judge = Judge.load(EMBEDDED)
         on_load(judge)
         return judge

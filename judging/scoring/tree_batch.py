@@ -20,6 +20,7 @@ from transformers import DynamicCache
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from judging.models.attention import first_masked_query
+from judging.models.devices import to_device
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import EncodedPrompt
@@ -54,11 +55,11 @@ class TreeBatch:
     def to(self, device: torch.device) -> TreeBatch:
         """Copy the batch to a device, without waiting for the copy."""
         moved: dict[str, Any] = {
-            field.name: value.to(device, non_blocking=True)
+            field.name: to_device(value, device)
             for field in fields(self)
             if isinstance(value := getattr(self, field.name), Tensor)
         }
-        vision = {name: value.to(device, non_blocking=True) for name, value in self.vision.items()}
+        vision = {name: to_device(value, device) for name, value in self.vision.items()}
         return replace(self, **moved, vision=vision)
 
     def visible(self, start: int = 0) -> Tensor:

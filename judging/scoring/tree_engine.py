@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from judging.errors import CustosError
-from judging.models.attention import describe_attention
+from judging.models.attention import describe_attention, enabled_kernels
 from judging.models.device_dtype import computed_in
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.core_pool import run_on_cores
@@ -77,12 +77,14 @@ class TreeEngine:
     def location(self) -> dict[str, str]:
         """Return how this device computes, where it differs from the weights' format on a CPU.
 
-        ``arithmetic`` is the format that is computed in, ``attention`` that of a GPU.
+        ``arithmetic`` is the format that is computed in, ``attention`` that of a GPU, ``kernels``
+        those that compute it there.
         """
         computed = computed_in(self.model.backbone)
         location = {} if computed == self.dtype else {"arithmetic": computed}
         if self.model.device.type != "cpu":
             location["attention"] = describe_attention(self.model.backbone)
+            location["kernels"] = enabled_kernels()
         return location
 
     @torch.inference_mode()

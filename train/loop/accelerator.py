@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import ProjectConfiguration
+from accelerate.utils import InitProcessGroupKwargs, ProjectConfiguration
 
 from judging.models.cpu_cores import num_cores
 from judging.models.device_dtype import computes_bfloat16
+from judging.models.devices import device_name, use_device
 from train.loop.sharding import ShardingAccelerator
 from train.loop.zero import ZeroAccelerator
-from train.setup.engines import FSDP, ZERO, asks_for, check_distributed_type
+from train.setup.engines import CPU, FSDP, ZERO, asks_for, check_distributed_type
 from train.setup.recipe import RunSection
 from train.tracking.experiment_log import check_trackers
 
+LONGEST_WAIT = timedelta(hours=2)
+"""How long GPUs wait for each other before a run fails."""
 _THREADS = "OMP_NUM_THREADS"
 _THREADS_OPTION = "--num-cpu"  # -threads-per-process, also with underscores or cut short
 
@@ -29,11 +33,12 @@ def make_accelerator(run: RunSection) -> Accelerator:
     they were launched with DeepSpeed.
 
     Raises:
-        CustosError: If accelerate chose an engine that training does not support.
+        CustosError: If accelerate chose an engine that training does not support, or PyTorch cannot
+            use the GPUs that are there and nobody asked for the CPU.
         FieldError: If the package of a tracker is not installed.
     """
     check_trackers(run.trackers)
-    on_cpu = not torch.cuda.is_available()
+    on_cpu = asks_for(CPU, os.environ) or use_device().type == "cpu"
     if on_cpu and launcher_set_threads():
         torch.set_num_threads(num_cores())
     autocast = uses_autocast(run, torch.device("cpu" if on_cpu else "cuda"))
@@ -50,6 +55,8 @@ def make_accelerator(run: RunSection) -> Accelerator:
         mixed_precision="bf16" if autocast else "no",
         cpu=on_cpu,
         log_with=list(run.trackers) or None,
+        # The others wait while one process writes, calibrates or grades; NCCL's is 10 minutes.
+        kwargs_handlers=[] if on_cpu else [InitProcessGroupKwargs(timeout=LONGEST_WAIT)],
         project_config=ProjectConfiguration(logging_dir=str(run.output / "tensorboard")),
     )
     check_distributed_type(accelerator.distributed_type.value)
@@ -85,6 +92,15 @@ def launcher_set_threads() -> bool:
 def processes_here(accelerator: Accelerator) -> int:
     """Return the number of training processes on this machine, as the launcher says."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
+
+
+def device_line(accelerator: Accelerator) -> str | None:
+    """Return a line on the GPU that trains; ``None`` on a CPU."""
+    if accelerator.device.type == "cpu":
+        return None
+    processes = accelerator.num_processes
+    among = f", one of {processes}" if processes > 1 else ""
+    return f"device: {device_name(accelerator.device)}{among}"
 
 
 def thread_hint(accelerator: Accelerator) -> str | None:

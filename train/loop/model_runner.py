@@ -13,6 +13,7 @@ from accelerate.utils import gather_object
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from judging.models.devices import to_device
 from judging.scoring.prefix import Prefix
 from judging.scoring.tree_batch import label_logprobs
 from train.loop.batches import scoring_batches
@@ -64,7 +65,7 @@ class ModelRunner:
             outputs: Tensor = (model or self.model)(
                 batch.layout.to(device),
                 prefix,
-                **{name: tensor.to(device) for name, tensor in inputs.items()},
+                **{name: to_device(tensor, device) for name, tensor in inputs.items()},
             )
         return outputs
 
@@ -119,7 +120,7 @@ class ModelRunner:
             return None
         with self.accelerator.autocast():
             prefix: Prefix = self.unwrapped.prefill(
-                batch.layout.prefix_ids.to(self.accelerator.device)
+                to_device(batch.layout.prefix_ids, self.accelerator.device)
             )
         return prefix
 

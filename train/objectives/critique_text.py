@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from judging.errors import FieldError
+from judging.models.devices import to_device
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import END_TOKEN, Encoder
@@ -176,7 +177,7 @@ class TextObjective(Objective):
         lengths = torch.tensor([len(row.tree.paths[row.target]) for row in rows])
         weights = torch.tensor([row.example.weight for row in rows])
         counted = (torch.arange(outputs.shape[1]) < lengths[:, None]) * weights[:, None]
-        return -(outputs * counted.to(outputs.device, non_blocking=True)).sum()
+        return -(outputs * to_device(counted, outputs.device)).sum()
 
     def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
         """Return the accuracy of labels, and the negative log-likelihood per token of answers.

@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from judging.errors import FieldError
+from judging.models.devices import to_device
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from losses import FocalLoss, class_weights
@@ -106,8 +107,8 @@ class FocalObjective(Objective):
             for label in [row.tree.labels[row.target]]
             for slot, token in row.tree.paths[row.target]
         ]
-        index = torch.tensor([entry[:4] for entry in tokens]).to(logits.device, non_blocking=True)
-        weights = torch.tensor([entry[4] for entry in tokens]).to(logits.device, non_blocking=True)
+        index = to_device(torch.tensor([entry[:4] for entry in tokens]), logits.device)
+        weights = to_device(torch.tensor([entry[4] for entry in tokens]), logits.device)
         row, slot, target, label = index.unbind(1)
         self.loss.to(logits.device)
         return (self.loss.per_token(logits[row, slot], target, label) * weights).sum()

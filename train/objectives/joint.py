@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from judging.models.devices import to_device
 from judging.types import score_of, type_of
 from losses import UnlikelihoodLoss, normalised_logprob, token_logprobs
 from train.objectives.base import Numbers, Objective
@@ -63,14 +64,15 @@ class JointObjective(Objective):
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Return the weighted sum over rows, given ``[rows, slots, vocabulary]`` logits."""
         logits, device = outputs, outputs.device
-        weights = torch.tensor([row.example.weight for row in rows], device=device)
+        weights = to_device(torch.tensor([row.example.weight for row in rows]), device)
         logprobs, mask = _path_logprobs(logits, rows, [[row.target] for row in rows])
         loss = -(normalised_logprob(logprobs, mask) * weights).sum()
         wrong = [self.candidates(row, step) for row in rows]
         if not self.unlikelihood or not any(wrong):
             return loss
         logprobs, whole = _path_logprobs(logits, rows, wrong)
-        owner = torch.tensor([i for i, labels in enumerate(wrong) for _ in labels], device=device)
+        owners = torch.tensor([i for i, labels in enumerate(wrong) for _ in labels])
+        owner = to_device(owners, device)
         mask = whole & self._differing(rows, wrong, whole) if self.span == "suffix" else whole
         penalties = UnlikelihoodLoss().per_sequence(logprobs, mask)
         # A judge decides by the probability of the whole label, so that is what ranks candidates.
@@ -132,7 +134,7 @@ class JointObjective(Objective):
                 pairs = enumerate(zip(target, row.tree.paths[label], strict=False))
                 starts.append(next(depth for depth, (wanted, other) in pairs if wanted != other))
         depths = torch.arange(whole.shape[1], device=whole.device)
-        return depths >= torch.tensor(starts, device=whole.device).unsqueeze(1)
+        return depths >= to_device(torch.tensor(starts), whole.device).unsqueeze(1)
 
 
 def _path_logprobs(
@@ -154,7 +156,7 @@ def _path_logprobs(
         for label in labels[i]
     ]
     table = pad_sequence(paths, batch_first=True, padding_value=-1)
-    table = table.to(logits.device, non_blocking=True)
+    table = to_device(table, logits.device)
     mask = table[..., 2] >= 0
     row, slot, token = table.clamp_min(0).unbind(-1)
     return token_logprobs(logits[row, slot], token), mask

@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from judging.errors import FieldError
+from judging.models.devices import to_device
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import label_logprobs
@@ -92,8 +93,9 @@ def pair_losses(
     loss: BradleyTerryLoss, first: Tensor, second: Tensor, labels: Sequence[str]
 ) -> Tensor:
     """Return the loss of each pair, ``[rows]``, given the rewards of its two responses."""
-    won = torch.tensor([label != SECOND for label in labels], device=first.device)
-    ties = torch.tensor([label not in (FIRST, SECOND) for label in labels], device=first.device)
+    won = to_device(torch.tensor([label != SECOND for label in labels]), first.device)
+    is_tie = [label not in (FIRST, SECOND) for label in labels]
+    ties = to_device(torch.tensor(is_tie), first.device)
     chosen, rejected = torch.where(won, first, second), torch.where(won, second, first)
     return loss.per_pair(chosen, rejected, ties)
 
@@ -111,7 +113,7 @@ class RewardObjective(Objective):
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Return the weighted sum over pairs, given the logits of both responses of each."""
         first, second = rewards(outputs, rows[0].tree).view(-1, 2).unbind(1)
-        weights = torch.tensor([row.example.weight for row in rows], device=outputs.device)
+        weights = to_device(torch.tensor([row.example.weight for row in rows]), outputs.device)
         labels = [row.example.label for row in rows]
         return (pair_losses(self.loss, first, second, labels) * weights).sum()
 

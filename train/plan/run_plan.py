@@ -39,7 +39,8 @@ GIB = 2**30
 RESERVE = {True: GIB, False: GIB // 2}
 """Bytes that a process takes beside its tensors, on a GPU (CUDA's context and libraries) and on a
 CPU (Python and its libraries)."""
-MEMORY_OF_GPU = 80.0
+MEMORY_OF_GPU = 78.0
+"""GiB of an H100 for tensors and :data:`RESERVE`: it has 79.6, and the driver takes a part."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def plan_run(
         recipe: File or name of a recipe, or name of a task.
         keys: ``key.path=value`` of the recipe.
         gpus: Number of GPUs; 0: the CPU.
-        memory: GiB of one GPU, or of the machine; default 80, or this machine's.
+        memory: GiB of one GPU, or of the machine; default 78, or this machine's.
         rate: Tokens that one GPU trains on in a second.
         shared: The GPUs share one model.
         tokens_per_row: Tokens of a row; default those of the recipe's files.

@@ -25,6 +25,8 @@ FSDP = "ACCELERATE_USE_FSDP"
 """Variable by which a launcher asks for a model that processes share."""
 ZERO = "ACCELERATE_USE_DEEPSPEED"
 """Variable by which a launcher asks for gradients and moments that processes divide."""
+CPU = "ACCELERATE_USE_CPU"
+"""Variable by which a launcher asks for the CPU."""
 ENGINES = {
     "ACCELERATE_USE_MEGATRON_LM": "Megatron-LM",
     "ACCELERATE_USE_PARALLELISM_CONFIG": "accelerate's parallelism_config",

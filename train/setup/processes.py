@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from judging.errors import CustosError
+from judging.models.devices import has_gpu
 from train.loop.checkpoint import checkpoints
-from train.setup.engines import LAUNCH_FILES, launch_file
+from train.setup.engines import CPU, LAUNCH_FILES, asks_for, launch_file
 from train.setup.run_log import LAUNCH_LOG
 
 COMMAND_VARIABLE = "CUSTOS_TRAIN_COMMAND"
@@ -57,30 +58,30 @@ def run_script(
             a file that came with custos.
 
     Raises:
-        CustosError: If the processes of several fail; the message is that of the first error.
+        CustosError: If the processes of several fail; the message is that of the first error. If
+            PyTorch cannot use the GPUs that are there.
     """
     os.environ[COMMAND_VARIABLE] = command
     if grade_command is not None:
         os.environ[GRADE_VARIABLE] = grade_command
     try:
-        count = processes or max(1, _num_gpus())
-        if count == 1 and config_file is None:
+        if config_file is None and (processes or _num_gpus()) == 1:
             import_module(f"train.{script}").main(arguments)
         else:
-            launcher = _launcher(processes, count, config_file)
+            launcher = _launcher(processes, config_file)
             _run_launcher([*launcher, "-m", f"train.{script}", *arguments], folder, command)
     finally:
         del os.environ[COMMAND_VARIABLE]
         os.environ.pop(GRADE_VARIABLE, None)
 
 
-def _launcher(processes: int | None, count: int, config_file: Path | None) -> list[str]:
+def _launcher(processes: int | None, config_file: Path | None) -> list[str]:
     if config_file is None:  # accelerate launch starts one process, whatever it is asked, on a CPU
         run = (sys.executable, "-m", "torch.distributed.run")
-        return [*run, "--standalone", "--nproc-per-node", str(count)]
+        return [*run, "--standalone", "--nproc-per-node", str(processes or _num_gpus())]
     file = launch_file(config_file)
     # The shipped files are for any number of GPUs.
-    number = count if file.parent == LAUNCH_FILES else processes
+    number = processes or (_num_gpus() if file.parent == LAUNCH_FILES else None)
     launch = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch")
     given = ["--num_processes", str(number)] if number else []
     return [*launch, "--config_file", str(file), *given]
@@ -165,6 +166,9 @@ def _environment() -> dict[str, str]:
 
 
 def _num_gpus() -> int:
+    """Return the number of GPUs, 1 if there is none or the CPU is asked for."""
     import torch
 
+    if asks_for(CPU, os.environ) or not has_gpu():
+        return 1
     return torch.cuda.device_count()

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import typer
+
 from cli.shared.judges import (
     connect_service,
     default_judges,
@@ -13,6 +15,7 @@ from cli.shared.judges import (
     load_default_judges,
     load_judge,
     load_named_judges,
+    name_gpu,
 )
 from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
 from judging import CustosError
@@ -63,6 +66,14 @@ class EngineOptions:
         """
         if len(sources) > 1:
             return self._connect_pool(sources)
+        if list(sources) == [RULES]:
+            return RuleGrader()
+        grader = self._load(sources)
+        if self.engine == "tree" and not any(map(is_address, sources)):
+            name_gpu(lambda line: typer.echo(line, err=True))
+        return grader
+
+    def _load(self, sources: Sequence[str]) -> Grader:
         if not sources:
             from judging.best_judge import BestJudge
 
@@ -70,8 +81,6 @@ class EngineOptions:
             if self.engine == "openai":
                 return BestJudge(load_named_judges(names, {}, self.load_judge))
             return BestJudge(load_default_judges(names, {}, self.load_judge))
-        if sources[0] == RULES:
-            return RuleGrader()
         return self.load_judge_or_service(sources[0])
 
     def _check_no_server(self, service: str) -> None:

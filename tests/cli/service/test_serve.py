@@ -1,3 +1,4 @@
+import logging
 import re
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from serve.server import bind
+from tests.cuda_stand_in import with_gpus
 from tests.forks import custos_with, forked
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import wait_until
@@ -85,6 +87,23 @@ def test_other_hosts_are_refused(host: str) -> None:
     result = CliRunner().invoke(app, ["serve", "--judge", "embedded", "--host", host])
     assert result.exit_code == 2
     assert result.stderr.startswith(f"error: --host '{host}': other machines could call")
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_the_log_names_the_gpu_of_the_judges(
+    gpus: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def load_judge(*_: Any, **__: Any) -> FakeJudge:
+        return FakeJudge()
+
+    with_gpus(monkeypatch, gpus)
+    monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
+    monkeypatch.setattr("serve.examples.warm_up", lambda judge: None)
+    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
+    with caplog.at_level(logging.INFO, "custos.serve"):
+        result = CliRunner().invoke(app, ["serve", "--judge", "m=mine", "--port", "0"])
+    assert result.exit_code == 0, result.output
+    assert sum("NVIDIA Stand-in" in message for message in caplog.messages) == gpus
 
 
 def test_a_model_server_is_given_up_before_those_who_wait_give_up(

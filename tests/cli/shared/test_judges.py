@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
 from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
+from cli.shared.options.engine import EngineOptions
 from judging import CustosError
 from judging.card import CARD_FILE
 from judging.models.backbones import load_backbone
@@ -18,6 +22,8 @@ from serve.queue.service import Service
 from tests.clients.fake_server import FakeServer
 from tests.clients.remote.vllm_replies import VllmReplies
 from tests.conftest import Folders
+from tests.cuda_stand_in import with_gpus
+from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving
 
 runner = CliRunner()
@@ -29,6 +35,24 @@ def rows(folder: Path) -> Path:
     path = folder / "rows.jsonl"
     path.write_text("".join(json.dumps(row | {"response": text}) + "\n" for text in answers))
     return path
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_grading_names_the_gpu_that_judges(
+    gpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(*_: Any, **__: Any) -> FakeJudge:
+        return FakeJudge()
+
+    with_gpus(monkeypatch, gpus)
+    monkeypatch.setattr("cli.shared.options.engine.load_judge", load)
+    options = EngineOptions()
+    with contextlib.redirect_stderr(io.StringIO()) as shown:
+        options.load_grader(["mine"])
+        options.load_grader(["rules"])
+        EngineOptions(engine="openai", base_url=["http://127.0.0.1:9/v1"]).load_grader(["mine"])
+    assert shown.getvalue().count("NVIDIA Stand-in") == gpus
+    assert bool(shown.getvalue()) == bool(gpus)
 
 
 def test_grading_on_a_server_is_grading_here(

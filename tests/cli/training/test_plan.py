@@ -59,6 +59,12 @@ def test_checkpointing_leaves_as_many_rows_in_a_forward_pass(small: str, tmp_pat
     assert planned[0] == pytest.approx(max(map(len, passes)), abs=1)
 
 
+def test_a_gpu_of_80_gb_has_less_for_a_run(small: str, tmp_path: Path) -> None:
+    """``nvidia-smi`` shows 81,559 MiB on an H100, and the driver keeps some of them."""
+    plan = _json(str(write_recipe(tmp_path, small)), "--gpus", "1")
+    assert 76 <= plan["memory"] < 81_559 / 1024 - 1
+
+
 def test_advice_for_the_least_budget(small: str, tmp_path: Path) -> None:
     """One row is too much already, and no smaller budget gives fewer."""
     command = (str(write_recipe(tmp_path, small)), "--gpus", "1", "optim.token_budget=1")

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from judging.models.adapters import ADAPTER_FILE, add_adapter, load_adapter, save_adapter
 from judging.models.backbones import load_backbone
+from tests.cuda_stand_in import with_gpus
 
 
 def test_loading_and_saving_warn_of_nothing(tiny_folder: str, tmp_path: Path) -> None:
@@ -29,6 +30,17 @@ def test_loading_and_saving_warn_of_nothing(tiny_folder: str, tmp_path: Path) ->
     weights = load_file(again / ADAPTER_FILE)
     assert weights.keys() == load_file(first / ADAPTER_FILE).keys()
     assert all("lora_" in name for name in weights)
+
+
+def test_an_adapter_is_read_onto_the_device_of_its_model(
+    tiny_folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_adapter(
+        add_adapter(load_backbone(tiny_folder, device="cpu").model, r=2, alpha=2), tmp_path
+    )
+    with_gpus(monkeypatch, 8)  # the library's choice would be the first of them
+    adapted = load_adapter(load_backbone(tiny_folder, device="cpu").model, tmp_path)
+    assert {parameter.device.type for parameter in adapted.parameters()} == {"cpu"}
 
 
 def test_other_warnings_are_still_shown(tiny_folder: str, tmp_path: Path) -> None:

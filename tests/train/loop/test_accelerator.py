@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,9 +12,11 @@ import pytest
 import torch
 from accelerate.commands.launch import launch_command_parser
 
+from judging.errors import CustosError
+from tests.cuda_stand_in import with_gpus
 from tests.train.made_up import recipe
 from train.loop import accelerator as accelerators
-from train.loop.accelerator import launcher_set_threads, make_accelerator, thread_hint
+from train.loop.accelerator import device_line, launcher_set_threads, make_accelerator, thread_hint
 
 
 @pytest.mark.parametrize(
@@ -27,10 +30,47 @@ def test_autocast_follows_the_cpu(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with_gpus(monkeypatch, 0)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": has_bfloat16})
     accelerator = make_accelerator(recipe(tmp_path, run__precision=precision).run)
     assert accelerator.mixed_precision == mixed_precision
+
+
+def test_gpus_that_cannot_be_used_are_refused_unless_the_cpu_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpus(monkeypatch, 8, usable=False)
+    run = recipe(tmp_path).run
+    with pytest.raises(CustosError):
+        make_accelerator(run)
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    assert make_accelerator(run).device.type == "cpu"
+
+
+@pytest.mark.parametrize(("count", "hours"), [(0, None), (1, 2)])
+def test_gpus_wait_two_hours_for_each_other(
+    count: int, hours: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def stand_in(*, kwargs_handlers: list[Any], **_: Any) -> Any:
+        given.extend(handler.to_kwargs() for handler in kwargs_handlers)
+        return SimpleNamespace(distributed_type=SimpleNamespace(value="NO"))
+
+    with_gpus(monkeypatch, count)
+    monkeypatch.setattr(accelerators, "Accelerator", stand_in)
+    make_accelerator(recipe(tmp_path).run)
+    assert given == ([{"timeout": timedelta(hours=hours)}] if hours else [])
+
+
+def test_a_run_names_its_gpu_and_no_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_gpus(monkeypatch, 8)
+    on_gpu = SimpleNamespace(device=torch.device("cuda", 3), num_processes=8)
+    line = device_line(cast(Any, on_gpu))
+    assert line is not None
+    assert "NVIDIA Stand-in" in line
+    on_cpu = SimpleNamespace(device=torch.device("cpu"), num_processes=8)
+    assert device_line(cast(Any, on_cpu)) is None
 
 
 THREADS = """
