@@ -288,8 +288,8 @@ class TreeModel(nn.Module):
     def _project(self, states: Tensor) -> Tensor:
         """Return the logits of hidden states, ``[N, K, vocabulary]`` of ``[N, K, hidden]``."""
         # As one matrix: a product of batches may copy the weights for each.
-        logits: Tensor = self._base.lm_head(states.flatten(0, 1))
-        return logits.unflatten(0, states.shape[:2])
+        logits: Tensor = self._base.lm_head(states.flatten(0, 1)).unflatten(0, states.shape[:2])
+        return logits
 
     def _arguments(self, batch: TreeBatch, prefix: Prefix | None) -> dict[str, Any]:
         """Return the arguments of the backbone."""
