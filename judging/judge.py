@@ -283,21 +283,19 @@ class Judge:
         is_wanted: IsWanted | None,
     ) -> list[Verdict]:
         verdicts: dict[int, Verdict] = {}
-        resolved: dict[int, JudgeRequest] = {}
-        groups: dict[tuple[str, str, Sampling | None], list[OrderedPrompt]] = {}
+        groups: dict[tuple[str, str, Sampling | None], dict[int, JudgeRequest]] = {}
         for index, given in enumerate(window):
             if is_wanted and not is_wanted(given):
                 verdicts[index] = Verdict.from_error(UNWANTED, given, judge_name=self.name)
                 continue
             try:
-                request = resolved[index] = self.resolve(given)
+                request = self.resolve(given)
                 task = get_task(request.task)
                 if ruling := task.rule(request):
                     verdicts[index] = ruled_verdict(request, ruling, **self._signature(request))
                     continue
                 key = (task.name, task.rubric(request), critique_sampling(request, sampling))
-                prompts = make_ordered_prompts(index, request, task, self.encoder)
-                groups.setdefault(key, []).extend(prompts)
+                groups.setdefault(key, {})[index] = request
             except CustosError as error:
                 verdicts[index] = Verdict.from_error(error, given, judge_name=self.name)
 
@@ -308,7 +306,10 @@ class Judge:
         def wanted(prompt: OrderedPrompt) -> bool:
             return is_wanted is None or is_wanted(window[prompt.request_index])
 
-        for (name, rubric, critique), prompts in groups.items():
+        for (name, rubric, critique), group in groups.items():
+            prompts, errors = make_ordered_prompts(group, get_task(name), self.encoder)
+            for index, fault in errors.items():
+                verdicts[index] = Verdict.from_error(fault, window[index], judge_name=self.name)
             passes_by_request = score_labels(
                 prompts,
                 get_task(name),
@@ -320,7 +321,7 @@ class Judge:
                 wanted if is_wanted else None,
             )
             for index, passes in passes_by_request.items():
-                verdicts[index] = self._verdict(resolved[index], passes, calibrated)
+                verdicts[index] = self._verdict(group[index], passes, calibrated)
         return [verdicts[index] for index in range(len(window))]
 
     def _verdict(
@@ -386,11 +387,9 @@ class Judge:
         windows = in_windows(requests, self.encoder) if has_pictures else [requests]
         rows = []
         for window in windows:
-            prompts = [
-                prompt
-                for index, request in enumerate(window)
-                for prompt in make_ordered_prompts(index, request, task, self.encoder)
-            ]
+            prompts, errors = make_ordered_prompts(dict(enumerate(window)), task, self.encoder)
+            for fault in errors.values():
+                raise fault
             by_request = score_labels(prompts, task, rubric, self.encoder, self.engine, critique)
             for index, passes in sorted(by_request.items()):
                 if isinstance(passes, CustosError):

@@ -124,9 +124,11 @@ def _prompts(
     encoder: Encoder, requests: Sequence[JudgeRequest]
 ) -> Iterator[tuple[list[EncodedPrompt], LabelTree]]:
     """Yield the prompts of each request up to its label, in every order, and its label tree."""
-    for index, request in enumerate(requests):
+    for request in requests:
         task = get_task(request.task)
-        ordered = make_ordered_prompts(index, request, task, encoder)
+        ordered, errors = make_ordered_prompts({0: request}, task, encoder)
+        for error in errors.values():
+            raise error
         prompts, closing = [each.prompt for each in ordered], END_TOKEN
         if form := task.critique:
             opening, closing = encoder.text(form.label_opening), form.label_closing

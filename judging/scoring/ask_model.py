@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -65,26 +66,59 @@ class ScoredPass:
 
 
 def make_ordered_prompts(
-    request_index: int, request: JudgeRequest, task: JudgeTask, encoder: Encoder
-) -> list[OrderedPrompt]:
-    """Encode a request; a pair in both orders, unless only the given one is wanted.
+    requests: Mapping[int, JudgeRequest], task: JudgeTask, encoder: Encoder
+) -> tuple[list[OrderedPrompt], dict[int, CustosError]]:
+    """Encode requests; a pair in both orders, unless only the given one is wanted.
+
+    Those without pictures are encoded together, which takes two thirds of the time.
+
+    Args:
+        requests: Requests by index.
+        task: Their task.
+        encoder: Encodes them.
+
+    Returns:
+        The prompts, in the order of the requests, and why a request has none, by index.
+    """
+    prompts = dict[int, list[OrderedPrompt]]()
+    texts = {
+        index: request for index, request in requests.items() if not encoder.pictures(task, request)
+    }
+    # One that fails is found as each of them is encoded on its own.
+    with suppress(CustosError):
+        prompts |= _encode(texts, task, encoder)
+    errors = dict[int, CustosError]()
+    for index, request in requests.items():
+        if index not in prompts:
+            try:
+                prompts |= _encode({index: request}, task, encoder)
+            except CustosError as error:
+                # With its traceback it would keep this call's pictures in memory.
+                errors[index] = error.with_traceback(None)
+    return [prompt for index in requests for prompt in prompts.get(index, ())], errors
+
+
+def _encode(
+    requests: Mapping[int, JudgeRequest], task: JudgeTask, encoder: Encoder
+) -> dict[int, list[OrderedPrompt]]:
+    """Encode requests in one call, and return the prompts of each.
 
     Raises:
         CustosError: As :meth:`Encoder.encode`.
     """
-    orders: list[tuple[Literal["given", "swapped"], JudgeRequest]] = [("given", request)]
-    if task.num_responses == 2 and request.order == "both":
-        orders.append(("swapped", task.swap(request)))
-    prompts = encoder.encode([(task, ordered) for _, ordered in orders])
-    critique = request.given_critique
-    critiques = {
-        "given": critique,
-        "swapped": None if critique is None else task.unswap_text(critique),
-    }
-    return [
-        OrderedPrompt(request_index, order, prompt, request.seed, critiques[order])
-        for (order, _), prompt in zip(orders, prompts, strict=True)
-    ]
+    ordered: list[tuple[int, Literal["given", "swapped"], JudgeRequest, str | None]] = []
+    for index, request in requests.items():
+        critique = request.given_critique
+        ordered.append((index, "given", request, critique))
+        if task.num_responses == 2 and request.order == "both":
+            unswapped = None if critique is None else task.unswap_text(critique)
+            ordered.append((index, "swapped", task.swap(request), unswapped))
+    encoded = encoder.encode([(task, shown) for _, _, shown, _ in ordered])
+    prompts = dict[int, list[OrderedPrompt]]()
+    for (index, order, shown, critique), prompt in zip(ordered, encoded, strict=True):
+        made = OrderedPrompt(index, order, prompt, shown.seed, critique)
+        prompts.setdefault(index, []).append(made)
+    return prompts
 
 
 def critique_sampling(request: JudgeRequest, sampling: Sampling | None = None) -> Sampling | None:

@@ -203,12 +203,12 @@ class TreeModel(nn.Module):
         length = prefix_ids.shape[0]
         num_layers = self.backbone.config.get_text_config().num_hidden_layers
         cache = Prefix.recording_cache(num_layers)
-        self.backbone(
+        # Nobody reads its logits, so the body runs alone.
+        self._base.model(
             input_ids=prefix_ids[None],
             position_ids=torch.arange(length, device=prefix_ids.device).expand(3, 1, length),
             past_key_values=cache,
             use_cache=False,
-            logits_to_keep=1,
         )
         return Prefix.of_recording(cache)
 
@@ -223,9 +223,7 @@ class TreeModel(nn.Module):
             ``[N, K, vocabulary]`` in the backbone's compute dtype, in the order of the prompts.
             Slots a prompt does not have hold arbitrary values.
         """
-        arguments = self._arguments(batch, prefix)
-        logits: Tensor = self.backbone(**arguments, logits_to_keep=batch.logit_columns).logits
-        return logits.flatten(0, 1)[batch.slots]
+        return self._project(self.hidden(batch, prefix))
 
     def begin(self, batch: TreeBatch, prefix: Prefix | None) -> tuple[Tensor, DynamicCache]:
         """Return what :meth:`forward` does, and the cache of prefix and rows for :meth:`extend`."""
@@ -237,8 +235,7 @@ class TreeModel(nn.Module):
         )
         arguments = self._arguments(batch, prefix)
         arguments |= {"past_key_values": cache, "use_cache": True}
-        logits: Tensor = self.backbone(**arguments, logits_to_keep=batch.logit_columns).logits
-        return logits.flatten(0, 1)[batch.slots], cache
+        return self._project(self._states(batch, arguments)), cache
 
     def resume(self, batch: TreeBatch, cache: DynamicCache, seen: Tensor) -> Tensor:
         """Compute the logits at every slot of rows that continue the tokens in a cache.
@@ -255,16 +252,16 @@ class TreeModel(nn.Module):
         """
         in_batch = batch.visible()
         in_cache = seen[:, None].expand(-1, in_batch.shape[1], -1)
-        logits: Tensor = self.backbone(
-            input_ids=batch.input_ids,
-            position_ids=batch.position_ids,
-            attention_mask=self._additive(torch.cat([in_cache, in_batch], dim=2)),
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=batch.logit_columns,
-        ).logits
+        arguments = {
+            "input_ids": batch.input_ids,
+            "position_ids": batch.position_ids,
+            "attention_mask": self._additive(torch.cat([in_cache, in_batch], dim=2)),
+            "past_key_values": cache,
+            "use_cache": True,
+        }
+        logits = self._project(self._states(batch, arguments))
         cache.crop(-batch.input_ids.shape[1])
-        return logits.flatten(0, 1)[batch.slots]
+        return logits
 
     def hidden(self, batch: TreeBatch, prefix: Prefix | None = None) -> Tensor:
         """Compute the last hidden states at every slot, before the vocabulary projection.
@@ -272,10 +269,28 @@ class TreeModel(nn.Module):
         Returns:
             ``[N, K, hidden]`` in the backbone's compute dtype.
         """
+        return self._states(batch, self._arguments(batch, prefix))
+
+    def _states(self, batch: TreeBatch, arguments: dict[str, Any]) -> Tensor:
+        """Run the body of the backbone, and return its last hidden states at every slot.
+
+        Args:
+            batch: Rows that run.
+            arguments: Arguments of the body.
+
+        Returns:
+            ``[N, K, hidden]``.
+        """
         # Inside this module's own forward the unwrapped body may be called (FSDP gathers here).
-        states: Tensor = self._base.model(**self._arguments(batch, prefix)).last_hidden_state
+        states: Tensor = self._base.model(**arguments).last_hidden_state
         selected = torch.take_along_dim(states, batch.logit_columns[..., None], dim=1)
         return selected.flatten(0, 1)[batch.slots]
+
+    def _project(self, states: Tensor) -> Tensor:
+        """Return the logits of hidden states, ``[N, K, vocabulary]`` of ``[N, K, hidden]``."""
+        # As one matrix: a product of batches may copy the weights for each.
+        logits: Tensor = self._base.lm_head(states.flatten(0, 1)).unflatten(0, states.shape[:2])
+        return logits
 
     def _arguments(self, batch: TreeBatch, prefix: Prefix | None) -> dict[str, Any]:
         """Return the arguments of the backbone."""

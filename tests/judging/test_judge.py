@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from judging.judge import Judge
 from judging.models.adapters import load_adapter
 from judging.models.backbones import load_backbone
 from judging.scoring import windows
-from judging.scoring.prompts import Encoder
+from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
 from judging.tasks import base, get_task, judge_task
 from judging.tasks.hieval_qs import HiEvalQuickScore
@@ -40,6 +40,29 @@ def test_a_scored_verdict_is_complete(judge: Judge) -> None:
     [logprobs] = judge.logprobs([ask()])
     assert np.exp(logprobs).tolist() == pytest.approx(list(verdict.probabilities.values()))
     assert verdict.message is None
+
+
+def test_texts_are_encoded_in_one_call_and_one_too_long_costs_no_other(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = ["18", "It is nineteen.", "Twenty", "?"]
+    alone = [verdict for answer in answers for verdict in judge.grade([ask(answer)])]
+    encode, sizes = Encoder.encode, list[int]()
+
+    def record(self: Encoder, requests: Sequence[Any]) -> list[EncodedPrompt]:
+        sizes.append(len(requests))
+        return encode(self, requests)
+
+    monkeypatch.setattr(Encoder, "encode", record)
+    rows = [ask(answer) for answer in answers]
+    together = list(judge.grade(rows))
+    assert sizes == [4]
+    too_long = ask(question="How many apples? " * judge.encoder.backbone.context)
+    *some, failed, last = judge.grade([*rows[:3], too_long, rows[3]])
+    assert (failed.status, failed.label) == ("invalid", None)
+    for verdicts in (together, [*some, last]):
+        for verdict, expected in zip(verdicts, alone, strict=True):
+            assert verdict.probabilities == pytest.approx(expected.probabilities, abs=1e-4)
 
 
 def test_an_error_analysis_verdict_has_score_type_and_marginals(tiny_folders: Folders) -> None:

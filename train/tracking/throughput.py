@@ -97,7 +97,7 @@ class StepCost:
         patches = [float(grid.prod()) for grid in grids]
         operations: float = (
             self.per_token * (prefix + tokens)
-            + self.per_logits * batch.logit_columns.numel()
+            + self.per_logits * batch.slots.numel()
             + self.per_pair * pairs
             + (self.per_patch + self.per_window_patch) * sum(patches)
             + self.per_patch_pair * sum(count**2 for count in patches)

@@ -56,6 +56,25 @@ def test_tiny_equals_brute_force_alone_and_in_every_slot(
             torch.testing.assert_close(row, expected[i], **TOLERANCE)
 
 
+def test_the_vocabulary_is_computed_at_the_slots_alone(
+    tiny: Backbone, pictures: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    projected = list[tuple[int, ...]]()
+    project = tiny.model.lm_head.forward
+
+    def record(states: Tensor) -> Tensor:
+        projected.append(tuple(states.shape))
+        result: Tensor = project(states)
+        return result
+
+    monkeypatch.setattr(tiny.model.lm_head, "forward", record)
+    prompts, tree = encode(tiny, mixed_requests(pictures)), varied_tree(tiny)
+    score_one_pass(tiny, prompts, [tree] * len(prompts))
+    hidden = tiny.model.get_input_embeddings().embedding_dim
+    assert prompts[0].prefix_ids, "there must be an instruction to prefill"
+    assert projected == [(len(prompts) * tree.num_slots, hidden)]
+
+
 def test_rows_with_different_trees(tiny: Backbone, pictures: list[str]) -> None:
     reference = reference_model(tiny.name)
     prompts = encode(tiny, mixed_requests(pictures))
