@@ -144,7 +144,10 @@ def _accuracies(items: Sequence[Item], right: Floats, clusters: Ints) -> dict[st
 
 
 class _Answer(NamedTuple):
-    """What an item's answer is by both readings, ``None`` for no option; nan: none stated."""
+    """Right option of an item, its answer by both readings, and its stated confidence.
+
+    An answer without an option is ``None``; a confidence that is not stated is nan.
+    """
 
     truth: str
     published: str | None

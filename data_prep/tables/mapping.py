@@ -39,7 +39,7 @@ class TableMapping(BaseModel):
     """Text between the elements of a list in one cell. ``None``: ``;`` in CSV and TSV files; in the
     other kinds a text is one element."""
     delimiter: str | None = None
-    """What separates the cells of a CSV or TSV file. ``None``: its rows say it."""
+    """Character between the cells of a CSV or TSV file; ``None``: decided by all of its rows."""
     encoding: str | None = None
     """Encoding of a file of text. ``None``: UTF-8, or UTF-16 after its byte order mark."""
     reference_mode: ReferenceMode | None = None
@@ -51,7 +51,7 @@ class TableMapping(BaseModel):
     mode: Literal["score", "critique"] | None = None
     """The mode of every row."""
     reasoning: Reasoning | None = None
-    """Whether what stands in thinking tags is graded, in every row."""
+    """``keep``: what stands in thinking tags is graded, in every row; ``drop``: it is not."""
 
     @model_validator(mode="before")
     @classmethod

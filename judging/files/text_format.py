@@ -14,7 +14,7 @@ from judging.errors import CustosError
 
 @dataclass(frozen=True)
 class TextFormat:
-    """What a user states about the text of a table; ``None``: the file decides."""
+    """Delimiter and encoding that a user states for a table; ``None``: the file decides."""
 
     delimiter: str | None = None
     encoding: str | None = None

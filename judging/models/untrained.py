@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class EngineOnUse:
-    """The engine of the untrained embedded backbone, which is loaded when it is first used.
+    """Engine of the untrained embedded backbone, which is loaded when it is first used.
 
     Args:
         on_load: Called with the loaded judge, to share its weights with others.

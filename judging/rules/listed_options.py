@@ -84,12 +84,12 @@ def _listed_in(question: str) -> tuple[str, ...]:
 
 
 def _lettered_in(question: str, mark: re.Pattern[str]) -> tuple[str, ...]:
-    found = list(mark.finditer(question))
+    letters = list(mark.finditer(question))
     marks: list[re.Match[str]] = []
-    for match in found:
+    for match in letters:
         if match[1].upper() == letter_of(len(marks)):
             marks.append(match)
-    if len({match[1] for match in found}) < len(found):
+    if len({match[1] for match in letters}) < len(letters):
         return ()  # One of them belongs to a text: "A. Louis B. Mayer B. ..."
     ends = [*(match.start() for match in marks), len(question)][1:]
     texts = [question[match.end() : end] for match, end in zip(marks, ends, strict=False)]

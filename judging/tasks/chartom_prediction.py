@@ -18,7 +18,7 @@ Answer with one of: {STATED}, {NOT_STATED}."""
 
 @judge_task
 class ChartomPrediction(BareLabelTask):
-    """The share of readers whom a chart misleads, as a response predicts it; read by rule alone.
+    """Share of readers whom a chart misleads, as a response predicts it; read by rule alone.
 
     CHARTOM MIND, prediction part (paper section 2.3). The score is the share. The reference, if
     there is one, is the measured share (HMI); then the message states the squared error.

@@ -126,7 +126,7 @@ class Listed:
 
     question: str
     choices: tuple[str, ...]
-    """The options in the field ``choices``; empty if the question holds them."""
+    """Options in the field ``choices``; empty if the question holds them."""
     options: tuple[str, ...]
     has_letters: bool
     is_upper: bool = True

@@ -20,7 +20,7 @@ MOST_WRONG = 4
 
 
 class OptionFamily(AttackFamily):
-    """The base of families whose responses choose one of the options.
+    """Base of the families whose responses choose one of the options.
 
     The options are the item's own, or its right answer among wrong ones, in ``choices`` or in the
     question. References name the right one by text, by letter or by both.
