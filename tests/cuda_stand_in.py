@@ -20,3 +20,4 @@ def with_gpus(monkeypatch: pytest.MonkeyPatch, count: int, *, usable: bool = Tru
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: usable and count > 0)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device=None: "NVIDIA Stand-in")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))

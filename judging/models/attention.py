@@ -1,9 +1,12 @@
-"""Attention in which only the last queries of a row need a mask; all before them are causal.
+"""Attention of text and of pictures, by device.
 
 A prompt is read from left to right, and so is a text that follows it. Only the branches of a label
 tree need a mask. The functions here therefore take a mask of the last queries alone, or none, where
 transformers' own take one of all queries. They count keys before the first query, such as those of
 a shared instruction, as earlier tokens that every query sees.
+
+A vision tower reads the patches of all pictures in one row, and each patch sees those of its own
+picture or, in most layers of Qwen2.5-VL, of its own window.
 """
 
 from __future__ import annotations
@@ -13,58 +16,51 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention.varlen import varlen_attn
 from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import eager_mask
-from transformers.utils import is_flash_attn_2_available, is_flash_attn_3_available
 
 GROUPED = "custos_grouped"
 """For CPUs; see :func:`grouped_attention`."""
 FUSED = "custos_fused"
 """For GPUs; see :func:`fused_attention`."""
+VARLEN = "custos_flash_varlen"
+"""For pictures on GPUs; see :func:`varlen_attention`. Only to attention with ``flash`` in its name
+does transformers hand the pictures of a batch together."""
+FLASH_SINCE = (8, 0)
+"""Oldest compute capability (Ampere) that PyTorch's flash kernel runs on."""
 FEW_PAIRS = 2**20
 """Pairs of a query and a key in a row below which two products under a mask of all queries are as
 fast on a CPU as PyTorch's causal kernel (``python -m experiments attention_cost``)."""
 
 
 def register_attention() -> None:
-    """Make :data:`GROUPED` and :data:`FUSED` known to transformers."""
+    """Make :data:`GROUPED`, :data:`FUSED` and :data:`VARLEN` known to transformers."""
+    AttentionInterface.register(VARLEN, varlen_attention)
     for name, attend in ((GROUPED, grouped_attention), (FUSED, fused_attention)):
         AttentionInterface.register(name, attend)
         AttentionMaskInterface.register(name, _padding_mask)
 
 
-def installed_flash() -> str | None:
-    """Return transformers' name of the newest flash attention of this machine, if it has one.
-
-    It comes with the package ``flash_attn`` or ``flash_attn_interface``. What the package
-    ``kernels`` would download is not used: vision towers refuse it, and it is code of the hub.
-    """
-    if not torch.cuda.is_available():
-        return None
-    if is_flash_attn_3_available():
-        return "flash_attention_3"
-    if is_flash_attn_2_available():
-        return "flash_attention_2"
-    return None
-
-
-def choose_attention(device: str, dtype: torch.dtype, flash: str | None) -> dict[str, str]:
+def choose_attention(device: torch.device, dtype: torch.dtype) -> dict[str, str]:
     """Return the attention of each part of a model, as ``set_attn_implementation`` takes it.
 
-    On a GPU, text needs no package: PyTorch brings the flash kernel that :data:`FUSED` uses. The
-    vision tower reads all pictures at once with flash attention, and one after the other without.
+    No package is needed: PyTorch brings the flash kernel that :data:`FUSED` and :data:`VARLEN` use.
+    Elsewhere the vision tower reads picture by picture and window by window, which is faster on a
+    CPU than windows of one size together.
 
     Args:
-        device: Type of the device, such as ``cuda``.
-        dtype: Format that the model computes in; flash kernels take no float32.
-        flash: Flash attention that is installed (:func:`installed_flash`).
+        device: Device that the model computes on. Without a GPU here, one of today is assumed.
+        dtype: Format that the model computes in; the flash kernel takes no float32.
     """
-    takes_flash = device == "cuda" and dtype != torch.float32
+    takes_flash = device.type == "cuda" and dtype != torch.float32
+    if takes_flash and torch.cuda.is_available():
+        takes_flash = torch.cuda.get_device_capability(device) >= FLASH_SINCE
     return {
-        "text_config": GROUPED if device == "cpu" else FUSED,
-        "vision_config": (flash if takes_flash else None) or "sdpa",
+        "text_config": GROUPED if device.type == "cpu" else FUSED,
+        "vision_config": VARLEN if takes_flash else "sdpa",
     }
 
 
@@ -159,6 +155,43 @@ def fused_attention(
         return out
 
     return _attend(attend, query, key, value, attention_mask, scaling), None
+
+
+def varlen_attention(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: None,
+    scaling: float,
+    *,
+    cu_seq_lens_q: Tensor,
+    max_length_q: int,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Compute attention within each picture or window, all of them in one flash kernel.
+
+    The host reads nothing back, as it must to cut a row into pieces.
+
+    Args:
+        module: The attention layer (unused).
+        query: ``[1, heads, patches, head_dim]`` in half precision, ``head_dim`` a multiple of 8.
+        key: As ``query``.
+        value: As ``query``.
+        attention_mask: ``None``.
+        scaling: Factor on the scores.
+        cu_seq_lens_q: ``[pieces + 1]`` int32, where each piece starts, and the end of the last.
+        max_length_q: Patches of the longest piece.
+        kwargs: Arguments of other implementations, and the same lengths of keys (unused).
+
+    Returns:
+        ``[1, patches, heads, head_dim]`` and no weights.
+    """
+    ends, most = cu_seq_lens_q, max_length_q
+    query, key, value = (tensor[0].transpose(0, 1) for tensor in (query, key, value))
+    out = varlen_attn(query, key, value, ends, ends, most, most, scale=scaling)
+    assert isinstance(out, Tensor)  # a pair only where more is asked for
+    return out[None], None
 
 
 def _attend(

@@ -361,6 +361,8 @@ def empty_model(config: Any) -> Any:
     from judging.models.attention import register_attention
 
     register_attention()
+    config = copy.deepcopy(config)  # perhaps of a loaded model, which keeps its attention
+    config._attn_implementation = None  # because the library refuses the name of a GPU's
     with torch.device("meta"):
         return getattr(transformers, MODEL_CLASSES[config.model_type])(config)
 
@@ -378,13 +380,13 @@ def on_device(
     """
     import torch
 
-    from judging.models.attention import choose_attention, installed_flash
+    from judging.models.attention import choose_attention
     from judging.models.device_dtype import computes_bfloat16
 
     target = use_device(device)
     if model.dtype == torch.bfloat16 and not computes_bfloat16(target):
         model = model.float()
-    model.set_attn_implementation(choose_attention(target.type, model.dtype, installed_flash()))
+    model.set_attn_implementation(choose_attention(target, model.dtype))
     if quantization:
         quantize(model)
     return model.to(held_on or target)

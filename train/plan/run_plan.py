@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from judging.errors import CustosError, FieldError, Missing
-from judging.models.attention import attention_line, choose_attention, installed_flash
+from judging.models.attention import attention_line, choose_attention
 from judging.models.backbones import load_backbone
 from judging.models.checkpoints import CONFIG, check_config
 from judging.models.device_dtype import computes_bfloat16
@@ -242,7 +242,7 @@ class _Planner:
     def attention(self) -> str:
         """Return the attention that a run on this machine would choose."""
         dtype = torch.bfloat16 if self.is_bfloat16 else torch.float32
-        return attention_line(choose_attention(self.device.type, dtype, installed_flash()))
+        return attention_line(choose_attention(self.device, dtype))
 
     @property
     def device(self) -> torch.device:

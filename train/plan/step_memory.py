@@ -114,7 +114,7 @@ def step_memory(
     """
     dtype = torch.bfloat16 if bf16 else torch.float32
     model = empty_model(config)
-    model.set_attn_implementation(choose_attention("cuda" if gpu else "cpu", dtype, flash=None))
+    model.set_attn_implementation(choose_attention(torch.device("cuda" if gpu else "cpu"), dtype))
     pixels, tower = _tower_memory(model, config, size, dtype)
     section = recipe.adapter
     layers = quantized_layers(model) if recipe.run.quantization else ()

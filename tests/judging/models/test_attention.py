@@ -1,20 +1,32 @@
-"""Attention against a sum over keys in float64 under a dense mask."""
+"""Attention against a sum over keys under a dense mask, and the towers that are given it."""
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from transformers import AutoModelForImageTextToText
 
+from judging.models import attention
 from judging.models.attention import (
     FUSED,
     GROUPED,
+    VARLEN,
     choose_attention,
+    describe_attention,
     fused_attention,
     grouped_attention,
 )
+from judging.models.backbones import Backbone, empty_model, load_backbone
+from tests.conftest import HubFolders
+from tests.cuda_stand_in import with_gpus
+from tests.gpu.pictures import GRIDS, Pieces, read_pictures
+from tests.hub import LAYOUTS
 
 HEADS, KV_HEADS, SIZE, SCALE = 4, 2, 8, 0.3
 
@@ -64,18 +76,121 @@ def test_outputs_and_gradients_equal_a_dense_mask(attend: Any, past: int, masked
 
 
 @pytest.mark.parametrize(
-    ("device", "dtype", "flash", "text", "vision"),
+    ("device", "dtype", "text", "vision"),
     [
-        ("cpu", torch.bfloat16, None, GROUPED, "sdpa"),
-        ("cpu", torch.bfloat16, "flash_attention_2", GROUPED, "sdpa"),
-        ("cuda", torch.bfloat16, None, FUSED, "sdpa"),
-        ("cuda", torch.bfloat16, "flash_attention_2", FUSED, "flash_attention_2"),
-        ("cuda", torch.float16, "flash_attention_3", FUSED, "flash_attention_3"),
-        ("cuda", torch.float32, "flash_attention_2", FUSED, "sdpa"),
+        ("cpu", torch.float32, GROUPED, "sdpa"),
+        ("cpu", torch.bfloat16, GROUPED, "sdpa"),
+        ("cuda", torch.float32, FUSED, "sdpa"),
+        ("cuda", torch.bfloat16, FUSED, VARLEN),
+        ("cuda", torch.float16, FUSED, VARLEN),
     ],
 )
 def test_text_and_vision_have_attention_of_their_own(
-    device: str, dtype: torch.dtype, flash: str | None, text: str, vision: str
+    device: str, dtype: torch.dtype, text: str, vision: str
 ) -> None:
-    chosen = choose_attention(device, dtype, flash)
+    chosen = choose_attention(torch.device(device), dtype)
     assert chosen == {"text_config": text, "vision_config": vision}
+
+
+@pytest.mark.parametrize(
+    ("capability", "vision"), [((7, 5), "sdpa"), ((8, 0), VARLEN), ((12, 0), VARLEN)]
+)
+def test_a_gpu_without_the_flash_kernel_reads_pictures_without_it(
+    capability: tuple[int, int], vision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpus(monkeypatch, 1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
+    chosen = choose_attention(torch.device("cuda"), torch.bfloat16)
+    assert chosen == {"text_config": FUSED, "vision_config": vision}
+
+
+@pytest.fixture(params=LAYOUTS)
+def of_hub(request: pytest.FixtureRequest, hub_folders: HubFolders) -> Backbone:
+    """A tiny checkpoint of each family, whose tower is trained, and no longer tame."""
+    backbone = load_backbone(hub_folders(request.param), dtype="float32", device="cpu")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        for parameter in backbone.model.model.visual.requires_grad_(True).parameters():
+            parameter.data += 0.1 * torch.randn_like(parameter)
+    return backbone
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_pictures_read_together_are_those_read_one_by_one(
+    of_hub: Backbone, checkpointing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, kernel = of_hub.model, Pieces()
+    tower = model.model.visual
+    expected, exact = read_pictures(model)
+    assert any(grad.abs().max() > 1e-2 for name, grad in exact.items() if "qkv" in name)
+    monkeypatch.setattr(attention, "varlen_attn", kernel)
+    model.set_attn_implementation({"vision_config": VARLEN})
+    if checkpointing:
+        tower.train().activation_checkpointing_enable()
+    found, gradients = read_pictures(model)
+    assert gradients.keys() == exact.keys()
+    for name, tensor in {**gradients, "features": found}.items():
+        wanted = {**exact, "features": expected}[name]
+        size = max(1.0, float(wanted.abs().max()))
+        torch.testing.assert_close(tensor, wanted, rtol=0, atol=1e-5 * size)
+    assert len(kernel.lengths) == len(tower.blocks) * (1 + checkpointing)
+    pictures = [int(t * h * w) for t, h, w in GRIDS.tolist()]
+    assert pictures in kernel.lengths
+    has_windows = model.config.model_type == "qwen2_5_vl"
+    assert any(lengths != pictures for lengths in kernel.lengths) == has_windows
+
+
+def test_a_layer_reads_no_values_back_and_learns_under_checkpointing(of_hub: Backbone) -> None:
+    """Tensors without values cannot be read, and know the kernel's gradients all the same."""
+    model = empty_model(of_hub.model.config)
+    model.set_attn_implementation({"vision_config": VARLEN})
+    vision, layer = model.config.vision_config, model.model.visual.blocks[0].bfloat16()
+    with torch.device("meta"):
+        width = layer.attn.qkv.in_features
+        hidden = torch.empty(24, width, dtype=torch.bfloat16, requires_grad=True)
+        angles = torch.empty(24, width // vision.num_heads)
+        ends = torch.empty(4, dtype=torch.int32)
+    pieces: dict[str, Any] = {
+        "cu_seqlens": ends,
+        "max_seqlen": 12,
+        "position_embeddings": (angles, angles),
+    }
+    out = checkpoint(layer, hidden, use_reentrant=False, **pieces)
+    out.sum().backward()
+    assert hidden.grad is not None
+    assert layer.attn.qkv.weight.grad.shape == layer.attn.qkv.weight.shape
+    model.set_attn_implementation({"vision_config": "sdpa"})
+    with pytest.raises((NotImplementedError, RuntimeError)):
+        layer(hidden, **pieces)
+
+
+def test_lengths_are_read_once_for_all_layers(
+    of_hub: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "varlen_attn", Pieces())
+    of_hub.model.set_attn_implementation({"vision_config": VARLEN})
+    given: list[Any] = []
+    for layer in of_hub.model.model.visual.blocks:
+        layer.register_forward_pre_hook(
+            lambda _, __, arguments: given.append(arguments["max_seqlen"]), with_kwargs=True
+        )
+    read_pictures(of_hub.model)
+    assert given
+    assert all(type(longest) is int for longest in given)
+
+
+def test_attention_of_a_gpu_is_not_in_files_and_empty_models(
+    tiny_folder: str, tmp_path: Path
+) -> None:
+    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    model = backbone.model
+    model.set_attn_implementation(choose_attention(torch.device("cuda"), torch.bfloat16))
+    gpu = describe_attention(model)
+    assert VARLEN in gpu
+    for other in (empty_model(model.config), pickle.loads(pickle.dumps(backbone)).model):  # noqa: S301
+        assert "custos" not in describe_attention(other)
+    assert describe_attention(model) == gpu
+    model.save_pretrained(tmp_path)
+    assert "custos" not in (tmp_path / "config.json").read_text(encoding="utf-8")
+    plain = AutoModelForImageTextToText.from_pretrained(tmp_path)
+    assert describe_attention(plain) == "text sdpa, vision sdpa"

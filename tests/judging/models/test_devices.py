@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from judging.errors import CustosError
-from judging.models import attention, devices
+from judging.models import devices
 from judging.models.backbones import load_backbone
 from judging.models.devices import device_name, has_gpu, to_device, use_device
 from judging.scoring.tree_engine import TreeEngine
@@ -76,16 +76,6 @@ def test_settings_of_the_user_stay(name: str, monkeypatch: pytest.MonkeyPatch) -
     assert [v for k, v in os.environ.items() if k.endswith("_ALLOC_CONF")] == [
         "max_split_size_mb:512"
     ]
-
-
-def test_no_kernel_is_taken_that_the_hub_would_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_gpus(monkeypatch, 1)
-    for version in (2, 3):
-        check = f"is_flash_attn_{version}_available"
-        monkeypatch.setattr(attention, check, lambda kernels_fallback_ok=False: kernels_fallback_ok)
-    assert attention.installed_flash() is None
-    monkeypatch.setattr(attention, "is_flash_attn_2_available", lambda: True)
-    assert attention.installed_flash() == "flash_attention_2"
 
 
 def test_a_fingerprint_names_the_kernels_of_a_gpu_alone(tiny_folder: str) -> None:
