@@ -86,6 +86,7 @@ class CritiqueRun:
         num_items: int,
         identity: Mapping[str, Any],
     ) -> None:
+        recipe = recipe.with_checkpointing(recipe.run.gradient_checkpointing is True)
         optim = recipe.optim
         total_steps = -(-num_items * optim.epochs // optim.batch_size)
         self.total_steps = total_steps = min(total_steps, optim.max_steps or total_steps)
