@@ -17,6 +17,7 @@ from judging.models.attention import attention_line, choose_attention, installed
 from judging.models.backbones import empty_model
 from judging.models.device_dtype import computes_bfloat16
 from judging.scoring.tree_batch import TreeModel
+from train.loop.accelerator import processes_here
 from train.loop.checkpoint import newest_settings
 from train.loop.sharding import is_sharded
 from train.objectives.critique_text import TextModel
@@ -263,10 +264,11 @@ def decide_checkpointing(
     if recipe.run.gradient_checkpointing != "auto":
         return recipe, None
     on_gpu, num_processes = accelerator.device.type == "cuda", accelerator.num_processes
-    memory = gpu_memory(accelerator.device) if on_gpu else machine_memory() / num_processes
-    kept = newest_settings(recipe.run.output).get("run.gradient_checkpointing")
-    everywhere = gather_object([(kept, memory)])
-    if everywhere[0][0] is True:  # of the process that writes the run folder
+    on_cpu = machine_memory() / processes_here(accelerator)
+    memory = gpu_memory(accelerator.device) if on_gpu else on_cpu
+    kept = newest_settings(recipe.run.output) if accelerator.is_main_process else {}
+    everywhere = gather_object([(kept.get("run.gradient_checkpointing"), memory)])
+    if everywhere[0][0] is True:
         return recipe.with_checkpointing(True), "gradient checkpointing: on, as so far"
     memory = min(memory for _, memory in everywhere)
     hardware = Hardware(num_processes if on_gpu else 0, memory, is_sharded(accelerator))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
 from judging.errors import FieldError, errors_at
@@ -128,14 +128,16 @@ def largest_rows(rows: Rows, recipe: Recipe, config: Any) -> list[RowSize]:
         recipe: Validated recipe.
         config: Configuration of the backbone.
     """
-    largest: dict[tuple[int, bool, str], tuple[int, int]] = {}
-    for name in ("width", "target_tokens"):
-        counts: NDArray[Any] = getattr(rows.facts, name)
-        for index, example in enumerate(rows.examples):
-            key = (int(rows.facts.rubric[index]), bool(example.images), name)
-            largest[key] = max(largest.get(key, (0, index)), (int(counts[index]), index))
-    indices = sorted({index for _, index in largest.values()})
-    chosen = [rows.examples[index] for index in indices]
+    facts = rows.facts
+    # Rows lie in a file: only if there are pictures, all are read again.
+    pictured = [bool(row.images) for row in rows.examples] if rows.pictures else [False]
+    kinds = 2 * facts.rubric + np.array(pictured)
+    indices = set()
+    for kind in np.unique(kinds):
+        alike = np.flatnonzero(kinds == kind)
+        for tokens in (facts.width, facts.target_tokens):
+            indices.add(int(alike[tokens[alike].argmax()]))
+    chosen = [rows.examples[index] for index in sorted(indices)]
     return _sizes(chosen, rows.supervision, recipe, config)
 
 
