@@ -22,7 +22,7 @@ from judging.types import LabelledExample, Mode
 from train.critiques.policy import Policy
 from train.critiques.recipe import CritiqueRecipe
 from train.dry_run.parts import PARTS
-from train.loop.accelerator import device_line, uses_autocast
+from train.loop.accelerator import device_lines, uses_autocast
 from train.loop.checkpoint import (
     chosen_steps,
     keep_best,
@@ -181,7 +181,7 @@ class CritiqueRun:
         if self._checkpoint:
             self._checkpoint.restore(self.tree_model, self.optimizer)
         with self.tracker.running(self.first_step, recipe_values(self.recipe)):
-            if line := device_line(self.accelerator):
+            for line in device_lines(self.accelerator, self.tree_model.backbone):
                 self.tracker.note(line)
             if not self.first_step:
                 self.validate()

@@ -18,7 +18,7 @@ from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.scoring.tree_batch import TreeModel
 from train.dry_run.parts import PARTS
-from train.loop.accelerator import device_line, processes_here, thread_hint
+from train.loop.accelerator import device_lines, processes_here, thread_hint
 from train.loop.batches import MicroBatch, StepPlan
 from train.loop.checkpoint import (
     chosen_steps,
@@ -317,7 +317,7 @@ class Trainer:
 
     def _describe_start(self) -> None:
         """Report what decides the speed, and log one decoded row with its target."""
-        if line := device_line(self.accelerator):
+        for line in device_lines(self.accelerator, self.tree_model.backbone):
             self.tracker.note(line)
         self.tracker.detail(f"attention: {describe_attention(self.runner.unwrapped.backbone)}")
         if self._checkpointing:
