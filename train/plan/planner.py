@@ -115,7 +115,8 @@ class Planner:
         """Return whether this is a small backbone on a CPU."""
         if self.hardware.gpus:
             return False
-        return sum(tensor.numel() for tensor in empty_model(self.config).parameters()) < SMALL
+        parameters: int = empty_model(self.config).num_parameters()
+        return parameters < SMALL
 
     @property
     def reason(self) -> str | None:
