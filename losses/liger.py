@@ -1,7 +1,7 @@
 """Token log-probabilities by Liger's fused kernel where it runs, by our own chunks elsewhere.
 
-Liger's chunks have about ``tokens * hidden / vocabulary`` tokens, rounded up to a power of two: less
-memory than our 256, and products that may be too small for a GPU. Neither was measured on one.
+Liger's chunks have about ``tokens * hidden / vocabulary`` tokens, rounded up to a power of two:
+less memory than our 256, but products that may be too small for a GPU. Neither was measured on one.
 """
 
 from __future__ import annotations
