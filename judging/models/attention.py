@@ -12,6 +12,7 @@ picture or, in most layers of Qwen2.5-VL, of its own window.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -31,6 +32,10 @@ VARLEN = "custos_flash_varlen"
 does transformers hand the pictures of a batch together."""
 FLASH_SINCE = (8, 0)
 """Oldest compute capability (Ampere) that PyTorch's flash kernel runs on."""
+WITHOUT_KERNELS = (
+    "the recurrent layers of this backbone run in plain PyTorch, which is much slower on a GPU: "
+    "pip install flash-linear-attention"
+)
 FEW_PAIRS = 2**20
 """Pairs of a query and a key in a row below which two products under a mask of all queries are as
 fast on a CPU as PyTorch's causal kernel (``python -m experiments attention_cost``)."""
@@ -85,6 +90,27 @@ def attention_line(chosen: Mapping[str, str]) -> str:
 def _text_attention(model: Any) -> str:
     name: str = model.config.get_text_config()._attn_implementation
     return name
+
+
+def is_recurrent(model: Any) -> bool:
+    """Return whether some layers of a backbone are recurrent (Qwen3.5)."""
+    layers = getattr(model.config.get_text_config(), "layer_types", None) or ()
+    return "linear_attention" in layers
+
+
+def missing_kernels_line(model: Any, device: torch.device) -> str | None:
+    """Return what to install for recurrent layers that a GPU computes slowly; ``None`` if nothing.
+
+    Transformers takes the kernels of the package ``fla`` if it can be imported, and else computes
+    the same in plain PyTorch.
+    """
+    if device.type != "cuda" or not is_recurrent(model):
+        return None
+    try:
+        kernel = import_module("fla.ops.gated_delta_rule").chunk_gated_delta_rule
+    except Exception:  # noqa: BLE001 -- whatever it is, transformers goes on without the package
+        kernel = None
+    return None if kernel else WITHOUT_KERNELS
 
 
 def first_masked_query(model: Any, num_causal: int, queries: int, keys: int) -> int:

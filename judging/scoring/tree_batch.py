@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from transformers import DynamicCache
 from transformers.modeling_layers import GradientCheckpointingLayer
 
-from judging.models.attention import first_masked_query
+from judging.models.attention import first_masked_query, is_recurrent
 from judging.models.devices import to_device
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prefix import Prefix
@@ -179,8 +179,7 @@ class TreeModel(nn.Module):
     @property
     def is_recurrent(self) -> bool:
         """Return whether some layers are recurrent (Qwen3.5); their batches differ."""
-        text_config = self.backbone.config.get_text_config()
-        return "linear_attention" in (getattr(text_config, "layer_types", None) or ())
+        return is_recurrent(self.backbone)
 
     def checkpoint_activations(self) -> None:
         """Keep only each layer's input for the backward pass, which computes the rest again.

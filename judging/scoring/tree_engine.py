@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from judging.errors import CustosError
-from judging.models.attention import describe_attention, enabled_kernels
+from judging.models.attention import describe_attention, enabled_kernels, missing_kernels_line
 from judging.models.device_dtype import computed_in
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.core_pool import run_on_cores
@@ -31,6 +32,12 @@ TEXT_TOKENS_ON_CPU = 16_384
 """Tokens that a batch of texts remembers on a CPU, about 24 critiques of 512 tokens."""
 TEXT_MEMORY_SHARE = 1 / 8
 """Share of a GPU's memory, weights included, for keys and values of a batch of texts."""
+
+
+@cache
+def warn_once(line: str) -> None:
+    """Log a warning, the first time that this process has it."""
+    logging.getLogger("custos").warning(line)
 
 
 class TreeEngine:
@@ -62,6 +69,8 @@ class TreeEngine:
         self.token_budget = token_budget or TOKEN_BUDGETS[model.device.type]
         self.text_budget = text_budget or _text_budget(model)
         self._prefixes: OrderedDict[tuple[int, ...], Prefix] = OrderedDict()
+        if line := missing_kernels_line(model.backbone, model.device):
+            warn_once(line)
 
     @property
     def posterior(self) -> Literal["exact"]:

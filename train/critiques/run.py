@@ -22,7 +22,7 @@ from judging.types import LabelledExample, Mode
 from train.critiques.policy import Policy
 from train.critiques.recipe import CritiqueRecipe
 from train.dry_run.parts import PARTS
-from train.loop.accelerator import device_line, uses_autocast
+from train.loop.accelerator import device_lines, uses_autocast
 from train.loop.checkpoint import (
     chosen_steps,
     keep_best,
@@ -86,6 +86,7 @@ class CritiqueRun:
         num_items: int,
         identity: Mapping[str, Any],
     ) -> None:
+        recipe = recipe.with_checkpointing(recipe.run.gradient_checkpointing is True)
         optim = recipe.optim
         total_steps = -(-num_items * optim.epochs // optim.batch_size)
         self.total_steps = total_steps = min(total_steps, optim.max_steps or total_steps)
@@ -180,7 +181,7 @@ class CritiqueRun:
         if self._checkpoint:
             self._checkpoint.restore(self.tree_model, self.optimizer)
         with self.tracker.running(self.first_step, recipe_values(self.recipe)):
-            if line := device_line(self.accelerator):
+            for line in device_lines(self.accelerator, self.tree_model.backbone):
                 self.tracker.note(line)
             if not self.first_step:
                 self.validate()

@@ -9,7 +9,8 @@ import torch
 
 from judging.errors import CustosError
 from train.dry_run.parts import Part
-from train.plan.run_plan import RunPlan, in_gib, plan_run
+from train.plan.planner import gpu_memory, in_gib
+from train.plan.run_plan import RunPlan, plan_run
 
 
 def as_table(measured: Mapping[str, Part], recipe: Path, keys: Sequence[str]) -> list[str]:
@@ -53,7 +54,8 @@ def _plan(recipe: Path, keys: Sequence[str]) -> RunPlan | None:
     """Return the plan of the dry run's own rows; ``None`` where nothing can be planned."""
     try:
         gpus = torch.cuda.device_count()
-        return plan_run(str(recipe), keys, gpus=gpus, memory=None, rate=None)
+        memory = gpu_memory() if gpus else None
+        return plan_run(str(recipe), keys, gpus=gpus, memory=memory, rate=None)
     except CustosError:
         return None
 

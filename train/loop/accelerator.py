@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, ProjectConfiguration
 
+from judging.models.attention import missing_kernels_line
 from judging.models.cpu_cores import num_cores
 from judging.models.device_dtype import computes_bfloat16
 from judging.models.devices import device_name, use_device
@@ -94,13 +97,15 @@ def processes_here(accelerator: Accelerator) -> int:
     return int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
 
 
-def device_line(accelerator: Accelerator) -> str | None:
-    """Return a line on the GPU that trains; ``None`` on a CPU."""
+def device_lines(accelerator: Accelerator, backbone: Any) -> Iterator[str]:
+    """Yield lines on the GPU that trains, and what to install for it; none on a CPU."""
     if accelerator.device.type == "cpu":
-        return None
+        return
     processes = accelerator.num_processes
     among = f", one of {processes}" if processes > 1 else ""
-    return f"device: {device_name(accelerator.device)}{among}"
+    yield f"device: {device_name(accelerator.device)}{among}"
+    if line := missing_kernels_line(backbone, accelerator.device):
+        yield line
 
 
 def thread_hint(accelerator: Accelerator) -> str | None:

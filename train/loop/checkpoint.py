@@ -118,6 +118,13 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return every[-1][1] if every else None
 
 
+def newest_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings that a run's newest checkpoint was saved with, empty without any."""
+    newest = newest_checkpoint(folder)
+    settings: dict[str, Any] = _read_state(newest).get("settings", {}) if newest else {}
+    return settings
+
+
 def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
     """Refuse a run folder that cannot be this run's, before anything is loaded.
 

@@ -18,7 +18,7 @@ from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.scoring.tree_batch import TreeModel
 from train.dry_run.parts import PARTS
-from train.loop.accelerator import device_line, processes_here, thread_hint
+from train.loop.accelerator import device_lines, processes_here, thread_hint
 from train.loop.batches import MicroBatch, StepPlan
 from train.loop.checkpoint import (
     chosen_steps,
@@ -38,6 +38,7 @@ from train.loop.selection import validations_without_gain
 from train.loop.sharding import free_parts, is_sharded, whole
 from train.loop.zero import divides_gradients
 from train.objectives.base import Objective
+from train.plan.planner import decide_checkpointing
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
 from train.setup.run_identity import recipe_values
@@ -55,7 +56,7 @@ class Trainer:
     the gradients, each of them runs as many passes as the others.
 
     Args:
-        recipe: Validated recipe.
+        recipe: Validated recipe; ``run.gradient_checkpointing: auto`` is decided here.
         backbone: Backbone whose model carries the trainable adapter.
         rows: Training, validation and watched rows.
         objective: What to minimise and to measure.
@@ -75,6 +76,9 @@ class Trainer:
         accelerator: Accelerator,
         identity: Mapping[str, Any],
     ) -> None:
+        recipe, self._checkpointing = decide_checkpointing(
+            recipe, rows.train, backbone.model.config, objective.model_class, accelerator
+        )
         optim, run = recipe.optim, recipe.run
         self.recipe, self.rows, self.objective = recipe, rows, objective
         self.accelerator, self.identity = accelerator, identity
@@ -313,9 +317,11 @@ class Trainer:
 
     def _describe_start(self) -> None:
         """Report what decides the speed, and log one decoded row with its target."""
-        if line := device_line(self.accelerator):
+        for line in device_lines(self.accelerator, self.tree_model.backbone):
             self.tracker.note(line)
         self.tracker.detail(f"attention: {describe_attention(self.runner.unwrapped.backbone)}")
+        if self._checkpointing:
+            self.tracker.detail(self._checkpointing)
         self.tracker.detail(self.throughput.describe_peak())
         if hint := thread_hint(self.accelerator):
             self.tracker.note(hint)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
 from judging.errors import FieldError, errors_at
@@ -18,6 +19,7 @@ from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
 from train.objectives.critique_text import TextSupervision
 from train.objectives.reward import PairSupervision
+from train.rows.rows import Rows
 from train.rows.supervision import LabelSupervision, Supervision
 from train.setup.data import read_splits, under_task
 from train.setup.recipe import Recipe
@@ -115,10 +117,37 @@ def row_sizes(recipe: Recipe, script: str, config: Any, encoder: Encoder) -> lis
         splits = with_replay(splits, replay, recipe.run.seed, recipe.data.exclude_answerer)
     splits = under_task(splits, getattr(recipe, "task", None))
     supervision = _supervision(script, encoder)
-    limits = pixel_limits(recipe, config, encoder)
+    return _sizes(splits.train, supervision, recipe, config)
+
+
+def largest_rows(rows: Rows, recipe: Recipe, config: Any) -> list[RowSize]:
+    """Measure the rows of each rubric that have most tokens, with pictures and without.
+
+    Args:
+        rows: Training rows, of which there are some.
+        recipe: Validated recipe.
+        config: Configuration of the backbone.
+    """
+    facts = rows.facts
+    # Rows lie in a file: only if there are pictures, all are read again.
+    pictured = [bool(row.images) for row in rows.examples] if rows.pictures else [False]
+    kinds = 2 * facts.rubric + np.array(pictured)
+    indices = set()
+    for kind in np.unique(kinds):
+        alike = np.flatnonzero(kinds == kind)
+        for tokens in (facts.width, facts.target_tokens):
+            indices.add(int(alike[tokens[alike].argmax()]))
+    chosen = [rows.examples[index] for index in sorted(indices)]
+    return _sizes(chosen, rows.supervision, recipe, config)
+
+
+def _sizes(
+    examples: Iterable[LabelledExample], supervision: Supervision, recipe: Recipe, config: Any
+) -> list[RowSize]:
+    limits = pixel_limits(recipe, config, supervision.encoder)
     counts: dict[str, int] = {}
     sizes = []
-    for example in splits.train:
+    for example in examples:
         with errors_at(f"row '{example.id}'"):
             sizes.append(_row_size(example, supervision, config, limits, counts))
     return sizes

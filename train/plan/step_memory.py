@@ -135,7 +135,8 @@ def step_memory(
     shared = SharedModel(model, sharers, dtype)
     weights = sum(shared.held(tensor) for tensor in static if not tensor.requires_grad)
     adapter = sum(shared.held(tensor) * 4 for tensor in trained)
-    live, kept, kept_logits = _run_step(model, size, dtype, recipe.run.gradient_checkpointing)
+    checkpointing = recipe.run.gradient_checkpointing is True
+    live, kept, kept_logits = _run_step(model, size, dtype, checkpointing)
     # A layer in 4 bits is computed in the format of the run, one after the other.
     step = live.peak + max((tensor.numel() for tensor in quantized), default=0) * dtype.itemsize
     # AdamW on a GPU takes a square root of every second moment at once; activations are gone then.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -190,9 +190,11 @@ class RunSection(Section):
     workers: int | None = Field(default=None, ge=0)
     """Processes that read and encode rows ahead of the model, for each training process; 0: none.
     None: 0 on a CPU, whose cores the model uses, else the cores that are left, at most 4."""
-    gradient_checkpointing: bool = False
+    gradient_checkpointing: bool | Literal["auto"] = "auto"
     """Keep only the input of each layer for the gradient, and compute the rest again: less memory,
-    more time."""
+    more time. ``auto``: where a step without it would, as planned, fill more than nine tenths of
+    the memory; never for small backbones on a CPU or where critiques are drawn. ``train.log`` and
+    the ``recipe.yaml`` of the run say what was decided."""
     response_budget: int = Field(default=1024, gt=0)
     """Most tokens of one response; longer ones lose their middle."""
     min_pixels: int | None = Field(default=None, ge=1024)
@@ -259,6 +261,11 @@ class Recipe(Section):
     @classmethod
     def _fresh_adapter(cls, adapter: Any) -> Any:
         return {} if adapter is None else adapter
+
+    def with_checkpointing(self, checkpointing: bool) -> Self:
+        """Return the same recipe with another ``run.gradient_checkpointing``."""
+        run = self.run.model_copy(update={"gradient_checkpointing": checkpointing})
+        return self.model_copy(update={"run": run})
 
     @property
     def files(self) -> dict[str, Path]:

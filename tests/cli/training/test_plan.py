@@ -79,11 +79,27 @@ def test_advice_names_a_key_with_which_the_run_fits(tmp_path: Path, small: str) 
     path = str(write_recipe(tmp_path, small))
     made_up = ("--tokens-per-row", "4000", "--rows", "100", "--gpus", "1")
     keys = ("optim.batch_size=64", "optim.token_budget=300000")
-    plan = _json(path, *made_up, *keys, "--memory", "2")
+    off = "run.gradient_checkpointing=false"
+    plan = _json(path, *made_up, *keys, off, "--memory", "2")
     assert not plan["fits"]
     key = plan["advice"].removeprefix("set ").partition(":")[0]
     assert key.startswith("optim.token_budget=")
-    assert _json(path, *made_up, keys[0], key, "--memory", "2")["fits"]
+    assert _json(path, *made_up, keys[0], off, key, "--memory", "2")["fits"]
+
+
+@pytest.mark.parametrize(("gpus", "advised"), [("1", None), ("2", None), ("4", "32")])
+def test_few_rows_of_a_step_on_a_gpu_are_noted(
+    small: str, tmp_path: Path, gpus: str, advised: str | None
+) -> None:
+    """A step of 16 rows gives two GPUs eight each, and four GPUs four."""
+    command = (str(write_recipe(tmp_path, small, optim__batch_size=16)), "--gpus", gpus)
+    lines = _plan(*command).stdout.splitlines()
+    words = [line.split() for line in lines if line.startswith("rows a GPU")]
+    assert len(words) == (gpus != "1")
+    for _, _, _, share, *rest in words:
+        assert int(share) == 16 // int(gpus)
+        keys = [word.partition("=")[2] for word in rest if word.startswith("optim.batch_size=")]
+        assert keys[1:] == ([advised] if advised else [])
 
 
 def test_a_plan_without_data_says_how_to_go_on() -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
 
-from judging.models.backbones import Backbone
+from judging.models.backbones import Backbone, load_backbone
+from judging.scoring import tree_engine
 from judging.scoring.core_pool import run_on_cores
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.packing import pack
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.scoring.tree_engine import TreeEngine
+from tests.hub import save_hub_layout
 from tests.judging.made_up import ask
 from tests.judging.scoring.made_up import (
     TOLERANCE,
@@ -167,3 +173,36 @@ def _widths_read_by_resume(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def _assert_scores_match(found: Sequence[object], expected: Sequence[object]) -> None:
     torch.testing.assert_close(torch.tensor(found), torch.tensor(expected), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("family", "device", "installed", "lines"),
+    [
+        ("Qwen3.5-9B", "cuda", False, 1),
+        ("Qwen3.5-9B", "cuda", True, 0),
+        ("Qwen3.5-9B", "cpu", False, 0),
+        ("Qwen3-VL-4B-Instruct", "cuda", False, 0),
+    ],
+)
+def test_recurrent_layers_without_their_kernels_are_named_once(
+    family: str,
+    device: str,
+    installed: bool,
+    lines: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    save_hub_layout(tmp_path, family)
+    backbone = load_backbone(str(tmp_path), weights=False).model
+    kernels = SimpleNamespace(chunk_gated_delta_rule=print) if installed else None
+    for name in ("fla", "fla.ops", "fla.ops.gated_delta_rule"):
+        monkeypatch.setitem(sys.modules, name, kernels)
+    model = SimpleNamespace(backbone=backbone, device=torch.device(device))
+    tree_engine.warn_once.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            TreeEngine(cast(TreeModel, model), 0, dtype="bfloat16", text_budget=1)
+    said = [record.getMessage() for record in caplog.records if record.name == "custos"]
+    assert len(said) == lines
+    assert all("flash-linear-attention" in line for line in said)

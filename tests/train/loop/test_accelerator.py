@@ -13,10 +13,12 @@ import torch
 from accelerate.commands.launch import launch_command_parser
 
 from judging.errors import CustosError
+from judging.models.backbones import load_backbone
 from tests.cuda_stand_in import with_gpus
+from tests.hub import save_hub_layout
 from tests.train.made_up import recipe
 from train.loop import accelerator as accelerators
-from train.loop.accelerator import device_line, launcher_set_threads, make_accelerator, thread_hint
+from train.loop.accelerator import device_lines, launcher_set_threads, make_accelerator, thread_hint
 
 
 @pytest.mark.parametrize(
@@ -63,14 +65,20 @@ def test_gpus_wait_two_hours_for_each_other(
     assert given == ([{"timeout": timedelta(hours=hours)}] if hours else [])
 
 
-def test_a_run_names_its_gpu_and_no_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("family", ["Qwen3-VL-4B-Instruct", "Qwen3.5-9B"])
+def test_a_run_names_its_gpu_and_what_it_lacks_and_no_cpu(
+    family: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    save_hub_layout(tmp_path, family)
+    backbone = load_backbone(str(tmp_path), weights=False).model
     with_gpus(monkeypatch, 8)
+    monkeypatch.setitem(sys.modules, "fla", None)
     on_gpu = SimpleNamespace(device=torch.device("cuda", 3), num_processes=8)
-    line = device_line(cast(Any, on_gpu))
-    assert line is not None
-    assert "NVIDIA Stand-in" in line
+    device, *missing = device_lines(cast(Any, on_gpu), backbone)
+    assert "NVIDIA Stand-in" in device
+    assert len(missing) == (family == "Qwen3.5-9B")
     on_cpu = SimpleNamespace(device=torch.device("cpu"), num_processes=8)
-    assert device_line(cast(Any, on_cpu)) is None
+    assert list(device_lines(cast(Any, on_cpu), backbone)) == []
 
 
 THREADS = """

@@ -45,6 +45,7 @@ def test_defaults_are_the_papers(path: Path) -> None:
         ("optim.epochs=3", 3),
         ("run.precision=fp32", "fp32"),
         ("run.gradient_checkpointing=true", True),
+        ("run.gradient_checkpointing=auto", "auto"),
         ("data.limit=10", 10),
         ("data.cal=null", None),
         ("data.cal=cal.jsonl", Path("cal.jsonl")),

@@ -1,0 +1,125 @@
+"""``run.gradient_checkpointing: auto``: what memory decides, and that a resumed run keeps it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+from accelerate import Accelerator
+
+from judging.models.backbones import load_backbone
+from judging.scoring.tree_batch import TreeModel
+from tests.tiny import save_picture
+from tests.train.made_up import analysed, encoded, example, examples, recipe, trainer, write_recipe
+from train.hieval_stage1 import Stage1Recipe
+from train.loop.checkpoint import newest_checkpoint
+from train.plan import planner
+from train.plan.planner import GIB, SHARE_TO_FILL, decide_checkpointing
+from train.plan.row_sizes import largest_rows, longest, row_sizes
+from train.plan.run_plan import plan_run
+from train.rows.rows import Rows
+from train.setup.recipe import Recipe
+from train.setup.run_identity import run_identity
+
+LONG = {"optim__token_budget": 4000, "optim__batch_size": 32}
+
+
+def _decide(settings: Recipe, rows: Rows, memory: float | None = None) -> bool:
+    """Decide for a GPU of so many bytes, or for this CPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        properties = SimpleNamespace(total_memory=memory)
+        patch.setattr(torch.cuda, "get_device_properties", lambda device=None: properties)
+        device = torch.device("cpu" if memory is None else "cuda")
+        accelerator = SimpleNamespace(device=device, num_processes=1, is_main_process=True)
+        config = rows.encoder.backbone.model.config
+        before = config.to_dict()
+        decided, line = decide_checkpointing(
+            settings, rows, config, TreeModel, cast(Accelerator, accelerator)
+        )
+        assert config.to_dict() == before, "the model that is trained reads it"
+    assert (line is None) == (settings.run.gradient_checkpointing != "auto")
+    assert run_identity(decided, "v", {}) == run_identity(settings, "v", {})
+    assert isinstance(decided.run.gradient_checkpointing, bool)
+    return decided.run.gradient_checkpointing
+
+
+def _rows(small: str) -> Rows:
+    return encoded(load_backbone(small, dtype="float32", device="cpu"), examples(24))
+
+
+def test_a_gpu_that_a_step_would_fill_gets_it(small: str, tmp_path: Path) -> None:
+    """The boundary is where ``custos plan`` has it, with the same rows."""
+    path = write_recipe(tmp_path, small, **LONG)
+    off = plan_run(str(path), ["run.gradient_checkpointing=false"], gpus=1, memory=80, rate=None)
+    fitting = off.total / SHARE_TO_FILL
+    settings, rows = recipe(tmp_path / "run", small, **LONG), _rows(small)
+    for memory, expected in ((1.001 * fitting, False), (0.999 * fitting, True)):
+        planned = plan_run(str(path), [], gpus=1, memory=memory / GIB, rate=None)
+        assert planned.checkpointing is expected
+        assert planned.reason
+        assert _decide(settings, rows, memory) is expected
+    stated = recipe(tmp_path / "run", small, run__gradient_checkpointing=False)
+    assert not _decide(stated, rows, 0.1 * fitting)
+
+
+def test_a_cpu_needs_it_for_a_large_backbone_alone(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, rows = recipe(tmp_path / "run", small), _rows(small)
+    monkeypatch.setattr(planner, "machine_memory", lambda: 0.01)
+    assert not _decide(settings, rows)
+    monkeypatch.setattr(planner, "SMALL", 0)
+    assert _decide(settings, rows)
+    monkeypatch.setattr(planner, "machine_memory", lambda: 8.0)
+    assert not _decide(settings, rows)
+
+
+def test_a_resumed_run_keeps_it(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(name: str, **keys: Any) -> Stage1Recipe:
+        return recipe(tmp_path / name, small, **keys)
+
+    rows = _rows(small)
+    for name, keys, expected in (
+        ("on", {"run__gradient_checkpointing": True}, True),
+        ("off", {}, False),
+    ):
+        first = trainer(run(name, **keys), small, examples(8))
+        first.fit()
+        newest = newest_checkpoint(tmp_path / name)
+        assert newest
+        state = json.loads((newest / "state.json").read_text(encoding="utf-8"))
+        assert state["settings"]["run.gradient_checkpointing"] is expected
+        again = trainer(run(name), small, examples(8))
+        assert again.recipe.run.gradient_checkpointing is expected
+        again.fit()
+        assert "changed since" not in capsys.readouterr().out
+        assert _decide(run(name), rows, 80 * GIB) is expected, "a larger GPU"
+        assert _decide(run(name), rows, 0.01 * GIB), "a smaller GPU cannot do without"
+
+
+@pytest.mark.parametrize("kind", ["focal", "pictures"])
+def test_the_largest_rows_stand_for_all(kind: str, small: str, tmp_path: Path) -> None:
+    data = examples(20)
+    if kind == "pictures":
+        wide = example(6, task="hieval-ea", images=(save_picture(tmp_path / "b.png", 200, 90),))
+        data = [*analysed(tmp_path, 12), wide]
+    backbone = load_backbone(small, dtype="float32", device="cpu")
+    rows, config = encoded(backbone, data), backbone.model.config
+    file = tmp_path / "train.jsonl"
+    file.write_text("".join(row.model_dump_json() + "\n" for row in data), encoding="utf-8")
+    settings = recipe(tmp_path / "run", small, data__train=[str(file)], data__val=str(file))
+    settings = settings.model_copy(
+        update={"data": settings.data.model_copy(update={"allow_overlap": True})}
+    )
+    every = longest(row_sizes(settings, "hieval_stage1", config, rows.encoder))
+    largest = largest_rows(rows, settings, config)
+    assert len(largest) < len(data)
+    chosen = longest(largest)
+    for name in ("instruction", "prompts", "supervised", "patches", "length"):
+        assert getattr(chosen, name) == getattr(every, name), name

@@ -1,0 +1,282 @@
+"""Memory of a training run, and of the same run with other keys."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
+from judging.models.attention import attention_line, choose_attention
+from judging.models.backbones import empty_model
+from judging.models.device_dtype import computes_bfloat16
+from judging.scoring.tree_batch import TreeModel
+from train.loop.accelerator import processes_here
+from train.loop.checkpoint import newest_settings
+from train.loop.sharding import is_sharded
+from train.objectives.critique_text import TextModel
+from train.plan.row_sizes import RowSize, largest_rows, longest, steps_of_epoch
+from train.plan.step_memory import StepMemory, StepSize, step_memory
+from train.rows.rows import Rows
+from train.setup.recipe import Recipe
+
+GIB = 2**30
+RESERVE = {True: GIB, False: GIB // 2}
+"""Bytes that a process takes beside its tensors, on a GPU (CUDA's context and libraries) and on a
+CPU (Python and its libraries)."""
+MEMORY_OF_GPU = 78.0
+"""GiB of an H100 for tensors and :data:`RESERVE`: it has 79.6, and the driver takes a part."""
+SHARE_TO_FILL = 0.9
+"""Share of the memory that a run without checkpointing may plan to fill: no plan is exact."""
+SMALL = 10**9
+"""Parameters below which a backbone on a CPU is taken to have the memory it needs: a plan takes
+seconds."""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """The hardware that a run is planned for."""
+
+    gpus: int
+    """Number of GPUs; 0: one process on the CPU."""
+    memory: float
+    """GiB of one GPU, or of the machine."""
+    shared: bool = False
+    """Whether the GPUs share one model; otherwise each holds a copy."""
+
+    @property
+    def sharers(self) -> int:
+        """Return the number of processes that share a model."""
+        return self.gpus if self.shared else 1
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Counts the memory of a run, and of the same run with other keys."""
+
+    recipe: Recipe
+    is_text: bool
+    """The answer is learnt as text."""
+    config: Any
+    rows: Sequence[RowSize]
+    hardware: Hardware
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Return the tokens of an optimizer step; rows of a forward pass share the instruction."""
+        mean = sum(row.length for row in self.rows) / len(self.rows)
+        readers = 1 if self.hardware.shared else self.micro_batch
+        return round(self.recipe.optim.batch_size * (mean + self.rows[0].instruction / readers))
+
+    @property
+    def steps(self) -> int:
+        """Return the optimizer steps of the run."""
+        optim = self.recipe.optim
+        every = steps_of_epoch(self.rows, self.recipe) * optim.epochs
+        return min(every, optim.max_steps or every)
+
+    @property
+    def micro_batch(self) -> int:
+        """Return the most rows of one forward pass of a process."""
+        return self.most_rows(self.recipe.optim.token_budget)
+
+    def most_rows(self, token_budget: int) -> int:
+        """Return how many of the longest rows a forward pass has under a budget of tokens."""
+        optim, row = self.recipe.optim, longest(self.rows)
+        # Rows that share a model read their own instruction.
+        width = row.length + row.prompts * row.instruction * self.hardware.shared
+        share = -(-optim.batch_size // max(1, self.hardware.gpus))  # rounded up, as cut_step does
+        return max(1, min(token_budget // width, share))
+
+    @cached_property
+    def without_checkpointing(self) -> StepMemory:
+        """Return the memory of a step that keeps all activations."""
+        return self.needs(self.micro_batch, checkpointing=False)
+
+    @property
+    def checkpointing(self) -> bool:
+        """Return whether activations are computed again: as the recipe says, or memory decides."""
+        chosen = self.recipe.run.gradient_checkpointing
+        if chosen != "auto":
+            return chosen
+        if self.is_small:
+            return False
+        least = self.total(self.without_checkpointing)
+        return least > SHARE_TO_FILL * self.hardware.memory * GIB
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Return whether this is a small backbone on a CPU."""
+        if self.hardware.gpus:
+            return False
+        parameters: int = empty_model(self.config).num_parameters()
+        return parameters < SMALL
+
+    @property
+    def reason(self) -> str | None:
+        """Return why memory decided so about checkpointing; ``None`` if the recipe says it."""
+        if self.recipe.run.gradient_checkpointing != "auto":
+            return None
+        if self.is_small:
+            return "a small backbone on a CPU"
+        needed = in_gib(self.total(self.without_checkpointing))
+        limit = f"{self.hardware.memory:.3g} GiB"
+        return f"without it {needed} of {limit}, of which {SHARE_TO_FILL * 100:.0f} % may be filled"
+
+    @property
+    def reserve(self) -> int:
+        """Return the bytes that a process takes beside its tensors."""
+        return RESERVE[self.hardware.gpus > 0]
+
+    def buckets(self, memory: StepMemory) -> int:
+        """Return the bytes of gradients on their way between GPUs that each hold a copy."""
+        return memory.gradients if self.hardware.gpus > 1 and not self.hardware.shared else 0
+
+    def fits(self, memory: StepMemory) -> bool:
+        """Return whether one device has the memory."""
+        return self.total(memory) <= self.hardware.memory * GIB
+
+    @property
+    def attention(self) -> str:
+        """Return the attention that a run on this machine would choose."""
+        dtype = torch.bfloat16 if self.is_bfloat16 else torch.float32
+        return attention_line(choose_attention(self.device, dtype))
+
+    @property
+    def device(self) -> torch.device:
+        """Return the kind of device that trains."""
+        return torch.device("cuda" if self.hardware.gpus > 0 else "cpu")
+
+    @property
+    def is_bfloat16(self) -> bool:
+        """Return whether the run computes in bfloat16."""
+        return self.recipe.run.precision == "bf16" and computes_bfloat16(self.device)
+
+    def needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
+        """Return the memory of the longest rows in one micro-batch."""
+        row = longest(self.rows)
+        instruction = 0 if self.hardware.shared else row.instruction
+        return step_memory(
+            self.config,
+            self.recipe.with_checkpointing(checkpointing),
+            StepSize(
+                prompts=micro_batch * row.prompts,
+                instruction=instruction,
+                tokens=row.tokens + row.instruction - instruction,
+                tree=row.tree,
+                supervised=row.supervised,
+                is_text=self.is_text,
+                patches=row.patches,
+            ),
+            bf16=self.is_bfloat16,
+            gpu=self.device.type == "cuda",
+            sharers=self.hardware.sharers,
+        )
+
+    def advice(self, memory: StepMemory) -> str | None:
+        """Return which key to change for the run to fit; ``None`` if it does."""
+        if self.fits(memory):
+            return None
+        limit = f"{self.hardware.memory:g} GiB"
+        fixed = memory.fixed + self.reserve + self.buckets(memory)
+        if fixed < self.hardware.memory * GIB:
+            for keys, micro_batch, checkpointing in self._changes(memory):
+                changed = self.needs(micro_batch, checkpointing)
+                if self.fits(changed):
+                    return f"set {keys}: {in_gib(self.total(changed))} of {limit}"
+        needing = "weights need" if fixed > self.hardware.memory * GIB else "a single row needs"
+        if self.hardware.shared:
+            return (
+                f"take more GPUs, GPUs with more memory, or a smaller backbone: {needing} more "
+                f"than {limit}"
+            )
+        return (
+            f"set backbone to a smaller checkpoint, take devices with more memory, or let several "
+            f"GPUs share the model (--shared): every device holds the whole model, and {needing} "
+            f"more than {limit}"
+        )
+
+    def _changes(self, memory: StepMemory) -> Iterator[tuple[str, int, bool]]:
+        """Yield keys that save memory, those that cost least time first."""
+        checkpointing = self.checkpointing
+        free = self.hardware.memory * GIB - memory.fixed - self.reserve - self.buckets(memory)
+        share = free / (memory.total - memory.fixed)
+        halves = [half for n in range(1, 20) if (half := self.recipe.optim.token_budget >> n)]
+        smaller: dict[int, int] = {}  # the largest of these budgets, by the rows that it allows
+        for half in halves:
+            smaller.setdefault(self.most_rows(half), half)
+        estimated = [n for n in smaller if n <= share * self.micro_batch and n < self.micro_batch]
+        for size in dict.fromkeys([*estimated[:1], *[n for n in smaller if n == 1]]):
+            if size < self.micro_batch:
+                yield f"optim.token_budget={smaller[size]}", size, checkpointing
+        if not checkpointing:
+            key = "run.gradient_checkpointing=true"
+            yield key, self.micro_batch, True
+            if 1 in smaller:
+                yield f"{key} optim.token_budget={smaller[1]}", 1, True
+
+    def total(self, memory: StepMemory) -> int:
+        """Return the bytes that one process needs."""
+        return memory.total + self.reserve + self.buckets(memory)
+
+
+def in_gib(size: float) -> str:
+    """Return a number of bytes as text in GiB, in MiB below one."""
+    return f"{size / GIB:.2f} GiB" if size >= GIB else f"{size / 2**20:.1f} MiB"
+
+
+def gpu_memory(device: torch.device | None = None) -> float:
+    """Return the GiB of a GPU of this machine."""
+    return float(torch.cuda.get_device_properties(device).total_memory / GIB)
+
+
+def machine_memory() -> float:
+    """Return the GiB of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+
+
+def decide_checkpointing(
+    recipe: Recipe,
+    rows: Rows,
+    config: Any,
+    model_class: type[TreeModel],
+    accelerator: Accelerator,
+) -> tuple[Recipe, str | None]:
+    """Decide about ``run.gradient_checkpointing: auto``, alike on all processes.
+
+    It stays on in a run whose newest checkpoint has it on. Otherwise the smallest memory decides.
+
+    Args:
+        recipe: Validated recipe.
+        rows: Training rows.
+        config: Configuration of the backbone.
+        model_class: Class of the model that is trained.
+        accelerator: Device and processes.
+
+    Returns:
+        The recipe with true or false, and a line for the log if this decided it.
+    """
+    if recipe.run.gradient_checkpointing != "auto":
+        return recipe, None
+    on_gpu, num_processes = accelerator.device.type == "cuda", accelerator.num_processes
+    on_cpu = machine_memory() / processes_here(accelerator)
+    memory = gpu_memory(accelerator.device) if on_gpu else on_cpu
+    kept = newest_settings(recipe.run.output) if accelerator.is_main_process else {}
+    everywhere = gather_object([(kept.get("run.gradient_checkpointing"), memory)])
+    if everywhere[0][0] is True:
+        return recipe.with_checkpointing(True), "gradient checkpointing: on, as so far"
+    memory = min(memory for _, memory in everywhere)
+    hardware = Hardware(num_processes if on_gpu else 0, memory, is_sharded(accelerator))
+    config = copy.deepcopy(config)  # a plan sets the attention
+    planner = Planner(recipe, issubclass(model_class, TextModel), config, (), hardware)
+    if not planner.is_small:
+        planner = replace(planner, rows=largest_rows(rows, recipe, config))
+    state = "on" if planner.checkpointing else "off"
+    line = f"gradient checkpointing: {state} ({planner.reason})"
+    return recipe.with_checkpointing(planner.checkpointing), line
