@@ -57,9 +57,14 @@ def asks_for_gpu(expression: str) -> bool:
         chosen = Expression.compile(expression)
     except SyntaxError:  # nor does an empty one; pytest refuses the others
         return False
-    return chosen.evaluate(lambda name, **_: name == "cuda") and not chosen.evaluate(
-        lambda name, **_: False
-    )
+
+    def takes(*marks: str) -> bool:
+        def is_mark(name: str, /, **_: object) -> bool:
+            return name in marks
+
+        return chosen.evaluate(is_mark)
+
+    return takes("cuda") and not takes()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -34,5 +34,5 @@ def test_peak_memory_is_the_planned_one(
 def test_memory_grows_in_segments() -> None:
     """PyTorch has read the variable: it was set before the first tensor was on the GPU."""
     torch.ones(1, device="cuda")
-    settings = torch.cuda.memory._snapshot()["allocator_settings"]  # type: ignore[no-untyped-call]
+    settings = torch.cuda.memory._snapshot()["allocator_settings"]
     assert settings["expandable_segments"]
