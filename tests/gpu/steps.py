@@ -53,7 +53,13 @@ class Step:
         return f"{self.kind}-{family}-{pictures}{'-checkpointing' if self.checkpointing else ''}"
 
 
-STEPS = [Step(*values) for values in product(SCRIPTS, FAMILIES, (False, True), (False, True))]
+STEPS = [
+    step
+    for values in product(SCRIPTS, FAMILIES, (False, True), (False, True))
+    if not (
+        (step := Step(*values)).kind == "focal" and step.pictures
+    )  # it is trained on text alone
+]
 
 
 def rows_of(kind: str, count: int, picture: str | None, start: int = 0) -> list[LabelledExample]:
