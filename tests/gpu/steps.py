@@ -1,6 +1,6 @@
 """One training step of every kind, with its loss and the gradient of its adapter.
 
-``python -m tests.gpu.steps FOLDER OUT`` takes the steps on the CPU, in float32, for comparison.
+``python -m tests.gpu.steps FOLDER OUT STEP...`` takes steps on the CPU, in float32, for comparison.
 FOLDER holds the checkpoints; the adapters that the steps start from are made in it, for both sides.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -105,7 +105,7 @@ def save_checkpoints(folder: Path) -> None:
         save_hub_layout(folder / family, family)
 
 
-def save_starts(folder: Path, kinds: Iterable[str] = tuple(SCRIPTS)) -> None:
+def save_starts(folder: Path, kinds: Iterable[str]) -> None:
     """Make adapters to start from, whose matrices are all different from 0."""
     for kind, family in product(kinds, FAMILIES):
         step = Step(kind, family, pictures=False, checkpointing=False)
@@ -174,16 +174,17 @@ def _gradients_into(gradients: dict[str, Tensor]) -> Iterator[None]:
         hook.remove()
 
 
-def main(folder: Path, out: Path) -> None:
-    """Take every step on the CPU and save its results."""
+def main(folder: Path, out: Path, names: Collection[str]) -> None:
+    """Take steps on the CPU and save their results."""
     assert not torch.cuda.is_available(), "start it with CUDA_VISIBLE_DEVICES= in front"
-    save_starts(folder)
+    steps = [step for step in STEPS if str(step) in names]
+    save_starts(folder, {step.kind for step in steps})
     results: dict[str, Tensor] = {}
-    for step in STEPS:
+    for step in steps:
         tensors = take_step(step, "fp32", folder, folder / "cpu" / str(step))
         results |= {f"{step}/{name}": tensor for name, tensor in tensors.items()}
     save_file(results, out)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

@@ -30,13 +30,19 @@ BF16, BF16_COSINE, BF16_LOSS = 0.3, 0.97, 0.05
 
 
 @pytest.fixture(scope="module")
-def on_cpu(checkpoints: Path) -> dict[str, dict[str, Tensor]]:
-    """Loss and gradients of every step as the CPU computes them, by the step's name.
+def on_cpu(checkpoints: Path, request: pytest.FixtureRequest) -> dict[str, dict[str, Tensor]]:
+    """Loss and gradients of the steps that tests take, as the CPU computes them, by step.
 
     The adapters that the steps start from are made beside the checkpoints.
     """
     file = checkpoints / "cpu.safetensors"
-    run_python("-m", "tests.gpu.steps", str(checkpoints), str(file), on_cpu=True)
+    names = {
+        str(step)
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.module is request.module
+        for step in ([item.callspec.params["step"]] if hasattr(item, "callspec") else STEPS)
+    }
+    run_python("-m", "tests.gpu.steps", str(checkpoints), str(file), *names, on_cpu=True)
     steps: dict[str, dict[str, Tensor]] = {}
     for key, tensor in load_file(file).items():
         name, _, part = key.rpartition("/")
