@@ -90,13 +90,21 @@ def rows_of_recipe(name: str, split: str) -> list[LabelledExample]:
     return rows_of(KIND_OF_SCRIPT[script_of_recipe(name)], SPLITS[split], None, start)
 
 
-def keys_of(run: str, checkpoints: Path, folder: Path, init: Path | None = None) -> list[str]:
+def keys_of(
+    run: str, checkpoints: Path, folder: Path, init: Path | None = None, *, graded: bool = True
+) -> list[str]:
     """Write the rows of a run; return what it changes in its recipe: model, data and length.
 
-    Processes that read ahead would take longer to start than ten steps take.
+    Processes that read ahead would take longer to start than ten steps take. The last adapter is
+    chosen: with few steps the best one may be that of the start, and a judge that was never trained
+    would pass for a finished one.
 
-    The last adapter is chosen: with few steps the best one may be that of the start, and a judge
-    that was never trained would pass for a finished one.
+    Args:
+        run: Name in :data:`RUNS`.
+        checkpoints: Folder of the checkpoints, by their published names.
+        folder: Folder of the run and its rows.
+        init: Adapter to start from.
+        graded: Calibrate and test the judge, as the recipe does.
     """
     name, changes = RUNS[run]
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,8 +112,10 @@ def keys_of(run: str, checkpoints: Path, folder: Path, init: Path | None = None)
     replay, data = values.get("replay"), values["data"]
     files = {
         split: write_split(folder / f"{split}.jsonl", rows_of_recipe(name, split))
+        if graded or split in ("train", "val")
+        else "null"
         for split in SPLITS
-        if split in data or split in ("train", "val")
+        if split in data
     }
     keys = {
         "backbone": checkpoints / family_of(name),
@@ -164,7 +174,7 @@ def main(run: str, checkpoints: Path, out: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     register_optimizer_step_pre_hook(kill)
-    train(RUNS[run][0], keys_of(run, checkpoints, out))
+    train(RUNS[run][0], keys_of(run, checkpoints, out, graded=False))
 
 
 if __name__ == "__main__":

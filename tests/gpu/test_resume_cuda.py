@@ -27,11 +27,11 @@ def test_a_killed_run_goes_on(
     recipe, _ = recipes.RUNS[name]
     run_python("-m", "tests.gpu.recipes", name, str(checkpoints), str(tmp_path), status=-9)
     assert not (tmp_path / "run" / "judge.json").exists()
-    recipes.train(recipe, recipes.keys_of(name, checkpoints, tmp_path))
+    recipes.train(recipe, recipes.keys_of(name, checkpoints, tmp_path, graded=False))
     log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
     assert f"at step {recipes.KILLED_BEFORE - 2}" in log
     whole = tmp_path / "whole"
-    recipes.train(recipe, recipes.keys_of(name, checkpoints, whole))
+    recipes.train(recipe, recipes.keys_of(name, checkpoints, whole, graded=False))
     resumed, expected = (
         load_file(run / "adapter_model.safetensors") for run in (tmp_path / "run", whole / "run")
     )
