@@ -29,7 +29,8 @@ demo:
 	@$(BIN)/custos demo $(if $(DATA),--data "$(DATA)")
 
 # Run the tests that take no more than seconds each, the files of tests divided over the CPU cores.
-# One that waits for something that never comes is ended with its stack.
+# One that waits for something that never comes is ended with its stack. They see no GPU: those for
+# one are run by pytest -m cuda (docs/proofs.md).
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist loadfile --timeout 600 \
 	    -m "not slow and not cuda and not vllm"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.mark.expression import Expression
 from hypothesis import settings
 from typer.main import get_command
 
@@ -30,8 +32,39 @@ settings.load_profile("custos")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# A test of the CPU would train, grade and plan on a GPU if it saw one. Libraries look for GPUs when
+# they are imported, so all are hidden before that, from the programs that tests start, too; pytest
+# reads its options later, and ``-m cuda`` then shows them again.
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_FOUND_VISIBLE = os.environ.get(VISIBLE)
+os.environ[VISIBLE] = ""
+
 Folders = Callable[["Family"], str]
 HubFolders = Callable[[str], str]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Show the GPUs to tests marked ``cuda``, unless those are rehearsed on the CPU."""
+    if asks_for_gpu(config.option.markexpr) and os.environ.get("CUSTOS_CUDA_REHEARSAL") != "1":
+        del os.environ[VISIBLE]
+        if _FOUND_VISIBLE is not None:
+            os.environ[VISIBLE] = _FOUND_VISIBLE
+
+
+def asks_for_gpu(expression: str) -> bool:
+    """Return whether ``-m`` chooses tests marked ``cuda``, and none for having no mark."""
+    try:
+        chosen = Expression.compile(expression)
+    except SyntaxError:  # nor does an empty one; pytest refuses the others
+        return False
+
+    def takes(*marks: str) -> bool:
+        def is_mark(name: str, /, **_: object) -> bool:
+            return name in marks
+
+        return chosen.evaluate(is_mark)
+
+    return takes("cuda") and not takes()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -55,6 +88,22 @@ def _one_tree_of_commands() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.testing._get_command", cache(get_command))
         yield
+
+
+@pytest.fixture
+def whole_float32() -> Iterator[None]:
+    """Have a GPU multiply float32 as such, in the convolution that reads pictures, too.
+
+    TF32, cuDNN's default, keeps 10 bits, and the CPU would be no reference for it.
+    """
+    import torch
+
+    precision, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    yield
+    torch.set_float32_matmul_precision(precision)
+    torch.backends.cudnn.allow_tf32 = cudnn
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ def use_device(asked: str | torch.device | None = None) -> torch.device:
 
     On a GPU, memory grows in segments, because batches of other sizes would leave holes in it, and
     cuDNN computes no attention: it plans anew for every shape, and shapes here hardly repeat.
+    float32 is computed in full.
 
     Raises:
         CustosError: As :func:`has_gpu`, unless the CPU is asked for.
@@ -35,6 +36,8 @@ def use_device(asked: str | torch.device | None = None) -> torch.device:
         if not {ALLOCATOR, "PYTORCH_CUDA_ALLOC_CONF"} & os.environ.keys():
             os.environ[ALLOCATOR] = "expandable_segments:True"
         torch.backends.cuda.enable_cudnn_sdp(False)
+        # A judge in float32 would read its pictures, which are convolved, with 10 bits of 23.
+        torch.backends.cudnn.allow_tf32 = False
     return device
 
 

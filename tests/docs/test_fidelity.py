@@ -98,7 +98,7 @@ def test_the_page_is_read() -> None:
     path = "tests/docs/test_fidelity.py"
     assert running((path, "test_the_page_is_read"))
     assert not running((path, "test_that_there_is_not"))
-    assert not running(("tests/test_cuda.py", ""))
+    assert not running(("tests/gpu/test_steps_cuda.py", ""))
     skips = "test_a_pin_is_one_version_for_the_oldest_python"
     assert not running(("tests/packaging/test_constraints.py", skips))
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from judging.files.atomic import write_text
+
 REHEARSAL = os.environ.get("CUSTOS_CUDA_REHEARSAL") == "1"
 """Run every check on the CPU, to see that the tests themselves work."""
-if REHEARSAL:
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # training would take a GPU if it saw one
 DEVICE = "cpu" if REHEARSAL else "cuda"
 
 
@@ -30,11 +32,31 @@ class Figure:
 
 
 class Figures(list[Figure]):
-    """Figures in the order in which they were measured."""
+    """Figures in the order in which they were measured, kept in a file.
+
+    The file is written with every figure, so that a run that is ended early leaves what it
+    measured. Figures of other tests on the same machine stay in it.
+
+    Args:
+        path: The file, JSON.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
 
     def add(self, check: str, case: str, value: float, unit: str, limit: str = "") -> None:
-        """Add a figure."""
+        """Add a figure and write the file."""
         self.append(Figure(check, case, value, unit, limit))
+        measured: dict[str, Any] = {"on": machine(), "rehearsal": REHEARSAL}
+        before: dict[str, Any] = {}
+        if self.path.exists():
+            before = json.loads(self.path.read_text(encoding="utf-8"))
+        if {key: before.get(key) for key in measured} != measured:
+            before = {}  # of another device, or another PyTorch
+        figures = {(old["check"], old["case"]): old for old in before.get("figures", ())}
+        figures |= {(new.check, new.case): asdict(new) for new in self}
+        write_text(self.path, json.dumps({**measured, "figures": list(figures.values())}, indent=1))
 
     def table(self) -> str:
         """Return the figures as aligned lines."""
@@ -44,12 +66,6 @@ class Figures(list[Figure]):
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in rows
         )
-
-    def write(self, path: Path) -> None:
-        """Write the figures and what they were measured on as JSON."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        measured = {"on": machine(), "rehearsal": REHEARSAL, "figures": [asdict(f) for f in self]}
-        path.write_text(json.dumps(measured, indent=1), encoding="utf-8")
 
 
 def machine() -> dict[str, str | int]:
@@ -64,6 +80,7 @@ def machine() -> dict[str, str | int]:
 
 
 def output_file() -> Path:
-    """Return where the figures are kept."""
-    name = "cuda_rehearsal.json" if REHEARSAL else "cuda_figures.json"
-    return Path(os.environ.get("CUSTOS_CUDA_FIGURES", f"runs/{name}"))
+    """Return where the figures are kept, by default in a file named by the device."""
+    device = "rehearsal" if REHEARSAL else str(machine()["device"])
+    name = re.sub(r"\W+", "-", device.lower()).strip("-")
+    return Path(os.environ.get("CUSTOS_CUDA_FIGURES", f"runs/cuda_{name}.json"))

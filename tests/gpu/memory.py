@@ -57,7 +57,8 @@ def keys_of_run(family: str, checkpointing: bool, folder: Path) -> list[str]:
         **{"backbone": checkpoint, "data.train": f"[{train_file}]", "data.val": val_file},
         **{"data.cal": "null", "data.test": "null", "data.allow_overlap": "true"},
         **{"optim.batch_size": ROWS, "optim.token_budget": 10**6, "optim.max_steps": 2},
-        **{"run.output": folder / "run", "run.gradient_checkpointing": str(checkpointing).lower()},
+        **{"run.output": folder / "run", "run.workers": 0},
+        "run.gradient_checkpointing": str(checkpointing).lower(),
     }
     return [f"{key}={value}" for key, value in keys.items()]
 

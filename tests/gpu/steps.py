@@ -1,14 +1,14 @@
 """One training step of every kind, with its loss and the gradient of its adapter.
 
-``python -m tests.gpu.steps FOLDER OUT`` takes the steps on the CPU, in float32, for comparison. The
-checkpoints and the adapters that the steps start from are made in FOLDER, for both sides.
+``python -m tests.gpu.steps FOLDER OUT STEP...`` takes steps on the CPU, in float32, for comparison.
+FOLDER holds the checkpoints; the adapters that the steps start from are made in it, for both sides.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
@@ -53,7 +53,9 @@ class Step:
         return f"{self.kind}-{family}-{pictures}{'-checkpointing' if self.checkpointing else ''}"
 
 
-STEPS = [Step(*values) for values in product(SCRIPTS, FAMILIES, (False, True), (False, True))]
+_EVERY = (Step(*values) for values in product(SCRIPTS, FAMILIES, (False, True), (False, True)))
+# The quick score, which focal loss trains, reads text alone.
+STEPS = [step for step in _EVERY if not (step.kind == "focal" and step.pictures)]
 
 
 def rows_of(kind: str, count: int, picture: str | None, start: int = 0) -> list[LabelledExample]:
@@ -85,23 +87,27 @@ def take_step(step: Step, precision: str, folder: Path, out: Path) -> dict[str, 
         step: The step.
         precision: ``fp32`` or ``bf16``.
         folder: Folder of the checkpoints and of the adapters to start from.
-        out: Run folder, which must be new.
+        out: Folder of the run and its rows, which must be new.
     """
     picture = str(folder / "picture.png") if step.pictures else None
     gradients: dict[str, Tensor] = {}
     with _gradients_into(gradients):
-        _train(step, precision, folder, out, picture, init=_start_of(step, folder))
-    history = json.loads((out / "history.json").read_text(encoding="utf-8"))
+        _train(step, precision, folder, out, picture, init=_start_of(step, folder) / "run")
+    history = json.loads((out / "run" / "history.json").read_text(encoding="utf-8"))
     [loss] = [entry["train_loss"] for entry in history if "train_loss" in entry]
     return {**gradients, "loss": torch.tensor(loss)}
 
 
-def prepare(folder: Path) -> None:
-    """Make the checkpoints, the picture, and adapters whose matrices are all different from 0."""
+def save_checkpoints(folder: Path) -> None:
+    """Make the checkpoints and the picture."""
     save_picture(folder / "picture.png", 160, 120)
     for family in FAMILIES:
         save_hub_layout(folder / family, family)
-    for kind, family in product(SCRIPTS, FAMILIES):
+
+
+def save_starts(folder: Path, kinds: Iterable[str]) -> None:
+    """Make adapters to start from, whose matrices are all different from 0."""
+    for kind, family in product(kinds, FAMILIES):
         step = Step(kind, family, pictures=False, checkpointing=False)
         _train(step, "fp32", folder, _start_of(step, folder), None, init=None)
 
@@ -142,8 +148,8 @@ def _train(
             **{"batch_size": ROWS, "token_budget": 400},
         },
         "run": {
-            **{"output": str(out), "precision": precision, "select": "last"},
-            **{"gradient_checkpointing": step.checkpointing, "log_every": 1},
+            **{"output": str(out / "run"), "precision": precision, "select": "last"},
+            **{"gradient_checkpointing": step.checkpointing, "log_every": 1, "workers": 0},
         },
     }
     recipe = out / "recipe.in.yaml"
@@ -168,16 +174,17 @@ def _gradients_into(gradients: dict[str, Tensor]) -> Iterator[None]:
         hook.remove()
 
 
-def main(folder: Path, out: Path) -> None:
-    """Take every step on the CPU and save its results."""
+def main(folder: Path, out: Path, names: Collection[str]) -> None:
+    """Take steps on the CPU and save their results."""
     assert not torch.cuda.is_available(), "start it with CUDA_VISIBLE_DEVICES= in front"
-    prepare(folder)
+    steps = [step for step in STEPS if str(step) in names]
+    save_starts(folder, {step.kind for step in steps})
     results: dict[str, Tensor] = {}
-    for step in STEPS:
+    for step in steps:
         tensors = take_step(step, "fp32", folder, folder / "cpu" / str(step))
         results |= {f"{step}/{name}": tensor for name, tensor in tensors.items()}
     save_file(results, out)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])

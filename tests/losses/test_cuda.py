@@ -7,28 +7,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
 from torch import Tensor
 
-from losses import FocalLoss, class_weights, normalised_logprob, token_logprobs
+from losses import FocalLoss, class_weights
+from tests.losses.every_loss import loss_steps
 
 pytestmark = [
     pytest.mark.cuda,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.usefixtures("whole_float32"),
 ]
 
 VOCABULARY = 151_936
 TOKENS = 64
+LOSSES = list(loss_steps("cpu"))
 
 
-@pytest.fixture
-def no_host_sync() -> Iterator[None]:
-    """Any wait of the host for the device is an error."""
+@contextmanager
+def _no_host_sync() -> Iterator[None]:
+    """Make any wait of the host for the device an error while the block runs."""
     torch.cuda.set_sync_debug_mode("error")
-    yield
-    torch.cuda.set_sync_debug_mode("default")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 def _inputs(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -59,14 +65,32 @@ def test_focal_loss_and_gradient_equal_the_cpu(dtype: torch.dtype) -> None:
         torch.testing.assert_close(on_gpu, on_cpu, rtol=rtol, atol=atol)
 
 
-@pytest.mark.usefixtures("no_host_sync")
-def test_forward_and_backward_never_wait_for_the_device() -> None:
-    logits = torch.zeros(TOKENS, VOCABULARY, device="cuda", requires_grad=True)
-    targets = torch.zeros(TOKENS, dtype=torch.int64, device="cuda")
-    loss = _focal().to("cuda")(logits, targets, targets)
-    sequences = token_logprobs(logits, targets).view(8, -1)
-    (loss + normalised_logprob(sequences, torch.ones_like(sequences, dtype=torch.bool)).sum()
-     ).backward()  # fmt: skip
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_and_its_gradients_equal_the_cpu(name: str) -> None:
+    found = {}
+    for device in ("cpu", "cuda"):
+        step = loss_steps(device)[name]
+        loss = step.loss()
+        loss.backward()
+        found[device] = [loss, *(leaf.grad for leaf in step.leaves)]
+    for on_cpu, on_gpu in zip(found["cpu"], found["cuda"], strict=True):
+        assert on_cpu is not None
+        assert on_gpu is not None
+        torch.testing.assert_close(on_gpu.cpu(), on_cpu, rtol=1e-4, atol=1e-5)
+
+
+def test_a_wait_for_the_device_is_an_error() -> None:
+    values = torch.ones(4, device="cuda")
+    with _no_host_sync(), pytest.raises(RuntimeError):
+        values.sum().item()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_forward_and_backward_never_wait_for_the_device(name: str) -> None:
+    step = loss_steps("cuda")[name]  # copies its inputs, which waits
+    step.loss().backward()  # loads what runs once
+    with _no_host_sync():
+        step.loss().backward()
 
 
 def test_peak_memory_is_a_few_copies_of_the_logits() -> None:
@@ -78,7 +102,9 @@ def test_peak_memory_is_a_few_copies_of_the_logits() -> None:
     before = torch.cuda.memory_allocated()
     loss(logits, targets, classes).backward()
     copies = (torch.cuda.max_memory_allocated() - before) / logits.untyped_storage().nbytes()
-    assert copies < 3.2, copies  # log-probabilities, their gradient, the logits' gradient
+    # Logits without the targets, three in the gradient of their sum, and the logits' own gradient:
+    # 5.0 on a CPU, where cross-entropy takes 3.0.
+    assert copies < 5.5, copies
 
 
 def test_time_is_near_that_of_cross_entropy() -> None:
@@ -99,4 +125,4 @@ def test_time_is_near_that_of_cross_entropy() -> None:
     ratio = seconds(lambda: loss(logits, targets, classes)) / seconds(
         lambda: torch.nn.functional.cross_entropy(logits, targets)
     )
-    assert ratio < 2, ratio
+    assert ratio < 3, ratio  # about twice as many passes over memory

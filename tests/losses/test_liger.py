@@ -54,6 +54,7 @@ def test_on_a_cpu_it_is_our_own() -> None:
 
 
 @pytest.mark.cuda
+@pytest.mark.usefixtures("whole_float32")
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.skipif(not liger.liger_is_installed(), reason="Liger is not installed")
 def test_liger_gives_the_plain_value_and_gradient() -> None:

@@ -24,10 +24,12 @@ KERNEL = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 
 
 @pytest.fixture(autouse=True)
 def _cudnn() -> Iterator[None]:
-    before = torch.backends.cuda.cudnn_sdp_enabled()
+    before = torch.backends.cuda.cudnn_sdp_enabled(), torch.backends.cudnn.allow_tf32
     torch.backends.cuda.enable_cudnn_sdp(True)
+    torch.backends.cudnn.allow_tf32 = True
     yield
-    torch.backends.cuda.enable_cudnn_sdp(before)
+    torch.backends.cuda.enable_cudnn_sdp(before[0])
+    torch.backends.cudnn.allow_tf32 = before[1]
 
 
 @pytest.mark.parametrize("count", [1, 8])
@@ -65,6 +67,7 @@ def test_a_gpu_is_prepared_before_it_is_used(monkeypatch: pytest.MonkeyPatch) ->
     assert use_device().type == "cuda"
     assert os.environ["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
     assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert not torch.backends.cudnn.allow_tf32
     assert device_name(GPU).endswith("Stand-in")
 
 

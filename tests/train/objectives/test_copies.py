@@ -1,8 +1,8 @@
-"""Losses on a device without data, where a value cannot be read and blocking copies are seen."""
+"""No loss has the host wait for a GPU: targets are copied while it computes, no value is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,12 +10,11 @@ from typing import Any, cast
 
 import pytest
 import torch
-from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from losses import BradleyTerryLoss
+from tests.gpu.host_waits import META, no_host_waits
 from tests.train.made_up import analysed
 from train.loop.model_runner import ModelRunner
 from train.objectives.critique_text import TextObjective
@@ -25,34 +24,6 @@ from train.objectives.reward import RewardObjective
 from train.rows.rows import Rows
 from train.rows.supervision import LabelSupervision
 
-DEVICE = torch.device("meta")
-
-
-class Copies(TorchFunctionMode):
-    """Lists copies from the host to :data:`DEVICE`: whether the host waits for each."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waited: list[bool] = []
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
-    ) -> Any:
-        given = kwargs or {}
-        result = func(*args, **given)
-        source = args[0].device.type if args and isinstance(args[0], Tensor) else "cpu"
-        copies = (torch.tensor, torch.as_tensor, Tensor.to, Tensor.new_tensor)
-        if func in copies and (source, result.device) == ("cpu", DEVICE):
-            self.waited.append(not given.get("non_blocking", False))
-        return result
-
-
-def test_the_count_sees_both_kinds() -> None:
-    with Copies() as copies:
-        torch.tensor([1, 2], device=DEVICE)
-        torch.arange(2).to(DEVICE, non_blocking=True)
-    assert copies.waited == [True, False]
-
 
 def _joint(negatives: Any, span: Any) -> Callable[[Rows], JointObjective]:
     return lambda rows: JointObjective(0.3, negatives, span, seed=3)
@@ -60,7 +31,7 @@ def _joint(negatives: Any, span: Any) -> Callable[[Rows], JointObjective]:
 
 def _focal(rows: Rows) -> FocalObjective:
     objective = FocalObjective.for_examples(rows.examples, 1.0, 5.0, "sqrt")
-    objective.loss.to(DEVICE)  # once, in the first step
+    objective.loss.to(META)  # once, in the first step
     return objective
 
 
@@ -85,31 +56,30 @@ def test_no_loss_waits_for_the_device(
         tree = encoder.tree(("Good", "Bad"))
         part = [cast(Any, SimpleNamespace(tree=tree, example=row.example)) for row in part]
     prompts = len(part) * (2 if isinstance(objective, RewardObjective) else 1)
-    logits = torch.empty(prompts, tree.num_slots, len(encoder.backbone.tokenizer), device=DEVICE)
-    with Copies() as copies:
-        loss = objective.loss_sum(logits, part, step=8)
-    assert loss.device == DEVICE
-    assert copies.waited
-    assert not any(copies.waited)
+    logits = torch.empty(
+        prompts, tree.num_slots, len(encoder.backbone.tokenizer), device=META, requires_grad=True
+    )
+    with no_host_waits():
+        objective.loss_sum(logits, part, step=8).backward()
+    assert logits.grad is not None
 
 
 def test_the_loss_of_critiques_does_not_wait_either(small: str, tmp_path: Path) -> None:
     encoder = Encoder(load_backbone(small, weights=False), shows_all_pictures=True)
     part = Rows(analysed(tmp_path, 4), LabelSupervision(encoder), "train")[:4]
     width = max(len(row.tree.paths[row.target]) for row in part)
-    with Copies() as copies:
-        TextObjective().loss_sum(torch.empty(len(part), width, device=DEVICE), part, step=8)
-    assert copies.waited == [False]
+    logprobs = torch.empty(len(part), width, device=META, requires_grad=True)
+    with no_host_waits():
+        TextObjective().loss_sum(logprobs, part, step=8).backward()
+    assert logprobs.grad is not None
 
 
 def test_no_batch_waits_for_the_device(small: str, tmp_path: Path) -> None:
     encoder = Encoder(load_backbone(small, weights=False), shows_all_pictures=True)
     rows = Rows(analysed(tmp_path, 4), LabelSupervision(encoder), "train")
     batch, objective = rows.batch([0, 1]), TextObjective()
-    accelerator = SimpleNamespace(device=DEVICE, autocast=nullcontext)
+    accelerator = SimpleNamespace(device=META, autocast=nullcontext)
     runner = ModelRunner(lambda *_, **inputs: inputs, cast(Any, accelerator), cast(Any, None), 1)
-    with Copies() as copies:
+    with no_host_waits():
         inputs = cast(Any, runner.outputs(batch, objective.inputs(batch.rows)))
-    assert inputs["targets"].device == DEVICE
-    assert len(copies.waited) > 1
-    assert not any(copies.waited)
+    assert inputs["targets"].device == META
