@@ -198,19 +198,24 @@ class Throughput:
 
 @lru_cache
 def measured_peak(device: str, dtype: torch.dtype) -> float:
-    """Measure how fast a device multiplies two square matrices, in TFLOP/s; once for a process."""
+    """Measure how fast a device multiplies two square matrices, in TFLOP/s; once for a process.
+
+    A CPU's time is this process's own, or beside other programs its peak would be too low for a
+    whole run.
+    """
     size = SIZES.get(device, 4096)
     generator = torch.Generator(device).manual_seed(0)  # the run's own random state stays
     left, right = (
         torch.randn(size, size, device=device, generator=generator).to(dtype) for _ in range(2)
     )
+    is_cpu, threads = device == "cpu", torch.get_num_threads()
     best, spent = float("inf"), 0.0
     while spent < LEAST_SECONDS or best == spent:  # at least twice: the first one is slow
         _wait(device)
-        started = time.perf_counter()
+        started = time.process_time() / threads if is_cpu else time.perf_counter()
         left @ right
         _wait(device)
-        taken = time.perf_counter() - started
+        taken = (time.process_time() / threads if is_cpu else time.perf_counter()) - started
         best, spent = min(best, taken), spent + taken
     return 2 * size**3 / best / TERA
 
