@@ -95,6 +95,7 @@ class Judge:
         device: str | None = None,
         dtype: Dtype | None = None,
         pixels: PixelLimits | None = None,
+        token_budget: int | None = None,
     ) -> Judge:
         """Load a judge.
 
@@ -106,6 +107,7 @@ class Judge:
                 setting).
             pixels: Limits on pictures of a zero-shot judge; default as
                 :meth:`Backbone.with_pixels` says. A trained judge has those of its card.
+            token_budget: Most tokens in one forward pass; default by device.
 
         Raises:
             CustosError: If it cannot be found, is damaged, or does not fit this version.
@@ -130,7 +132,9 @@ class Judge:
                 adapter=folder,
             )
             backbone = card.with_pixels(backbone)
-        engine = TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id, dtype=dtype)
+        engine = TreeEngine(
+            TreeModel(backbone.model), backbone.tokenizer.pad_token_id, token_budget, dtype
+        )
         judge = (
             cls.of_run(folder, card, backbone, engine)
             if folder and card
