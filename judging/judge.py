@@ -20,7 +20,7 @@ from judging.resolve import RequestT, resolve
 from judging.scoring.ask_model import OrderedPrompt, ScoredPass
 from judging.scoring.engine import UNWANTED, Engine, Sampling, check_numbers
 from judging.scoring.prompts import Encoder
-from judging.scoring.windows import PromptGroup, encode_groups, in_windows
+from judging.scoring.windows import GPU_WINDOW, PromptGroup, encode_groups, in_windows
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict
@@ -265,7 +265,7 @@ class Judge:
         # Maps, as a loop would hold its window while the next one is encoded.
         windows = map(
             partial(self._encode, encoder, sampling, is_wanted),
-            in_windows(each_request(requests), encoder),
+            in_windows(each_request(requests), encoder, GPU_WINDOW if reads_ahead else None),
         )
         score = partial(self._score, calibrated, on_text, is_wanted)
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 WINDOW = 512
 """Most requests of a window."""
+GPU_WINDOW = 128
+"""Most requests of a window beside a GPU, which waits while the first window is encoded."""
 WINDOW_PIXELS = 128 * 2**20
 """Most pixels of a window's pictures, as the model sees them.
 
@@ -89,13 +91,17 @@ def encode_groups(
     return encoded
 
 
-def in_windows(requests: Iterable[JudgeRequest], encoder: Encoder) -> Iterator[list[JudgeRequest]]:
+def in_windows(
+    requests: Iterable[JudgeRequest], encoder: Encoder, size: int | None = None
+) -> Iterator[list[JudgeRequest]]:
     """Yield requests in windows, which hold at least one.
 
     Args:
         requests: Any number. Where pictures end a window, the next request has been read already.
         encoder: Encoder that will encode them.
+        size: Most requests of a window; default ``WINDOW``.
     """
+    size = size or WINDOW
     window: list[JudgeRequest] = []
     num_pixels = 0
     for request in requests:
@@ -105,7 +111,7 @@ def in_windows(requests: Iterable[JudgeRequest], encoder: Encoder) -> Iterator[l
             window, num_pixels = [], 0
         window.append(request)
         num_pixels += more
-        if len(window) == WINDOW:
+        if len(window) == size:
             yield window
             window, num_pixels = [], 0
     if window:

@@ -114,7 +114,7 @@ def test_the_next_window_is_encoded_while_a_gpu_runs(
         )
         for number, text in enumerate(texts)
     ]
-    monkeypatch.setattr(windows, "WINDOW", 3)
+    monkeypatch.setattr("judging.judge.GPU_WINDOW", 3)
     before = list(judge.grade(rows))
     _as_on_a_gpu(judge, monkeypatch)
     begun = [threading.Event() for _ in range(6)]
@@ -122,10 +122,14 @@ def test_the_next_window_is_encoded_while_a_gpu_runs(
     encoding: list[threading.Thread] = []
     scored: list[str] = []
 
-    def encode_groups(taken: Mapping[int, JudgeRequest], *options: Any) -> Any:
+    def encode_groups(
+        taken: Mapping[int, JudgeRequest], encoder: Encoder, *options: Any
+    ) -> list[windows.PromptGroup]:
         begun[len(encoding)].set()
         encoding.append(threading.current_thread())
-        return encode(taken, *options)
+        assert encoder.backbone.tokenizer is not judge.encoder.backbone.tokenizer
+        assert encoder.backbone.processor.tokenizer is encoder.backbone.tokenizer
+        return encode(taken, encoder, *options)
 
     def score_group(group: windows.PromptGroup, *options: Any) -> Any:
         first = group.requests[min(group.requests)].responses[0]
