@@ -33,7 +33,7 @@ from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeModel, label_logprobs
 
-logger = logging.getLogger(__name__)
+logger = logging.getLogger("custos")
 
 MAX_PREFIXES = 16
 TOKEN_BUDGETS = {"cpu": 512, "cuda": 16384}
