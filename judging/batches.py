@@ -1,9 +1,10 @@
-"""Batches of a stream."""
+"""Batches of a stream, and a stream whose next item is made meanwhile."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -14,3 +15,17 @@ def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     stream = iter(items)
     while batch := list(itertools.islice(stream, size)):
         yield batch
+
+
+def made_ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield items in order; while one is used, a thread makes the next.
+
+    An error is raised where its item would have come. No item is being made any more when the
+    iterator has been closed.
+    """
+    stream, end = iter(items), object()
+    with ThreadPoolExecutor(1, "ahead") as thread:
+        made = thread.submit(next, stream, end)
+        while (item := made.result()) is not end:
+            made = thread.submit(next, stream, end)
+            yield item  # type: ignore[misc]  # it is not the end

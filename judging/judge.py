@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judging.card import (
-    JudgeCard,
-    instruction_hash,
-    read_card,
-    run_folder,
-)
+from judging.batches import made_ahead
+from judging.card import JudgeCard, instruction_hash, read_card, run_folder
 from judging.errors import CustosError
 from judging.files.pictures import PixelLimits
 from judging.fingerprint import digest, file_sha256, package_versions
@@ -20,16 +17,10 @@ from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone, Dtype, load_backbone
 from judging.names.judges import check_name
 from judging.resolve import RequestT, resolve
-from judging.scoring.ask_model import (
-    OrderedPrompt,
-    ScoredPass,
-    critique_sampling,
-    make_ordered_prompts,
-    score_labels,
-)
+from judging.scoring.ask_model import OrderedPrompt, ScoredPass
 from judging.scoring.engine import UNWANTED, Engine, Sampling, check_numbers
 from judging.scoring.prompts import Encoder
-from judging.scoring.windows import in_windows
+from judging.scoring.windows import GPU_WINDOW, PromptGroup, encode_groups, in_windows
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict
@@ -57,6 +48,8 @@ OnText = Callable[[JudgeRequest, Pass, str], None]
 
 IsWanted = Callable[[JudgeRequest], bool]
 """Says whether anybody still waits for the verdict on a request."""
+
+_EncodedWindow = tuple[list[JudgeRequest], dict[int, Verdict], list[PromptGroup]]
 
 
 class Judge:
@@ -95,6 +88,7 @@ class Judge:
         device: str | None = None,
         dtype: Dtype | None = None,
         pixels: PixelLimits | None = None,
+        token_budget: int | None = None,
     ) -> Judge:
         """Load a judge.
 
@@ -106,6 +100,7 @@ class Judge:
                 setting).
             pixels: Limits on pictures of a zero-shot judge; default as
                 :meth:`Backbone.with_pixels` says. A trained judge has those of its card.
+            token_budget: Most tokens in one forward pass; default by device.
 
         Raises:
             CustosError: If it cannot be found, is damaged, or does not fit this version.
@@ -130,7 +125,9 @@ class Judge:
                 adapter=folder,
             )
             backbone = card.with_pixels(backbone)
-        engine = TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id, dtype=dtype)
+        engine = TreeEngine(
+            TreeModel(backbone.model), backbone.tokenizer.pad_token_id, token_budget, dtype
+        )
         judge = (
             cls.of_run(folder, card, backbone, engine)
             if folder and card
@@ -263,9 +260,16 @@ class Judge:
         Raises:
             CustosError: If the engine fails as a whole.
         """
+        reads_ahead = self.backbone.model.device.type == "cuda" and is_wanted is None
+        encoder = self.encoder.twin if reads_ahead else self.encoder
+        # Maps, as a loop would hold its window while the next one is encoded.
+        windows = map(
+            partial(self._encode, encoder, sampling, is_wanted),
+            in_windows(each_request(requests), encoder, GPU_WINDOW if reads_ahead else None),
+        )
+        score = partial(self._score, calibrated, on_text, is_wanted)
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
-            self._grade_window(window, calibrated, sampling, on_text, is_wanted)
-            for window in in_windows(each_request(requests), self.encoder)
+            itertools.starmap(score, made_ahead(windows) if reads_ahead else windows)
         )
         if progress:
             from judging.progress import progress_over
@@ -274,31 +278,39 @@ class Judge:
             verdicts = progress_over(verdicts, "grading", total)
         yield from verdicts
 
-    def _grade_window(
+    def _encode(
         self,
-        window: list[JudgeRequest],
-        calibrated: bool,
+        encoder: Encoder,
         sampling: Sampling | None,
-        on_text: OnText | None,
         is_wanted: IsWanted | None,
-    ) -> list[Verdict]:
+        window: list[JudgeRequest],
+    ) -> _EncodedWindow:
+        """Return a window, its verdicts that need no model, and prompts of its other requests."""
         verdicts: dict[int, Verdict] = {}
-        groups: dict[tuple[str, str, Sampling | None], dict[int, JudgeRequest]] = {}
+        taken: dict[int, JudgeRequest] = {}
         for index, given in enumerate(window):
             if is_wanted and not is_wanted(given):
                 verdicts[index] = Verdict.from_error(UNWANTED, given, judge_name=self.name)
                 continue
             try:
                 request = self.resolve(given)
-                task = get_task(request.task)
-                if ruling := task.rule(request):
+                if ruling := get_task(request.task).rule(request):
                     verdicts[index] = ruled_verdict(request, ruling, **self._signature(request))
-                    continue
-                key = (task.name, task.rubric(request), critique_sampling(request, sampling))
-                groups.setdefault(key, {})[index] = request
+                else:
+                    taken[index] = request
             except CustosError as error:
                 verdicts[index] = Verdict.from_error(error, given, judge_name=self.name)
+        return window, verdicts, encode_groups(taken, encoder, sampling)
 
+    def _score(
+        self,
+        calibrated: bool,
+        on_text: OnText | None,
+        is_wanted: IsWanted | None,
+        window: list[JudgeRequest],
+        verdicts: dict[int, Verdict],
+        groups: list[PromptGroup],
+    ) -> list[Verdict]:
         def report(prompt: OrderedPrompt, piece: str) -> None:
             if on_text:
                 on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
@@ -306,22 +318,12 @@ class Judge:
         def wanted(prompt: OrderedPrompt) -> bool:
             return is_wanted is None or is_wanted(window[prompt.request_index])
 
-        for (name, rubric, critique), group in groups.items():
-            prompts, errors = make_ordered_prompts(group, get_task(name), self.encoder)
-            for index, fault in errors.items():
+        for group in groups:
+            for index, fault in group.errors.items():
                 verdicts[index] = Verdict.from_error(fault, window[index], judge_name=self.name)
-            passes_by_request = score_labels(
-                prompts,
-                get_task(name),
-                rubric,
-                self.encoder,
-                self.engine,
-                critique,
-                report if on_text else None,
-                wanted if is_wanted else None,
-            )
-            for index, passes in passes_by_request.items():
-                verdicts[index] = self._verdict(group[index], passes, calibrated)
+            hooks = (report if on_text else None, wanted if is_wanted else None)
+            for index, passes in group.score(self.encoder, self.engine, *hooks).items():
+                verdicts[index] = self._verdict(group.requests[index], passes, calibrated)
         return [verdicts[index] for index in range(len(window))]
 
     def _verdict(
@@ -381,17 +383,15 @@ class Judge:
         import numpy as np
 
         task = get_task(requests[0].task)
-        rubric, critique = task.rubric(requests[0]), critique_sampling(requests[0])
         # Encoded pictures are heavy: hold no more of them at once than grading does.
         has_pictures = any(request.images for request in requests)
         windows = in_windows(requests, self.encoder) if has_pictures else [requests]
         rows = []
         for window in windows:
-            prompts, errors = make_ordered_prompts(dict(enumerate(window)), task, self.encoder)
-            for fault in errors.values():
+            [group] = encode_groups(dict(enumerate(window)), self.encoder)
+            for fault in group.errors.values():
                 raise fault
-            by_request = score_labels(prompts, task, rubric, self.encoder, self.engine, critique)
-            for index, passes in sorted(by_request.items()):
+            for index, passes in sorted(group.score(self.encoder, self.engine).items()):
                 if isinstance(passes, CustosError):
                     raise CustosError(f"row '{window[index].id}': {passes}")
                 merged = merge_passes(task, [scored.record for scored in passes])

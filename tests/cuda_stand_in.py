@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 
@@ -21,3 +25,24 @@ def with_gpus(monkeypatch: pytest.MonkeyPatch, count: int, *, usable: bool = Tru
     monkeypatch.setattr(torch.cuda, "is_available", lambda: usable and count > 0)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device=None: "NVIDIA Stand-in")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
+
+
+class CountedCopies:
+    """Copies of tensors to the host that wait for a GPU, as they would be made there.
+
+    Attributes:
+        sizes: Numbers in each copy, in order.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[int] = []
+        for name in ("tolist", "item", "cpu", "numpy", "__bool__", "__int__", "__float__"):
+            monkeypatch.setattr(torch.Tensor, name, self._counted(getattr(torch.Tensor, name)))
+
+    def _counted(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def copy(tensor: torch.Tensor, *arguments: Any, **options: Any) -> Any:
+            self.sizes.append(tensor.numel())
+            return method(tensor, *arguments, **options)
+
+        return copy

@@ -20,7 +20,14 @@ from cli.shared.judges import (
     name_gpu,
     named_sources,
 )
-from cli.shared.options.server import BaseUrl, Concurrency, Engine, KeyEnv, api_key
+from cli.shared.options.server import (
+    BaseUrl,
+    Concurrency,
+    Engine,
+    KeyEnv,
+    TokenBudget,
+    api_key,
+)
 from cli.shared.output_folders import output_folder
 from judging import CustosError, Judge
 from judging.log_lines import LineFormatter
@@ -145,6 +152,7 @@ def serve(
         bool, typer.Option("--log-contents", help="Log the contents of requests and answers.")
     ] = False,
     engine: Engine = "tree",
+    token_budget: TokenBudget = None,
     base_url: BaseUrl = None,
     key_env: KeyEnv = None,
     concurrency: Concurrency = 64,
@@ -176,7 +184,7 @@ def serve(
         tls.check()
     is_default = not judges and engine == "tree"
     load_judges = load_default_judges if is_default else load_named_judges
-    load = _loader(engine, base_url, api_key(key_env), concurrency, deadline)
+    load = _loader(engine, token_budget, base_url, api_key(key_env), concurrency, deadline)
     with bind(host, port, is_guarded=bool(keys) or allow_open) as listener:
         limits = Limits(
             queue_requests=queue,
@@ -216,7 +224,12 @@ def serve(
 
 
 def _loader(
-    engine: str, base_url: Sequence[str] | None, key: str, concurrency: int, deadline: float
+    engine: str,
+    token_budget: int | None,
+    base_url: Sequence[str] | None,
+    key: str,
+    concurrency: int,
+    deadline: float,
 ) -> Callable[[str], Judge]:
     """Return a function that loads a judge and has it grade once, if its model runs here."""
     from serve.examples import warm_up
@@ -226,7 +239,7 @@ def _loader(
 
     def load(source: str) -> Judge:
         settings = (engine, source, base_url, key, concurrency, wait)
-        judge = load_judge(*settings, tries=2, longest_wait=wait)
+        judge = load_judge(*settings, token_budget=token_budget, tries=2, longest_wait=wait)
         if judge.backbone.has_random_weights:
             logger.warning("%s: %s", source, KNOWS_NOTHING)
         if engine == "tree":

@@ -28,6 +28,8 @@ def load_judge(
     key: str,
     concurrency: int,
     deadline: float,
+    *,
+    token_budget: int | None = None,
     **patience: Any,
 ) -> Judge:
     """Load a judge whose model runs on this machine or on an OpenAI-compatible server.
@@ -39,6 +41,7 @@ def load_judge(
         key: API key of the server.
         concurrency: Most requests to the server at the same time.
         deadline: Seconds that one try may take there.
+        token_budget: Most tokens in one forward pass on this machine.
         patience: Further settings of the server.
 
     Raises:
@@ -47,7 +50,10 @@ def load_judge(
     if (engine == "openai") != bool(base_url):
         raise CustosError("--engine openai and --base-url URL go together; give both or neither")
     if not base_url:
-        return Judge.load(source)
+        options: dict[str, Any] = {"token_budget": token_budget} if token_budget else {}
+        return Judge.load(source, **options)
+    if token_budget:
+        raise CustosError("--token-budget: a server chooses its own batches; leave it out")
     if repeated := [url for url in base_url if base_url.count(url) > 1]:
         raise CustosError(f"--base-url {repeated[0]}: given twice")
     from clients.connection import ModelServer

@@ -22,7 +22,7 @@ from judging.models.checkpoints import (
     missing_backbone,
     reading,
 )
-from judging.models.devices import use_device
+from judging.models.devices import move_model, use_device
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, vision_weights
 from judging.models.hub import snapshot_folder
 from judging.models.quantization import Quantization, check_quantization, quantize
@@ -389,7 +389,7 @@ def on_device(
     model.set_attn_implementation(choose_attention(target, model.dtype))
     if quantization:
         quantize(model)
-    return model.to(held_on or target)
+    return move_model(model, held_on or target)
 
 
 def _folder_sha256(folder: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from judging.errors import CustosError
 
@@ -77,6 +77,25 @@ def device_name(device: torch.device) -> str:
     import torch
 
     return f"cuda, {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type
+
+
+def move_model(model: Any, device: torch.device) -> Any:
+    """Move a model to a device.
+
+    Raises:
+        CustosError: If its weights do not fit into the memory there.
+    """
+    import torch
+
+    try:
+        return model.to(device)
+    except torch.OutOfMemoryError:
+        size = sum(parameter.nbytes for parameter in model.parameters()) / 2**30
+        raise CustosError(
+            f"the weights take {size:.1f} GiB, for which {device_name(device)} has too little free "
+            "memory: end other programs on it, choose a smaller backbone or a larger GPU, or set "
+            "CUDA_VISIBLE_DEVICES= for the CPU"
+        ) from None
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from judging.models.devices import to_device
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.label_tree import LabelTree
@@ -177,7 +178,7 @@ def generate_texts(
     position = torch.tensor([int(p.positions.max()) + 1 for p in prompts], device=device)
     fed: list[list[int]] = []
     for _ in range(sampling.max_new_tokens):
-        tokens = sample_tokens(logits[:, 0].float().cpu(), sampling, generators)
+        tokens = sample_tokens(logits[:, 0].float(), sampling, generators)
         for text, token in zip(texts, tokens, strict=True):
             text.add(token)
         if all(text.finished for text in texts):
@@ -185,7 +186,7 @@ def generate_texts(
         fed.append(tokens)
         seen = torch.cat([seen, torch.ones(rows, 1, dtype=torch.bool, device=device)], dim=1)
         logits = model.extend(
-            torch.tensor(tokens, device=device)[:, None],
+            to_device(torch.tensor(tokens), device)[:, None],
             position.expand(3, rows)[..., None],
             seen[:, None],
             cache,

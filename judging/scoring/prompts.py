@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -109,6 +110,13 @@ class Encoder:
             card.response_budget,
             shows_all_pictures=card.shows_all_pictures,
         )
+
+    @cached_property
+    def twin(self) -> Encoder:
+        """Return an equal encoder for one other thread; see :meth:`counter` for why."""
+        twin = copy.copy(self)
+        twin.backbone = replace(self.backbone, processor=copy.deepcopy(self.backbone.processor))
+        return twin
 
     def tree(self, labels: Sequence[str], end: str = END_TOKEN) -> LabelTree:
         """Lay label strings out as a tree of this backbone's tokens, each followed by ``end``."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from typing import Literal
 
 import torch
@@ -17,13 +19,21 @@ from judging.models.attention import describe_attention, enabled_kernels, missin
 from judging.models.device_dtype import computed_in
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.core_pool import run_on_cores
-from judging.scoring.engine import UNWANTED, LabelLogprobs, Sampling, TextBatch
+from judging.scoring.engine import (
+    UNWANTED,
+    GeneratedText,
+    LabelLogprobs,
+    Sampling,
+    TextBatch,
+)
 from judging.scoring.generation import TextMemory, generate_texts
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import pack, pack_apart, pack_texts
 from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeModel, label_logprobs
+
+logger = logging.getLogger("custos")
 
 MAX_PREFIXES = 16
 TOKEN_BUDGETS = {"cpu": 512, "cuda": 16384}
@@ -43,8 +53,9 @@ def warn_once(line: str) -> None:
 class TreeEngine:
     """Scores label trees with one forward pass per batch over a shared, prefilled instruction.
 
-    Instructions stay prefilled: make a new engine after the weights have changed. No prompt fails
-    on its own here.
+    Instructions stay prefilled: make a new engine after the weights have changed. Where the memory
+    of a GPU is too small, passes and batches of texts become smaller, for as long as the engine
+    lives; a prompt fails on its own only if it is too long for that memory.
 
     Args:
         model: Backbone in a :class:`~judging.scoring.tree_batch.TreeModel`, in eval mode.
@@ -126,7 +137,8 @@ class TreeEngine:
             tokens: Different tokens.
         """
         tree = LabelTree.build([str(token) for token in tokens], [[token] for token in tokens])
-        return self._read(prompts, tree, lambda logits: logits[:, 0, list(tokens)].float())
+        columns = torch.tensor(tokens, device=self.model.device)
+        return self._read(prompts, tree, lambda logits: logits[:, 0, columns].float())
 
     def _read(
         self,
@@ -144,13 +156,14 @@ class TreeEngine:
             is_wanted: As for :meth:`score`.
         """
         numbers: list[list[float] | CustosError] = [UNWANTED] * len(prompts)
-        batches = self._plan(prompts, tree)
         prefix = self._prefill(prompts[0].prefix_ids) if prompts else None
+        # On the model's device until all passes are under way: a copy would wait for its pass.
+        scored: list[tuple[list[int], Tensor]] = []
+        too_large: list[tuple[list[int], int]] = []
 
-        def score_batch(number: int) -> None:
-            rows = batches[number]
+        def score_batch(rows: list[list[int]]) -> None:
             chosen = [i for row in rows for i in row]
-            if is_wanted and not any(map(is_wanted, chosen)):
+            if too_large or (is_wanted and not any(map(is_wanted, chosen))):
                 return
             positions = iter(range(len(chosen)))
             batch = lay_out(
@@ -160,17 +173,45 @@ class TreeEngine:
                 self.pad_id,
                 rows=[[next(positions) for _ in row] for row in rows],
             )
-            logits = self.model(batch.to(self.model.device), prefix)
-            for i, values in zip(chosen, read(logits).tolist(), strict=True):
-                numbers[i] = values
+            try:
+                logits = self.model(batch.to(self.model.device), prefix)
+                scored.append((chosen, read(logits)))
+            except torch.OutOfMemoryError:
+                too_large.append((chosen, batch.input_ids.numel()))
 
+        left = list(range(len(prompts)))
+        while left:
+            plan = self._plan([prompts[i] for i in left], tree)
+            self._run_each(score_batch, [[[left[i] for i in row] for row in rows] for rows in plan])
+            if not too_large:
+                break
+            for chosen, tokens in too_large:
+                if len(chosen) == 1:
+                    numbers[chosen[0]] = _too_long(tokens)
+                    left.remove(chosen[0])
+                else:
+                    self.token_budget = self._halved(
+                        self.token_budget, tokens, "a pass (--token-budget)"
+                    )
+            too_large.clear()
+            done = {i for chosen, _ in scored for i in chosen}
+            left = [i for i in left if i not in done]
+        if scored:
+            values = torch.cat([values for _, values in scored]).tolist()
+            for i, own in zip((i for chosen, _ in scored for i in chosen), values, strict=True):
+                numbers[i] = own
+        return numbers
+
+    def _run_each(
+        self, run: Callable[[list[list[int]]], None], batches: Sequence[list[list[int]]]
+    ) -> None:
+        """Run every batch: side by side on the cores of a CPU, one after the other on a GPU."""
         num_cores = torch.get_num_threads() if self.model.device.type == "cpu" else 1
         if min(num_cores, len(batches)) > 1:
-            run_on_cores(score_batch, range(len(batches)), num_cores)
+            run_on_cores(lambda number: run(batches[number]), range(len(batches)), num_cores)
         else:
-            for number in range(len(batches)):
-                score_batch(number)
-        return numbers
+            for batch in batches:
+                run(batch)
 
     def generate(
         self,
@@ -188,31 +229,74 @@ class TreeEngine:
         """
         tokenizer = encoder.backbone.tokenizer
         lengths = [prompt.positions.shape[1] for prompt in prompts]
-        budget = 1 if self.model.is_recurrent else self.text_budget
-        for indices in pack_texts(lengths, sampling.max_new_tokens, budget):
+        num_reported = [0] * len(prompts)
 
-            def report(row: int, piece: str, indices: list[int] = indices) -> None:
-                if on_text:
-                    on_text(indices[row], piece)
+        def plan(left: Sequence[int]) -> list[list[int]]:
+            budget = 1 if self.model.is_recurrent else self.text_budget
+            batches = pack_texts([lengths[i] for i in left], sampling.max_new_tokens, budget)
+            return [[left[i] for i in batch] for batch in batches]
 
-            texts, memory = generate_texts(
-                self.model,
-                [prompts[i] for i in indices],
-                self._prefill(prompts[indices[0]].prefix_ids),
-                tokenizer.decode,
-                pad_id=self.pad_id,
-                end_id=tokenizer.convert_tokens_to_ids(END_TOKEN),
-                stop=stop,
-                seeds=[seeds[i] for i in indices],
-                sampling=sampling,
-                on_text=report if on_text else None,
-            )
+        def generate(indices: list[int]) -> tuple[Sequence[GeneratedText], TextMemory] | None:
+            """Return texts, ``None`` if there is too little memory for so many."""
+            written = dict.fromkeys(indices, 0)
+
+            def report(row: int, piece: str) -> None:
+                index = indices[row]
+                written[index] += len(piece)
+                num_new = written[index] - num_reported[index]  # a text may come a second time
+                if on_text and num_new > 0:
+                    num_reported[index] = written[index]
+                    on_text(index, piece[-num_new:])
+
+            with suppress(torch.OutOfMemoryError):
+                return generate_texts(
+                    self.model,
+                    [prompts[i] for i in indices],
+                    self._prefill(prompts[indices[0]].prefix_ids),
+                    tokenizer.decode,
+                    pad_id=self.pad_id,
+                    end_id=tokenizer.convert_tokens_to_ids(END_TOKEN),
+                    stop=stop,
+                    seeds=[seeds[i] for i in indices],
+                    sampling=sampling,
+                    on_text=report if on_text else None,
+                )
+            return None
+
+        batches = plan(range(len(prompts)))
+        while batches:
+            indices = batches.pop(0)
+            made = generate(indices)
+            if made is None and len(indices) > 1:
+                width = max(lengths[i] for i in indices) + sampling.max_new_tokens
+                tokens = len(indices) * width
+                self.text_budget = self._halved(self.text_budget, tokens, "a batch of texts")
+                batches = plan([*indices, *chain.from_iterable(batches)])
+                continue
+            if made is None:
+                yield TextBatch(self, indices, [_too_long(lengths[indices[0]])])
+                continue
             # A recurrent state cannot be taken back to where a text was cut.
-            kept = None if self.model.is_recurrent else memory
-            batch = _RememberedBatch(self, indices, texts, kept)
-            del memory, kept
+            kept = None if self.model.is_recurrent else made[1]
+            batch = _RememberedBatch(self, indices, made[0], kept)
+            del made, kept
             yield batch
             batch.memory = None
+
+    def _halved(self, budget: int, tokens: int, what: str) -> int:
+        """Free what no tensor holds, and return half a budget, for as long as this engine lives.
+
+        Args:
+            budget: Tokens that were allowed at once.
+            tokens: Tokens for which the memory was too small.
+            what: What they were, for the log.
+        """
+        torch.cuda.empty_cache()
+        budget = max(1, min(budget, tokens) // 2)
+        logger.warning(
+            "out of memory on the GPU: from now on at most %d tokens in %s", budget, what
+        )
+        return budget
 
     def _plan(self, prompts: Sequence[EncodedPrompt], tree: LabelTree) -> list[list[list[int]]]:
         """Return batches, each a list of rows, each a list of indices of prompts."""
@@ -247,6 +331,13 @@ def _text_budget(model: TreeModel) -> int:
     return int(memory * TEXT_MEMORY_SHARE) // token_bytes
 
 
+def _too_long(tokens: int) -> CustosError:
+    return CustosError(
+        f"out of memory on the GPU with one prompt of {tokens:,} tokens; no --token-budget mends "
+        "that: shorten it, show smaller pictures, or take a GPU with more memory"
+    )
+
+
 @dataclass
 class _RememberedBatch(TextBatch):
     """Texts whose keys and values are still in memory."""
@@ -261,6 +352,9 @@ class _RememberedBatch(TextBatch):
     ) -> Sequence[LabelLogprobs | CustosError]:
         if self.memory is None or not self.memory.is_continued_by(prompts):
             return self.engine.score(prompts, tree)
-        logits = self.memory.score(self.engine.model, prompts, tree, self.engine.pad_id)
-        scores: list[LabelLogprobs] = label_logprobs(logits, tree).tolist()
-        return scores
+        with suppress(torch.OutOfMemoryError):
+            logits = self.memory.score(self.engine.model, prompts, tree, self.engine.pad_id)
+            scores: list[LabelLogprobs] = label_logprobs(logits, tree).tolist()
+            return scores
+        self.memory = None
+        return self.engine.score(prompts, tree)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from judging.errors import CustosError
 from judging.files.pictures import picture_size
-from judging.tasks import get_task
+from judging.scoring.ask_model import (
+    OrderedPrompt,
+    ScoredPass,
+    critique_sampling,
+    make_ordered_prompts,
+    score_labels,
+)
+from judging.scoring.engine import Engine, Sampling
+from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest
 
 if TYPE_CHECKING:
@@ -15,22 +24,84 @@ if TYPE_CHECKING:
 
 WINDOW = 512
 """Most requests of a window."""
+GPU_WINDOW = 128
+"""Most requests of a window beside a GPU, which waits while the first window is encoded."""
 WINDOW_PIXELS = 128 * 2**20
 """Most pixels of a window's pictures, as the model sees them.
 
 Encoded, each takes 24 bytes (3 colours in two frames of 4 bytes), and all of a window are held at
 once: 25 MB for a picture of 1 MP, as measured, and so 13 GB for 512 of them. The pictures of a pair
-are encoded for both orders.
+are encoded for both orders. Beside a GPU the next window is held, too.
 """
 
 
-def in_windows(requests: Iterable[JudgeRequest], encoder: Encoder) -> Iterator[list[JudgeRequest]]:
+@dataclass(frozen=True)
+class PromptGroup:
+    """Encoded requests of a window that the model judges in one way."""
+
+    task: JudgeTask
+    rubric: str
+    sampling: Sampling | None
+    """How critiques are drawn; ``None`` without them."""
+    requests: Mapping[int, JudgeRequest]
+    """By their index in the window."""
+    prompts: list[OrderedPrompt]
+    errors: Mapping[int, CustosError]
+    """Why a request has no prompt, by index."""
+
+    def score(
+        self,
+        encoder: Encoder,
+        engine: Engine,
+        on_text: Callable[[OrderedPrompt, str], None] | None = None,
+        is_wanted: Callable[[OrderedPrompt], bool] | None = None,
+    ) -> dict[int, list[ScoredPass] | CustosError]:
+        """Score the labels of the prompts, as :func:`score_labels`."""
+        return score_labels(
+            self.prompts,
+            self.task,
+            self.rubric,
+            encoder,
+            engine,
+            self.sampling,
+            on_text,
+            is_wanted,
+        )
+
+
+def encode_groups(
+    requests: Mapping[int, JudgeRequest], encoder: Encoder, sampling: Sampling | None = None
+) -> list[PromptGroup]:
+    """Encode requests, those of one task, rubric and sampling together.
+
+    Args:
+        requests: Requests by their index in the window, as the judge has resolved them.
+        encoder: Encodes them.
+        sampling: As for :func:`critique_sampling`.
+    """
+    groups: dict[tuple[str, str, Sampling | None], dict[int, JudgeRequest]] = {}
+    for index, request in requests.items():
+        rubric = get_task(request.task).rubric(request)
+        key = (request.task, rubric, critique_sampling(request, sampling))
+        groups.setdefault(key, {})[index] = request
+    encoded = []
+    for (name, rubric, drawn), group in groups.items():
+        prompts, errors = make_ordered_prompts(group, get_task(name), encoder)
+        encoded.append(PromptGroup(get_task(name), rubric, drawn, group, prompts, errors))
+    return encoded
+
+
+def in_windows(
+    requests: Iterable[JudgeRequest], encoder: Encoder, size: int | None = None
+) -> Iterator[list[JudgeRequest]]:
     """Yield requests in windows, which hold at least one.
 
     Args:
         requests: Any number. Where pictures end a window, the next request has been read already.
         encoder: Encoder that will encode them.
+        size: Most requests of a window; default ``WINDOW``.
     """
+    size = size or WINDOW
     window: list[JudgeRequest] = []
     num_pixels = 0
     for request in requests:
@@ -40,7 +111,7 @@ def in_windows(requests: Iterable[JudgeRequest], encoder: Encoder) -> Iterator[l
             window, num_pixels = [], 0
         window.append(request)
         num_pixels += more
-        if len(window) == WINDOW:
+        if len(window) == size:
             yield window
             window, num_pixels = [], 0
     if window:

@@ -17,7 +17,15 @@ from cli.shared.judges import (
     load_named_judges,
     name_gpu,
 )
-from cli.shared.options.server import BaseUrl, Concurrency, Deadline, Engine, KeyEnv, api_key
+from cli.shared.options.server import (
+    BaseUrl,
+    Concurrency,
+    Deadline,
+    Engine,
+    KeyEnv,
+    TokenBudget,
+    api_key,
+)
 from judging import CustosError
 from judging.verdicts.by_rule import RULES, RuleGrader
 
@@ -32,6 +40,7 @@ class EngineOptions:
     """Engine and server that a judge's model runs on, and limits of the requests to the server."""
 
     engine: Engine = "tree"
+    token_budget: TokenBudget = None
     base_url: BaseUrl = None
     key_env: KeyEnv = None
     concurrency: Concurrency = 64
@@ -44,7 +53,15 @@ class EngineOptions:
             CustosError: As :func:`cli.shared.judges.load_judge`.
         """
         key = api_key(self.key_env)
-        return load_judge(self.engine, source, self.base_url, key, self.concurrency, self.deadline)
+        return load_judge(
+            self.engine,
+            source,
+            self.base_url,
+            key,
+            self.concurrency,
+            self.deadline,
+            token_budget=self.token_budget,
+        )
 
     def load_judge_or_service(self, source: str) -> Judge | JudgeClient:
         """Load a judge, or connect to a service if the source is an address.
@@ -84,10 +101,11 @@ class EngineOptions:
         return self.load_judge_or_service(sources[0])
 
     def _check_no_server(self, service: str) -> None:
-        """Raise ``CustosError`` if a server is named for the model of a service."""
-        if self.engine == "openai" or self.base_url:
+        """Raise ``CustosError`` if an option is for a model that is not a service's."""
+        if self.engine == "openai" or self.base_url or self.token_budget:
             raise CustosError(
-                f"{service}: a service runs its own model; leave out --engine and --base-url"
+                f"{service}: a service runs its own model; leave out --engine, --base-url and "
+                "--token-budget"
             )
 
     def _connect_pool(self, sources: Sequence[str]) -> Grader:

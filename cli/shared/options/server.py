@@ -22,6 +22,15 @@ Engine = Annotated[
         "(openai). With openai, MODEL=RUN for a judge says which model on the server it is."
     ),
 ]
+TokenBudget = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Give a model on this machine at most this many tokens in one forward pass. A GPU "
+        "whose memory is too small for them gets fewer by itself. Default: 16384 on a GPU, 512 on "
+        "a CPU.",
+    ),
+]
 BaseUrl = Annotated[
     list[str] | None,
     typer.Option(

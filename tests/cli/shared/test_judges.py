@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
 from cli.shared.options.engine import EngineOptions
-from judging import CustosError
+from judging import CustosError, Judge
 from judging.card import CARD_FILE
 from judging.models.backbones import load_backbone
 from serve.queue.service import Service
@@ -103,6 +103,33 @@ def test_engine_and_address_go_together(given: list[str], tmp_path: Path) -> Non
     refused = runner.invoke(app, [*command, "--judge", "m", *given])
     assert refused.exit_code == 2
     assert "--engine openai and --base-url URL go together" in refused.output
+
+
+@pytest.mark.parametrize("verb", ["grade", "eval", "serve"])
+def test_a_token_budget_reaches_the_model_on_this_machine(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(source: str, *, token_budget: int) -> FakeJudge:
+        raise CustosError(f"{source} with {token_budget}")
+
+    monkeypatch.setattr(Judge, "load", load)
+    row = {"question": "q", "references": ["19"], "response": "19", "label": "Correct"}
+    (tmp_path / "labelled.jsonl").write_text(json.dumps(row) + "\n")
+    source = str(tmp_path / "labelled.jsonl")
+    command = {
+        "grade": ["grade", "--judge", "m", "--in", source, "--out", str(tmp_path / "out.jsonl")],
+        "eval": ["eval", "m", "--data", source, "--out", str(tmp_path / "out")],
+        "serve": ["serve", "--judge", "m", "--port", "0"],
+    }[verb]
+    result = runner.invoke(app, [*command, "--token-budget", "77"])
+    assert result.stderr.splitlines()[-1] == "error: m with 77"
+
+
+def test_a_token_budget_is_for_models_on_this_machine() -> None:
+    server = EngineOptions(engine="openai", base_url=["http://127.0.0.1:9/v1"], token_budget=77)
+    for options, judge in ((server, "m"), (EngineOptions(token_budget=77), "http://127.0.0.1:9")):
+        with pytest.raises(CustosError, match="--token-budget"):
+            options.load_judge_or_service(judge)
 
 
 def test_served_models_go_by_their_names_there() -> None:

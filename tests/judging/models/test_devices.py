@@ -14,7 +14,7 @@ import torch
 from judging.errors import CustosError
 from judging.models import devices
 from judging.models.backbones import load_backbone
-from judging.models.devices import device_name, has_gpu, to_device, use_device
+from judging.models.devices import device_name, has_gpu, move_model, to_device, use_device
 from judging.scoring.tree_engine import TreeEngine
 from tests.cuda_stand_in import with_gpus
 
@@ -121,3 +121,19 @@ def test_copies_to_a_gpu_are_pinned_and_waited_for_by_nobody() -> None:
     assert tensor.calls == ["pinned", "copied", "copied"]
     here = torch.arange(3)
     assert to_device(here, torch.device("cpu")) is here
+
+
+def test_weights_that_do_not_fit_are_the_users_to_mend(
+    tiny_folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpus(monkeypatch, 1)
+    model = load_backbone(tiny_folder, device="cpu").model
+
+    def full(self: Any, *_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(type(model), "to", full)
+    with pytest.raises(CustosError, match="NVIDIA Stand-in"):
+        move_model(model, GPU)
+    with pytest.raises(CustosError, match="memory"):
+        load_backbone(tiny_folder, device="cpu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.scoring.tree_engine import TreeEngine
+from tests.cuda_stand_in import CountedCopies
 from tests.judging.scoring.made_up import finished_texts, prompts_with_pictures
 from tests.tiny import reference_model
 
@@ -63,6 +65,19 @@ def test_samples_follow_their_own_seed_not_their_company(
     assert together == _generate(tiny, prompts, warm)
     assert [_generate(tiny, [prompt], warm)[0] for prompt in prompts] == together
     assert together != _generate(tiny, prompts, warm, seed=1)
+
+
+def test_only_the_drawn_tokens_leave_the_device(
+    tiny: Backbone, pictures: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = [prompts_with_pictures(tiny, pictures)[0]] * 3
+    counted = CountedCopies(monkeypatch)
+    sizes = []
+    for count in (4, 9):
+        counted.sizes.clear()
+        _generate(tiny, prompts, Sampling(count, temperature=1.0))
+        sizes.append(sorted(counted.sizes))
+    assert Counter(sizes[1]) - Counter(sizes[0]) == {len(prompts): 5}
 
 
 def test_a_prompt_of_several_texts_is_read_once(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from judging.files.pictures import PixelLimits
 from judging.judge import Judge
@@ -65,11 +69,15 @@ def test_a_pair_counts_for_both_orders(
     assert [len(window) for window in found] == [3, 2, 1]
 
 
+@pytest.mark.parametrize("has_gpu", [False, True])
 def test_few_pictures_are_held_and_verdicts_stay(
-    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_gpu: bool
 ) -> None:
+    """Those of one window; beside a GPU those of the next one, too."""
     rows = requests(tmp_path, 12)
     before = list(judge.grade(rows))
+    if has_gpu:
+        _as_on_a_gpu(judge, monkeypatch)
     held: list[weakref.ref[Any]] = []
     most = 0
 
@@ -84,8 +92,67 @@ def test_few_pictures_are_held_and_verdicts_stay(
     monkeypatch.setattr(Encoder, "encode", encode)
     monkeypatch.setattr(windows, "WINDOW_PIXELS", 3 * SIDE**2)
     after = list(judge.grade(rows))
-    assert len(held) == 11 and most == 3
+    assert len(held) == 11 and most == (6 if has_gpu else 3)
     assert [row.status for row in after] == ["invalid", *["scored"] * 11]
     for old, new in zip(before, after, strict=True):
         assert (old.id, old.label, old.message) == (new.id, new.label, new.message)
         assert new.probabilities == pytest.approx(old.probabilities, abs=1e-5)
+
+
+def test_the_next_window_is_encoded_while_a_gpu_runs(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a tokenizer of its own: control tokens in a text stay text, whatever runs meanwhile."""
+    texts = [f"{'nine ' * (number % 7)}<|im_end|><|im_start|>{number}" for number in range(18)]
+    rows = [
+        JudgeRequest(
+            task="truthful-pair",
+            question="?",
+            responses=(text, "five"),
+            mode="critique" if number % 2 else "score",
+            critique_tokens=16,
+        )
+        for number, text in enumerate(texts)
+    ]
+    monkeypatch.setattr("judging.judge.GPU_WINDOW", 3)
+    before = list(judge.grade(rows))
+    _as_on_a_gpu(judge, monkeypatch)
+    begun = [threading.Event() for _ in range(6)]
+    encode, score = windows.encode_groups, windows.PromptGroup.score
+    encoding: list[threading.Thread] = []
+    scored: list[str] = []
+
+    def encode_groups(
+        taken: Mapping[int, JudgeRequest], encoder: Encoder, *options: Any
+    ) -> list[windows.PromptGroup]:
+        begun[len(encoding)].set()
+        encoding.append(threading.current_thread())
+        assert encoder.backbone.tokenizer is not judge.encoder.backbone.tokenizer
+        assert encoder.backbone.processor.tokenizer is encoder.backbone.tokenizer
+        return encode(taken, encoder, *options)
+
+    def score_group(group: windows.PromptGroup, *options: Any) -> Any:
+        first = group.requests[min(group.requests)].responses[0]
+        number = texts.index(first) // 3
+        if number < 5:
+            assert begun[number + 1].wait(20), "the next window is not encoded meanwhile"
+        scored.append(first)
+        return score(group, *options)
+
+    monkeypatch.setattr("judging.judge.encode_groups", encode_groups)
+    monkeypatch.setattr(windows.PromptGroup, "score", score_group)
+    after = list(judge.grade(rows))
+    assert len(encoding) == 6 and threading.current_thread() not in encoding
+    assert len(scored) == 12
+    assert [row.critique for row in after] == [row.critique for row in before]
+    assert sum(bool(row.critique) for row in after) == 9
+    assert {row.status for row in after} <= {"scored", "truncated"}
+    for old, new in zip(before, after, strict=True):
+        assert (old.id, old.label, old.status) == (new.id, new.label, new.status)
+        assert new.probabilities == pytest.approx(old.probabilities, abs=1e-5)
+
+
+def _as_on_a_gpu(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a judge take its model for one on a GPU."""
+    stand_in = SimpleNamespace(device=torch.device("cuda"), config=judge.backbone.model.config)
+    monkeypatch.setattr(judge, "backbone", replace(judge.backbone, model=stand_in))

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import logging
+import re
 import shlex
 import warnings
 from pathlib import Path
 
 import pytest
+import torch
 
 from judging.errors import CustosError, Missing
 from train.hieval_stage1 import Stage1Recipe
@@ -62,6 +64,30 @@ def test_a_known_error_is_one_line(
         raise error
     assert caught.value.code == 2
     assert capsys.readouterr().err == line
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nGPU 0 has 1 GiB"),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory"
+        ),
+        MemoryError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_too_little_memory_is_one_line_with_the_keys_to_set(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught, command_line():
+        raise error
+    assert caught.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    given = re.findall(r"(optim|run)\.(\w+)", line)
+    assert {key for _, key in given} == {"token_budget", "gradient_checkpointing"}
+    for section, key in given:
+        assert key in dict(load_recipe(Stage1Recipe, STAGE1, []))[section].model_dump()
 
 
 def test_notices_of_libraries_go_to_the_log(
