@@ -1,0 +1,212 @@
+"""The first hour on a GPU, in six steps of at most nine minutes: tests, speed, memory, kernels.
+
+python -m experiments gpu_hour 4 --out gpu_hour/h100.json
+
+Without a number all six are taken in order. Every part of a step runs in a process of its own, and
+its figures are in the file as soon as they are there. A step whose time ends goes on, when it is
+called again, with the parts that have not ended; ``--again`` takes all of them anew. ``--rehearse``
+takes the same steps on the CPU, on models of two layers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from experiments.gpu_hour import grading, machine, training
+from experiments.gpu_hour.figures import Book, Figure, Machine
+from experiments.gpu_hour.subjects import LARGE, REAL, SMALL, Hour
+from judging.errors import CustosError
+from train.setup.processes import interrupted_by
+
+Measure = Callable[[Hour], Iterator[Figure]]
+STEPS = range(1, 7)
+MINUTES = 9.0
+LEAST_SECONDS = 15.0
+"""Time below which no further part is begun."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the program; exit with 1 if a part did not end or a figure misses its target."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("step", nargs="?", type=int, choices=STEPS, help="default: all in order")
+    parser.add_argument("--out", type=Path, help="default: gpu_hour/DEVICE.json")
+    parser.add_argument("--again", action="store_true", help="also take parts that have ended")
+    parser.add_argument("--rehearse", action="store_true", help="all in small, on the CPU")
+    parser.add_argument(
+        "--real",
+        action="append",
+        metavar="PATH",
+        help="folder or name of a model with trained weights, as often as there are such; default: "
+        + ", ".join(REAL),
+    )
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="most of a step; default 9")
+    parser.add_argument("--folder", type=Path, default=Path("runs/gpu_hour"), help="for runs, rows")
+    parser.add_argument("--only", metavar="PART", help="one part, in this process")
+    parser.add_argument("--table", action="store_true", help="print what the file has, and end")
+    arguments = parser.parse_args(argv)
+    if arguments.rehearse:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    here = Machine.here(rehearsal=arguments.rehearse)
+    out = arguments.out or Path("gpu_hour") / f"{here.slug}.json"
+    folder = arguments.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    real = tuple(arguments.real or (() if arguments.rehearse else REAL))
+    hour = Hour(Book(out, here), folder, real)
+    steps = [arguments.step] if arguments.step else list(STEPS)
+    if arguments.only:
+        measure_part(hour, steps[0], arguments.only)
+        return
+    if not arguments.table:
+        options = [*("--out", str(out)), *("--folder", str(folder))]
+        options += [word for name in real for word in ("--real", name)]
+        options += ["--rehearse"] if arguments.rehearse else []
+        for step in steps:
+            run_step(hour, step, 60 * arguments.minutes, options, again=arguments.again)
+    hour = Hour(Book(out, here), folder, real)
+    is_good = show(hour, steps)
+    if not is_good:
+        sys.exit(1)
+
+
+def parts(hour: Hour) -> dict[int, dict[str, Measure]]:
+    """Return the parts of every step, by name, in the order in which they are measured."""
+    steps: dict[int, dict[str, Measure]] = {step: {} for step in STEPS}
+    steps[1] = {"machine": machine.machine, "attention": machine.new_shapes}
+    for step, name, tests in machine.parts_of_tests():
+        steps[step][name] = partial(machine.run_tests, tests=tests)
+    steps[4]["weights of 4B"] = partial(training.make_weights, shape=LARGE)
+    for checkpointing in (True, False):
+        name = training.part_name(checkpointing=checkpointing)
+        steps[4][name] = partial(training.train, checkpointing=checkpointing)
+        steps[4][f"TRL, {name}"] = partial(training.trl, checkpointing=checkpointing)
+    steps[5]["weights of 3B"] = partial(training.make_weights, shape=SMALL)
+    for model in grading.models(hour):
+        for verb, measure in (
+            ("offline", grading.offline),
+            ("service", grading.service),
+            ("one by one", grading.one_by_one),
+            ("vLLM", grading.vllm),
+        ):
+            steps[5][f"{verb}: {model}"] = partial(measure, model=model)
+    steps[6] = {
+        "critiques": grading.critiques,
+        "pictures": grading.pictures,
+        "4 bits, killed": training.quantised,
+    }
+    return steps
+
+
+def run_step(hour: Hour, step: int, seconds: float, options: Sequence[str], *, again: bool) -> None:
+    """Measure the parts of a step that have not ended, each in a process of its own.
+
+    Args:
+        hour: What they are given.
+        step: Number of the step.
+        seconds: Most seconds of all parts together; the part that is running then is killed.
+        options: Options of the processes.
+        again: Measure also the parts that have ended.
+    """
+    until = time.monotonic() + seconds
+    names = [name for name in parts(hour)[step] if again or not hour.book.is_done(step, name)]
+    for number, name in enumerate(names):
+        left = until - time.monotonic()
+        if number and left < LEAST_SECONDS:
+            say(f"step {step}: no time for {', '.join(names[number:])}; run it again")
+            return
+        say(f"step {step}: {name}")
+        began = time.monotonic()
+        command = [sys.executable, "-m", "experiments", "gpu_hour", str(step), "--only", name]
+        reason = _run_within([*command, *options], left)
+        book = Book(hour.book.path, hour.book.machine)
+        if reason:
+            book.fail(step, name, reason, began)
+            say(f"step {step}: {name}: {reason}")
+        if reason and name == "machine":
+            raise CustosError(f"{name}: {reason}")
+
+
+def _run_within(command: Sequence[str], seconds: float) -> str | None:
+    """Run a process of a session of its own; return why it did not end well, if so.
+
+    All that it started ends with it, also when this process is stopped.
+    """
+    process = subprocess.Popen(
+        command, start_new_session=True, stderr=subprocess.PIPE, text=True, errors="replace"
+    )
+    try:
+        with interrupted_by(signal.SIGTERM):
+            _, errors = process.communicate(timeout=max(1.0, seconds))
+    except subprocess.TimeoutExpired:
+        return f"killed after {seconds:.0f} s, when the step's time ended"
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+    sys.stderr.write(errors)
+    lines = [line for line in errors.splitlines() if line.strip()]
+    if process.returncode:
+        return lines[-1] if lines else f"status {process.returncode}"
+    return None
+
+
+def measure_part(hour: Hour, step: int, name: str) -> None:
+    """Measure a part in this process; each figure is written as soon as it is there.
+
+    Raises:
+        CustosError: If the step has no such part, or the part fails.
+    """
+    measure = parts(hour)[step].get(name)
+    if measure is None:
+        raise CustosError(f"step {step} has no part '{name}': {', '.join(parts(hour)[step])}")
+    hour.book.clear(step, name)
+    began = time.monotonic()
+    for figure in measure(hour):
+        hour.book.add(step, name, figure, time.monotonic() - began)
+    hour.book.finish(step, name)
+
+
+def show(hour: Hour, steps: Sequence[int]) -> bool:
+    """Print the figures of steps; return whether all parts ended and no target is missed."""
+    table = Table(
+        "step", "part", "measurement", "value", "target", "", title=hour.book.content["device"]
+    )
+    figures = [figure for figure in hour.book.figures if figure["step"] in steps]
+    for figure in sorted(figures, key=lambda figure: int(figure["step"])):
+        value = figure["value"]
+        number = value if isinstance(value, str) else f"{value:,.4g} {figure['unit']}"
+        mark = {None: "", True: "ok", False: "missed"}[figure["ok"]]
+        cells = (figure["part"], figure["measurement"], number, figure["target"], mark)
+        table.add_row(str(figure["step"]), *cells)
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    console.print(table, markup=False)
+    left = [
+        f"{step}: {name}"
+        for step in steps
+        for name in parts(hour)[step]
+        if not hour.book.is_done(step, name)
+    ]
+    say(f"figures: {hour.book.path}")
+    if left:
+        say(f"not finished: {'; '.join(left)}")
+    return not left and all(figure["ok"] is not False for figure in figures)
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
