@@ -23,7 +23,6 @@ ROOMS = (
 HELPERS = {
     "figures",
     "grading",
-    "kernels",
     "kill_works",
     "load_generator",
     "machine",

@@ -7,8 +7,7 @@ import platform
 import re
 import subprocess
 import time
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,11 @@ from judging.files.records import write_json
 
 ABSENT = "absent"
 """Value of a figure whose program or weights are not here."""
+NOT_FINISHED = "not finished"
+"""Measurement whose value is why its part did not come to an end."""
 PEAK_TFLOPS = {
-    "H100 PCIe": 756.0,
-    "H100 NVL": 835.0,
-    "H100": 989.4,
-    "H200": 989.4,
-    "A100": 312.0,
-    "L40S": 362.05,
-    "L40": 181.05,
-    "RTX 4090": 165.2,
+    **{"H100 PCIe": 756.0, "H100 NVL": 835.0, "H100": 989.4, "H200": 989.4, "A100": 312.0},
+    **{"L40S": 362.05, "L40": 181.05, "RTX 4090": 165.2},
 }
 """Peak in bfloat16 without sparsity, in TFLOP/s, by a part of the device's name; of several parts
 that fit, the first counts. From NVIDIA's data sheets; H100 alone is the SXM5 module."""
@@ -50,6 +45,8 @@ class Figure:
     def ok(self) -> bool | None:
         """Return whether the value meets its target, ``None`` without one or without a number."""
         numbers = [float(text.replace(",", "")) for text in re.findall(r"[\d.,e-]+", self.target)]
+        if self.measurement == NOT_FINISHED:
+            return False
         if isinstance(self.value, str) or not numbers:
             return None
         if self.target.startswith("<"):
@@ -107,84 +104,49 @@ class Book:
 
     def __init__(self, path: Path, machine: Machine) -> None:
         self.path, self.machine = path, machine
-        self.content: dict[str, Any] = {
-            **{"device": machine.device, "rehearsal": machine.rehearsal, "done": [], "figures": []}
-        }
-        if path.is_file():
-            self.content = json.loads(path.read_text(encoding="utf-8"))
-            if self.content["device"] != machine.device:
-                raise CustosError(
-                    f"{path}: holds the figures of {self.content['device']}, and this is "
-                    f"{machine.device}; name another file in --out"
-                )
-
-    @property
-    def figures(self) -> list[dict[str, Any]]:
-        """Return all figures as the file has them."""
-        figures: list[dict[str, Any]] = self.content["figures"]
-        return figures
-
-    def is_done(self, step: int, part: str) -> bool:
-        """Return whether a part of a step came to its end."""
-        return [step, part] in self.content["done"]
+        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if content.get("device", machine.device) != machine.device:
+            raise CustosError(
+                f"{path}: holds the figures of {content['device']}, and this is {machine.device}; "
+                "name another file in --out"
+            )
+        self.figures: list[dict[str, Any]] = content.get("figures", [])
+        self.done: list[list[Any]] = content.get("done", [])
+        """Step and name of every part that came to its end."""
 
     def clear(self, step: int, part: str) -> None:
         """Forget what a part measured, before it is measured anew."""
-        self.content["done"] = [key for key in self.content["done"] if key != [step, part]]
-        self.content["figures"] = [
-            figure for figure in self.figures if (figure["step"], figure["part"]) != (step, part)
-        ]
+        self.done = [key for key in self.done if key != [step, part]]
+        self.figures = [f for f in self.figures if (f["step"], f["part"]) != (step, part)]
 
-    def add(self, step: int, part: str, figure: Figure, seconds: float) -> None:
-        """Keep a figure.
+    def add(self, step: int, part: str, figure: Figure, began: float) -> None:
+        """Keep a figure of a part that began at a time; a rehearsal says nothing about targets."""
+        is_judged = not self.machine.rehearsal or figure.measurement == NOT_FINISHED
+        self.figures.append(
+            {
+                **{"step": step, "part": part, **asdict(figure)},
+                **{"ok": figure.ok if is_judged else None},
+                **{"seconds": round(time.monotonic() - began, 1), "driver": self.machine.driver},
+                "versions": ", ".join(f"{name} {installed(name)}" for name in PACKAGES[:4]),
+            }
+        )
+        self.write()
 
-        Args:
-            step: Number of the step.
-            part: Part of the step that measured it.
-            figure: The figure. A rehearsal says nothing about targets.
-            seconds: Seconds since the part began.
-        """
-        entry = {
-            **{"step": step, "part": part, "measurement": figure.measurement},
-            **{"value": figure.value, "unit": figure.unit, "target": figure.target},
-            **{"ok": None if self.machine.rehearsal else figure.ok, "seconds": round(seconds, 1)},
-            **{"versions": versions(), "driver": self.machine.driver},
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        }
-        self.figures.append(entry)
-        self._write()
-
-    def finish(self, step: int, part: str) -> None:
-        """Note that a part came to its end."""
-        self.content["done"].append([step, part])
-        self._write()
-
-    def fail(self, step: int, part: str, reason: str, began: float) -> None:
-        """Keep why a part did not come to its end; the next run of its step takes it again."""
-        self.add(step, part, Figure("not finished", reason), time.monotonic() - began)
-        self.figures[-1]["ok"] = False
-        self._write()
+    def write(self) -> None:
+        """Write the file, whole or not at all."""
+        on = {"device": self.machine.device, "rehearsal": self.machine.rehearsal}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(self.path, {**on, "done": self.done, "figures": self.figures})
 
     def value(self, part: str, measurement: str) -> float | None:
-        """Return a number that another part measured, if it did."""
-        for figure in self.figures:
-            if (figure["part"], figure["measurement"]) == (part, measurement):
-                return None if isinstance(figure["value"], str) else float(figure["value"])
-        return None
-
-    def _write(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.path, self.content)
+        """Return a number that a part measured, if it did."""
+        found = (f for f in self.figures if (f["part"], f["measurement"]) == (part, measurement))
+        return next((f["value"] for f in found if not isinstance(f["value"], str)), None)
 
 
-def versions() -> str:
-    """Return the versions of the packages that figures depend on."""
-    return ", ".join(f"{name} {installed(name) or ABSENT}" for name in PACKAGES[:4])
-
-
-def installed(package: str) -> str | None:
-    """Return the version of a package, if it is installed."""
+def installed(package: str) -> str:
+    """Return the version of a package, or that it is absent."""
     try:
         return version(package)
     except PackageNotFoundError:
-        return None
+        return ABSENT

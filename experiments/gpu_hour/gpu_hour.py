@@ -21,10 +21,11 @@ from functools import partial
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from experiments.gpu_hour import grading, machine, training
-from experiments.gpu_hour.figures import Book, Figure, Machine
+from experiments.gpu_hour.figures import NOT_FINISHED, Book, Figure, Machine
 from experiments.gpu_hour.subjects import LARGE, REAL, SMALL, Hour
 from judging.errors import CustosError
 from train.setup.processes import interrupted_by
@@ -55,7 +56,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=MINUTES, help="most of a step; default 9")
     parser.add_argument("--folder", type=Path, default=Path("runs/gpu_hour"), help="for runs, rows")
     parser.add_argument("--only", metavar="PART", help="one part, in this process")
-    parser.add_argument("--table", action="store_true", help="print what the file has, and end")
     arguments = parser.parse_args(argv)
     if arguments.rehearse:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -69,15 +69,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.only:
         measure_part(hour, steps[0], arguments.only)
         return
-    if not arguments.table:
-        options = [*("--out", str(out)), *("--folder", str(folder))]
-        options += [word for name in real for word in ("--real", name)]
-        options += ["--rehearse"] if arguments.rehearse else []
+    options = [*("--out", str(out)), *("--folder", str(folder))]
+    options += [word for name in real for word in ("--real", name)]
+    options += ["--rehearse"] if arguments.rehearse else []
+    try:
         for step in steps:
             run_step(hour, step, 60 * arguments.minutes, options, again=arguments.again)
-    hour = Hour(Book(out, here), folder, real)
-    is_good = show(hour, steps)
-    if not is_good:
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if not show(Hour(Book(out, here), folder, real), steps):
         sys.exit(1)
 
 
@@ -93,14 +93,9 @@ def parts(hour: Hour) -> dict[int, dict[str, Measure]]:
         steps[4][name] = partial(training.train, checkpointing=checkpointing)
         steps[4][f"TRL, {name}"] = partial(training.trl, checkpointing=checkpointing)
     steps[5]["weights of 3B"] = partial(training.make_weights, shape=SMALL)
-    for model in grading.models(hour):
-        for verb, measure in (
-            ("offline", grading.offline),
-            ("service", grading.service),
-            ("one by one", grading.one_by_one),
-            ("vLLM", grading.vllm),
-        ):
-            steps[5][f"{verb}: {model}"] = partial(measure, model=model)
+    for model in (grading.RANDOM, *hour.real):
+        for way in grading.WAYS:
+            steps[5][f"{way}: {model}"] = partial(grading.graded, way=way, model=model)
     steps[6] = {
         "critiques": grading.critiques,
         "pictures": grading.pictures,
@@ -120,22 +115,20 @@ def run_step(hour: Hour, step: int, seconds: float, options: Sequence[str], *, a
         again: Measure also the parts that have ended.
     """
     until = time.monotonic() + seconds
-    names = [name for name in parts(hour)[step] if again or not hour.book.is_done(step, name)]
+    names = [name for name in parts(hour)[step] if again or [step, name] not in hour.book.done]
     for number, name in enumerate(names):
-        left = until - time.monotonic()
-        if number and left < LEAST_SECONDS:
+        began = time.monotonic()
+        if number and until - began < LEAST_SECONDS:
             say(f"step {step}: no time for {', '.join(names[number:])}; run it again")
             return
         say(f"step {step}: {name}")
-        began = time.monotonic()
         command = [sys.executable, "-m", "experiments", "gpu_hour", str(step), "--only", name]
-        reason = _run_within([*command, *options], left)
-        book = Book(hour.book.path, hour.book.machine)
-        if reason:
-            book.fail(step, name, reason, began)
+        if reason := _run_within([*command, *options], until - began):
+            book = Book(hour.book.path, hour.book.machine)  # with the part's figures
+            book.add(step, name, Figure(NOT_FINISHED, reason), began)
             say(f"step {step}: {name}: {reason}")
-        if reason and name == "machine":
-            raise CustosError(f"{name}: {reason}")
+            if name == "machine":
+                raise CustosError(reason.removeprefix("error: "))
 
 
 def _run_within(command: Sequence[str], seconds: float) -> str | None:
@@ -176,30 +169,25 @@ def measure_part(hour: Hour, step: int, name: str) -> None:
     hour.book.clear(step, name)
     began = time.monotonic()
     for figure in measure(hour):
-        hour.book.add(step, name, figure, time.monotonic() - began)
-    hour.book.finish(step, name)
+        hour.book.add(step, name, figure, began)
+    hour.book.done.append([step, name])
+    hour.book.write()
 
 
 def show(hour: Hour, steps: Sequence[int]) -> bool:
     """Print the figures of steps; return whether all parts ended and no target is missed."""
-    table = Table(
-        "step", "part", "measurement", "value", "target", "", title=hour.book.content["device"]
-    )
-    figures = [figure for figure in hour.book.figures if figure["step"] in steps]
-    for figure in sorted(figures, key=lambda figure: int(figure["step"])):
+    columns = ("step", "part", "measurement", "value", "target", "")
+    table = Table(*columns, title=hour.book.machine.device)
+    figures = [figure for step in steps for figure in hour.book.figures if figure["step"] == step]
+    for figure in figures:
         value = figure["value"]
         number = value if isinstance(value, str) else f"{value:,.4g} {figure['unit']}"
         mark = {None: "", True: "ok", False: "missed"}[figure["ok"]]
         cells = (figure["part"], figure["measurement"], number, figure["target"], mark)
-        table.add_row(str(figure["step"]), *cells)
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(table, markup=False)
-    left = [
-        f"{step}: {name}"
-        for step in steps
-        for name in parts(hour)[step]
-        if not hour.book.is_done(step, name)
-    ]
+        table.add_row(str(figure["step"]), *map(escape, cells))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    ended = hour.book.done
+    left = [f"{s}: {name}" for s in steps for name in parts(hour)[s] if [s, name] not in ended]
     say(f"figures: {hour.book.path}")
     if left:
         say(f"not finished: {'; '.join(left)}")

@@ -9,12 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from experiments.cost.load_generator import closed_loop
-from experiments.cost.scoring_speed import generate_rows, library_model, vllm_rows_of
+from experiments.cost.scoring_speed import (
+    NEW_TOKENS,
+    generate_rows,
+    library_model,
+    vllm_rows_of,
+)
 from experiments.cost.service_load import GRADE_BATCH, running, service_command, time_offline
 from experiments.gpu_hour.figures import ABSENT, Figure
-from experiments.gpu_hour.kernels import attention_kernels
-from experiments.gpu_hour.subjects import SMALL, Hour, load_failure, made_rows, random_weights
-from judging import Judge, JudgeRequest
+from experiments.gpu_hour.machine import attention_kernels
+from experiments.gpu_hour.subjects import SMALL, Hour, made_rows, random_weights
+from judging import CustosError, Judge, JudgeRequest
+from judging.models.backbones import load_backbone
 
 ROWS, CLIENTS, ONE_BY_ONE = 2000, 64, 200
 HEADLINE_SECONDS = 396.6
@@ -27,33 +33,19 @@ VLLM = Path(__file__).parents[2] / ".venv-vllm" / "bin" / "python"
 RANDOM = "3B, random weights"
 
 
-def models(hour: Hour) -> list[str]:
-    """Return the models that grade, by the names of their parts."""
-    return [RANDOM, *hour.real]
-
-
-def offline(hour: Hour, model: str) -> Iterator[Figure]:
+def offline(hour: Hour, model: str, folder: str) -> Iterator[Figure]:
     """Grade rows with a judge in this process, many at once; name the attention kernels."""
-    folder = _folder(hour, model)
-    if reason := load_failure(folder):
-        yield Figure(ABSENT, reason)
-        return
     rows = _requests(hour, hour.size(ROWS, 32))
-    target = ">= 150" if model == RANDOM else ""
     rate = time_offline(folder, rows, GRADE_BATCH)
-    yield Figure("rows", rate, "rows/s", target)
+    yield Figure("rows", rate, "rows/s", ">= 150" if model == RANDOM else "")
     yield Figure("2,000 rows", ROWS / rate, "s", f"< {HEADLINE_SECONDS / 10:g}")
     yield from _peak_memory()
     judge = Judge.load(folder)
     yield Figure("kernels", attention_kernels(lambda: list(judge.grade(rows[:16]))))
 
 
-def service(hour: Hour, model: str) -> Iterator[Figure]:
+def service(hour: Hour, model: str, folder: str) -> Iterator[Figure]:
     """Send rows to ``custos serve`` from many clients, each row in a call of its own."""
-    folder = _folder(hour, model)
-    if reason := load_failure(folder):
-        yield Figure(ABSENT, reason)
-        return
     rows, clients = _requests(hour, hour.size(ROWS, 32)), hour.size(CLIENTS, 8)
     bodies = [row.model_dump_json(exclude_unset=True).encode() for row in rows]
     log = hour.folder / "service.log"
@@ -62,56 +54,57 @@ def service(hour: Hour, model: str) -> Iterator[Figure]:
         load = asyncio.run(closed_loop(url, bodies, clients)).report()
     yield Figure("answered", load["statuses"].get("200", 0) / len(rows), "of the calls", ">= 1")
     yield Figure("rows", load["rows_per_second"], "rows/s")
-    for quantile in ("p50_ms", "p99_ms"):
-        if load[quantile] is not None:
-            yield Figure(quantile.removesuffix("_ms"), load[quantile], "ms")
-    rate = hour.book.value(f"offline: {model}", "rows")
-    if rate:
+    yield from (Figure(name, load[name] or 0, "ms") for name in ("p50_ms", "p99_ms"))
+    if rate := hour.book.value(f"offline: {model}", "rows"):
         yield Figure("of offline", load["rows_per_second"] / rate, "times")
 
 
-def one_by_one(hour: Hour, model: str) -> Iterator[Figure]:
+def one_by_one(hour: Hour, model: str, folder: str) -> Iterator[Figure]:
     """Generate labels with transformers, a row at a time as HiEval does, and judge so with ours."""
-    folder = _folder(hour, model)
-    if reason := load_failure(folder):
-        yield Figure(ABSENT, reason)
-        return
     rows = _requests(hour, hour.size(ONE_BY_ONE, 8))
     judge = Judge.load(folder)
     library = library_model(judge)
-    tokens = LABEL_TOKENS if judge.backbone.has_random_weights else 8
+    tokens = LABEL_TOKENS if judge.backbone.has_random_weights else NEW_TOKENS
     generate_rows(judge, library, rows[:4], tokens)
-    began = time.perf_counter()
-    generate_rows(judge, library, rows, tokens)
-    rate = len(rows) / (time.perf_counter() - began)
-    yield Figure("generated", rate, "rows/s")
-    yield Figure("2,000 rows generated", ROWS / rate, "s")
     list(judge.grade(rows[:1]))
     began = time.perf_counter()
+    generate_rows(judge, library, rows, tokens)
+    between = time.perf_counter()
     for row in rows:
         list(judge.grade([row]))
-    ours = len(rows) / (time.perf_counter() - began)
-    yield Figure("judged", ours, "rows/s")
-    many = hour.book.value(f"offline: {model}", "rows")
-    if many:
+    rate = len(rows) / (between - began)
+    yield Figure("generated", rate, "rows/s")
+    yield Figure("2,000 rows generated", ROWS / rate, "s")
+    yield Figure("judged", len(rows) / (time.perf_counter() - between), "rows/s")
+    if many := hour.book.value(f"offline: {model}", "rows"):
         yield Figure("offline over generated", many / rate, "times", ">= 10")
 
 
-def vllm(hour: Hour, model: str) -> Iterator[Figure]:
+def vllm(hour: Hour, model: str, folder: str) -> Iterator[Figure]:
     """Have vLLM, in an environment of its own, read the same rows, if ``.venv-vllm`` is there."""
-    folder = _folder(hour, model)
-    reason = load_failure(folder) if VLLM.is_file() else f"{VLLM} is not there"
-    if reason or not Path(folder).is_dir():
-        yield Figure(ABSENT, reason or "no folder that vLLM reads")
+    if not VLLM.is_file() or not Path(folder).is_dir():
+        yield Figure("vLLM", ABSENT)
         return
     rows, warm = _requests(hour, hour.size(ROWS, 32)), _requests(hour, 48, seed=2)
     judge = Judge.load(folder, device="cpu")  # it makes the prompts; the GPU's memory is vLLM's
     [seconds], _ = vllm_rows_of(Path(folder), judge, "torch.bfloat16", rows, warm, VLLM)
-    rate = len(rows) / seconds
-    yield Figure("rows", rate, "rows/s")
-    ours = hour.book.value(f"offline: {model}", "rows")
-    if ours:
-        yield Figure("custos over vLLM", ours / rate, "times")
+    yield Figure("rows", len(rows) / seconds, "rows/s")
+    if ours := hour.book.value(f"offline: {model}", "rows"):
+        yield Figure("custos over vLLM", ours * seconds / len(rows), "times")
+
+
+WAYS = {"offline": offline, "service": service, "one by one": one_by_one, "vLLM": vllm}
+
+
+def graded(hour: Hour, way: str, model: str) -> Iterator[Figure]:
+    """Measure a way of grading with a model, if its weights are at hand."""
+    folder = random_weights(hour, SMALL) if model == RANDOM else model
+    try:
+        load_backbone(folder, weights=False)
+    except CustosError as error:
+        yield Figure(ABSENT, str(error))
+    else:
+        yield from WAYS[way](hour, model, folder)
 
 
 def critiques(hour: Hour) -> Iterator[Figure]:
@@ -166,10 +159,6 @@ def pictures(hour: Hour) -> Iterator[Figure]:
     yield Figure("tokens of a row", sum(p.positions.shape[1] for p in prompts) / count)
     yield Figure("kernels", attention_kernels(lambda: judge.engine.score(prompts[:2], tree)))
     yield from _peak_memory()
-
-
-def _folder(hour: Hour, model: str) -> str:
-    return random_weights(hour, SMALL) if model == RANDOM else model
 
 
 def _requests(hour: Hour, count: int, seed: int = 3) -> list[JudgeRequest]:

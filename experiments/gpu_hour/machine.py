@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import statistics
 import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,9 +20,9 @@ from xml.etree import ElementTree
 from packaging.requirements import Requirement
 
 from experiments.gpu_hour.figures import ABSENT, PACKAGES, Figure, installed
-from experiments.gpu_hour.kernels import attention_kernels
-from experiments.gpu_hour.subjects import Hour, one_device, use_tokenizer
+from experiments.gpu_hour.subjects import Hour, use_tokenizer
 from judging.errors import CustosError
+from judging.models.devices import use_device
 
 ROOT = Path(__file__).parents[2]
 IMPORTED = (
@@ -29,9 +30,12 @@ IMPORTED = (
     *("serve.app", "cli.main", "trl", "pytest"),
 )
 """Modules that the steps need; each imports the libraries it is written for."""
-SHAPES, BATCHES, LENGTHS = 40, (1, 16), (64, 1024)
+SHAPES, LONGEST = 40, 1024
 HEADS, KEY_HEADS, HEAD_DIM = 32, 8, 128
 """Attention of Qwen3-VL-4B."""
+ATTENTION = re.compile(r"flash|fmha|attention|attn|sdpa", re.I)
+"""Names of kernels that compute attention, and of PyTorch's operators."""
+MOST_KERNELS = 3
 
 
 def machine(hour: Hour) -> Iterator[Figure]:
@@ -43,7 +47,7 @@ def machine(hour: Hour) -> Iterator[Figure]:
     import torch
 
     for name in PACKAGES:
-        yield Figure(name, installed(name) or ABSENT)
+        yield Figure(name, installed(name))
     old = "; ".join(_older_than_asked())
     yield Figure("older than pyproject.toml asks", old or "none")
     for name in IMPORTED:
@@ -54,7 +58,7 @@ def machine(hour: Hour) -> Iterator[Figure]:
                 f"{name} cannot be imported: {error} ({old or 'versions are new enough'}); carry "
                 "the wheels that docs/gpu-hour.md lists"
             ) from None
-    device = one_device()
+    device = use_device().type
     yield Figure("device", torch.cuda.get_device_name() if device == "cuda" else "CPU")
     yield Figure("driver", hour.book.machine.driver or ABSENT)
     yield Figure("CUDA", torch.version.cuda or ABSENT)
@@ -71,8 +75,8 @@ def _older_than_asked() -> Iterator[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for requirement in map(Requirement, project["dependencies"]):
         found = installed(requirement.name)
-        if not found or not requirement.specifier.contains(found, prereleases=True):
-            yield f"{requirement.name} {found or ABSENT} ({requirement.specifier})"
+        if found == ABSENT or not requirement.specifier.contains(found, prereleases=True):
+            yield f"{requirement.name} {found} ({requirement.specifier})"
 
 
 def new_shapes(hour: Hour) -> Iterator[Figure]:
@@ -80,8 +84,7 @@ def new_shapes(hour: Hour) -> Iterator[Figure]:
     import torch
     from torch.nn.functional import scaled_dot_product_attention
 
-    device = one_device()
-    generator = torch.Generator().manual_seed(0)
+    device = use_device().type
 
     def attend(batch: int, length: int) -> None:
         query, key = (
@@ -91,33 +94,43 @@ def new_shapes(hour: Hour) -> Iterator[Figure]:
         scaled_dot_product_attention(query, key, key, is_causal=True, enable_gqa=True)
 
     def milliseconds(shape: tuple[int, int]) -> float:
-        _wait(device)
         started = time.perf_counter()
         attend(*shape)
-        _wait(device)
+        if device == "cuda":
+            torch.cuda.synchronize()
         return 1000 * (time.perf_counter() - started)
 
-    attend(2, 32)
-    longest = hour.size(LENGTHS[1], 96)
+    rng, longest = random.Random(0), hour.size(LONGEST, 96)
+    shapes = [(rng.randint(1, 16), rng.randint(32, longest)) for _ in range(SHAPES)]
     for is_on in (True, False):
         torch.backends.cuda.enable_cudnn_sdp(is_on)
-        shapes = [
-            (int(torch.randint(*BATCHES, (), generator=generator)), length)
-            for length in torch.randint(LENGTHS[0], longest, (SHAPES,), generator=generator)
-        ]
         name = f"cuDNN {'on' if is_on else 'off'}"
-        first = [milliseconds(shape) for shape in shapes]
-        again = [milliseconds(shape) for shape in shapes]
-        yield Figure(f"{name}: new shape", statistics.median(first), "ms")
-        yield Figure(f"{name}: the same again", statistics.median(again), "ms")
+        milliseconds((2, 24))
+        for kind in ("new shape", "the same again"):
+            taken = statistics.median(map(milliseconds, shapes))
+            yield Figure(f"{name}: {kind}", taken, "ms")
         yield Figure(f"{name}: kernels", attention_kernels(lambda: attend(4, 200)))
 
 
-def _wait(device: str) -> None:
+def attention_kernels(call: Callable[[], object]) -> str:
+    """Return the attention kernels that took most time in a call; on a CPU, the operators."""
     import torch
+    from torch.profiler import ProfilerActivity, profile
 
-    if device == "cuda":
-        torch.cuda.synchronize()
+    on_gpu = torch.cuda.is_available()
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
+    with profile(activities=activities) as profiler:
+        call()
+        if on_gpu:
+            torch.cuda.synchronize()
+    wanted = torch.autograd.DeviceType.CUDA if on_gpu else torch.autograd.DeviceType.CPU
+    events = [
+        event
+        for event in profiler.key_averages()
+        if event.device_type == wanted and ATTENTION.search(event.key)
+    ]
+    events.sort(key=lambda event: -(event.device_time_total if on_gpu else event.cpu_time_total))
+    return "; ".join(event.key[:120] for event in events[:MOST_KERNELS]) or "matrix products"
 
 
 @dataclass(frozen=True)
@@ -184,11 +197,14 @@ def run_tests(hour: Hour, tests: Tests) -> Iterator[Figure]:
     if not results.is_file() or done.returncode not in (0, 1):
         raise CustosError(f"pytest ended with status {done.returncode}; tests: {names}")
     cases = list(ElementTree.parse(results).iter("testcase"))
-    failed = [case.get("name", "") for case in cases if case.find("failure") is not None]
-    failed += [case.get("name", "") for case in cases if case.find("error") is not None]
-    skipped = sum(case.find("skipped") is not None for case in cases)
-    yield Figure("tests passed", len(cases) - len(failed) - skipped)
-    yield Figure("tests skipped", skipped)
+    by_kind: dict[str, list[str]] = {"passed": [], "skipped": [], "failure": [], "error": []}
+    for case in cases:
+        by_kind[case[0].tag if len(case) and case[0].tag in by_kind else "passed"].append(
+            case.get("name", "")
+        )
+    failed = by_kind["failure"] + by_kind["error"]
+    yield Figure("tests passed", len(by_kind["passed"]))
+    yield Figure("tests skipped", len(by_kind["skipped"]))
     yield Figure("tests failed", len(failed), "", "< 1")
     if failed:
         raise CustosError(f"failed: {', '.join(failed[:8])}{', ...' if len(failed) > 8 else ''}")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from data_prep.synthetic.text.generate import generate_examples
 from experiments.gpu_hour.figures import Book
-from judging.errors import CustosError
 from judging.files.records import write_json
-from judging.models.embedded import CHAT_TEMPLATE, EMBEDDED, cache_folder
+from judging.models.embedded import EMBEDDED, cache_folder
 from judging.types import LabelledExample
 
 LARGE, SMALL = "Qwen/Qwen3-VL-4B-Instruct", "Qwen/Qwen2.5-VL-3B-Instruct"
@@ -22,10 +20,10 @@ REAL = ("qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b")
 """Models with trained weights, measured where they are at hand."""
 WORDS = (60, 220)
 """Least and most words of a made-up response: a row has about 300 tokens."""
-_SPECIAL = (
+SPECIAL = [
     *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>"),
     *("<|image_pad|>", "<|video_pad|>"),
-)
+]
 
 
 @dataclass(frozen=True)
@@ -104,28 +102,20 @@ def use_tokenizer(hour: Hour) -> str:
 
 def _make_tokenizer(folder: Path) -> None:
     """Train a small tokenizer on made-up rows."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(
-        vocab_size=8192,
-        special_tokens=list(_SPECIAL),
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
+        vocab_size=8192, special_tokens=SPECIAL, initial_alphabet=alphabet, show_progress=False
     )
-    texts = [row.model_dump_json() for row in generate_examples(2000, 1, "train", "open")]
-    tokenizer.train_from_iterator(texts, trainer)
-    wrapped = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        additional_special_tokens=list(_SPECIAL[1:]),
-    )
-    wrapped.chat_template = CHAT_TEMPLATE
-    wrapped.save_pretrained(folder)
+    rows = generate_examples(2000, 1, "train", "open")
+    tokenizer.train_from_iterator((row.model_dump_json() for row in rows), trainer)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    ).save_pretrained(folder)
 
 
 def made_rows(hour: Hour, count: int, seed: int = 0) -> list[LabelledExample]:
@@ -139,35 +129,12 @@ def made_rows(hour: Hour, count: int, seed: int = 0) -> list[LabelledExample]:
     rows = list(generate_examples(count, seed, "train", "open"))
     if hour.rehearsal:
         return rows
-    words = " ".join(" ".join(row.responses) for row in rows).split()
+    words = " ".join(row.responses[0] for row in rows).split()
     rng = random.Random(seed)
-    return [row.model_copy(update={"responses": (_response(row, words, rng),)}) for row in rows]
-
-
-def _response(row: LabelledExample, words: Sequence[str], rng: random.Random) -> str:
-    """Return a row's response, longer by a piece of the others'."""
-    start = rng.randrange(len(words))
-    piece = (words[start:] + list(words))[: rng.randint(*WORDS)]
-    return f"{row.responses[0]} {' '.join(piece)}"
-
-
-def one_device() -> str:
-    """Return ``cuda``, or ``cpu`` where no GPU is visible.
-
-    Raises:
-        CustosError: If there is a GPU that PyTorch cannot use.
-    """
-    from judging.models.devices import use_device
-
-    return use_device().type
-
-
-def load_failure(name: str) -> str | None:
-    """Return why a model with trained weights cannot be had; ``None`` if it can."""
-    from judging.models.backbones import load_backbone
-
-    try:
-        load_backbone(name, weights=False)
-    except CustosError as error:
-        return str(error)
-    return None
+    longer = []
+    for row in rows:
+        start = rng.randrange(len(words))
+        piece = (words[start:] + words)[: rng.randint(*WORDS)]
+        response = " ".join([row.responses[0], *piece])
+        longer.append(row.model_copy(update={"responses": (response,)}))
+    return longer

@@ -40,7 +40,7 @@ class Length:
     @classmethod
     def of(cls, hour: Hour) -> Length:
         """Return the length of the runs of an hour: the recipe's batch size, on a GPU."""
-        return cls(6, 4, 2, 1) if hour.rehearsal else cls(30, 32, 10, 5)
+        return cls(4, 2, 1, 1) if hour.rehearsal else cls(30, 32, 10, 5)
 
 
 def part_name(*, checkpointing: bool) -> str:
@@ -151,6 +151,7 @@ def quantised(hour: Hour) -> Iterator[Figure]:
 
 
 def _memory(hour: Hour, keys: list[str], reports: list[dict[str, Any]]) -> Iterator[Figure]:
+    """Yield the peak memory of a run, and the plan's."""
     from train.plan.run_plan import plan_run
 
     folder = random_weights(hour, LARGE)
