@@ -88,10 +88,9 @@ def parts(hour: Hour) -> dict[int, dict[str, Measure]]:
     for step, name, tests in machine.parts_of_tests():
         steps[step][name] = partial(machine.run_tests, tests=tests)
     steps[4]["weights of 4B"] = partial(training.make_weights, shape=LARGE)
-    for checkpointing in (True, False):
-        name = training.part_name(checkpointing=checkpointing)
-        steps[4][name] = partial(training.train, checkpointing=checkpointing)
-        steps[4][f"TRL, {name}"] = partial(training.trl, checkpointing=checkpointing)
+    for part in training.CHECKPOINTING:
+        steps[4][part] = partial(training.train, part=part)
+        steps[4][f"TRL, {part}"] = partial(training.trl, part=part)
     steps[5]["weights of 3B"] = partial(training.make_weights, shape=SMALL)
     for model in (grading.RANDOM, *hour.real):
         for way in grading.WAYS:
@@ -123,7 +122,7 @@ def run_step(hour: Hour, step: int, seconds: float, options: Sequence[str], *, a
             return
         say(f"step {step}: {name}")
         command = [sys.executable, "-m", "experiments", "gpu_hour", str(step), "--only", name]
-        if reason := _run_within([*command, *options], until - began):
+        if reason := run_within([*command, *options], until - began):
             book = Book(hour.book.path, hour.book.machine)  # with the part's figures
             book.add(step, name, Figure(NOT_FINISHED, reason), began)
             say(f"step {step}: {name}: {reason}")
@@ -131,7 +130,7 @@ def run_step(hour: Hour, step: int, seconds: float, options: Sequence[str], *, a
                 raise CustosError(reason.removeprefix("error: "))
 
 
-def _run_within(command: Sequence[str], seconds: float) -> str | None:
+def run_within(command: Sequence[str], seconds: float) -> str | None:
     """Run a process of a session of its own; return why it did not end well, if so.
 
     All that it started ends with it, also when this process is stopped.

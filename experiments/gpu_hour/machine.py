@@ -139,13 +139,13 @@ class Tests:
 
     names: str
     """Which, as pytest's ``-k`` takes it."""
-    rehearsed: str = ""
+    rehearsed: str
     """Which of these a rehearsal runs."""
 
 
 TESTS = {
     2: {
-        "losses": Tests("losses", "no_losses"),
+        "losses": Tests("losses", "losses"),
         "steps in float32": Tests("step_in_float32 or notices", "focal and text"),
         "steps in bfloat16": Tests("step_in_bfloat16", "focal and text"),
     },

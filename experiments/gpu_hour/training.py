@@ -43,41 +43,26 @@ class Length:
         return cls(4, 2, 1, 1) if hour.rehearsal else cls(30, 32, 10, 5)
 
 
-def part_name(*, checkpointing: bool) -> str:
-    """Return the name of the part that trains with or without gradient checkpointing."""
-    return f"train{', checkpointing' if checkpointing else ''}"
+CHECKPOINTING = {"train, checkpointing": True, "train": False}
+"""Parts of step 4, and whether each computes activations again for the gradient."""
 
 
-def train(hour: Hour, *, checkpointing: bool) -> Iterator[Figure]:
+def train(hour: Hour, part: str) -> Iterator[Figure]:
     """Train the recipe's shape for some steps; yield its speed, and its memory beside the plan."""
-    length = Length.of(hour)
-    run = hour.folder / f"train-{checkpointing}"
-    shutil.rmtree(run, ignore_errors=True)
-    keys = _keys(hour, run, length, checkpointing=checkpointing)
-    _wait_for(_start(hour, keys, run))
-    reports = [report for report in _reports(run) if report["step"] > length.warm]
-
-    def median(name: str) -> float:
-        return statistics.median(report[name] for report in reports)
-
-    yield Figure("speed", median("tokens_per_second"), "tokens/s", ">= 12,000")
-    yield Figure("rows", median("rows_per_second"), "rows/s")
-    yield Figure("waiting for data", median("data_wait_share"), "of the time", "< 0.05")
-    yield Figure("padding", median("padded_share"), "of the tokens")
-    if hour.book.machine.peak_tflops:
-        yield Figure("MFU", median("mfu"), "of the peak", ">= 0.35")
-    yield from _memory(hour, keys, reports)
+    length, run = Length.of(hour), hour.folder / part.replace(", ", "-")
+    keys = _keys(hour, run, length, checkpointing=CHECKPOINTING[part])
+    _wait_for(_start(keys))
+    yield from _figures(hour, keys, length, ">= 12,000", ">= 0.35")
 
 
-def trl(hour: Hour, *, checkpointing: bool) -> Iterator[Figure]:
-    """Train the same shape on the same rows with TRL's SFTTrainer; yield its speed and the ratio.
+def trl(hour: Hour, part: str) -> Iterator[Figure]:
+    """Train what a part trained with TRL's SFTTrainer; yield its speed and the ratio.
 
     Raises:
         CustosError: If it does not end, as when its memory is not enough.
     """
     length = Length.of(hour)
-    trained = Trained(random_weights(hour, LARGE), 64, 64, 0.05, checkpointing)
-    settings = {"CUDA_VISIBLE_DEVICES": ""} if hour.rehearsal else {}
+    trained = Trained(random_weights(hour, LARGE), 64, 64, 0.05, CHECKPOINTING[part])
     for passes in PASSES_OF_TRL:
         try:
             report = run_steps(
@@ -87,7 +72,7 @@ def trl(hour: Hour, *, checkpointing: bool) -> Iterator[Figure]:
                 warm=length.warm,
                 batch=length.rows,
                 passes=passes,
-                settings=settings,
+                settings=_one_device(),
                 trained=trained,
             )
             break
@@ -98,8 +83,7 @@ def trl(hour: Hour, *, checkpointing: bool) -> Iterator[Figure]:
     yield Figure("passes a step", passes)
     yield Figure("rows", report["rows_per_second"], "rows/s")
     yield Figure("peak memory", report["peak_mib"] * 2**20 / GIGA, "GB")
-    ours = hour.book.value(part_name(checkpointing=checkpointing), "rows")
-    if ours:
+    if ours := hour.book.value(part, "rows"):
         yield Figure("custos over TRL", ours / report["rows_per_second"], "times")
 
 
@@ -118,44 +102,57 @@ def quantised(hour: Hour) -> Iterator[Figure]:
     Without bitsandbytes the run is the recipe's own, so that a kill is shown anyway.
 
     Raises:
-        CustosError: If it ends before it is killed, or starts anew after it.
+        CustosError: If it ends before it is killed, or begins anew after it.
     """
-    length = Length(12, 4, 2, 1) if hour.rehearsal else Length(12, 32, 2, 1)
-    run = hour.folder / "quantised"
-    shutil.rmtree(run, ignore_errors=True)
-    keys = _keys(hour, run, length, checkpointing=True)
+    length, run = Length(12, hour.size(32, 4), 2, 1), hour.folder / "quantised"
+    keys = [*_keys(hour, run, length, checkpointing=True), f"run.save_every={SAVED_EVERY}"]
     if find_spec("bitsandbytes"):
         keys += ["run.quantization=nf4", "optim.optimizer=paged_adamw_8bit"]
     else:
         yield Figure("bitsandbytes", f"{ABSENT}: in bfloat16 with AdamW")
-    keys = [key for key in keys if "save_every" not in key] + [f"run.save_every={SAVED_EVERY}"]
-    process = _start(hour, keys, run)
+    process = _start(keys)
     while process.poll() is None and _last_step(run) < KILLED_AT:
         time.sleep(0.02)
     if process.poll() is not None:
         _wait_for(process)
         raise CustosError("the run ended before it was killed")
-    process.kill()  # no launcher: custos train has made itself the only training process
+    process.kill()  # on one device, custos train is the training process itself
     process.wait()
     yield Figure("killed after", _last_step(run), "steps")
-    _wait_for(_start(hour, keys, run))
-    log = (run / "train.log").read_text(encoding="utf-8")
-    resumed = [int(line.rsplit(" ", 1)[1]) for line in log.splitlines() if "resuming " in line]
-    if not resumed:
-        raise CustosError(f"{run / 'train.log'}: the run began anew")
-    yield Figure("resumed at", resumed[-1], "steps", f">= {SAVED_EVERY}")
-    reports = [report for report in _reports(run) if report["step"] > length.warm]
-    speed = statistics.median(report["tokens_per_second"] for report in reports)
-    yield Figure("speed", speed, "tokens/s")
-    yield from _memory(hour, keys, reports)
+    _wait_for(_start(keys))
+    log = (run / "train.log").read_text(encoding="utf-8").splitlines()
+    resumed = [int(line.rsplit(" ", 1)[1]) for line in log if "resuming " in line]
+    yield Figure("resumed at", max(resumed, default=0), "steps", f">= {SAVED_EVERY}")
+    yield from _figures(hour, keys, length)
 
 
-def _memory(hour: Hour, keys: list[str], reports: list[dict[str, Any]]) -> Iterator[Figure]:
-    """Yield the peak memory of a run, and the plan's."""
+def _figures(
+    hour: Hour, keys: list[str], length: Length, speed: str = "", mfu: str = ""
+) -> Iterator[Figure]:
+    """Yield what a run reported after its first steps, and its memory beside the plan's.
+
+    Args:
+        hour: The hour.
+        keys: Keys of the run.
+        length: Length of the run.
+        speed: Target of the tokens in a second.
+        mfu: Target of the share of the device's peak, which is left out if no peak is known.
+    """
     from train.plan.run_plan import plan_run
 
-    folder = random_weights(hour, LARGE)
-    keys = [key for key in keys if not key.startswith("backbone=")] + [f"backbone={folder}"]
+    [run] = [Path(key.partition("=")[2]) for key in keys if key.startswith("run.output=")]
+    reports = [report for report in _reports(run) if report["step"] > length.warm]
+
+    def median(name: str) -> float:
+        return statistics.median(report[name] for report in reports)
+
+    yield Figure("speed", median("tokens_per_second"), "tokens/s", speed)
+    yield Figure("rows", median("rows_per_second"), "rows/s")
+    yield Figure("waiting for data", median("data_wait_share"), "of the time", "< 0.05")
+    yield Figure("padding", median("padded_share"), "of the tokens")
+    if hour.book.machine.peak_tflops:
+        yield Figure("MFU", median("mfu"), "of the peak", mfu)
+    keys = [*keys, f"backbone={random_weights(hour, LARGE)}"]
     plan = plan_run(RECIPE, keys, gpus=int(not hour.rehearsal), memory=None, rate=None)
     measured = max(report["peak_memory_gb"] for report in reports)
     yield Figure("peak memory", measured, "GB")
@@ -172,7 +169,8 @@ def _rows_file(hour: Hour, length: Length) -> Path:
 
 
 def _keys(hour: Hour, run: Path, length: Length, *, checkpointing: bool) -> list[str]:
-    """Return what a run changes in the recipe: its data, its length and its reports."""
+    """Return what a run in a new folder changes in the recipe: data, length and reports."""
+    shutil.rmtree(run, ignore_errors=True)
     file, val = _rows_file(hour, length), hour.folder / "val.jsonl"
     write_records(val, made_rows(hour, 8, seed=1))
     keys = {
@@ -189,11 +187,14 @@ def _keys(hour: Hour, run: Path, length: Length, *, checkpointing: bool) -> list
     )
 
 
-def _start(hour: Hour, keys: list[str], run: Path) -> subprocess.Popen[bytes]:
-    """Start ``custos train`` on one GPU, or on the CPU in a rehearsal."""
+def _start(keys: list[str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "cli", "train", RECIPE, "--random-weights"]
-    devices = {"CUDA_VISIBLE_DEVICES": "" if hour.rehearsal else "0"}
-    return subprocess.Popen([*command, *keys], env={**os.environ, **devices})
+    return subprocess.Popen([*command, *keys], env={**os.environ, **_one_device()})
+
+
+def _one_device() -> dict[str, str]:
+    """Return the environment with the first of the visible GPUs, if any is visible."""
+    return {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]}
 
 
 def _wait_for(process: subprocess.Popen[bytes]) -> None:
