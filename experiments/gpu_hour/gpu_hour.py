@@ -85,8 +85,9 @@ def parts(hour: Hour) -> dict[int, dict[str, Measure]]:
     """Return the parts of every step, by name, in the order in which they are measured."""
     steps: dict[int, dict[str, Measure]] = {step: {} for step in STEPS}
     steps[1] = {"machine": machine.machine, "attention": machine.new_shapes}
-    for step, name, tests in machine.parts_of_tests():
-        steps[step][name] = partial(machine.run_tests, tests=tests)
+    for step in (2, 3):
+        for file in machine.files_of_tests(step):
+            steps[step][file] = partial(machine.run_tests, file=file)
     steps[4]["weights of 4B"] = partial(training.make_weights, shape=LARGE)
     for part in training.CHECKPOINTING:
         steps[4][part] = partial(training.train, part=part)

@@ -12,7 +12,6 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree
@@ -36,6 +35,15 @@ HEADS, KEY_HEADS, HEAD_DIM = 32, 8, 128
 ATTENTION = re.compile(r"flash|fmha|attention|attn|sdpa", re.I)
 """Names of kernels that compute attention, and of PyTorch's operators."""
 MOST_KERNELS = 3
+FOR_GPU = re.compile(r"^(pytestmark = \[?\s*|@)pytest\.mark\.cuda", re.M)
+REHEARSED = {
+    "test_steps_cuda": "focal and text",
+    "test_scores_cuda": "Qwen3",
+    "test_memory_cuda": "Qwen3",
+    "test_runs_cuda": "hieval_stage1 or grades",
+    "test_resume_cuda": "hieval_stage1",
+}
+"""Tests that a rehearsal runs, by file; of the others all."""
 
 
 def machine(hour: Hour) -> Iterator[Figure]:
@@ -133,75 +141,42 @@ def attention_kernels(call: Callable[[], object]) -> str:
     return "; ".join(event.key[:120] for event in events[:MOST_KERNELS]) or "matrix products"
 
 
-@dataclass(frozen=True)
-class Tests:
-    """Some of the tests that need a GPU."""
-
-    names: str
-    """Which, as pytest's ``-k`` takes it."""
-    rehearsed: str
-    """Which of these a rehearsal runs."""
-
-
-TESTS = {
-    2: {
-        "losses": Tests("losses", "losses"),
-        "steps in float32": Tests("step_in_float32 or notices", "focal and text"),
-        "steps in bfloat16": Tests("step_in_bfloat16", "focal and text"),
-    },
-    3: {
-        "scores": Tests("scores_and_texts or grades_as_on_the_cpu", "Qwen3"),
-        "kernels and memory": Tests("fused_kernel or peak_memory", "Qwen3"),
-        "kill and resume": Tests("killed_run", "hieval_stage1"),
-        "recipes": Tests("steps_of_a_recipe", "embedded/demo or no_focal"),
-    },
-}
-"""Parts of steps 2 and 3; :func:`parts_of_tests` adds one of all other tests."""
+def files_of_tests(step: int) -> list[str]:
+    """Return the files with tests that need a GPU: of losses and training steps, or the others."""
+    found = [
+        str(file.relative_to(ROOT))
+        for file in sorted((ROOT / "tests").rglob("test_*.py"))
+        if FOR_GPU.search(file.read_text(encoding="utf-8"))
+    ]
+    return [file for file in found if (step == 2) == ("losses" in file or "steps" in file)]
 
 
-def parts_of_tests() -> Iterator[tuple[int, str, Tests]]:
-    """Yield step, name and tests of every part, with the tests that no other part names."""
-    named = [(step, name, tests) for step, parts in TESTS.items() for name, tests in parts.items()]
-    yield from named
-    others = " and ".join(f"not ({tests.names})" for _, _, tests in named)
-    yield 3, "other tests", Tests(others, "attention")
-
-
-def files_of_tests() -> list[str]:
-    """Return the files with tests that need a GPU."""
-    files = sorted((ROOT / "tests").rglob("test_*.py"))
-    mark = re.compile(r"^pytestmark = .*?mark\.cuda|^@pytest\.mark\.cuda", re.M | re.S)
-    return [str(file.relative_to(ROOT)) for file in files if mark.search(file.read_text("utf-8"))]
-
-
-def run_tests(hour: Hour, tests: Tests) -> Iterator[Figure]:
-    """Run tests in a process of their own; yield what they measured and what failed.
+def run_tests(hour: Hour, file: str) -> Iterator[Figure]:
+    """Run a file of tests in a process of its own; yield what they measured and what failed.
 
     Raises:
         CustosError: If one failed, or none was found.
     """
-    names = f"({tests.names}) and ({tests.rehearsed})" if hour.rehearsal else tests.names
     measured, results = hour.folder / "tests.json", hour.folder / "tests.xml"
-    for file in (measured, results):
-        file.unlink(missing_ok=True)
+    for earlier in (measured, results):
+        earlier.unlink(missing_ok=True)
     environment = {**os.environ, "CUSTOS_CUDA_FIGURES": str(measured)}
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "cuda", "--tb=short", file]
+    command += ["-p", "no:cacheprovider", f"--junitxml={results}"]
     if hour.rehearsal:
-        environment |= {"CUSTOS_CUDA_REHEARSAL": "1", "CUDA_VISIBLE_DEVICES": ""}
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "cuda", "-k", names, "--tb=short"]
-    command += ["-p", "no:cacheprovider", f"--junitxml={results}", *files_of_tests()]
+        environment["CUSTOS_CUDA_REHEARSAL"] = "1"
+        command += ["-k", REHEARSED.get(Path(file).stem, "test")]
     done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     if measured.is_file():
         for figure in json.loads(measured.read_text(encoding="utf-8"))["figures"]:
             name = f"{figure['check']}: {figure['case']}"
             yield Figure(name, figure["value"], figure["unit"], figure["limit"])
     if not results.is_file() or done.returncode not in (0, 1):
-        raise CustosError(f"pytest ended with status {done.returncode}; tests: {names}")
-    cases = list(ElementTree.parse(results).iter("testcase"))
+        raise CustosError(f"pytest ended with status {done.returncode}")
     by_kind: dict[str, list[str]] = {"passed": [], "skipped": [], "failure": [], "error": []}
-    for case in cases:
-        by_kind[case[0].tag if len(case) and case[0].tag in by_kind else "passed"].append(
-            case.get("name", "")
-        )
+    for case in ElementTree.parse(results).iter("testcase"):
+        kind = next((child.tag for child in case if child.tag in by_kind), "passed")
+        by_kind[kind].append(case.get("name", ""))
     failed = by_kind["failure"] + by_kind["error"]
     yield Figure("tests passed", len(by_kind["passed"]))
     yield Figure("tests skipped", len(by_kind["skipped"]))
