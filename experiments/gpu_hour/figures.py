@@ -138,10 +138,16 @@ class Book:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_json(self.path, {**on, "done": self.done, "figures": self.figures})
 
-    def value(self, part: str, measurement: str) -> float | None:
-        """Return a number that a part measured, if it did."""
+    def find(self, part: str, measurement: str) -> float | str | None:
+        """Return what a part measured, if it did."""
         found = (f for f in self.figures if (f["part"], f["measurement"]) == (part, measurement))
-        return next((f["value"] for f in found if not isinstance(f["value"], str)), None)
+        value: float | str | None = next((f["value"] for f in found), None)
+        return value
+
+    def number(self, part: str, measurement: str) -> float | None:
+        """Return a number that a part measured, if it did."""
+        value = self.find(part, measurement)
+        return None if isinstance(value, str) else value
 
 
 def installed(package: str) -> str:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -125,6 +126,7 @@ def run_step(hour: Hour, step: int, seconds: float, options: Sequence[str], *, a
         command = [sys.executable, "-m", "experiments", "gpu_hour", str(step), "--only", name]
         if reason := run_within([*command, *options], until - began):
             book = Book(hour.book.path, hour.book.machine)  # with the part's figures
+            book.done = [key for key in book.done if key != [step, name]]
             book.add(step, name, Figure(NOT_FINISHED, reason), began)
             say(f"step {step}: {name}: {reason}")
             if name == "machine":
@@ -139,22 +141,22 @@ def run_within(command: Sequence[str], seconds: float) -> str | None:
     process = subprocess.Popen(
         command, start_new_session=True, stderr=subprocess.PIPE, text=True, errors="replace"
     )
+    ended = True
     try:
         with interrupted_by(signal.SIGTERM):
-            _, errors = process.communicate(timeout=max(1.0, seconds))
+            errors = process.communicate(timeout=max(1.0, seconds))[1]
     except subprocess.TimeoutExpired:
-        return f"killed after {seconds:.0f} s, when the step's time ended"
+        ended = False
     finally:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        process.wait()
+    if not ended:
+        errors = process.communicate()[1]
     sys.stderr.write(errors)
+    if not ended:
+        return f"killed after {seconds:.0f} s, when the step's time ended"
     lines = [line for line in errors.splitlines() if line.strip()]
-    if process.returncode:
-        return lines[-1] if lines else f"status {process.returncode}"
-    return None
+    return [f"status {process.returncode}", *lines][-1] if process.returncode else None
 
 
 def measure_part(hour: Hour, step: int, name: str) -> None:

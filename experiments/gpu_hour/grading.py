@@ -55,7 +55,7 @@ def service(hour: Hour, model: str, folder: str) -> Iterator[Figure]:
     yield Figure("answered", load["statuses"].get("200", 0) / len(rows), "of the calls", ">= 1")
     yield Figure("rows", load["rows_per_second"], "rows/s")
     yield from (Figure(name, load[name] or 0, "ms") for name in ("p50_ms", "p99_ms"))
-    if rate := hour.book.value(f"offline: {model}", "rows"):
+    if rate := hour.book.number(f"offline: {model}", "rows"):
         yield Figure("of offline", load["rows_per_second"] / rate, "times")
 
 
@@ -76,7 +76,7 @@ def one_by_one(hour: Hour, model: str, folder: str) -> Iterator[Figure]:
     yield Figure("generated", rate, "rows/s")
     yield Figure("2,000 rows generated", ROWS / rate, "s")
     yield Figure("judged", len(rows) / (time.perf_counter() - between), "rows/s")
-    if many := hour.book.value(f"offline: {model}", "rows"):
+    if many := hour.book.number(f"offline: {model}", "rows"):
         yield Figure("offline over generated", many / rate, "times", ">= 10")
 
 
@@ -89,7 +89,7 @@ def vllm(hour: Hour, model: str, folder: str) -> Iterator[Figure]:
     judge = Judge.load(folder, device="cpu")  # it makes the prompts; the GPU's memory is vLLM's
     [seconds], _ = vllm_rows_of(Path(folder), judge, "torch.bfloat16", rows, warm, VLLM)
     yield Figure("rows", len(rows) / seconds, "rows/s")
-    if ours := hour.book.value(f"offline: {model}", "rows"):
+    if ours := hour.book.number(f"offline: {model}", "rows"):
         yield Figure("custos over vLLM", ours * seconds / len(rows), "times")
 
 
@@ -99,12 +99,16 @@ WAYS = {"offline": offline, "service": service, "one by one": one_by_one, "vLLM"
 def graded(hour: Hour, way: str, model: str) -> Iterator[Figure]:
     """Measure a way of grading with a model, if its weights are at hand."""
     folder = random_weights(hour, SMALL) if model == RANDOM else model
-    try:
-        load_backbone(folder, weights=False)
-    except CustosError as error:
-        yield Figure(ABSENT, str(error))
-    else:
-        yield from WAYS[way](hour, model, folder)
+    reason = hour.book.find(f"offline: {model}", ABSENT)  # looking for weights may take long
+    if reason is None or way == "offline":
+        try:
+            load_backbone(folder, weights=False)
+        except CustosError as error:
+            reason = str(error)
+        else:
+            yield from WAYS[way](hour, model, folder)
+            return
+    yield Figure(ABSENT, reason)
 
 
 def critiques(hour: Hour) -> Iterator[Figure]:

@@ -108,7 +108,7 @@ def new_shapes(hour: Hour) -> Iterator[Figure]:
             torch.cuda.synchronize()
         return 1000 * (time.perf_counter() - started)
 
-    rng, longest = random.Random(0), hour.size(LONGEST, 96)
+    rng, longest = random.Random(0), hour.size(LONGEST, 40)
     shapes = [(rng.randint(1, 16), rng.randint(32, longest)) for _ in range(SHAPES)]
     for is_on in (True, False):
         torch.backends.cuda.enable_cudnn_sdp(is_on)

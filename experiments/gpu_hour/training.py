@@ -83,7 +83,7 @@ def trl(hour: Hour, part: str) -> Iterator[Figure]:
     yield Figure("passes a step", passes)
     yield Figure("rows", report["rows_per_second"], "rows/s")
     yield Figure("peak memory", report["peak_mib"] * 2**20 / GIGA, "GB")
-    if ours := hour.book.value(part, "rows"):
+    if ours := hour.book.number(part, "rows"):
         yield Figure("custos over TRL", ours / report["rows_per_second"], "times")
 
 

@@ -93,7 +93,7 @@ def test_rows_of_a_gpu_are_as_long_as_those_of_a_benchmark(tmp_path: Path) -> No
 def test_quick_parts_give_their_figures(hour: Hour) -> None:
     for step, part in ((1, "machine"), (1, "attention"), (6, "critiques")):
         measure_part(hour, step, part)
-    value = hour.book.value
+    value = hour.book.number
     assert content(hour.book.path)["done"] == [[1, "machine"], [1, "attention"], [6, "critiques"]]
     assert (value("attention", "cuDNN off: new shape") or 0) > 0
     assert value("critiques", "tokens drawn") == 32
@@ -154,3 +154,12 @@ def test_what_a_killed_part_started_ends_with_it(tmp_path: Path) -> None:
             if "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
                 raise ProcessLookupError
             time.sleep(0.02)
+
+
+def test_weights_that_are_not_here_are_absent(hour: Hour, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Hour(hour.book, hour.folder, ("nothing-here",))
+    measure_part(real, 5, "offline: nothing-here")
+    monkeypatch.setattr("experiments.gpu_hour.grading.load_backbone", None)  # not looked for again
+    measure_part(real, 5, "service: nothing-here")
+    assert [figure["measurement"] for figure in hour.book.figures] == ["absent", "absent"]
+    assert len(hour.book.done) == 2
