@@ -37,7 +37,7 @@ ATTENTION = re.compile(r"flash|fmha|attention|attn|sdpa", re.I)
 MOST_KERNELS = 3
 FOR_GPU = re.compile(r"^(pytestmark = \[?\s*|@)pytest\.mark\.cuda", re.M)
 REHEARSED = {
-    "test_steps_cuda": "focal and text",
+    "test_steps_cuda": "focal and text and Qwen3",
     "test_scores_cuda": "Qwen3",
     "test_memory_cuda": "Qwen3",
     "test_runs_cuda": "hieval_stage1 or grades",
@@ -131,11 +131,11 @@ def attention_kernels(call: Callable[[], object]) -> str:
         call()
         if on_gpu:
             torch.cuda.synchronize()
-    wanted = torch.autograd.DeviceType.CUDA if on_gpu else torch.autograd.DeviceType.CPU
+    wanted = "DeviceType.CUDA" if on_gpu else "DeviceType.CPU"
     events = [
         event
         for event in profiler.key_averages()
-        if event.device_type == wanted and ATTENTION.search(event.key)
+        if str(event.device_type) == wanted and ATTENTION.search(event.key)
     ]
     events.sort(key=lambda event: -(event.device_time_total if on_gpu else event.cpu_time_total))
     return "; ".join(event.key[:120] for event in events[:MOST_KERNELS]) or "matrix products"

@@ -144,7 +144,7 @@ def _figures(
     reports = [report for report in _reports(run) if report["step"] > length.warm]
 
     def median(name: str) -> float:
-        return statistics.median(report[name] for report in reports)
+        return statistics.median(float(report[name]) for report in reports)
 
     yield Figure("speed", median("tokens_per_second"), "tokens/s", speed)
     yield Figure("rows", median("rows_per_second"), "rows/s")
