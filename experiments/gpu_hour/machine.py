@@ -61,7 +61,7 @@ def machine(hour: Hour) -> Iterator[Figure]:
     for name in IMPORTED:
         try:
             import_module(name)
-        except ImportError as error:
+        except (ImportError, AttributeError, TypeError, RuntimeError) as error:
             raise CustosError(
                 f"{name} cannot be imported: {error} ({old or 'versions are new enough'}); carry "
                 "the wheels that docs/gpu-hour.md lists"
