@@ -52,7 +52,7 @@ def train(hour: Hour, part: str) -> Iterator[Figure]:
     length, run = Length.of(hour), hour.folder / part.replace(", ", "-")
     keys = _keys(hour, run, length, checkpointing=CHECKPOINTING[part])
     _wait_for(_start(keys))
-    yield from _figures(hour, keys, length, ">= 12,000", ">= 0.35")
+    yield from _figures(hour, run, keys, length)
 
 
 def trl(hour: Hour, part: str) -> Iterator[Figure]:
@@ -62,19 +62,12 @@ def trl(hour: Hour, part: str) -> Iterator[Figure]:
         CustosError: If it does not end, as when its memory is not enough.
     """
     length = Length.of(hour)
+    sizes = {"steps": length.steps, "warm": length.warm, "batch": length.rows}
     trained = Trained(random_weights(hour, LARGE), 64, 64, 0.05, CHECKPOINTING[part])
+    what: dict[str, Any] = {**sizes, "settings": _one_device(), "trained": trained}
     for passes in PASSES_OF_TRL:
         try:
-            report = run_steps(
-                "TRL",
-                _rows_file(hour, length),
-                steps=length.steps,
-                warm=length.warm,
-                batch=length.rows,
-                passes=passes,
-                settings=_one_device(),
-                trained=trained,
-            )
+            report = run_steps("TRL", _rows_file(hour, length), passes=passes, **what)
             break
         except subprocess.CalledProcessError:
             yield Figure(f"{passes} passes a step", "did not end")
@@ -123,24 +116,15 @@ def quantised(hour: Hour) -> Iterator[Figure]:
     log = (run / "train.log").read_text(encoding="utf-8").splitlines()
     resumed = [int(line.rsplit(" ", 1)[1]) for line in log if "resuming " in line]
     yield Figure("resumed at", max(resumed, default=0), "steps", f">= {SAVED_EVERY}")
-    yield from _figures(hour, keys, length)
+    yield from _figures(hour, run, keys, length)
 
 
-def _figures(
-    hour: Hour, keys: list[str], length: Length, speed: str = "", mfu: str = ""
-) -> Iterator[Figure]:
-    """Yield what a run reported after its first steps, and its memory beside the plan's.
-
-    Args:
-        hour: The hour.
-        keys: Keys of the run.
-        length: Length of the run.
-        speed: Target of the tokens in a second.
-        mfu: Target of the share of the device's peak, which is left out if no peak is known.
-    """
+def _figures(hour: Hour, run: Path, keys: list[str], length: Length) -> Iterator[Figure]:
+    """Yield what a run reported after its first steps, and its memory beside the plan's."""
     from train.plan.run_plan import plan_run
 
-    [run] = [Path(key.partition("=")[2]) for key in keys if key.startswith("run.output=")]
+    in_16_bits = not any("quantization" in key for key in keys)
+    speed, mfu = (">= 12,000", ">= 0.35") if in_16_bits else ("", "")
     reports = [report for report in _reports(run) if report["step"] > length.warm]
 
     def median(name: str) -> float:
