@@ -61,12 +61,13 @@ class StepLog:
         """Record the end of an optimizer step; on a GPU, wait for it."""
         import torch
 
-        self.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        if torch.cuda.is_initialized():
+        on_gpu = torch.cuda.is_initialized()
+        if on_gpu:
             torch.cuda.synchronize()
-            self.peak_mib = torch.cuda.max_memory_allocated() / 2**20
         self.ended.append(ProcessorUse.now())
         self.resident_mib.append(resident_mib())
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        self.peak_mib = (torch.cuda.max_memory_allocated() if on_gpu else most) / 2**20
 
     def report(self, batch: int, warm: int) -> dict[str, Any]:
         """Return rows per second after the first ``warm`` steps, and memory in MiB."""

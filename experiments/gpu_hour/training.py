@@ -20,6 +20,8 @@ from experiments.gpu_hour.figures import ABSENT, Figure
 from experiments.gpu_hour.subjects import LARGE, Hour, backbone, made_rows, random_weights
 from judging.errors import CustosError
 from judging.files.records import write_records
+from train.setup.recipe import read_values
+from train.setup.recipe_files import find_recipe
 
 RECIPE = "hieval_stage1"
 GIGA = 1e9
@@ -63,7 +65,9 @@ def trl(hour: Hour, part: str) -> Iterator[Figure]:
     """
     length = Length.of(hour)
     sizes = {"steps": length.steps, "warm": length.warm, "batch": length.rows}
-    trained = Trained(random_weights(hour, LARGE), 64, 64, 0.05, CHECKPOINTING[part])
+    adapter = read_values(find_recipe(RECIPE))["adapter"]
+    shape = (adapter["r"], adapter["alpha"], adapter["dropout"])
+    trained = Trained(random_weights(hour, LARGE), *shape, CHECKPOINTING[part])
     what: dict[str, Any] = {**sizes, "settings": _one_device(), "trained": trained}
     for passes in PASSES_OF_TRL:
         try:
