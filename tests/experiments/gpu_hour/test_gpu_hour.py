@@ -14,6 +14,7 @@ import pytest
 from experiments.gpu_hour import machine
 from experiments.gpu_hour.figures import PEAK_TFLOPS, Book, Figure, Machine
 from experiments.gpu_hour.gpu_hour import STEPS, main, measure_part, parts, run_within
+from experiments.gpu_hour.grading import RANDOM
 from experiments.gpu_hour.subjects import WORDS, Hour, made_rows
 from judging import CustosError
 
@@ -163,3 +164,36 @@ def test_weights_that_are_not_here_are_absent(hour: Hour, monkeypatch: pytest.Mo
     measure_part(real, 5, "service: nothing-here")
     assert [figure["measurement"] for figure in hour.book.figures] == ["absent", "absent"]
     assert len(hour.book.done) == 2
+
+
+def test_vllm_reads_the_same_rows_in_an_environment_of_its_own(
+    hour: Hour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, program = hour.folder / "python", hour.folder / "stand_in.py"
+    program.write_text(
+        "import json, sys\n"
+        "job = json.load(open(sys.argv[1]))\n"
+        "assert json.load(open(job['model'] + '/config.json')) and job['dtype'] == 'bfloat16'\n"
+        "tokens = [job['tokens'][0]] * len(job['prompts'])\n"
+        "json.dump({'seconds': 4.0, 'tokens': tokens}, open(sys.argv[2], 'w'))\n"
+    )
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$3" "$4"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr("experiments.gpu_hour.grading.VLLM", python)
+    hour.book.add(5, f"offline: {RANDOM}", Figure("rows", 16.0), time.monotonic())
+    measure_part(hour, 5, f"vLLM: {RANDOM}")
+    assert hour.book.number(f"vLLM: {RANDOM}", "rows") == 8
+    assert hour.book.number(f"vLLM: {RANDOM}", "custos over vLLM") == 2
+
+
+def test_a_gpu_is_named_by_its_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CustosError):
+        Machine.here(rehearsal=False)
+    program = tmp_path / "nvidia-smi"
+    program.write_text(
+        "#!/bin/sh\necho 'NVIDIA H200, 580.159.03'\necho 'NVIDIA H200, 580.159.03'\n"
+    )
+    program.chmod(0o755)
+    expected = Machine("NVIDIA H200", "580.159.03", rehearsal=False)
+    assert Machine.here(rehearsal=False) == expected
