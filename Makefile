@@ -7,7 +7,7 @@ DATA ?=
 # process of a test or of the demo would compile torch and transformers anew, in some seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check docs vllm harness real-tokenizer sbom lock clean
+.PHONY: setup demo test gpu-hour check docs vllm harness real-tokenizer sbom lock clean
 
 # Make the environment in .venv, with the command custos. Python compiles modules when they are first
 # imported: compiling all 20,000 files now (pip's default) would take half of the set-up's time.
@@ -34,6 +34,12 @@ demo:
 test: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --maxprocesses 8 --dist loadfile --timeout 600 \
 	    -m "not slow and not cuda and not vllm"
+
+# The first hour on a GPU, in six steps that can be repeated (docs/gpu-hour.md). On a machine with an
+# environment of its own: make gpu-hour PYTHON=python3
+PYTHON ?= $(BIN)/python
+gpu-hour:
+	$(PYTHON) -m experiments gpu_hour
 
 # Check style and types.
 check: $(READY)

@@ -8,20 +8,32 @@ from pkgutil import iter_modules
 
 import experiments.cost
 import experiments.findings
+import experiments.gpu_hour
 import experiments.scale
 import experiments.service
 from judging.errors import CustosError
 
-ROOMS = (experiments.cost, experiments.findings, experiments.scale, experiments.service)
+ROOMS = (
+    experiments.cost,
+    experiments.findings,
+    experiments.gpu_hour,
+    experiments.scale,
+    experiments.service,
+)
 HELPERS = {
+    "figures",
+    "grading",
     "kill_works",
     "load_generator",
+    "machine",
     "paradigm_tables",
     "processor_use",
     "service_load",
     "soak_clients",
     "soak_report",
     "step_variants",
+    "subjects",
+    "training",
     "training_steps",
     "vllm_probe",
 }

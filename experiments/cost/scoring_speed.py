@@ -149,19 +149,21 @@ def library_model(judge: Judge) -> Any:
     return plain.to(_weights(judge).dtype).eval()
 
 
-def generate_rows(judge: Judge, model: Any, rows: Sequence[JudgeRequest]) -> list[str | None]:
-    """Generate at most eight tokens greedily, one row at a time, as HiEval does."""
+def generate_rows(
+    judge: Judge, model: Any, rows: Sequence[JudgeRequest], new_tokens: int = NEW_TOKENS
+) -> list[str | None]:
+    """Generate at most so many tokens greedily, one row at a time, as HiEval does."""
     import torch
 
     labels = []
     for request in rows:
         task, [prompt] = get_task(request.task), _encode(judge, [request])
-        ids = torch.tensor([prompt])
+        ids = torch.tensor([prompt], device=model.device)
         with torch.inference_mode():
             out = model.generate(
                 input_ids=ids,
                 attention_mask=torch.ones_like(ids),
-                max_new_tokens=NEW_TOKENS,
+                max_new_tokens=new_tokens,
                 do_sample=False,
                 eos_token_id=judge.backbone.tokenizer.convert_tokens_to_ids("<|im_end|>"),
                 pad_token_id=judge.backbone.tokenizer.pad_token_id,
@@ -199,29 +201,36 @@ def vllm_rows(
     python: Path,
 ) -> tuple[list[float], list[str | None]]:
     """Time one pass of vLLM over unseen rows, on the equivalent Llama model."""
+    with tempfile.TemporaryDirectory() as folder:
+        export_llama(model, judge.backbone.tokenizer, Path(folder))
+        return vllm_rows_of(Path(folder), judge, model.dtype, rows, warm, python)
+
+
+def vllm_rows_of(
+    folder: Path,
+    judge: Judge,
+    dtype: Any,
+    rows: Sequence[JudgeRequest],
+    warm: Sequence[JudgeRequest],
+    python: Path,
+) -> tuple[list[float], list[str | None]]:
+    """Time one pass of vLLM over unseen rows, on a checkpoint that gives a judge's logits."""
     first = _first_tokens(judge, rows[0])
+    job = {
+        "model": str(folder),
+        "dtype": str(dtype).removeprefix("torch."),
+        "warm": [list(ids) for ids in _encode(judge, warm)],
+        "prompts": [list(ids) for ids in _encode(judge, rows)],
+        "tokens": list(first.values()),
+    }
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        export_llama(model, judge.backbone.tokenizer, folder / "model")
-        job = {
-            "model": str(folder / "model"),
-            "dtype": str(model.dtype).removeprefix("torch."),
-            "warm": [list(ids) for ids in _encode(judge, warm)],
-            "prompts": [list(ids) for ids in _encode(judge, rows)],
-            "tokens": list(first.values()),
-        }
-        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        files = [Path(scratch, f"{name}.json") for name in ("job", "out")]
+        files[0].write_text(json.dumps(job), encoding="utf-8")
         script = Path(__file__).with_name("vllm_probe.py")
-        command = [
-            str(python),
-            "-P",
-            str(script),
-            *(str(folder / f"{n}.json") for n in ("job", "out")),
-        ]
         # vLLM keeps a core for its other processes unless it is told to compute on all of them.
         every_core = os.environ | {"VLLM_CPU_NUM_OF_RESERVED_CPU": "0"}
-        subprocess.run(command, env=every_core, check=True)
-        out = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+        subprocess.run([python, "-P", script, *files], env=every_core, check=True)
+        out = json.loads(files[1].read_text(encoding="utf-8"))
     by_token = {token: label for label, token in first.items()}
     return [out["seconds"]], [by_token.get(token) for token in out["tokens"]]
 

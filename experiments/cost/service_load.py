@@ -26,7 +26,7 @@ STOPPING_S = 200
 """More than the longest deadline of a call."""
 GRADE_BATCH = 256
 """Rows that ``custos grade`` gives to a judge at once."""
-CUSTOS = Path(sys.executable).with_name("custos")
+CUSTOS = (sys.executable, "-m", "cli")
 
 
 def measure(
@@ -175,7 +175,7 @@ def serve_plain_app(judge: str, port: int) -> None:
 
 def service_command(judge: str, port: int) -> list[str]:
     """Return the command that serves a judge under the name ``judge``."""
-    return [str(CUSTOS), "serve", "--judge", f"judge={judge}", "--port", str(port)]
+    return [*CUSTOS, "serve", "--judge", f"judge={judge}", "--port", str(port)]
 
 
 def _plain_app_command(judge: str, port: int) -> list[str]:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -25,15 +25,28 @@ from judging.files.records import read_records, write_records
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.models.device_dtype import computes_bfloat16
+from judging.models.devices import use_device
 from judging.scoring.prompts import END_TOKEN, Encoder
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from train.hieval_stage1 import main as train_quick_scores
 
 TrainerName = Literal["custos", "TRL"]
-RANK, ALPHA, LEARNING_RATE = 16, 32, 1e-3
+LEARNING_RATE = 1e-3
 VALIDATED = 4
 """Rows of the validations before and after training, which are not timed."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What both trainers train."""
+
+    backbone: str = "embedded@1"
+    rank: int = 16
+    alpha: int = 32
+    dropout: float = 0.0
+    checkpointing: bool = False
+    """Whether activations are computed again for the gradient."""
 
 
 @dataclass
@@ -45,10 +58,16 @@ class StepLog:
     peak_mib: float = 0.0
 
     def add(self, *optimizer_and_arguments: Any) -> None:
-        """Record the end of an optimizer step."""
+        """Record the end of an optimizer step; on a GPU, wait for it."""
+        import torch
+
+        on_gpu = torch.cuda.is_initialized()
+        if on_gpu:
+            torch.cuda.synchronize()
         self.ended.append(ProcessorUse.now())
         self.resident_mib.append(resident_mib())
-        self.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        self.peak_mib = (torch.cuda.max_memory_allocated() if on_gpu else most) / 2**20
 
     def report(self, batch: int, warm: int) -> dict[str, Any]:
         """Return rows per second after the first ``warm`` steps, and memory in MiB."""
@@ -71,14 +90,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--warm", type=int, required=True)
     parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--passes", type=int, default=1, help="of TRL, in a step")
+    parser.add_argument("--trained", type=json.loads, default={}, help="fields of Trained")
     arguments = parser.parse_args(argv)
     steps, batch = arguments.steps, arguments.batch
     rows = training_rows(arguments.data, steps * batch)
     log = StepLog()
     register_optimizer_step_post_hook(log.add)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
-        take_steps = custos_steps if arguments.trainer == "custos" else trl_steps
-        take_steps(rows, batch, Path(folder))
+        trained = Trained(**arguments.trained)
+        if arguments.trainer == "custos":
+            custos_steps(rows, batch, Path(folder), trained)
+        else:
+            trl_steps(rows, batch, Path(folder), trained, arguments.passes)
     sys.stdout.write(json.dumps(log.report(batch, arguments.warm)))
 
 
@@ -89,7 +113,9 @@ def run_steps(
     steps: int,
     warm: int,
     batch: int,
+    passes: int = 1,
     settings: Mapping[str, str] | None = None,
+    trained: Trained | None = None,
 ) -> dict[str, Any]:
     """Run :func:`main` in a process of its own; return its report.
 
@@ -99,12 +125,16 @@ def run_steps(
         steps: Optimizer steps.
         warm: How many of the first steps the speed leaves out.
         batch: Rows of a step.
+        passes: Forward passes in which TRL reads the rows of a step; custos decides by itself.
         settings: Environment variables to set.
+        trained: Model and adapter.
     """
     numbers = {"--steps": steps, "--warm": warm, "--batch": batch}
     command = [sys.executable, "-m", "experiments.cost.training_steps", "--trainer", trainer]
     command += [str(part) for pair in numbers.items() for part in pair]
+    command += ["--passes", str(passes)]
     command += ["--data", str(data)] if data else []
+    command += ["--trained", json.dumps(asdict(trained))] if trained else []
     done = subprocess.run(
         command,
         env={**os.environ, **(settings or {})},
@@ -124,20 +154,22 @@ def training_rows(data: Path | None, count: int) -> list[LabelledExample]:
     return [rows[i % len(rows)].model_copy(update={"id": str(i)}) for i in range(count)]
 
 
-def custos_steps(rows: list[LabelledExample], batch: int, folder: Path) -> None:
-    """Train the embedded backbone with ``train/hieval_stage1.py``."""
+def custos_steps(rows: list[LabelledExample], batch: int, folder: Path, trained: Trained) -> None:
+    """Train with ``train/hieval_stage1.py``."""
     files = {"train": folder / "train.jsonl", "val": folder / "val.jsonl"}
     write_records(files["train"], rows)
     write_records(files["val"], rows[:VALIDATED])
     overrides = {
-        "backbone": "embedded@1",
+        "backbone": trained.backbone,
         **{f"data.{split}": file for split, file in files.items()},
         "data.cal": "null",
         "data.test": "null",
         "data.allow_overlap": "true",
         "adapter.init": "null",
-        "adapter.r": RANK,
-        "adapter.alpha": ALPHA,
+        "adapter.r": trained.rank,
+        "adapter.alpha": trained.alpha,
+        "adapter.dropout": trained.dropout,
+        "run.gradient_checkpointing": str(trained.checkpointing).lower(),
         "optim.lr": LEARNING_RATE,
         "optim.epochs": 1,
         "optim.batch_size": batch,
@@ -149,15 +181,17 @@ def custos_steps(rows: list[LabelledExample], batch: int, folder: Path) -> None:
     train_quick_scores(["--config", "embedded/evouna", *options])
 
 
-def trl_steps(rows: list[LabelledExample], batch: int, folder: Path) -> None:
-    """Train the embedded backbone with TRL on the same tokens; the loss is that of the label."""
-    import torch
+def trl_steps(
+    rows: list[LabelledExample], batch: int, folder: Path, trained: Trained, passes: int
+) -> None:
+    """Train with TRL on the same tokens; the loss is that of the label."""
     from datasets import Dataset
     from trl import SFTConfig, SFTTrainer
 
     # Emulated bfloat16 takes minutes a step; custos leaves it out on such processors, too.
-    has_bfloat16 = computes_bfloat16(torch.device("cpu"))
-    backbone = load_backbone("embedded", dtype="bfloat16" if has_bfloat16 else "float32")
+    device = use_device()
+    has_bfloat16 = computes_bfloat16(device)
+    backbone = load_backbone(trained.backbone, dtype="bfloat16" if has_bfloat16 else "float32")
     backbone.model.set_attn_implementation("sdpa")  # ours needs a mask of its own
     encoder = Encoder(backbone)
     tokens = []
@@ -170,17 +204,20 @@ def trl_steps(rows: list[LabelledExample], batch: int, folder: Path) -> None:
         tokens.append({"input_ids": ids, "completion_mask": mask})
 
     SFTTrainer(
-        model=add_adapter(backbone.model, r=RANK, alpha=ALPHA),
+        model=add_adapter(
+            backbone.model, r=trained.rank, alpha=trained.alpha, dropout=trained.dropout
+        ),
         args=SFTConfig(
             output_dir=str(folder),
-            per_device_train_batch_size=batch,
+            per_device_train_batch_size=batch // passes,
+            gradient_accumulation_steps=passes,
             num_train_epochs=1,
             learning_rate=LEARNING_RATE,
             completion_only_loss=True,
             max_length=None,
             bf16=has_bfloat16,
-            use_cpu=True,
-            activation_checkpointing=False,
+            use_cpu=device.type == "cpu",
+            activation_checkpointing=trained.checkpointing,
             save_strategy="no",
             report_to="none",
         ),

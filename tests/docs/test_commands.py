@@ -32,7 +32,7 @@ ROOMS = sorted(
     if path.is_dir() and path.name.isidentifier() and path.name != "custos"
 )
 REPOSITORY_PATH = re.compile(rf"(?<![\w./-])((?:{'|'.join(ROOMS)}|\.ci)/[\w./*@-]+)")
-MADE_HERE = ("data/", "runs/", "build/")
+MADE_HERE = ("data/", "runs/", "build/", "gpu_hour/")
 """Folders that the commands of a page write."""
 MODEL_NAME = re.compile(r"\bcustos/(?!custos/)([a-z-]+)")
 FOREIGN_OPTIONS = {

@@ -141,8 +141,9 @@ def _write_weights(folder: Path, model: Any) -> None:
             f"{folder.parent}: random weights take {size / GIB:.1f} GiB, and {free / GIB:.1f} GiB "
             "are free; name another folder in CUSTOS_CACHE"
         )
+    device = "cuda" if torch.cuda.is_available() else "cpu"  # a CPU takes a minute for 4B weights
     for number, (file, names) in enumerate(sorted(shards.filename_to_tensors.items())):
-        generator = torch.Generator().manual_seed(number)
+        generator = torch.Generator(device).manual_seed(number)
         drawn = {name: _draw(name, shapes[name], generator) for name in names}
         save_file(drawn, folder / file, metadata={"format": "pt"})
     if shards.is_sharded:
@@ -163,5 +164,5 @@ def _draw(name: str, shape: Tensor, generator: torch.Generator) -> Tensor:
         return torch.zeros(shape.shape, dtype=shape.dtype)
     if shape.ndim == 1:
         return torch.ones(shape.shape, dtype=shape.dtype)
-    drawn = torch.empty(shape.shape, dtype=shape.dtype)
-    return drawn.normal_(0, DEVIATION, generator=generator)
+    drawn = torch.empty(shape.shape, dtype=shape.dtype, device=generator.device)
+    return drawn.normal_(0, DEVIATION, generator=generator).cpu()

@@ -1,0 +1,199 @@
+"""The first hour on a GPU, rehearsed: figures are kept, a step goes on, a killed one ends whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.gpu_hour import machine
+from experiments.gpu_hour.figures import PEAK_TFLOPS, Book, Figure, Machine
+from experiments.gpu_hour.gpu_hour import STEPS, main, measure_part, parts, run_within
+from experiments.gpu_hour.grading import RANDOM
+from experiments.gpu_hour.subjects import WORDS, Hour, made_rows
+from judging import CustosError
+
+HERE = Machine.here(rehearsal=True)
+
+
+@pytest.fixture
+def hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hour:
+    monkeypatch.setenv("CUSTOS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CUSTOS_REAL_TOKENIZER", str(tmp_path / "none"))
+    return Hour(Book(tmp_path / "figures.json", HERE), tmp_path, ())
+
+
+def content(file: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return read
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "ok"),
+    [
+        *((2.9, "< 3", True), (3.0, "< 3", False), (1e-5, "< 1e-4", True), (1e-3, "< 1e-4", False)),
+        *((12_000.0, ">= 12,000", True), (11_999.0, ">= 12,000", False), (0.9, "", None)),
+        *((0.9, "0.85 to 1.15", True), (1.2, "0.85 to 1.15", False), ("absent", "< 3", None)),
+    ],
+)
+def test_a_target_is_met_or_missed(value: float | str, target: str, ok: bool | None) -> None:
+    assert Figure("speed", value, "", target).ok is ok
+
+
+def test_a_peak_is_that_of_the_named_device() -> None:
+    names = ("NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA L40", "NVIDIA L40S", "Tesla T4")
+    peaks = [Machine(name, "580", rehearsal=False).peak_tflops for name in names]
+    assert peaks == [PEAK_TFLOPS[k] for k in ("H100", "H100 PCIe", "L40", "L40S")] + [None]
+    assert Machine(names[0], "580", rehearsal=False).slug == "nvidia-h100-80gb-hbm3"
+
+
+def test_figures_of_a_gpu_are_judged_and_those_of_a_rehearsal_are_not(tmp_path: Path) -> None:
+    figure = Figure("speed", 1.0, "tokens/s", ">= 2")
+    for number, on in enumerate((HERE, Machine("NVIDIA H200", "580.1", rehearsal=False))):
+        book = Book(tmp_path / f"{number}.json", on)
+        book.add(4, "train", figure, time.monotonic())
+        [entry] = content(book.path)["figures"]
+        assert entry["ok"] is (None if number == 0 else False)
+        assert entry["driver"] == on.driver and "torch" in entry["versions"]
+    with pytest.raises(CustosError, match="1.json"):
+        Book(tmp_path / "1.json", HERE)
+
+
+def test_parts_have_names_of_their_own(hour: Hour) -> None:
+    names = [name for step in STEPS for name in parts(hour)[step]]
+    assert len(names) == len(set(names)) > 15
+
+
+def test_every_file_of_tests_for_a_gpu_is_a_part() -> None:
+    of_steps, others = (machine.files_of_tests(step) for step in (2, 3))
+    assert "tests/losses/test_cuda.py" in of_steps
+    assert others and not set(others) & set(of_steps)
+    marked = {
+        str(file.relative_to(machine.ROOT))
+        for file in (machine.ROOT / "tests").rglob("test_*.py")
+        if "\n    pytest.mark.cuda," in file.read_text(encoding="utf-8")
+    }
+    assert marked <= {*of_steps, *others}
+
+
+def test_rows_of_a_gpu_are_as_long_as_those_of_a_benchmark(tmp_path: Path) -> None:
+    real = Hour(Book(tmp_path / "f.json", Machine("A100", "580", rehearsal=False)), tmp_path, ())
+    lengths = [len(row.responses[0].split()) for row in made_rows(real, 40)]
+    assert min(lengths) >= WORDS[0]
+    assert len(set(lengths)) > 20, "shapes must differ"
+    assert [row.label for row in made_rows(real, 40)] == [
+        row.label for row in made_rows(Hour(Book(tmp_path / "g.json", HERE), tmp_path, ()), 40)
+    ]
+
+
+def test_quick_parts_give_their_figures(hour: Hour) -> None:
+    for step, part in ((1, "machine"), (1, "attention"), (6, "critiques")):
+        measure_part(hour, step, part)
+    value = hour.book.number
+    assert content(hour.book.path)["done"] == [[1, "machine"], [1, "attention"], [6, "critiques"]]
+    assert (value("attention", "cuDNN off: new shape") or 0) > 0
+    assert value("critiques", "tokens drawn") == 32
+    by_name = {figure["measurement"]: figure["value"] for figure in hour.book.figures}
+    assert by_name["tokenizer of random weights"] == "made"
+    assert "scaled_dot_product" in by_name["cuDNN on: kernels"]
+
+
+def test_imports_that_fail_are_one_line(hour: Hour, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "IMPORTED", ("judging.models", "judging.models.nothing"))
+    with pytest.raises(CustosError, match="judging.models.nothing") as raised:
+        measure_part(hour, 1, "machine")
+    assert "\n" not in str(raised.value)
+    assert hour.book.done == [] and hour.book.figures
+
+
+def test_a_step_goes_on_with_what_has_not_ended(hour: Hour) -> None:
+    hour.book.add(1, "machine", Figure("device", "kept"), time.monotonic())
+    hour.book.add(1, "attention", Figure("not finished", "killed"), time.monotonic())
+    hour.book.done.append([1, "machine"])
+    hour.book.write()
+    options = ["--out", str(hour.book.path), "--folder", str(hour.folder)]
+    main(["1", "--rehearse", *options])
+    figures = content(hour.book.path)["figures"]
+    assert [f["value"] for f in figures if f["part"] == "machine"] == ["kept"]
+    assert {f["measurement"] for f in figures if f["part"] == "attention"} > {"cuDNN on: kernels"}
+    assert content(hour.book.path)["done"] == [[1, "machine"], [1, "attention"]]
+
+
+def test_a_step_whose_time_ends_is_killed_and_says_so(
+    hour: Hour, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--out", str(hour.book.path), "--folder", str(hour.folder)]
+    with pytest.raises(SystemExit) as ended:
+        main(["6", "--rehearse", "--minutes", "0.01", *options])
+    assert ended.value.code == 1
+    [figure] = content(hour.book.path)["figures"]
+    assert (figure["part"], figure["measurement"], figure["ok"]) == (
+        *("critiques", "not finished"),
+        False,
+    )
+    assert "no time for pictures, 4 bits, killed" in capsys.readouterr().out
+
+
+def test_what_a_killed_part_started_ends_with_it(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, subprocess, sys, time;"
+        "child = subprocess.Popen(['sleep', '60']);"
+        "pathlib.Path(sys.argv[1]).write_text(str(child.pid));"
+        "time.sleep(60)"
+    )
+    file = tmp_path / "child"
+    assert run_within([sys.executable, "-c", code, str(file)], 2)
+    child = int(file.read_text())
+    with pytest.raises(ProcessLookupError):
+        for _ in range(100):  # until it is reaped
+            os.kill(child, 0)
+            if "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
+                raise ProcessLookupError
+            time.sleep(0.02)
+
+
+def test_weights_that_are_not_here_are_absent(hour: Hour, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Hour(hour.book, hour.folder, ("nothing-here",))
+    measure_part(real, 5, "offline: nothing-here")
+    monkeypatch.setattr("experiments.gpu_hour.grading.load_backbone", None)  # not looked for again
+    measure_part(real, 5, "service: nothing-here")
+    assert [figure["measurement"] for figure in hour.book.figures] == ["absent", "absent"]
+    assert len(hour.book.done) == 2
+
+
+def test_vllm_reads_the_same_rows_in_an_environment_of_its_own(
+    hour: Hour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, program = hour.folder / "python", hour.folder / "stand_in.py"
+    program.write_text(
+        "import json, sys\n"
+        "job = json.load(open(sys.argv[1]))\n"
+        "assert json.load(open(job['model'] + '/config.json')) and job['dtype'] == 'bfloat16'\n"
+        "tokens = [job['tokens'][0]] * len(job['prompts'])\n"
+        "json.dump({'seconds': 4.0, 'tokens': tokens}, open(sys.argv[2], 'w'))\n"
+    )
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} {program} "$3" "$4"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr("experiments.gpu_hour.grading.VLLM", python)
+    hour.book.add(5, f"offline: {RANDOM}", Figure("rows", 16.0), time.monotonic())
+    measure_part(hour, 5, f"vLLM: {RANDOM}")
+    assert hour.book.number(f"vLLM: {RANDOM}", "rows") == 8
+    assert hour.book.number(f"vLLM: {RANDOM}", "custos over vLLM") == 2
+
+
+def test_a_gpu_is_named_by_its_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CustosError):
+        Machine.here(rehearsal=False)
+    program = tmp_path / "nvidia-smi"
+    program.write_text(
+        "#!/bin/sh\necho 'NVIDIA H200, 580.159.03'\necho 'NVIDIA H200, 580.159.03'\n"
+    )
+    program.chmod(0o755)
+    expected = Machine("NVIDIA H200", "580.159.03", rehearsal=False)
+    assert Machine.here(rehearsal=False) == expected
