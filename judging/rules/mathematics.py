@@ -221,7 +221,9 @@ def _context() -> Any:
     return context
 
 
-_FUNCTIONS = frozenset("exp sin cos tan cot sec csc asin acos atan".split())
+_LARGEST_LOGARITHM = 10_000
+"""Bound on the natural logarithm of a power's size."""
+_FUNCTIONS = frozenset("sin cos tan cot sec csc asin acos atan".split())
 
 
 def _evaluate(tree: Any, point: Mapping[str, Any]) -> Any:
@@ -238,8 +240,11 @@ def _evaluate(tree: Any, point: Mapping[str, Any]) -> Any:
         return context.fsum(parts)
     if name == "Mul":
         return context.fprod(parts)
-    if name == "Pow":
-        return context.power(*parts)
+    if name in ("Pow", "exp"):
+        base, exponent = parts if name == "Pow" else (context.e, parts[0])
+        if base and abs(exponent * context.log(abs(base))) > _LARGEST_LOGARITHM:
+            raise UnreadError("large")
+        return context.power(base, exponent)
     if name == "UnevaluatedExpr":
         return parts[0]
     if name == "Abs":

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from judging.rules.whole_words import plain_numbers
 
-_LONGEST = 300
+_LONGEST = 200
 _LONGEST_NUMBER = 15
 _DEEPEST = 6
 _MOST_ITEMS = 30

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from judging.rules.final_answers import final_answer
 from judging.rules.listed_options import lettered, option_named, options_of, with_letter
 from judging.rules.mathematics import same_mathematics
@@ -25,6 +27,8 @@ contradicts it.
 Wrong: it means something else, adds a wrong answer, gives no answer, or is cut off before a final \
 answer, even if a right value appears on the way.
 Wording and notation may differ if the meaning is the same."""
+
+_BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 
@@ -113,10 +117,13 @@ def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | Non
     """Decide a final answer that has the value of a reference, or clearly of none.
 
     Sets with other elements may be partly right in mode ``all``, and another number may be within
-    the tolerance: neither is decided.
+    the tolerance: neither is decided. A bare number beside a bare number is a short answer like any
+    other, of which a judge gives the probability.
     """
     references = request.references
     if final is None or (request.reference_mode == "all" and len(references) > 1):
+        return None
+    if all(map(_BARE_NUMBER.fullmatch, (request.response.strip(), *references))):
         return None
     results = {same_mathematics(reference, final) for reference in references}
     may_be_near = request.variant == "tolerance" or (
