@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from judging.rules.doubts import has_doubt
 
-_BOX = re.compile(r"\\f?boxed\s{0,3}\{")
+_BRACE = re.compile(r"\\f?boxed\s{0,3}\{|\\.|[{}]", re.DOTALL)
 _LABEL = re.compile(
     r"<answer>|【(?:最终)?答案】|^####(?=\s)"
-    r"|\b(?:final|correct)?[ \t]{0,3}answer"
+    r"|\b(?:(?:final|correct)[ \t]{1,3})?answer"
     r"(?:[ \t]{0,3}[:：]|[*_]{0,3}[ \t]{1,3}(?:is|would be)\b[:：]?|[*_]{1,3}[:：]"
     r"|[*_ \t]{0,4}(?=\n))"
     r"|\b(?:final[ \t]{1,3})?result[*_]{0,3}[ \t]{0,3}[:：]"
@@ -34,8 +34,10 @@ _SENTENCE_MARKS = tuple(".!?:;。！？：；")
 _ITEM = re.compile(r"\s*(?:[-+•*]|\d{1,3}[.)])\s")
 """A dash and a space may begin an item or a negative number."""
 _WRAPPED = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}")
-_LONGEST_BOX = 1000
-"""Characters of a box that is read."""
+_LONGEST_BOX = _LONGEST_LINE = 1000
+"""Characters of a box or line that are read."""
+_MOST_LABELS = 50
+"""Labels that are read, from the end of a response."""
 _LONGEST_SENTENCE = 200
 """Characters of a sentence that are read before its answer."""
 
@@ -51,7 +53,7 @@ def final_answer(response: str) -> str | None:
         sentence itself, or more text behind it.
     """
     text = _HOPE.sub("", response.strip())
-    boxes, labels = _boxes(text), list(_LABEL.finditer(text))
+    boxes, labels = _boxes(text), list(_LABEL.finditer(text))[-_MOST_LABELS:]
     if boxes and not (labels and _is_taken_back(text, boxes[-1][1], labels[-1].start())):
         answer = _boxed_answer(text, boxes)
     elif labels:
@@ -101,7 +103,7 @@ def _last_line(text: str) -> str | None:
 
 def _content(text: str, start: int) -> str:
     """Return the line that a label announces, or the one below it."""
-    line = text[start:].lstrip(_AROUND).partition("\n")[0]
+    line = text[start : start + _LONGEST_LINE].lstrip(_AROUND).partition("\n")[0]
     return line.removesuffix("</answer>").strip(_AROUND)
 
 
@@ -117,14 +119,15 @@ def _sentence_before(text: str, position: int) -> str:
 def _boxes(text: str) -> list[tuple[int, int, str]]:
     r"""Return start, end and content of every ``\boxed{}`` that is closed, outermost ones alone."""
     boxes: list[tuple[int, int, str]] = []
-    for match in _BOX.finditer(text):
-        if boxes and match.start() < boxes[-1][1]:
-            continue
-        depth = 1
-        for position in range(match.end(), min(len(text), match.end() + _LONGEST_BOX)):
-            is_escaped = text[position - 1] == "\\"
-            depth += 0 if is_escaped else {"{": 1, "}": -1}.get(text[position], 0)
-            if depth == 0:
-                boxes.append((match.start(), position + 1, text[match.end() : position]))
-                break
+    opened: list[re.Match[str]] = []
+    for brace in _BRACE.finditer(text):
+        if brace[0].endswith("{") and brace[0] != r"\{":
+            opened.append(brace)
+        elif brace[0] == "}" and opened:
+            opening = opened.pop()
+            if opening[0] != "{":
+                while boxes and boxes[-1][0] > opening.start():
+                    boxes.pop()
+                content = text[opening.end() : brace.start()]
+                boxes.append((opening.start(), brace.end(), content[:_LONGEST_BOX]))
     return boxes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any, Literal
 
@@ -114,6 +115,7 @@ class Answer:
     """A tuple that can only be an interval; a value that is a whole number in digits."""
 
 
+@lru_cache(maxsize=1 << 12)
 def read_answer(text: str) -> Answer:
     """Read a text that is mathematics as a whole.
 
