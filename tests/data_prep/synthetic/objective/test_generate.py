@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -69,7 +70,7 @@ def _polynomial(text: str) -> sympy.Expr:
     return sympy.expand(sympy.sympify(re.sub(r"(\d)x", r"\1*x", plain)))
 
 
-_PLAIN = {
+_PLAIN: dict[str, Callable[[str], sympy.Expr]] = {
     "number": lambda text: sympy.Rational(text.removesuffix("%")) / (100 if "%" in text else 1),
     "radical": _radical,
     "polynomial": _polynomial,
