@@ -13,7 +13,7 @@ from typing import Any
 
 from judging.errors import system_errors_at
 
-PACKAGES = ("custos", "peft", "torch", "transformers")
+PACKAGES = ("custos", "math-verify", "peft", "torch", "transformers")
 
 
 def digest(fields: Mapping[str, Any]) -> str:
@@ -48,5 +48,5 @@ def picture_sha256(source: str) -> str:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Return the versions of the packages whose numerics or templates a verdict depends on."""
+    """Return the versions of the packages that a verdict depends on: numerics, templates, rules."""
     return {name: version(name) for name in PACKAGES}

@@ -18,6 +18,7 @@ from cli.prep.synthetic.chartom import chartom
 from cli.prep.synthetic.charts import charts
 from cli.prep.synthetic.claims import claims
 from cli.prep.synthetic.hard import hard
+from cli.prep.synthetic.objective import objective
 from cli.prep.synthetic.pairs import pairs
 from cli.prep.synthetic.text import synthetic
 from cli.prep.synthetic.twins import twins
@@ -27,7 +28,20 @@ from cli.shared.output_folders import Verb
 
 app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal and test files.")
 for verb in (
-    *(table, evouna, truthfulqa, hieval, synthetic, claims, hard, charts, twins, chartom, pairs),
+    *(
+        table,
+        evouna,
+        truthfulqa,
+        hieval,
+        synthetic,
+        claims,
+        objective,
+        hard,
+        charts,
+        twins,
+        chartom,
+        pairs,
+    ),
     *(critiques, error_types, truthful, benchmark_answers, mix),
 ):
     app.command(cls=Verb)(verb)

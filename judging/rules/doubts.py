@@ -8,7 +8,8 @@ _NEGATIONS = (
     "not no never neither nor none without cannot cant dont wrong incorrect false untrue mistaken "
     "unlikely hardly barely scarcely fail fails failed doubt doubts doubtful opposite ignore "
     "ignoring refuse avoid exclude excludes excluded excluding eliminate eliminates eliminated "
-    "eliminating reject rejects rejected dismiss disagree"
+    "eliminating reject rejects rejected dismiss disagree refute "
+    "refutes refuted deny denies denied disprove disproved discard discarded retract retracted"
 )
 _HEDGES = (
     "may might could maybe perhaps possibly unless if unsure unclear unknown idea clue whether or "

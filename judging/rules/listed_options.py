@@ -18,6 +18,7 @@ _NUMBERED = re.compile(r".*\b(?:option|choice)\s*#?(\d{1,3})", re.IGNORECASE)
 """Names an option by its place, or by its text: "Option 2"."""
 _LETTER = re.compile(r"[(\[]?\s*([A-Za-z])\s*[)\].:]?")
 _LETTER_AND_TEXT = re.compile(r"[(\[]?([A-Za-z])(?:[)\].:]+|\s+-)\s+(\S.*)", re.DOTALL)
+_TEXT_AND_LETTER = re.compile(r"(\S.*\S|\S)\s{0,3}[(\[]([A-Za-z])[)\]]", re.DOTALL)
 _MARKS = tuple(
     re.compile(rf"(?<![^\s,;|/(\[])(?:{mark})(?=\s?\S)", re.MULTILINE)
     for mark in (
@@ -41,10 +42,10 @@ _NUMBER_AND_MARK = re.compile(r"[-+\d.,]*\d\s?['\"!]+")
 def option_named(text: str, choices: Sequence[str]) -> int | None:
     """Return the index of the option that a text names without saying anything else.
 
-    ``B``, ``(b)``, ``The answer is B.``, ``Perth`` and ``B. Perth`` all name the second option of
-    ``("Sydney", "Perth")``. Return ``None`` for any other text, for a letter beside another
-    option's text, where a letter or a number may also mean another option, and where two options
-    read alike.
+    ``B``, ``(b)``, ``The answer is B.``, ``Perth``, ``B. Perth`` and ``Perth (B)`` all name the
+    second option of ``("Sydney", "Perth")``. Return ``None`` for any other text, for a letter
+    beside another option's text, where a letter or a number may also mean another option, and where
+    two options read alike.
     """
     plain, texts = _spelled(text), [_spelled(choice) for choice in choices]
     announced = None if plain in texts else _ANNOUNCEMENT.match(plain)
@@ -59,6 +60,10 @@ def option_named(text: str, choices: Sequence[str]) -> int | None:
         if is_listed and (alone or _spelled(match[2]) == texts[index]):
             named.add(index)
             named |= {other for other, choice in enumerate(texts) if choice == texts[index] != ""}
+    if (match := _TEXT_AND_LETTER.fullmatch(plain)) and not named:
+        index = ord(match[2].upper()) - ord("A")
+        named |= {other for other, choice in enumerate(texts) if choice == _spelled(match[1])}
+        named = {index} if named == {index} else set()
     if alone:
         named |= {index for index, choice in enumerate(texts) if _letter(choice) == _letter(plain)}
     if named and numbered:

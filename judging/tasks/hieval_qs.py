@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+from judging.rules.final_answers import final_answer
 from judging.rules.listed_options import lettered, option_named, options_of, with_letter
+from judging.rules.mathematics import same_mathematics
 from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
 from judging.types import JudgeRequest
 
@@ -23,6 +27,8 @@ contradicts it.
 Wrong: it means something else, adds a wrong answer, gives no answer, or is cut off before a final \
 answer, even if a right value appears on the way.
 Wording and notation may differ if the meaning is the same."""
+
+_BARE_NUMBER = re.compile(r"[-+]?[\d,.]*\d\s?%?\.?")
 
 TOLERANCE = "\nA number, with or without unit, is right within 5 % of the ground truth."
 
@@ -85,15 +91,46 @@ class HiEvalQuickScore(HiEvalTask):
         return (CORRECT, PARTIAL, WRONG) if rubric.endswith("/all") else (CORRECT, WRONG)
 
     def rule_if_certain(self, request: JudgeRequest) -> Ruling | None:
-        """Decide a request where response and references each are a listed option, no more."""
-        options = options_of(request)
-        named = option_named(request.response, options)
-        right = {option_named(text, options) for text in request.references}
-        if named is None or None in right:
-            return None
-        label = WRONG
-        if named in right:
-            is_whole = len(right) == 1 or request.reference_mode == "any"
-            label = CORRECT if is_whole else PARTIAL
-        option = lettered(named, options[named])
-        return Ruling("scored", label, f"decided by rule: the response is option {option}")
+        """Decide a final answer that is a listed option and no more, or is mathematics."""
+        final = final_answer(request.response)
+        return _ruled_option(request, final) or _ruled_mathematics(request, final)
+
+
+def _ruled_option(request: JudgeRequest, final: str | None) -> Ruling | None:
+    """Decide a request where final answer and references each are a listed option, no more."""
+    options = options_of(request)
+    named = option_named(request.response, options)
+    if named is None and final:
+        named = option_named(final, options)
+    right = {option_named(text, options) for text in request.references}
+    if named is None or None in right:
+        return None
+    label = WRONG
+    if named in right:
+        is_whole = len(right) == 1 or request.reference_mode == "any"
+        label = CORRECT if is_whole else PARTIAL
+    option = lettered(named, options[named])
+    return Ruling("scored", label, f"decided by rule: the response is option {option}")
+
+
+def _ruled_mathematics(request: JudgeRequest, final: str | None) -> Ruling | None:
+    """Decide a final answer that has the value of a reference, or clearly of none.
+
+    Sets with other elements may be partly right in mode ``all``, and another number may be within
+    the tolerance: neither is decided. A bare number beside a bare number is a short answer like any
+    other, of which a judge gives the probability.
+    """
+    references = request.references
+    if final is None or (request.reference_mode == "all" and len(references) > 1):
+        return None
+    if all(map(_BARE_NUMBER.fullmatch, (request.response.strip(), *references))):
+        return None
+    results = {same_mathematics(reference, final) for reference in references}
+    may_be_near = request.variant == "tolerance" or (
+        request.reference_mode == "all" and any(mark in final + references[0] for mark in ",;{")
+    )
+    if True in results:
+        return Ruling("scored", CORRECT, "decided by rule: the values are equal")
+    if results == {False} and not may_be_near:
+        return Ruling("scored", WRONG, "decided by rule: the values differ")
+    return None

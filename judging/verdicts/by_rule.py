@@ -21,8 +21,9 @@ class RuleGrader:
     name = RULES
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of what could change a verdict: task and version."""
-        return digest({RULES: request.task, "version": version("custos")})
+        """Return a digest of what could change a verdict: task and versions."""
+        versions = {name: version(name) for name in ("custos", "math-verify")}
+        return digest({RULES: request.task, **versions})
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
         """Yield one verdict per request, in order."""

@@ -1,0 +1,1 @@
+"""Answers of reasoning models to questions with one right answer."""

@@ -1,0 +1,133 @@
+"""Final answers: what a response settles on at its end, after however much reasoning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from judging.rules.doubts import has_doubt
+
+_BRACE = re.compile(r"\\f?boxed\s{0,3}\{|\\.|[{}]", re.DOTALL)
+_LABEL = re.compile(
+    r"<answer>|【(?:最终)?答案】|^####(?=\s)"
+    r"|\b(?:(?:final|correct)[ \t]{1,3})?answer"
+    r"(?:[ \t]{0,3}[:：]|[*_]{0,3}[ \t]{1,3}(?:is|would be)\b[:：]?|[*_]{1,3}[:：]"
+    r"|[*_ \t]{0,4}(?=\n))"
+    r"|\b(?:final[ \t]{1,3})?result[*_]{0,3}[ \t]{0,3}[:：]"
+    r"|(?:最终|最后的?)?结果(?:[是为]|[*_]{0,3}[:：])"
+    r"|(?:最终|最后的?|正确)?答案(?:应该?)?(?:[是为:：]{1,2}|[*_]{1,3}[:：]|[*_ \t]{0,4}(?=\n))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What announces a final answer; at the end of a line, the answer is in the lines below."""
+_LEAD = re.compile(
+    r"[\s*_#>]{0,12}(?:(?:so|thus|hence|therefore)\b,?[ \t]{0,3})?(?:(?:the|my)[ \t]{1,3})?"
+    r"|[\s*_#>]{0,12}(?:所以|因此|故|综上)?[，,]?",
+    re.IGNORECASE,
+)
+"""What may stand before a label in its sentence; "He denied it: Answer: 3" announces nothing."""
+_HOPE = re.compile(r"\.?\s{0,3}I hope it is correct\.?\s{0,3}\Z")
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\n。！？]")
+_AROUND = " \t\r\n*_`#。.：:"
+_AFTER_BOX = " \t\r\n$*_`.。])\\"
+"""What may follow a box and is no more answer: the ends of formulas, stars, a full stop."""
+_SENTENCE_MARKS = tuple(".!?:;。！？：；")
+_ITEM = re.compile(r"\s*(?:[-+•*]|\d{1,3}[.)])\s")
+"""A dash and a space may begin an item or a negative number."""
+_WRAPPED = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}")
+_LONGEST_BOX = _LONGEST_LINE = 1000
+"""Characters of a box or line that are read."""
+_MOST_LABELS = 50
+"""Labels that are read, from the end of a response."""
+_LONGEST_SENTENCE = 200
+"""Characters of a sentence that are read before its answer."""
+
+
+def final_answer(response: str) -> str | None:
+    r"""Return the text that a response, without its thoughts, gives as its final answer.
+
+    That is the content of its ``\boxed{}``; else what follows its last ``Answer:``, ``The answer
+    is`` or ``答案是``; else its last line. What it names before and takes back does not count.
+
+    Returns:
+        ``None`` where this is not certain: two different boxes or announced lines, a doubt in the
+        sentence itself, or more text behind it.
+    """
+    text = _HOPE.sub("", response.strip())
+    boxes, labels = _boxes(text), list(_LABEL.finditer(text))[-_MOST_LABELS:]
+    if boxes and not (labels and _is_taken_back(text, boxes[-1][1], labels[-1].start())):
+        answer = _boxed_answer(text, boxes)
+    elif labels:
+        answer = _announced_answer(text, labels)
+    else:
+        answer = _last_line(text)
+    wrapped = _WRAPPED.fullmatch(answer or "")
+    return (wrapped[1] if wrapped else answer) or None
+
+
+def _is_taken_back(text: str, end: int, label: int) -> bool:
+    """Tell whether a response doubts what it boxed, and announces an answer after that."""
+    return end < label and has_doubt(text[end : min(label, end + _LONGEST_SENTENCE)])
+
+
+def _boxed_answer(text: str, boxes: Sequence[tuple[int, int, str]]) -> str | None:
+    start, end, content = boxes[-1]
+    is_last = not text[end:].strip(_AFTER_BOX)
+    is_stated = not has_doubt(_sentence_before(text, start))
+    contents = [content for _, _, content in boxes]
+    return content.strip() if is_last and is_stated and _are_one(contents) else None
+
+
+def _announced_answer(text: str, labels: Sequence[re.Match[str]]) -> str | None:
+    last, stated = labels[-1], [
+        label for label in labels if _LEAD.fullmatch(_sentence_before(text, label.start()))
+    ]  # fmt: skip
+    contents = [_content(text, label.end()) for label in stated]
+    is_quoted = any(re.search("[:：]", _sentence_before(text, label.start())) for label in labels)
+    is_last = "\n" not in text[last.end() :].removesuffix("</answer>").strip(_AROUND)
+    return (
+        contents[-1] or None
+        if last in stated and is_last and not is_quoted and _are_one(contents)
+        else None
+    )
+
+
+def _last_line(text: str) -> str | None:
+    """Return a last line that stands alone: the only one, or one after a sentence and a blank line.
+
+    Others may be the last item of a list.
+    """
+    before, _, line = text.rpartition("\n")
+    is_alone = not before or (before[-1:] in "\n\r" and before.rstrip().endswith(_SENTENCE_MARKS))
+    return line.strip(_AROUND) if is_alone and not _ITEM.match(line) else None
+
+
+def _content(text: str, start: int) -> str:
+    """Return the line that a label announces, or the one below it."""
+    line = text[start : start + _LONGEST_LINE].lstrip(_AROUND).partition("\n")[0]
+    return line.removesuffix("</answer>").strip(_AROUND)
+
+
+def _are_one(contents: Sequence[str]) -> bool:
+    return len({"".join(content.split()) for content in contents}) == 1
+
+
+def _sentence_before(text: str, position: int) -> str:
+    """Return the beginning of the sentence that goes on at a position."""
+    return _SENTENCE_END.split(text[max(0, position - _LONGEST_SENTENCE) : position])[-1]
+
+
+def _boxes(text: str) -> list[tuple[int, int, str]]:
+    r"""Return start, end and content of every ``\boxed{}`` that is closed, outermost ones alone."""
+    boxes: list[tuple[int, int, str]] = []
+    opened: list[re.Match[str]] = []
+    for brace in _BRACE.finditer(text):
+        if brace[0].endswith("{") and brace[0] != r"\{":
+            opened.append(brace)
+        elif brace[0] == "}" and opened:
+            opening = opened.pop()
+            if opening[0] != "{":
+                while boxes and boxes[-1][0] > opening.start():
+                    boxes.pop()
+                content = text[opening.end() : brace.start()]
+                boxes.append((opening.start(), brace.end(), content[:_LONGEST_BOX]))
+    return boxes

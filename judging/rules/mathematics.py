@@ -1,0 +1,256 @@
+r"""Answers in mathematics: whether two texts, in LaTeX or plain, give the same value.
+
+math-verify reads the expressions. They are compared as numbers, at fixed points for their symbols:
+math-verify's own comparison simplifies, which has no bound but an alarm that threads cannot set. So
+a verdict never depends on how busy a machine is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from judging.rules.mathematics_reading import Answer, UnreadError, read_answer, symbols
+from judging.rules.quantities import parse_unit
+
+_NEAR = 0.01
+"""Relative difference up to which two values may be one, rounded."""
+_DIGITS = 40
+_SAME = 1e-25
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
+"""What the fixed values of symbols are made of; expressions of more symbols are not compared."""
+_SHORT_INTEGER = 5
+"""Digits of whole numbers that are not taken for rounded ones, unless they end in two zeros."""
+_LOCK = threading.Lock()
+"""math-verify's parser keeps tables that all threads would change."""
+
+
+@lru_cache(maxsize=1 << 14)
+def same_mathematics(reference: str, answer: str) -> bool | None:
+    """Tell whether an answer has the value of a reference, both as a whole mathematics.
+
+    Fractions, decimals, percentages, roots, polynomials and units are equal by value, intervals by
+    ends and brackets, sets without order, points with it, inequalities as their intervals.
+
+    Returns:
+        ``None`` if one of them is not read, or the two may be one value rounded, in another unit or
+        of another kind.
+    """
+    try:
+        with _LOCK:
+            return _compare(read_answer(reference), read_answer(answer))
+    except (ArithmeticError, RecursionError, ValueError):
+        return None
+
+
+def _compare(one: Answer, other: Answer) -> bool | None:
+    """Tell whether two answers are equal; ``None`` if they are of kinds that are not compared."""
+    kinds = {one.kind, other.kind}
+    if kinds == {"named"}:
+        if one.marks == other.marks:
+            return _all(map(_compare, one.items, other.items))
+        return None
+    if "named" in kinds and "equation" in kinds:
+        return _is_multiple(_difference(one), _difference(other))
+    for named, plain in ((one, other), (other, one)):
+        if named.kind == "named":
+            if len(named.items) == 1:
+                return _compare(named.items[0], plain)
+            if plain.kind == "tuple" and len(plain.items) == len(named.items):
+                return _all(map(_compare, named.items, plain.items))
+            return None
+    if kinds == {"value"}:
+        return _compare_values(one, other)
+    if kinds == {"infinity"}:
+        return one.marks == other.marks
+    if kinds == {"equation"}:
+        return _is_multiple(one.items[0], other.items[0])
+    if kinds == {"matrix"}:
+        return _compare_matrices(one.items, other.items)
+    if kinds == {"tuple"}:
+        return _compare_tuples(one, other)
+    if kinds <= {"set", "list"}:
+        return _compare_sets(one, other)
+    if kinds == {"tuple", "list"}:
+        is_same = len(one.items) == len(other.items) and _all(map(_compare, one.items, other.items))
+        return True if is_same else None
+    return False if kinds == {"value", "infinity"} else None
+
+
+def _all(results: Any) -> bool | None:
+    """Return whether all of several comparisons hold; one that fails decides."""
+    listed = list(results)
+    return False if False in listed else None if None in listed else True
+
+
+def _compare_tuples(one: Answer, other: Answer) -> bool | None:
+    if len(one.items) != len(other.items):
+        return False
+    are_equal = _all(map(_compare, one.items, other.items))
+    if not are_equal or one.marks == other.marks or len(one.items) > 2:
+        return are_equal
+    return False if one.is_exact or other.is_exact else None
+
+
+def _compare_matrices(one: Sequence[Any], other: Sequence[Any]) -> bool | None:
+    if list(map(len, one)) != list(map(len, other)):
+        return False
+    pairs = zip(sum(one, ()), sum(other, ()), strict=True)
+    return _all(_compare(first, second) for first, second in pairs)
+
+
+def _compare_sets(one: Answer, other: Answer) -> bool | None:
+    """Compare sets; two bare lists in different orders may be sequences."""
+    if len(one.items) != len(other.items):
+        return False
+    left = list(range(len(other.items)))
+    found, is_open = [], False
+    for item in one.items:
+        results = {index: _compare(item, other.items[index]) for index in left}
+        match = next((index for index, is_same in results.items() if is_same), None)
+        is_open = is_open or (match is None and None in results.values())
+        if match is not None:
+            left.remove(match)
+        found.append(match)
+    if None in found:
+        return None if is_open else False
+    return None if one.kind == other.kind == "list" and found != sorted(found) else True  # type: ignore[type-var]
+
+
+def _compare_values(one: Answer, other: Answer) -> bool | None:
+    [first], [second] = one.items, other.items
+    units = [*one.marks, *other.marks]
+    sizes = [_size(unit) for unit in units]
+    is_known = all(size is not None for size in sizes) and sizes[0][0] == sizes[1][0]  # type: ignore[index]
+    if units[0] != units[1] and not is_known:
+        return None
+    factors = [size[1] if size and is_known else 1 for size in sizes]
+    pairs = [(a * factors[0], b * factors[1]) for a, b in _values(first, second)]
+    if all(_difference_of(*pair) <= _SAME for pair in pairs):
+        return True
+    if "%" in units and units[0] != units[1]:
+        a, b = pairs[0]
+        if min(_difference_of(a * 100, b), _difference_of(a, b * 100)) <= _NEAR:
+            return None
+    names = symbols(first)
+    if names != symbols(second) or "i" in names:
+        return None
+    if all(_difference_of(*pair) > _NEAR for pair in pairs):
+        return False
+    are_counts = one.is_exact and other.is_exact and units[0] == units[1]
+    return False if are_counts and all(map(_is_count, (first, second))) else None
+
+
+def _is_count(number: Any) -> bool:
+    digits = str(abs(int(number)))
+    return len(digits) <= _SHORT_INTEGER and not digits.endswith("00")
+
+
+def _size(unit: str) -> tuple[str, Any] | None:
+    """Return dimension and size of a unit: those of a plain number if there is none."""
+    if unit in ("", "%"):
+        return "", _context().mpf(1) / (100 if unit else 1)
+    known = parse_unit(unit)
+    if known.unit is None or len(known.words) != 1 or not unit.isalpha() or not unit.islower():
+        return None
+    return known.unit.dimension, _context().mpf(repr(known.unit.factor))
+
+
+def _difference(answer: Answer) -> Any:
+    """Return the left side less the right one of an equation, or of ``y = ...``."""
+    if answer.kind == "equation":
+        return answer.items[0]
+    from sympy import Symbol
+
+    [value], [name] = answer.items, answer.marks
+    if value.kind != "value" or len(name) != 1 or value.marks[0]:
+        raise UnreadError("no equation of values")
+    return Symbol(name, real=True) - value.items[0]
+
+
+def _is_multiple(one: Any, other: Any) -> bool | None:
+    """Tell whether two sides that are zero are so at the same time, for one is a multiple."""
+    if symbols(one) != symbols(other):
+        return None
+    pairs = _values(one, other)
+    ratios = [a / b for a, b in pairs if b]
+    is_same = len(ratios) > 1 and all(_difference_of(ratios[0], ratio) <= _SAME for ratio in ratios)
+    return True if is_same else None
+
+
+def _difference_of(one: Any, other: Any) -> float:
+    """Return the relative difference of two numbers."""
+    size = max(abs(one), abs(other))
+    return float(abs(one - other) / size) if size else 0.0
+
+
+def _values(one: Any, other: Any) -> list[tuple[Any, Any]]:
+    """Return the values of two trees at the same points, where both have one.
+
+    Raises:
+        UnreadError: If there are too few.
+    """
+    names = sorted({*symbols(one), *symbols(other)})
+    if len(names) > len(_PRIMES):
+        raise UnreadError("many symbols")
+    context, pairs = _context(), []
+    for sign, shift in ((1, 0), (1, 1), (-1, 2), (1, 3)) if names else ((1, 0),):
+        point = {
+            name: sign * (context.sqrt(prime) + shift) / 2
+            for name, prime in zip(names, _PRIMES, strict=False)
+        }
+        try:
+            pair = _evaluate(one, point), _evaluate(other, point)
+        except ZeroDivisionError:
+            continue
+        if all(context.isfinite(value) for value in pair):
+            pairs.append(pair)
+    if len(pairs) < (3 if names else 1):
+        raise UnreadError("no values")
+    return pairs
+
+
+@cache
+def _context() -> Any:
+    from mpmath import MPContext
+
+    context = MPContext()
+    context.dps = _DIGITS
+    return context
+
+
+_LARGEST_LOGARITHM = 10_000
+"""Bound on the natural logarithm of a power's size."""
+_FUNCTIONS = frozenset("sin cos tan cot sec csc asin acos atan".split())
+
+
+def _evaluate(tree: Any, point: Mapping[str, Any]) -> Any:
+    """Return the value of math-verify's tree at a point, real or complex."""
+    context, name = _context(), tree.func.__name__
+    if tree.is_Symbol:
+        return point[tree.name]
+    if tree.is_Rational:
+        return context.mpf(int(tree.p)) / int(tree.q)
+    if name in ("Pi", "Exp1"):
+        return +(context.pi if name == "Pi" else context.e)
+    parts = [_evaluate(part, point) for part in tree.args]
+    if name == "Add":
+        return context.fsum(parts)
+    if name == "Mul":
+        return context.fprod(parts)
+    if name in ("Pow", "exp"):
+        base, exponent = parts if name == "Pow" else (context.e, parts[0])
+        if base and abs(exponent * context.log(abs(base))) > _LARGEST_LOGARITHM:
+            raise UnreadError("large")
+        return context.power(base, exponent)
+    if name == "UnevaluatedExpr":
+        return parts[0]
+    if name == "Abs":
+        return abs(parts[0])
+    if name == "log":
+        return context.log(*parts)
+    if name in _FUNCTIONS and len(parts) == 1:
+        return getattr(context, name)(parts[0])
+    raise UnreadError(f"no values of {name}")

@@ -1,0 +1,151 @@
+"""Equality of answers in mathematics, against made forms, made pairs and math-verify itself."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from time import process_time
+
+import pytest
+from math_verify import parse, verify
+
+from data_prep.synthetic.objective.mathematics import KINDS, make_problem
+from judging.rules.mathematics import same_mathematics
+
+EQUAL = [
+    (r"\frac{1}{2}", "0.5"),
+    (r"\frac12", "50%"),
+    (r"1\frac{1}{2}", "1 1/2"),
+    ("12345", "12,345"),
+    ("0.001", "10^-3"),
+    (r"\sqrt{8}", "2√2"),
+    ("x^2 + 2x + 1", "(x+1)²"),
+    (r"\frac{x+1}{2}", "0.5x + 0.5"),
+    (r"(1, 2]", r"1 < x \le 2"),
+    ("x > 3", r"(3, \infty)"),
+    (r"\{1, 2\}", "x = 2 or x = 1"),
+    (r"\{-3, 3\}", r"x = \pm 3"),
+    ("(3, 4)", "x = 3, y = 4"),
+    ("y = 2x + 1", "4x - 2y + 2 = 0"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "[[1, 2], [3, 4]]"),
+    ("440 mm", r"44\,\text{cm}"),
+    (r"(-\infty, 1) \cup (2, 3]", r"(2,3]\cup(-\infty,1)"),
+    (r"\ln 8", r"3\ln(2)"),
+    (r"\log_{2}(8)", "3"),
+    (r"$x = 5$", "5"),
+    ("１２", "12"),
+    (r"e^{2x}", r"(e^{x})^{2}"),
+]
+DIFFERENT = [
+    ("1/2", "1/3"),
+    ("81418", "81419"),
+    ("(1, 2]", "[1, 2]"),
+    ("(3, 4)", "(4, 3)"),
+    (r"\{1, 2\}", r"\{1, 3\}"),
+    (r"\{1, 2\}", r"\{1, 2, 3\}"),
+    ("x > 3", "x < 3"),
+    ("2x", "3x"),
+    (r"2\sqrt{3}", r"3\sqrt{2}"),
+    ("5 cm", "5 mm"),
+    ("-2", "2"),
+    (r"\infty", "5"),
+]
+OPEN = [
+    ("5 cm", "5"),  # the unit may be given by the question
+    ("50", "50%"),
+    (r"\pi", "3.14"),  # rounded
+    ("331,000,000", "331,002,651"),
+    ("1914-1918", "-4"),  # years
+    ("3-2", "1"),  # a score
+    ("12/05/1990", "2.4"),
+    ("B12", "B12"),  # names
+    ("n/a", "a/n"),
+    ("A", "B"),
+    ("2(3)", "6"),  # a product, or a function
+    ("1/2x", "x/2"),
+    ("3,14", "3.14"),  # a list, or a decimal comma
+    ("007", "7"),
+    (r"\log 100", "2"),
+    ("2, 1", "1, 2"),  # a sequence, or a set
+    (r"90^\circ", "90"),
+    ("i^2", "-1"),
+    ("nine", "9"),
+    ("9 people", "9 dogs"),
+    ("", ""),
+]
+HOSTILE = [
+    "9^{9^{9^{9^9}}}",
+    "((9^{99})^{99})^{99}",
+    "99999999999!",
+    r"\sum_{k=1}^{999999999} k",
+    r"\binom{99999999}{5000000}",
+    r"\int_0^1 x^x dx",
+    r"\exp(\exp(\exp(\exp(\exp(9)))))",
+    "(" * 5000 + "1" + ")" * 5000,
+    r"\frac{1}{" * 2000 + "1" + "}" * 2000,
+    "9" * 100_000,
+    "-" * 10_000 + "1",
+    "1" + "+1" * 100_000,
+    r"\begin{pmatrix}" + "1&" * 5000 + r"1\end{pmatrix}",
+    "__import__('os').system('true')",
+    "\x00\ud800",
+    ",".join("(" * 50),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL)
+def test_equal(one: str, other: str) -> None:
+    assert same_mathematics(one, other) is True
+    assert same_mathematics(other, one) is True
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different(one: str, other: str) -> None:
+    assert same_mathematics(one, other) is False
+    assert same_mathematics(other, one) is False
+
+
+@pytest.mark.parametrize(("one", "other"), OPEN)
+def test_left_to_a_judge(one: str, other: str) -> None:
+    assert same_mathematics(one, other) is None
+    assert same_mathematics(other, one) is None
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:20].encode("ascii", "replace"))
+def test_hostile_texts_are_not_read(text: str) -> None:
+    begun = process_time()
+    assert same_mathematics(text, "1") is None
+    assert same_mathematics("1", text) is None
+    assert process_time() - begun < 5
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_made_forms(kind: str) -> None:
+    results: list[bool | None] = []
+    for seed in range(3):
+        problem = make_problem(Random(seed), kind, "en")
+        [reference] = problem.references
+        results += [same_mathematics(reference, form.shown) for form in problem.right]
+        wrong = [form for forms in problem.wrong for form in forms]
+        assert True not in {same_mathematics(reference, form.shown) for form in wrong}
+    assert False not in results
+    assert results.count(True) / len(results) > 0.85
+
+
+@pytest.mark.parametrize("kind", ["number", "radical", "polynomial", "angle"])
+def test_math_verify_agrees(kind: str) -> None:
+    problem = make_problem(Random(7), kind, "en")
+    forms = [form for form in problem.right if form.is_latex]
+    wrong = [form for form in problem.wrong[0] if form.is_latex]
+    gold = parse(f"${forms[0].text}$")
+    for form, is_same in [*((form, True) for form in forms), *((form, False) for form in wrong)]:
+        if same_mathematics(forms[0].shown, form.shown) is is_same:
+            assert verify(gold, parse(form.shown)) is is_same
+
+
+def test_threads_agree() -> None:
+    pairs = [*EQUAL, *DIFFERENT, *OPEN] * 2
+    expected = [same_mathematics.__wrapped__(*pair) for pair in pairs]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda pair: same_mathematics.__wrapped__(*pair), pairs))
+    assert found == expected
