@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judging.models.embedded import EMBEDDED, EMBEDDED_2, cache_folder
+from judging.models.embedded import EMBEDDED, EMBEDDED_2
+from judging.models.fetched import cache_folder
 
 if TYPE_CHECKING:
     from judging.models.backbones import Backbone

@@ -70,8 +70,10 @@ def choose_attention(device: str, dtype: torch.dtype, flash: str | None) -> dict
 
 def describe_attention(model: Any) -> str:
     """Return the attention of a model's parts for people: ``text NAME, vision NAME``."""
-    vision: str = model.config.vision_config._attn_implementation
-    return attention_line({"text_config": _text_attention(model), "vision_config": vision})
+    text, vision = _text_attention(model), getattr(model.config, "vision_config", None)
+    if vision is None:
+        return f"text {text}"
+    return attention_line({"text_config": text, "vision_config": vision._attn_implementation})
 
 
 def enabled_kernels() -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize, picture_size, read_image, was_scaled
-from judging.messages import Message, conversation
+from judging.messages import END_TOKEN, START_TOKEN, Message, conversation
 from judging.scoring.label_tree import LabelTree
 from judging.tasks.base import Field, JudgeTask
 from judging.types import JudgeRequest
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from judging.models.backbones import Backbone
 
 CUT_MARK = " [...] "
-START_TOKEN, END_TOKEN = "<|im_start|>", "<|im_end|>"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from judging.files.records import write_json
 from judging.fingerprint import digest, file_sha256
 from judging.models.backbones import RANDOM_WEIGHTS, empty_model
 from judging.models.checkpoints import INDEX
-from judging.models.embedded import CHAT_TEMPLATE, cache_folder, embedded_folder
+from judging.models.embedded import CHAT_TEMPLATE, embedded_folder
+from judging.models.fetched import cache_folder
 from train.plan.row_sizes import PUBLISHED_LIMITS
 from train.plan.run_plan import backbone_config
 
