@@ -7,7 +7,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-
 START_TOKEN, END_TOKEN = "<|im_start|>", "<|im_end|>"
 """Control tokens around every turn of a prompt."""
 

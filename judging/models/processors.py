@@ -89,7 +89,10 @@ class TextProcessor:
         kwargs.setdefault("tokenize", False)
         is_batch = isinstance(conversation[0], list)
         conversations = [
-            [{**turn, "content": "".join(part["text"] for part in turn["content"])} for turn in turns]
+            [
+                {**turn, "content": "".join(part["text"] for part in turn["content"])}
+                for turn in turns
+            ]
             for turns in (conversation if is_batch else [conversation])
         ]
         return self.tokenizer.apply_chat_template(

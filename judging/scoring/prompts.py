@@ -215,8 +215,9 @@ class Encoder:
         key = (instruction, num_fields, num_pictures)
         if key not in self._around:
             text, source = "Question: a", "picture"
+            opened = {source: self._smallest_picture()} if num_pictures else {}
             turns = [
-                _turn(message, {source: self._smallest_picture()})
+                _turn(message, opened)
                 for message in conversation(
                     instruction, [text] * num_fields, (source,) * num_pictures
                 )
