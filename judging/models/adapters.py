@@ -60,11 +60,13 @@ def add_adapter(
         The ``PeftModel``; adapter weights are float32 whatever the backbone's dtype.
 
     Raises:
-        CustosError: If the backbone has none of the modules.
+        CustosError: If the backbone has none of the modules, or no vision merger.
     """
     import torch
     from peft import LoraConfig, get_peft_model
 
+    if merger and not hasattr(model.model, "visual"):
+        raise CustosError("adapter.merger: the backbone reads text alone; leave the key out")
     targets = _TARGETS.format("|".join(_layer_names(modules)))
     config = LoraConfig(
         r=r,

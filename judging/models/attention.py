@@ -50,7 +50,9 @@ def installed_flash() -> str | None:
     return None
 
 
-def choose_attention(device: str, dtype: torch.dtype, flash: str | None) -> dict[str, str]:
+def choose_attention(
+    device: str, dtype: torch.dtype, flash: str | None, *, text_alone: bool = False
+) -> dict[str, str]:
     """Return the attention of each part of a model, as ``set_attn_implementation`` takes it.
 
     On a GPU, text needs no package: PyTorch brings the flash kernel that :data:`FUSED` uses. The
@@ -60,10 +62,14 @@ def choose_attention(device: str, dtype: torch.dtype, flash: str | None) -> dict
         device: Type of the device, such as ``cuda``.
         dtype: Format that the model computes in; flash kernels take no float32.
         flash: Flash attention that is installed (:func:`installed_flash`).
+        text_alone: Whether the model has no vision tower.
     """
     takes_flash = device == "cuda" and dtype != torch.float32
+    text = GROUPED if device == "cpu" else FUSED
+    if text_alone:
+        return {"": text}  # the library's name of the model itself
     return {
-        "text_config": GROUPED if device == "cpu" else FUSED,
+        "text_config": text,
         "vision_config": (flash if takes_flash else None) or "sdpa",
     }
 
@@ -72,7 +78,7 @@ def describe_attention(model: Any) -> str:
     """Return the attention of a model's parts for people: ``text NAME, vision NAME``."""
     text, vision = _text_attention(model), getattr(model.config, "vision_config", None)
     if vision is None:
-        return f"text {text}"
+        return attention_line({"": text})
     return attention_line({"text_config": text, "vision_config": vision._attn_implementation})
 
 
@@ -85,7 +91,8 @@ def enabled_kernels() -> str:
 
 def attention_line(chosen: Mapping[str, str]) -> str:
     """Return what :func:`choose_attention` chose, for people."""
-    return f"text {chosen['text_config']}, vision {chosen['vision_config']}"
+    names = {"": "text", "text_config": "text", "vision_config": "vision"}
+    return ", ".join(f"{names[part]} {name}" for part, name in chosen.items())
 
 
 def _text_attention(model: Any) -> str:

@@ -19,14 +19,14 @@ from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
     TEXT_FAMILIES,
-    VISION,
     check_checkpoint,
     missing_backbone,
+    no_pictures,
     reading,
 )
 from judging.models.devices import use_device
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, vision_weights
-from judging.models.gguf_files import NAMED, folder_of_gguf, named_folder
+from judging.models.gguf_files import NAMED, folder_of_gguf, is_gguf, named_folder
 from judging.models.hub import snapshot_folder
 from judging.models.quantization import Quantization, check_quantization, quantize
 
@@ -132,11 +132,7 @@ class Backbone:
             FieldError: If the picture is too narrow for the model, or the model reads text alone.
         """
         if not self.reads_pictures:
-            raise FieldError(
-                "images",
-                f"{self.name} reads text alone; leave pictures out, or use a judge on a {VISION} "
-                f"checkpoint",
-            )
+            raise no_pictures(self.name)
         images = self.processor.image_processor
         try:
             patches: int = images.get_number_of_image_patches(size.height, size.width)
@@ -287,7 +283,7 @@ def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str 
         return embedded_folder(), name
     if name in NAMED:
         return named_folder(name), NAMED[name].file.version
-    if name.endswith(".gguf") and Path(name).is_file():
+    if is_gguf(name):
         return folder_of_gguf(Path(name))
     if Path(name).is_dir():
         check_checkpoint(name, Path(name), weights=weights)
@@ -405,9 +401,14 @@ def on_device(
     target = use_device(device)
     if model.dtype == torch.bfloat16 and not computes_bfloat16(target):
         model = model.float()
-    chosen = choose_attention(target.type, model.dtype, installed_flash())
-    is_text = model.config.model_type in TEXT_FAMILIES
-    model.set_attn_implementation(chosen["text_config"] if is_text else chosen)
+    model.set_attn_implementation(
+        choose_attention(
+            target.type,
+            model.dtype,
+            installed_flash(),
+            text_alone=model.config.model_type in TEXT_FAMILIES,
+        )
+    )
     if quantization:
         quantize(model)
     return model.to(held_on or target)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from judging.errors import CustosError, Missing
+from judging.errors import CustosError, FieldError, Missing
 from judging.files.lfs_pointers import refuse_lfs_pointer
 
 MODEL_CLASSES = {
@@ -73,6 +73,14 @@ def check_config(name: str, config: dict[str, Any]) -> None:
             f"backbone '{name}': its weights are quantized ({method}); use the checkpoint in "
             f"bfloat16 that it was made from"
         )
+
+
+def no_pictures(name: str) -> FieldError:
+    """Return the error for pictures that a text family is to read."""
+    return FieldError(
+        "images",
+        f"{name} reads text alone; leave pictures out, or use a judge on a {VISION} checkpoint",
+    )
 
 
 def missing_backbone(name: str, reason: str) -> Missing:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 EMBEDDED = "embedded@1"
 EMBEDDED_2 = "embedded@2"
+EMBEDDED_BASE, LICENSE = "HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0"
+"""What the embedded backbones were made of."""
 VISION_WEIGHTS = Path(__file__).parent / "weights" / "embedded-2-vision.safetensors"
 VISION_WEIGHTS_SHA256 = "4b5c89568516cc2fb07f65961e5fd9e75aa433c18424b23468de8e567657f0fb"
 PUBLISHED = PublishedFile(

@@ -57,6 +57,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "custos"
 
 
+def is_made(version: str) -> bool:
+    """Return whether the cache has a converted backbone."""
+    return (cache_folder() / version / "config.json").is_file()
+
+
 def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
     """Return a folder of the cache, which is made on first use. Processes may ask together.
 
@@ -71,7 +76,7 @@ def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
     from filelock import FileLock
 
     folder = cache_folder() / version
-    if (folder / "config.json").is_file():
+    if is_made(version):
         return folder
     with system_errors_at(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)

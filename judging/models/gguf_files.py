@@ -7,10 +7,11 @@ Names, tokenizer and dequantization are those of transformers and ``gguf``.
 from __future__ import annotations
 
 import json
+import math
+import os
 import struct
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judging.errors import CustosError
 from judging.files.records import write_json
@@ -19,9 +20,13 @@ from judging.models.checkpoints import MODEL_CLASSES, SINGLE_FILE
 from judging.models.fetched import PublishedFile, fetch, made_once
 from judging.progress import progress_over
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 MIB = 2**20
 ARCHITECTURES = ("qwen2", "qwen3")
-EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
+PAIR = EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
+MERGES = "tokenizer.ggml.merges"
 PIECE = 2**22
 """Numbers that are dequantized at once."""
 SAME_DIRECTION = 0.9
@@ -73,6 +78,11 @@ NAMED = {
 """Published models by their names here."""
 
 
+def is_gguf(name: str) -> bool:
+    """Return whether a backbone's name is that of a GGUF file here."""
+    return name.endswith(".gguf") and os.path.isfile(name)
+
+
 def named_folder(name: str) -> Path:
     """Return the folder of a backbone in :data:`NAMED`, fetched and converted on first use.
 
@@ -105,7 +115,12 @@ def convert(path: Path, folder: Path) -> None:
 
     try:
         reader = GGUFReader(path)
-        architecture = _field(reader, "general.architecture")
+        tensors = {tensor.name: tensor for tensor in reader.tensors}
+        metadata = {
+            name: field.contents() for name, field in reader.fields.items() if name != MERGES
+        }
+        architecture = metadata["general.architecture"]
+        reader.fields.clear()  # hundreds of megabytes of a vocabulary
     except Exception as error:  # noqa: BLE001 (the library raises whatever broken bytes lead to)
         reason = " ".join(str(error).split())[:200]
         raise CustosError(f"{path}: not a whole GGUF file ({reason}); download it again") from None
@@ -114,123 +129,143 @@ def convert(path: Path, folder: Path) -> None:
             f"{path}: a GGUF file of the architecture '{architecture}'; those of "
             f"{' and '.join(ARCHITECTURES)} can be used"
         )
-    scaling = _field(reader, f"{architecture}.rope.scaling.type")
-    if scaling not in (None, "none"):
+    scaling = metadata.get(f"{architecture}.rope.scaling.type", "none")
+    if scaling != "none":
         raise CustosError(
             f"{path}: positions are scaled ({scaling}), which is not read from GGUF files; use the "
             f"checkpoint that it was made from"
         )
     folder.mkdir()
-    config = _write_config(path, folder, reader, architecture)
-    _write_tokenizer(path, folder, reader, config)
-    _write_weights(path, folder, reader, config)
+    config = _write_config(path, folder, metadata, tensors)
+    _write_tokenizer(path, folder, metadata, config)
+    _write_weights(path, folder, tensors, config)
 
 
-def _field(reader: Any, name: str) -> Any:
-    field = reader.get_field(name)
-    return None if field is None else field.contents()
-
-
-def _write_config(path: Path, folder: Path, reader: Any, architecture: str) -> Any:
+def _write_config(
+    path: Path, folder: Path, metadata: dict[str, Any], tensors: dict[str, Any]
+) -> Any:
     """Write the configurations of the model and of its generation, and return that of the model."""
     import numpy as np
     from transformers import AutoConfig
+    from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
 
-    config = AutoConfig.from_pretrained(path.parent, gguf_file=path.name)
-    config.update(
-        {
-            "architectures": [MODEL_CLASSES[architecture]],
-            "dtype": "bfloat16",
-            # Stored in float32; the published number is the shortest that is rounded to it.
-            "rms_norm_eps": float(str(np.float32(config.rms_norm_eps))),
-            "tie_word_embeddings": _is_tied(reader),
-        }
-    )
-    if head_dim := _field(reader, f"{architecture}.attention.key_length"):
-        config.head_dim = head_dim
-    config.save_pretrained(folder)
-    ends = {config.eos_token_id: None, config.pad_token_id: None}
-    generation = {
-        "bos_token_id": config.bos_token_id,
-        "eos_token_id": [token for token in ends if token is not None],
-        "pad_token_id": config.pad_token_id,
+    architecture = metadata["general.architecture"]
+    keys = {**GGUF_CONFIG_MAPPING[architecture], "attention.key_length": "head_dim"}
+    values = {
+        ours: metadata[f"{architecture}.{key}"]
+        for key, ours in keys.items()
+        if ours and f"{architecture}.{key}" in metadata
     }
-    write_json(folder / "generation_config.json", generation)
+    ids = {
+        f"{ours}_token_id": metadata.get(f"tokenizer.ggml.{key}_token_id")
+        for ours, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
+    }
+    try:
+        values |= {
+            # Stored in float32; the published number is the shortest that is rounded to it.
+            "rms_norm_eps": float(str(np.float32(values["rms_norm_eps"]))),
+            "tie_word_embeddings": _is_tied(tensors),
+            "vocab_size": int(tensors[EMBEDDING].shape[1]),
+        }
+    except KeyError as error:
+        raise CustosError(f"{path}: no {error} in it; download it again") from None
+    config = AutoConfig.for_model(
+        architecture,
+        architectures=[MODEL_CLASSES[architecture]],
+        dtype="bfloat16",
+        **values,
+        **ids,
+    )
+    config.save_pretrained(folder)
+    ends = dict.fromkeys([ids["eos_token_id"], ids["pad_token_id"]])
+    write_json(
+        folder / "generation_config.json",
+        {**ids, "eos_token_id": [end for end in ends if end is not None]},
+    )
     return config
 
 
-def _write_tokenizer(path: Path, folder: Path, reader: Any, config: Any) -> None:
+def _write_tokenizer(path: Path, folder: Path, metadata: dict[str, Any], config: Any) -> None:
     """Write the tokenizer as published: it normalizes, and lacks tokens that only fill a matrix."""
     from gguf import TokenType
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
     tokenizer.model_max_length = config.max_position_embeddings
-    if not _field(reader, "tokenizer.ggml.add_bos_token"):
+    if not metadata.get("tokenizer.ggml.add_bos_token"):
         tokenizer.bos_token = None
     tokenizer.save_pretrained(folder, save_jinja_files=False)
     file = folder / "tokenizer.json"
     content = json.loads(file.read_text(encoding="utf-8"))
     content["normalizer"] = {"type": "NFC"}
     vocabulary = content["model"]["vocab"]
-    tokens = reader.get_field("tokenizer.ggml.tokens")
-    for index, kind in enumerate(_field(reader, "tokenizer.ggml.token_type")):
+    kinds = metadata.get("tokenizer.ggml.token_type", ())
+    for token, kind in zip(metadata["tokenizer.ggml.tokens"], kinds, strict=False):
         if kind == TokenType.UNUSED:
-            vocabulary.pop(tokens.contents(index), None)
+            vocabulary.pop(token, None)
     file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
-def _is_tied(reader: Any) -> bool:
+def _is_tied(tensors: dict[str, Any]) -> bool:
     """Return whether the output matrix is the embedding, stored once, or twice in two formats."""
-    import numpy as np
-    from gguf import dequantize
+    import torch
 
-    tensors = {tensor.name: tensor for tensor in reader.tensors}
     if OUTPUT not in tensors:
         return True
-    every = max(1, len(tensors[OUTPUT].data) // 64)
-    output, embedding = (
-        dequantize(np.ascontiguousarray(tensors[name].data[::every]), tensors[name].tensor_type)
-        for name in (OUTPUT, EMBEDDING)
-    )
-    norms = np.linalg.norm(output, axis=1) * np.linalg.norm(embedding, axis=1)
-    cosines = (output * embedding).sum(1) / np.maximum(norms, np.finfo(np.float32).tiny)
-    return bool(np.median(cosines) > SAME_DIRECTION)
+    step = max(1, len(tensors[OUTPUT].data) // 64)
+    output, embedding = (_dequantized(tensors[name], slice(None, None, step)) for name in PAIR)
+    cosines = torch.cosine_similarity(output, embedding)
+    return bool(cosines.median() > SAME_DIRECTION)
 
 
-def _write_weights(path: Path, folder: Path, reader: Any, config: Any) -> None:
+def _write_weights(path: Path, folder: Path, tensors: dict[str, Any], config: Any) -> None:
     """Write the weights in bfloat16 under the names and in the order of transformers.
 
     Raises:
         CustosError: If the file lacks a weight of the architecture, or has others.
     """
-    tensors = {tensor.name: tensor for tensor in reader.tensors}
-    tensors.pop("rope_freqs.weight", None)  # computed from the configuration
-    if config.tie_word_embeddings and OUTPUT in tensors:
-        # The finer of the two.
-        pair = (tensors.pop(OUTPUT), tensors[EMBEDDING])
-        tensors[EMBEDDING] = max(pair, key=lambda tensor: int(tensor.n_bytes))
-    stored, header, end = [], {"__metadata__": {"format": "pt"}}, 0
-    for name, (in_gguf, shape) in _names_and_shapes(config).items():
-        tensor = tensors.pop(in_gguf, None)
-        if tensor is None or tensor.shape.tolist() != shape[::-1]:
-            raise CustosError(
-                f"{path}: no weight '{in_gguf}' of the shape {shape}; download the file again"
-            )
-        start, end = end, end + 2 * int(tensor.n_elements)
+    import torch
+
+    left = {name: tensor for name, tensor in tensors.items() if name != "rope_freqs.weight"}
+    if config.tie_word_embeddings and OUTPUT in left:
+        left[EMBEDDING] = max((left.pop(name) for name in PAIR), key=lambda stored: stored.n_bytes)
+    wanted = _names_and_shapes(config)
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, (_, shape) in wanted.items():
+        start, end = end, end + 2 * math.prod(shape)
         header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [start, end]}
-        stored.append(tensor)
-    if tensors:
+    if absent := [in_gguf for in_gguf, _ in wanted.values() if in_gguf not in left]:
+        raise CustosError(f"{path}: no weight '{absent[0]}'; download the file again")
+    if others := sorted(left.keys() - {in_gguf for in_gguf, _ in wanted.values()}):
         raise CustosError(
-            f"{path}: it also holds '{min(tensors)}', which no {config.model_type} model has"
+            f"{path}: it also holds '{others[0]}', which no {config.model_type} model has"
         )
     encoded = json.dumps(header).encode()
     encoded += b" " * (-len(encoded) % 8)
     with (folder / SINGLE_FILE).open("wb") as file:
         file.write(struct.pack("<Q", len(encoded)) + encoded)
-        for tensor in progress_over(stored, f"converting {path.name}", len(stored)):
-            for rows in _in_bfloat16(tensor):
-                file.write(rows)
+        for in_gguf, shape in progress_over(
+            wanted.values(), f"converting {path.name}", len(wanted)
+        ):
+            tensor = left[in_gguf]
+            if tensor.shape.tolist() != shape[::-1]:
+                raise CustosError(
+                    f"{path}: '{in_gguf}' has not the shape {shape}; download it again"
+                )
+            step = max(1, PIECE // shape[-1])
+            for start in range(0, math.prod(shape[:-1]), step):
+                piece = _dequantized(tensor, slice(start, start + step)).bfloat16()
+                file.write(piece.view(torch.int16).numpy().tobytes())
+
+
+def _dequantized(tensor: Any, rows: slice) -> Tensor:
+    """Return some rows of a stored tensor, in float32."""
+    import torch
+    from gguf import dequantize
+
+    stored = tensor.data.reshape(-1, tensor.data.shape[-1])[rows]
+    return torch.tensor(dequantize(stored, tensor.tensor_type))
 
 
 def _names_and_shapes(config: Any) -> dict[str, tuple[str, list[int]]]:
@@ -250,15 +285,3 @@ def _names_and_shapes(config: Any) -> dict[str, tuple[str, list[int]]]:
         name: (names.get_name(name, (".weight", ".bias")), list(weight.shape))
         for name, weight in weights.items()
     }
-
-
-def _in_bfloat16(tensor: Any) -> Iterator[bytes]:
-    """Yield a stored tensor in bfloat16, some rows at a time."""
-    import torch
-    from gguf import dequantize
-
-    rows = tensor.data.reshape(-1, tensor.data.shape[-1])
-    step = max(1, PIECE // int(tensor.shape[0]))
-    for start in range(0, len(rows), step):
-        values = torch.tensor(dequantize(rows[start : start + step], tensor.tensor_type))
-        yield values.bfloat16().view(torch.int16).numpy().tobytes()

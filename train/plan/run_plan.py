@@ -13,7 +13,7 @@ import torch
 from judging.errors import CustosError, FieldError, Missing
 from judging.models.attention import attention_line, choose_attention, installed_flash
 from judging.models.backbones import load_backbone
-from judging.models.checkpoints import CONFIG, check_config
+from judging.models.checkpoints import CONFIG, TEXT_FAMILIES, check_config
 from judging.models.device_dtype import computes_bfloat16
 from judging.scoring.prompts import Encoder
 from train.critiques.recipe import CritiqueRecipe
@@ -242,7 +242,9 @@ class _Planner:
     def attention(self) -> str:
         """Return the attention that a run on this machine would choose."""
         dtype = torch.bfloat16 if self.is_bfloat16 else torch.float32
-        return attention_line(choose_attention(self.device.type, dtype, installed_flash()))
+        is_text = self.config.model_type in TEXT_FAMILIES
+        chosen = choose_attention(self.device.type, dtype, installed_flash(), text_alone=is_text)
+        return attention_line(chosen)
 
     @property
     def device(self) -> torch.device:

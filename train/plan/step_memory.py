@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 from judging.models.adapters import add_adapter
 from judging.models.attention import choose_attention
 from judging.models.backbones import empty_model
+from judging.models.checkpoints import TEXT_FAMILIES
 from judging.models.quantization import BITS, quantized_layers
 from judging.scoring.batch_layout import lay_out
 from judging.scoring.label_tree import LabelTree
@@ -114,7 +115,10 @@ def step_memory(
     """
     dtype = torch.bfloat16 if bf16 else torch.float32
     model = empty_model(config)
-    model.set_attn_implementation(choose_attention("cuda" if gpu else "cpu", dtype, flash=None))
+    text_alone = config.model_type in TEXT_FAMILIES
+    model.set_attn_implementation(
+        choose_attention("cuda" if gpu else "cpu", dtype, flash=None, text_alone=text_alone)
+    )
     pixels, tower = _tower_memory(model, config, size, dtype)
     section = recipe.adapter
     layers = quantized_layers(model) if recipe.run.quantization else ()
