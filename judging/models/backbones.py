@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import copy
-import logging
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import PictureSize, PixelLimits
-from judging.fingerprint import digest, file_sha256
 from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
     TEXT_FAMILIES,
     check_checkpoint,
+    folder_sha256,
     missing_backbone,
     no_pictures,
     reading,
@@ -242,7 +240,7 @@ def load_backbone(
     if quantization:
         check_quantization(name, config)
     processor = load_processor(folder, config.model_type)
-    loaded_version = its_version or _folder_sha256(folder)
+    loaded_version = its_version or folder_sha256(folder)
     if adapter and version:
         check_version(adapter, name, version, loaded_version)
     try:
@@ -311,7 +309,10 @@ def _load_model(
     from judging.models.adapters import weight_changes
     from judging.models.attention import register_attention
     from judging.models.device_dtype import use_cores_of_quota
-    from judging.models.stored_weights import stored_weights
+    from judging.models.stored_weights import (
+        stored_weights,
+        without_report_of_missing_weights,
+    )
 
     register_attention()
     use_cores_of_quota()
@@ -320,7 +321,7 @@ def _load_model(
         with _LOADING:
             changes = weight_changes(empty_model(config), adapter) if adapter else None
             weights = stored_weights(folder, getattr(torch, dtype), changes, replaced)
-            with _without_report_of_missing_weights():
+            with without_report_of_missing_weights():
                 model, report = model_class.from_pretrained(
                     None,
                     config=config,
@@ -352,22 +353,6 @@ def _load_model(
         for parameter in model.parameters():
             parameter.data = parameter.data.bfloat16()
     return model
-
-
-@contextmanager
-def _without_report_of_missing_weights() -> Iterator[None]:
-    """Hide the table of weights that transformers prints where custos raises an error of a line."""
-    marks = ("MISSING", "MISMATCH", "absent from the checkpoint")
-
-    def is_other(record: logging.LogRecord) -> bool:
-        return not any(mark in record.getMessage() for mark in marks)
-
-    logger = logging.getLogger("transformers.modeling_utils")
-    logger.addFilter(is_other)
-    try:
-        yield
-    finally:
-        logger.removeFilter(is_other)
 
 
 def empty_model(config: Any) -> Any:
@@ -412,11 +397,3 @@ def on_device(
     if quantization:
         quantize(model)
     return model.to(held_on or target)
-
-
-def _folder_sha256(folder: Path) -> str:
-    """Return a digest of weights, configuration, tokenizer, chat template and pixel limits."""
-    files = sorted(
-        file for name in ("*.safetensors", "*.json", "*.jinja") for file in folder.glob(name)
-    )
-    return digest({file.name: file_sha256(file) for file in files})

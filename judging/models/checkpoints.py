@@ -10,6 +10,7 @@ from typing import Any
 
 from judging.errors import CustosError, FieldError, Missing
 from judging.files.lfs_pointers import refuse_lfs_pointer
+from judging.fingerprint import digest, file_sha256
 
 MODEL_CLASSES = {
     "qwen2_vl": "Qwen2VLForConditionalGeneration",
@@ -245,3 +246,11 @@ def check_safetensors(path: Path, tensors: Collection[str] = ()) -> None:
         raise CustosError(
             f"{path}: no tensor '{absent[0]}', which {INDEX} places there; download both again"
         )
+
+
+def folder_sha256(folder: Path) -> str:
+    """Return a digest of weights, configuration, tokenizer, chat template and pixel limits."""
+    files = sorted(
+        file for name in ("*.safetensors", "*.json", "*.jinja") for file in folder.glob(name)
+    )
+    return digest({file.name: file_sha256(file) for file in files})

