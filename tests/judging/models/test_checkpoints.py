@@ -49,14 +49,8 @@ def _error(folder: Path) -> str:
 @pytest.mark.parametrize(
     "family",
     [
-        "llama",
-        "llava",
-        "llava_onevision",
-        "gemma3",
-        "qwen2_moe",
-        "qwen3_moe",
-        "qwen3_5_moe",
-        "mystery",
+        *("llama", "llava", "llava_onevision", "gemma3"),
+        *("qwen2_moe", "qwen3_moe", "qwen3_5_moe", "mystery"),
     ],
 )
 def test_other_families_are_refused_by_their_configuration_alone(
