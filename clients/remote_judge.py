@@ -16,11 +16,11 @@ from clients.server_pool import ServerPool
 from judging.card import read_card, run_folder
 from judging.errors import CustosError
 from judging.judge import Judge
+from judging.messages import END_TOKEN
 from judging.models.backbones import check_version, load_backbone
 from judging.models.embedded import EMBEDDED
 from judging.models.gguf_files import is_gguf
 from judging.names.judges import BACKBONES
-from judging.scoring.prompts import END_TOKEN
 
 if TYPE_CHECKING:
     from judging.models.backbones import Backbone

@@ -58,7 +58,8 @@ class StepCost:
     def of_model(cls, tree_model: TreeModel) -> StepCost:
         """Count the operations of a model from its weights and its configuration."""
         config = tree_model.backbone.config
-        text, vision = config.get_text_config(), getattr(config, "vision_config", None)
+        text: Any = config.get_text_config()
+        vision: Any = getattr(config, "vision_config", None)
         per_token, per_patch = 0.0, 0.0
         for name, parameter in tree_model.named_parameters():
             if parameter.dim() < 2 or "embed" in name and "patch_embed" not in name:

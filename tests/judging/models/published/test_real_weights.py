@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, Qwen2ForCausalLM
 
 from judging.fingerprint import file_sha256
 from judging.models.backbones import Backbone, load_backbone
@@ -54,11 +54,11 @@ def test_weights_and_logits_are_those_that_transformers_reads(gguf: Path, real: 
         # The published model ties its two matrices; the output's is the finer one of the file.
         same = "lm_head.weight" if name == "model.embed_tokens.weight" else name
         assert torch.equal(weight, stored[same].float()), name
-    own.get_input_embeddings().weight = own.lm_head.weight
-    own = own.float().eval()
+    plain = Qwen2ForCausalLM(own.config).float().eval()  # its numbers, in plain code
+    plain.load_state_dict(stored | {"model.embed_tokens.weight": stored["lm_head.weight"]})
     ids = torch.tensor([real.tokenizer.encode("Which river runs past the old town?")])
     with torch.inference_mode():
-        torch.testing.assert_close(real.model(ids).logits, own(ids).logits, rtol=0, atol=1e-3)
+        torch.testing.assert_close(real.model(ids).logits, plain(ids).logits, rtol=0, atol=1e-3)
 
 
 def test_the_tokenizer_is_the_published_one(real: Backbone) -> None:
