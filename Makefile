@@ -7,7 +7,7 @@ DATA ?=
 # process of a test or of the demo would compile torch and transformers anew, in some seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test gpu-hour check docs vllm harness real-tokenizer sbom lock clean
+.PHONY: setup demo test gpu-hour check docs vllm harness real-tokenizer real-weights sbom lock clean
 
 # Make the environment in .venv, with the command custos. Python compiles modules when they are first
 # imported: compiling all 20,000 files now (pip's default) would take half of the set-up's time.
@@ -86,6 +86,10 @@ real-tokenizer: .real-tokenizer/tokenizer.json
 	@echo "aeb13307a71acd8fe81861d94ad54ab689df773318809eed3cbe794b4492dae4  $@" | \
 	    sha256sum --check --quiet || { rm -f $@; exit 1; }
 	@echo "pytest -m real_tokenizer tests it"
+
+# The published Qwen2.5-Coder-0.5B-Instruct (Apache-2.0, 491 MB), converted, against transformers.
+real-weights: $(READY)
+	CUSTOS_REAL_WEIGHTS=1 $(BIN)/python -m pytest -q -n0 -m real_weights
 
 # List what is installed, with versions and licences, as CycloneDX 1.6.
 # The tool has an environment of its own, so that it is not among what it lists.

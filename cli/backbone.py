@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judging.models.embedded import EMBEDDED, EMBEDDED_2, cache_folder
+from cli.shared.columns import in_columns
+from judging.models.embedded import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE, PUBLISHED
+from judging.models.fetched import is_made
+from judging.models.gguf_files import NAMED
 
 if TYPE_CHECKING:
     from judging.models.backbones import Backbone
 
+HEADINGS = ("backbone", "parameters", "licence", "made of", "download", "here")
 SMOKE_QUESTION = "What is the capital of France?"
 MAX_SMOKE_TOKENS = 24
 
@@ -20,7 +23,8 @@ def backbone(
     name: Annotated[
         str,
         typer.Argument(
-            help="embedded, a folder, or the name of a Qwen-VL model on the Hugging Face hub."
+            help="A name in 'custos backbones', a folder, a GGUF file, or the name of a Qwen model "
+            "on the Hugging Face hub."
         ),
     ] = "embedded",
     smoke: Annotated[
@@ -29,8 +33,9 @@ def backbone(
 ) -> None:
     """Fetch a backbone if it is missing, load it, and print what it is.
 
-    A backbone is the model that judges are trained on. The embedded one is fetched and converted
-    once, into the folder that the variable CUSTOS_CACHE names, or else into ~/.cache/custos.
+    A backbone is the model that judges are trained on. Those of 'custos backbones' are fetched and
+    converted once, into the folder that the variable CUSTOS_CACHE names, or else into
+    ~/.cache/custos.
 
     Example: custos backbone --smoke
     """
@@ -47,7 +52,7 @@ def backbone(
         "vocabulary": f"{config.get_text_config().vocab_size:,}",
         "dtype": computed_in(loaded.model),
         "device": str(loaded.model.device),
-        "folder": str(_folder(loaded.name)),
+        "folder": config.name_or_path,
     }
     for fact, value in facts.items():
         typer.echo(f"{fact:<13}{value}")
@@ -70,11 +75,25 @@ def answer(loaded: Backbone, question: str) -> str:
     return str(loaded.tokenizer.decode(answer_tokens, skip_special_tokens=True)).strip()
 
 
-def _folder(name: str) -> Path:
-    if name in (EMBEDDED, EMBEDDED_2):
-        return cache_folder() / EMBEDDED
-    if Path(name).is_dir():
-        return Path(name)
-    from huggingface_hub.constants import HF_HUB_CACHE
+def backbones() -> None:
+    """List the backbones that have a name here: what they are, and whether they are here.
 
-    return Path(HF_HUB_CACHE)
+    One that is not here is fetched when it is first used. Any checkpoint of a supported family can
+    be used too, by its folder, its name on the hub or its GGUF file.
+
+    Example: custos backbones
+    """
+    embedded = ("135M", LICENSE, EMBEDDED_BASE)
+    rows = [
+        *((name, *embedded, PUBLISHED) for name in (EMBEDDED, EMBEDDED_2)),
+        *(
+            (name, f"{each.parameters / 1e6:,.0f}M", each.license, each.base_model, each.file)
+            for name, each in NAMED.items()
+        ),
+    ]
+    cells = [
+        (*texts, f"{file.size / 1e6:,.0f} MB", "yes" if is_made(file.version) else "no")
+        for *texts, file in rows
+    ]
+    for line in in_columns([HEADINGS, *cells]):
+        typer.echo(line)

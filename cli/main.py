@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.backbone import backbone
+from cli.backbone import backbone, backbones
 from cli.bench.app import app as bench_app
 from cli.demo import demo
 from cli.grade import grade
@@ -61,7 +61,7 @@ app.add_typer(
 app.command("eval", cls=Verb)(evaluate)
 for verb in (
     *(train, sweep, plan, attack, compare, demo, grade, serve, judges, tasks, load, doctor),
-    *(backbone, calibrate, card, export, push, review),
+    *(backbone, backbones, calibrate, card, export, push, review),
 ):
     app.command(cls=Verb)(verb)
 

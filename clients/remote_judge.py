@@ -16,9 +16,11 @@ from clients.server_pool import ServerPool
 from judging.card import read_card, run_folder
 from judging.errors import CustosError
 from judging.judge import Judge
+from judging.messages import END_TOKEN
 from judging.models.backbones import check_version, load_backbone
 from judging.models.embedded import EMBEDDED
-from judging.scoring.prompts import END_TOKEN
+from judging.models.gguf_files import is_gguf
+from judging.names.judges import BACKBONES
 
 if TYPE_CHECKING:
     from judging.models.backbones import Backbone
@@ -89,7 +91,8 @@ def remote_source(text: str) -> tuple[str, str | None]:
         return model, source
     if folder := run_folder(text):
         return folder.name, text
-    return text, text if text.startswith("embedded") or Path(text).is_dir() else None
+    is_here = text in BACKBONES or is_gguf(text) or Path(text).is_dir()
+    return text, text if is_here else None
 
 
 async def _gives_any_logprob(server: ModelServer, backbone: Backbone) -> bool:

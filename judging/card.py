@@ -68,7 +68,7 @@ class JudgeCard(BaseModel):
             tasks=tasks,
             modes=modes or {},
             response_budget=response_budget,
-            **backbone.pixels._asdict(),
+            **(backbone.pixels._asdict() if backbone.reads_pictures else {}),
             listed_options=listed_options,
             random_weights=backbone.has_random_weights,
             instructions={

@@ -166,7 +166,7 @@ class Judge:
     def _identity_fields(self) -> dict[str, Any]:
         changed_pixels = self.backbone.changed_pixels
         return {
-            "backbone": self.backbone.name if not Path(self.backbone.name).is_dir() else "local",
+            "backbone": "local" if Path(self.backbone.name).exists() else self.backbone.name,
             "backbone_version": self.backbone.version,
             "adapter_sha256": self.adapter_sha256,
             "instructions": self.card.instructions if self.card else {},

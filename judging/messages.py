@@ -7,6 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+START_TOKEN, END_TOKEN = "<|im_start|>", "<|im_end|>"
+"""Control tokens around every turn of a prompt."""
+
 
 class Message(BaseModel):
     """One turn of a conversation; its pictures come before its text."""

@@ -60,14 +60,27 @@ THINKING_TEMPLATE = (
 )
 """As Qwen3.5's: it refuses a conversation without a user and thinks unless it is told not to."""
 
+PLAIN_TEMPLATE = (
+    "{% if messages[0].role != 'system' %}{{ '<|im_start|>system\\nHelp.<|im_end|>\\n' }}"
+    "{% endif %}" + TEXT_TEMPLATE
+)
+"""As Qwen2.5's, which brings a system turn where there is none."""
+TEXT_THINKING_TEMPLATE = (
+    TEXT_TEMPLATE.removesuffix("{% endif %}")
+    + "{% if enable_thinking is defined and enable_thinking is false %}"
+    + "{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% endif %}"
+)
+"""As Qwen3's, which thinks unless it is told not to."""
+
 
 @dataclass(frozen=True)
 class HubLayout:
     """Which files a published checkpoint has, and what is in its configuration."""
 
-    template_file: str
+    template_file: str | None
+    """``None``: the template is in the tokenizer's configuration alone, as of text families."""
     template: str
-    image_processor: dict[str, Any]
+    image_processor: dict[str, Any] | None
     config: dict[str, Any]
     video_processor: dict[str, Any] | None = None
     generation: dict[str, Any] | None = field(
@@ -240,23 +253,54 @@ LAYOUTS: dict[str, HubLayout] = {
     ),
 }
 
+TEXT_LAYOUTS: dict[str, HubLayout] = {
+    "Qwen2.5-0.5B-Instruct": HubLayout(
+        None,
+        "",
+        None,
+        {
+            "architectures": ["Qwen2ForCausalLM"],
+            **{key: value for key, value in _FLAT.items() if key != "rope_scaling"},
+            **{"model_type": "qwen2", "max_position_embeddings": 32768},
+            "tie_word_embeddings": True,
+        },
+        tokenizer_template=PLAIN_TEMPLATE,
+    ),
+    "Qwen3-4B": HubLayout(
+        None,
+        "",
+        None,
+        {
+            "architectures": ["Qwen3ForCausalLM"],
+            **{key: value for key, value in _FLAT.items() if key != "rope_scaling"},
+            **{"model_type": "qwen3", "max_position_embeddings": 40960, "head_dim": 16},
+            **{"attention_bias": False, "rope_scaling": None},
+        },
+        tokenizer_template=TEXT_THINKING_TEMPLATE,
+    ),
+}
+"""Families that read text alone."""
+
 
 def save_hub_layout(folder: Path, name: str) -> Path:
     """Write a checkpoint with the published file names of a model."""
-    layout = LAYOUTS[name]
+    layout = (LAYOUTS | TEXT_LAYOUTS)[name]
     folder.mkdir(parents=True, exist_ok=True)
     ids = _save_tokenizer(folder, layout)
     config = _config(layout, ids)
     _write(folder / "config.json", config)
     _save_weights(folder, layout)
     _write(folder / "config.json", config)  # as published, not as the library writes it
-    _write(folder / "preprocessor_config.json", layout.image_processor)
+    if layout.image_processor:
+        _write(folder / "preprocessor_config.json", layout.image_processor)
     if layout.video_processor:
         _write(folder / "video_preprocessor_config.json", layout.video_processor)
     (folder / "generation_config.json").unlink(missing_ok=True)
     if layout.generation:
         ends = {"eos_token_id": [ids["<|im_end|>"], ids["<|endoftext|>"]]}
         _write(folder / "generation_config.json", {**layout.generation, **ends})
+    if layout.template_file is None:
+        return folder
     if layout.template_file.endswith(".jinja"):
         (folder / layout.template_file).write_text(layout.template, encoding="utf-8")
     else:
@@ -310,10 +354,9 @@ def _config(layout: HubLayout, ids: dict[str, int]) -> dict[str, Any]:
     """Return the configuration with the ids of this tokenizer and a padded vocabulary."""
     names = {"image": "image_pad", "video": "video_pad"}
     names |= {"vision_start": "vision_start", "vision_end": "vision_end"}
-    config = {
-        **layout.config,
-        **{f"{key}_token_id": ids[f"<|{token}|>"] for key, token in names.items()},
-    }
+    config = dict(layout.config)
+    if layout.image_processor:
+        config |= {f"{key}_token_id": ids[f"<|{token}|>"] for key, token in names.items()}
     text = {
         **{"bos_token_id": ids["<|endoftext|>"], "eos_token_id": ids["<|im_end|>"]},
         "vocab_size": max(ids.values()) + 21,  # published embeddings have more rows than tokens

@@ -106,7 +106,7 @@ def brute_force(model: Any, ids: tuple[int, ...], label: list[int], vision: Any)
     logits = model(input_ids=row, use_cache=False, **vision).logits[0].double()
     logprobs = logits.log_softmax(-1)
     scores = [logprobs[len(ids) - 1 + offset, token] for offset, token in enumerate(label)]
-    return float(torch.stack(scores).sum())
+    return float(torch.stack(scores).sum().detach())
 
 
 def save_picture(path: Path, width: int, height: int, seed: int = 0) -> str:

@@ -129,7 +129,12 @@ def train(run: CritiqueRun, preferences: Sequence[Preference]) -> None:
         ),
         data_collator=PreferenceCollator(policy.encoder),
         train_dataset=Dataset.from_list([as_columns(preferences[i]) for i in run.items_left]),
-        processing_class=policy.backbone.processor,
+        # TRL takes a processor of pictures and text, or a tokenizer.
+        processing_class=(
+            policy.backbone.processor
+            if policy.backbone.reads_pictures
+            else policy.backbone.tokenizer
+        ),
         optimizers=run.optimizers(),
     )
     run.fit(trainer)

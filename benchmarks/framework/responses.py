@@ -176,8 +176,8 @@ def _answer(
     items: Sequence[ChatItem], encoder: Encoder, engine: TreeEngine, decoding: Decoding
 ) -> tuple[dict[str, Reply], list[Reject]]:
     """Answer items together; return replies by item id, and the items that failed."""
+    from judging.messages import END_TOKEN
     from judging.scoring.engine import Sampling, texts_in_order
-    from judging.scoring.prompts import END_TOKEN
 
     sampling = Sampling(
         decoding.max_tokens or MAX_NEW_TOKENS,

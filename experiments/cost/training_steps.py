@@ -22,11 +22,12 @@ from typing import Any, Literal, get_args
 from data_prep.synthetic.text.generate import generate_examples
 from experiments.cost.processor_use import ProcessorUse
 from judging.files.records import read_records, write_records
+from judging.messages import END_TOKEN
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.models.device_dtype import computes_bfloat16
 from judging.models.devices import use_device
-from judging.scoring.prompts import END_TOKEN, Encoder
+from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from train.hieval_stage1 import main as train_quick_scores

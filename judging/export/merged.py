@@ -26,6 +26,7 @@ from judging.verdicts.notes import KNOWS_NOTHING
 
 JUDGE_FOLDER = "judge"
 """Subfolder of an export. In the export itself ``judge.json`` would ask for an adapter."""
+PICTURES_FIRST = "Pictures come before the text of the user's turn. "
 _JUDGE_FILES = (CARD_FILE, CALIBRATION_FILE, "recipe.yaml", "report.json", "README.md")
 
 
@@ -78,7 +79,8 @@ def export_merged(
         card, name = judge.card, judge.name
         assert card is not None  # a run folder has one
         with tempfile.TemporaryDirectory() as drawn:
-            requests = requests or example_requests(card, Path(drawn) / "picture.png")
+            picture = Path(drawn) / "picture.png" if judge.backbone.reads_pictures else None
+            requests = requests or example_requests(card, picture)
             requests = [judge.resolve(request) for request in requests]
             expected = judge_scores(judge, requests)
             model, weights_dtype = judge.backbone.model, str(judge.engine.numerics["dtype"])
@@ -105,12 +107,12 @@ def export_merged(
     return Export(name, card.backbone, weights_dtype, num_bytes, parity, card.random_weights)
 
 
-def example_requests(card: JudgeCard, picture: Path) -> list[JudgeRequest]:
+def example_requests(card: JudgeCard, picture: Path | None) -> list[JudgeRequest]:
     """Return a request for every rubric of a judge, and the first again with a picture.
 
     Args:
         card: Card of the judge.
-        picture: File to draw the picture to.
+        picture: File to draw the picture to; ``None`` for no picture.
     """
     from PIL import Image
 
@@ -119,8 +121,9 @@ def example_requests(card: JudgeCard, picture: Path) -> list[JudgeRequest]:
         for task, rubrics in card.tasks.items()
         for rubric in rubrics
     ]
-    Image.radial_gradient("L").convert("RGB").save(picture)
-    rows.append({**rows[0], "images": [str(picture)]})
+    if picture:
+        Image.radial_gradient("L").convert("RGB").save(picture)
+        rows.append({**rows[0], "images": [str(picture)]})
     return [JudgeRequest.model_validate(row) for row in rows]
 
 
@@ -162,6 +165,9 @@ def _readme(
     [prompt] = Encoder.of_card(shell, card).encode([(task, request)])
     turns = [{"role": turn.role, "content": turn.text} for turn in prompt.messages]
     tasks = ", ".join(f"{key} ({', '.join(names)})" for key, names in card.tasks.items())
+    model_class, reader = ("AutoModelForImageTextToText", "AutoProcessor")
+    if not shell.reads_pictures:
+        model_class, reader = ("AutoModelForCausalLM", "AutoTokenizer")
     begins = f"`{task.critique.opening}`, its critique" if task.critique else "its label"
     lines = [
         f"# {title}",
@@ -173,10 +179,10 @@ def _readme(
         f"Licence: that of `{card.backbone}`, for these weights are made from it.",
         "",
         "```python",
-        "from transformers import AutoModelForImageTextToText, AutoProcessor",
+        f"from transformers import {model_class}, {reader}",
         "",
-        f'model = AutoModelForImageTextToText.from_pretrained("{title}", dtype="{dtype}")',
-        f'processor = AutoProcessor.from_pretrained("{title}")',
+        f'model = {model_class}.from_pretrained("{title}", dtype="{dtype}")',
+        f'{reader.removeprefix("Auto").lower()} = {reader}.from_pretrained("{title}")',
         "```",
         "",
         "```sh",
@@ -184,7 +190,7 @@ def _readme(
         "```",
         "",
         f"The judge was trained on conversations like this one (rubric {task.name}/{rubric}). "
-        f"Pictures come before the text of the user's turn. The answer begins with {begins}; the "
+        f"{PICTURES_FIRST if shell.reads_pictures else ''}The answer begins with {begins}; the "
         f"labels are {', '.join(task.labels(rubric))}.",
         "",
         "```json",

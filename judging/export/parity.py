@@ -12,11 +12,13 @@ import numpy as np
 from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.judge import Judge
+from judging.messages import END_TOKEN
 from judging.models.backbones import Backbone, on_device
+from judging.models.checkpoints import CONFIG, MODEL_CLASSES, read_object
 from judging.models.processors import load_processor
 from judging.scoring.ask_model import make_ordered_prompts
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
+from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 
@@ -91,9 +93,10 @@ def compare(
         device: Device to compute on.
     """
     import torch
-    from transformers import AutoModelForImageTextToText
+    import transformers
 
-    model = AutoModelForImageTextToText.from_pretrained(str(folder), dtype=torch.float32)
+    model_class = getattr(transformers, MODEL_CLASSES[read_object(folder / CONFIG)["model_type"]])
+    model = model_class.from_pretrained(str(folder), dtype=torch.float32)
     model = model.to(device).eval()
     processor = load_processor(folder, model.config.model_type)
     encoder = Encoder.of_card(Backbone(str(folder), "", model, processor), card)

@@ -16,8 +16,8 @@ from judging.models.stored_weights import LoraChange
 if TYPE_CHECKING:
     from torch import Tensor
 
-# "all-linear" would adapt the whole vision tower too.
-_TARGETS = r".*language_model.*\.({})"
+# "all-linear" would adapt the whole vision tower too; its layers are called blocks.
+_TARGETS = r".*\blayers\.\d+\..*\.({})"
 _MERGER = r".*visual\.(merger|deepstack_merger_list\.\d+)\.(mlp\.[02]|linear_fc[12])"
 Module = Literal["q", "k", "v", "o", "gate", "up", "down"]
 ALL_MODULES: tuple[Module, ...] = ("q", "k", "v", "o", "gate", "up", "down")
@@ -43,7 +43,7 @@ def add_adapter(
     """Put a fresh trainable LoRA adapter on a backbone and freeze the rest.
 
     Args:
-        model: Qwen-VL model.
+        model: Model of a backbone.
         r: Rank.
         alpha: Scale numerator: the update is multiplied by ``alpha / r``.
         dropout: Dropout on the adapter's input.
@@ -60,11 +60,13 @@ def add_adapter(
         The ``PeftModel``; adapter weights are float32 whatever the backbone's dtype.
 
     Raises:
-        CustosError: If the backbone has none of the modules.
+        CustosError: If the backbone has none of the modules, or no vision merger.
     """
     import torch
     from peft import LoraConfig, get_peft_model
 
+    if merger and not hasattr(model.model, "visual"):
+        raise CustosError("adapter.merger: the backbone reads text alone; leave the key out")
     targets = _TARGETS.format("|".join(_layer_names(modules)))
     config = LoraConfig(
         r=r,

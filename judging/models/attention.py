@@ -49,7 +49,7 @@ def register_attention() -> None:
         AttentionMaskInterface.register(name, _padding_mask)
 
 
-def choose_attention(device: torch.device, dtype: torch.dtype) -> dict[str, str]:
+def choose_attention(config: Any, device: torch.device, dtype: torch.dtype) -> dict[str, str]:
     """Return the attention of each part of a model, as ``set_attn_implementation`` takes it.
 
     No package is needed: PyTorch brings the flash kernel that :data:`FUSED` and :data:`VARLEN` use.
@@ -57,22 +57,25 @@ def choose_attention(device: torch.device, dtype: torch.dtype) -> dict[str, str]
     CPU than windows of one size together.
 
     Args:
+        config: Configuration of the model, which may have no vision tower.
         device: Device that the model computes on. Without a GPU here, one of today is assumed.
         dtype: Format that the model computes in; the flash kernel takes no float32.
     """
+    text = GROUPED if device.type == "cpu" else FUSED
+    if getattr(config, "vision_config", None) is None:
+        return {"": text}  # the library's name of the model itself
     takes_flash = device.type == "cuda" and dtype != torch.float32
     if takes_flash and torch.cuda.is_available():
         takes_flash = torch.cuda.get_device_capability(device) >= FLASH_SINCE
-    return {
-        "text_config": GROUPED if device.type == "cpu" else FUSED,
-        "vision_config": VARLEN if takes_flash else "sdpa",
-    }
+    return {"text_config": text, "vision_config": VARLEN if takes_flash else "sdpa"}
 
 
 def describe_attention(model: Any) -> str:
     """Return the attention of a model's parts for people: ``text NAME, vision NAME``."""
-    vision: str = model.config.vision_config._attn_implementation
-    return attention_line({"text_config": _text_attention(model), "vision_config": vision})
+    text, vision = _text_attention(model), getattr(model.config, "vision_config", None)
+    if vision is None:
+        return attention_line({"": text})
+    return attention_line({"text_config": text, "vision_config": vision._attn_implementation})
 
 
 def enabled_kernels() -> str:
@@ -84,7 +87,8 @@ def enabled_kernels() -> str:
 
 def attention_line(chosen: Mapping[str, str]) -> str:
     """Return what :func:`choose_attention` chose, for people."""
-    return f"text {chosen['text_config']}, vision {chosen['vision_config']}"
+    names = {"": "text", "text_config": "text", "vision_config": "vision"}
+    return ", ".join(f"{names[part]} {name}" for part, name in chosen.items())
 
 
 def _text_attention(model: Any) -> str:

@@ -1,29 +1,29 @@
-"""Backbones: Qwen-VL checkpoints, by hub id, folder, or ``embedded``."""
+"""Backbones: Qwen checkpoints, by name, hub id, folder or GGUF file."""
 
 from __future__ import annotations
 
 import copy
-import logging
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import PictureSize, PixelLimits
-from judging.fingerprint import digest, file_sha256
 from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
     check_checkpoint,
+    folder_sha256,
     missing_backbone,
+    no_pictures,
     reading,
 )
 from judging.models.devices import move_model, use_device
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, vision_weights
+from judging.models.gguf_files import NAMED, folder_of_gguf, is_gguf, named_folder
 from judging.models.hub import snapshot_folder
 from judging.models.quantization import Quantization, check_quantization, quantize
 
@@ -51,9 +51,9 @@ class Backbone:
     """
 
     name: str
-    """Hub id, folder or ``embedded@N``, as the user gave it."""
+    """Name of a published model, ``embedded@N``, hub id, folder or file, as the user gave it."""
     version: str
-    """Commit of a hub checkpoint, ``embedded@N``, or the hash of a folder's weights."""
+    """Commit of a hub checkpoint, ``NAME@N``, or the hash of a folder's weights or of a file."""
     model: Any
     """Of a class in :data:`judging.models.checkpoints.MODEL_CLASSES`."""
     processor: Any
@@ -74,7 +74,7 @@ class Backbone:
     @property
     def context(self) -> int:
         """Return the most tokens that a prompt and its answer may have together."""
-        return int(self.model.config.text_config.max_position_embeddings)
+        return int(self.model.config.get_text_config().max_position_embeddings)
 
     @property
     def has_random_weights(self) -> bool:
@@ -86,13 +86,20 @@ class Backbone:
         return replace(self, model=model)
 
     @property
+    def reads_pictures(self) -> bool:
+        """Return whether the model sees pictures, not text alone."""
+        return self.processor.image_processor is not None
+
+    @property
     def pixels(self) -> PixelLimits:
-        """Return between which areas pictures are scaled before the model sees them."""
+        """Return between which areas pictures are scaled before the model sees them, if it does."""
+        if not self.reads_pictures:
+            return PixelLimits(0, 0)
         size = self.processor.image_processor.size
         return PixelLimits(int(size["shortest_edge"]), int(size["longest_edge"]))
 
     def with_pixels(self, min_pixels: int | None = None, max_pixels: int | None = None) -> Backbone:
-        """Return the same backbone with other limits on pictures.
+        """Return the same backbone with other limits on pictures, if it reads any.
 
         Args:
             min_pixels: Smaller pictures are scaled up; default the checkpoint's own limit.
@@ -102,6 +109,8 @@ class Backbone:
         Raises:
             FieldError: If the lower limit is above the upper one.
         """
+        if not self.reads_pictures:
+            return self
         limits = self.pixels.changed(min_pixels, max_pixels)
         if limits == self.pixels:
             return self
@@ -117,8 +126,10 @@ class Backbone:
         """Return how many tokens the model reads for a picture.
 
         Raises:
-            FieldError: If the picture is too narrow for the model.
+            FieldError: If the picture is too narrow for the model, or the model reads text alone.
         """
+        if not self.reads_pictures:
+            raise no_pictures(self.name)
         images = self.processor.image_processor
         try:
             patches: int = images.get_number_of_image_patches(size.height, size.width)
@@ -195,7 +206,8 @@ def load_backbone(
     """Load a backbone for judging or training. Threads may call it at the same time.
 
     Args:
-        name: ``embedded`` (``embedded@1``), ``embedded@2``, a folder, or a hub id.
+        name: ``embedded`` (``embedded@1``), ``embedded@2``, a name in :data:`NAMED`, a folder, a
+            GGUF file, or a hub id.
         dtype: Format that the weights are rounded to (:func:`on_device`).
         device: Device for the model; default CUDA if there is one, else the CPU.
         weights: Load the weights. Without them the model is an empty shell (on PyTorch's ``meta``
@@ -213,9 +225,7 @@ def load_backbone(
             adapter or the quantization, or PyTorch cannot use the GPUs that are there.
     """
     name = EMBEDDED if name == "embedded" else name
-    is_embedded = name in (EMBEDDED, EMBEDDED_2)
-    source = str(embedded_folder()) if is_embedded else name
-    folder = _checked_folder(source, version, weights=weights)
+    folder, its_version = _found(name, version, weights=weights)
     from transformers import AutoConfig  # only now, because it takes seconds
     from transformers.utils.logging import disable_progress_bar
 
@@ -229,12 +239,7 @@ def load_backbone(
     if quantization:
         check_quantization(name, config)
     processor = load_processor(folder, config.model_type)
-    if is_embedded:
-        loaded_version = name
-    elif Path(name).is_dir():
-        loaded_version = _folder_sha256(Path(name))
-    else:
-        loaded_version = folder.name  # in the hub's cache: the commit
+    loaded_version = its_version or folder_sha256(folder)
     if adapter and version:
         check_version(adapter, name, version, loaded_version)
     try:
@@ -262,22 +267,31 @@ def check_version(adapter: Path, name: str, trained_on: str, version: str) -> No
         )
 
 
-def _checked_folder(name: str, version: str | None, *, weights: bool) -> Path:
-    """Return the folder of a checkpoint, which is downloaded if the name is a hub id.
+def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str | None]:
+    """Return the folder of a checkpoint, which is fetched if need be, and its version.
+
+    The version is ``None`` for a folder of the user.
 
     Raises:
         Missing: If there is no such folder and the hub does not give the checkpoint.
         CustosError: If its files cannot be used.
     """
+    if name in (EMBEDDED, EMBEDDED_2):
+        return embedded_folder(), name
+    if name in NAMED:
+        return named_folder(name), NAMED[name].file.version
+    if is_gguf(name):
+        return folder_of_gguf(Path(name))
     if Path(name).is_dir():
         check_checkpoint(name, Path(name), weights=weights)
-        return Path(name)
+        return Path(name), None
     if not _HUB_ID.fullmatch(name):
         raise missing_backbone(
             name, "there is no such folder, and models on the hub are named OWNER/NAME"
         )
     revision = version if version and _COMMIT.fullmatch(version) else "main"
-    return snapshot_folder(name, revision, weights=weights)
+    folder = snapshot_folder(name, revision, weights=weights)
+    return folder, folder.name  # the commit
 
 
 def _load_model(
@@ -294,7 +308,10 @@ def _load_model(
     from judging.models.adapters import weight_changes
     from judging.models.attention import register_attention
     from judging.models.device_dtype import use_cores_of_quota
-    from judging.models.stored_weights import stored_weights
+    from judging.models.stored_weights import (
+        stored_weights,
+        without_report_of_missing_weights,
+    )
 
     register_attention()
     use_cores_of_quota()
@@ -303,7 +320,7 @@ def _load_model(
         with _LOADING:
             changes = weight_changes(empty_model(config), adapter) if adapter else None
             weights = stored_weights(folder, getattr(torch, dtype), changes, replaced)
-            with _without_report_of_missing_weights():
+            with without_report_of_missing_weights():
                 model, report = model_class.from_pretrained(
                     None,
                     config=config,
@@ -335,22 +352,6 @@ def _load_model(
         for parameter in model.parameters():
             parameter.data = parameter.data.bfloat16()
     return model
-
-
-@contextmanager
-def _without_report_of_missing_weights() -> Iterator[None]:
-    """Hide the table of weights that transformers prints where custos raises an error of a line."""
-    marks = ("MISSING", "MISMATCH", "absent from the checkpoint")
-
-    def is_other(record: logging.LogRecord) -> bool:
-        return not any(mark in record.getMessage() for mark in marks)
-
-    logger = logging.getLogger("transformers.modeling_utils")
-    logger.addFilter(is_other)
-    try:
-        yield
-    finally:
-        logger.removeFilter(is_other)
 
 
 def empty_model(config: Any) -> Any:
@@ -386,15 +387,7 @@ def on_device(
     target = use_device(device)
     if model.dtype == torch.bfloat16 and not computes_bfloat16(target):
         model = model.float()
-    model.set_attn_implementation(choose_attention(target, model.dtype))
+    model.set_attn_implementation(choose_attention(model.config, target, model.dtype))
     if quantization:
         quantize(model)
     return move_model(model, held_on or target)
-
-
-def _folder_sha256(folder: Path) -> str:
-    """Return a digest of weights, configuration, tokenizer, chat template and pixel limits."""
-    files = sorted(
-        file for name in ("*.safetensors", "*.json", "*.jinja") for file in folder.glob(name)
-    )
-    return digest({file.name: file_sha256(file) for file in files})

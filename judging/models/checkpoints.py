@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from judging.errors import CustosError, Missing
+from judging.errors import CustosError, FieldError, Missing
 from judging.files.lfs_pointers import refuse_lfs_pointer
+from judging.fingerprint import digest, file_sha256
 
 MODEL_CLASSES = {
     "qwen2_vl": "Qwen2VLForConditionalGeneration",
@@ -17,9 +18,14 @@ MODEL_CLASSES = {
     "qwen3_vl": "Qwen3VLForConditionalGeneration",
     "qwen3_vl_moe": "Qwen3VLMoeForConditionalGeneration",
     "qwen3_5": "Qwen3_5ForConditionalGeneration",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
 }
 """Classes of transformers, by model type."""
-SUPPORTED = "Qwen2-VL, Qwen2.5-VL, Qwen3-VL (also mixtures of experts) or Qwen3.5 (dense)"
+TEXT_FAMILIES = ("qwen2", "qwen3")
+"""Model types that read text alone."""
+VISION = "Qwen2-VL, Qwen2.5-VL, Qwen3-VL (also mixtures of experts) or Qwen3.5 (dense)"
+SUPPORTED = f"{VISION}, or for text Qwen2, Qwen2.5 or Qwen3 (dense)"
 CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
 SINGLE_FILE = "model.safetensors"
@@ -33,7 +39,8 @@ WANTED = {
     ),
     "preprocessor_config.json": (("preprocessor_config.json",), ("processor_config.json",)),
 }
-"""Other files of every checkpoint, by their name in an error; one of several sets is enough."""
+"""Other files of a checkpoint, by their name in an error; one of several sets is enough. Text
+families need no processor."""
 OBJECTS = (
     *("tokenizer_config.json", "tokenizer.json", "preprocessor_config.json"),
     *("processor_config.json", "generation_config.json", TEMPLATE_JSON),
@@ -69,6 +76,14 @@ def check_config(name: str, config: dict[str, Any]) -> None:
         )
 
 
+def no_pictures(name: str) -> FieldError:
+    """Return the error for pictures that a text family is to read."""
+    return FieldError(
+        "images",
+        f"{name} reads text alone; leave pictures out, or use a judge on a {VISION} checkpoint",
+    )
+
+
 def missing_backbone(name: str, reason: str) -> Missing:
     """Return the error for a backbone that is neither here nor on the hub."""
     return Missing(
@@ -91,11 +106,14 @@ def check_checkpoint(name: str, folder: Path, *, weights: bool) -> None:
     """
     if not (folder / CONFIG).is_file():
         raise missing_backbone(name, _why_no_config(folder))
-    check_config(name, read_object(folder / CONFIG))
+    config = read_object(folder / CONFIG)
+    check_config(name, config)
+    is_text = config["model_type"] in TEXT_FAMILIES
     absent = [
         name
         for name, sets in WANTED.items()
-        if not any(all((folder / file).is_file() for file in files) for files in sets)
+        if not (is_text and name.startswith("preprocessor"))
+        and not any(all((folder / file).is_file() for file in files) for files in sets)
     ]
     if absent:
         raise Missing(
@@ -228,3 +246,11 @@ def check_safetensors(path: Path, tensors: Collection[str] = ()) -> None:
         raise CustosError(
             f"{path}: no tensor '{absent[0]}', which {INDEX} places there; download both again"
         )
+
+
+def folder_sha256(folder: Path) -> str:
+    """Return a digest of weights, configuration, tokenizer, chat template and pixel limits."""
+    files = sorted(
+        file for name in ("*.safetensors", "*.json", "*.jinja") for file in folder.glob(name)
+    )
+    return digest({file.name: file_sha256(file) for file in files})

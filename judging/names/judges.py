@@ -12,16 +12,19 @@ from judging.card import CARD_FILE, shipped_judges
 from judging.errors import Missing
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.embedded import EMBEDDED, EMBEDDED_2
+from judging.models.gguf_files import NAMED, is_gguf
 
 BACKBONE_FILE = "config.json"
-EMBEDDED_NAMES = ("embedded", EMBEDDED, EMBEDDED_2)
+BACKBONES = ("embedded", EMBEDDED, EMBEDDED_2, *NAMED)
+"""Names of models that need no hub."""
 MOST_FOLDERS = 50
 
 
 def check_name(source: str) -> None:
     """Check that a name which is no trained judge can be that of a backbone.
 
-    A backbone is ``embedded``, a folder, or a model on the hub, ``OWNER/NAME``. Nothing is loaded
+    A backbone is a name in :data:`BACKBONES`, a folder, a GGUF file, or a model on the hub,
+    ``OWNER/NAME``. Nothing is loaded
     and no network is used.
 
     Raises:
@@ -33,10 +36,10 @@ def check_name(source: str) -> None:
         if not (folder / BACKBONE_FILE).is_file():
             raise Missing(f"judge '{source}': {_lack_of(folder)}")
         return
-    if source in EMBEDDED_NAMES or _can_be_on_hub(source):
+    if source in BACKBONES or is_gguf(source) or _can_be_on_hub(source):
         return
     nearby = list(islice(_run_folders(folder.parent), MOST_FOLDERS))
-    names = [*shipped_judges(), *EMBEDDED_NAMES, *nearby]
+    names = [*shipped_judges(), *BACKBONES, *nearby]
     nearest = get_close_matches(source, names, n=1)
     hint = f"did you mean '{nearest[0]}'? " if nearest else ""
     runs = f"; run folders here: {', '.join(nearby)}" if nearby else ""

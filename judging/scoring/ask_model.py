@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from judging.errors import CustosError
+from judging.messages import END_TOKEN
 from judging.scoring.engine import (
     Engine,
     GeneratedText,
@@ -18,7 +19,7 @@ from judging.scoring.engine import (
     TextBatch,
     texts_in_order,
 )
-from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
+from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import JudgeTask
 from judging.tasks.base import CritiqueFormat
 from judging.types import JudgeRequest, Pass

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize, picture_size, read_image, was_scaled
-from judging.messages import Message, conversation
+from judging.messages import END_TOKEN, START_TOKEN, Message, conversation
 from judging.scoring.label_tree import LabelTree
 from judging.tasks.base import Field, JudgeTask
 from judging.types import JudgeRequest
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from judging.models.backbones import Backbone
 
 CUT_MARK = " [...] "
-START_TOKEN, END_TOKEN = "<|im_start|>", "<|im_end|>"
 
 
 @dataclass(frozen=True)
@@ -224,8 +223,9 @@ class Encoder:
         key = (instruction, num_fields, num_pictures)
         if key not in self._around:
             text, source = "Question: a", "picture"
+            opened = {source: self._smallest_picture()} if num_pictures else {}
             turns = [
-                _turn(message, {source: self._smallest_picture()})
+                _turn(message, opened)
                 for message in conversation(
                     instruction, [text] * num_fields, (source,) * num_pictures
                 )

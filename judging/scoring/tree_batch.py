@@ -205,7 +205,9 @@ class TreeModel(nn.Module):
         # Nobody reads its logits, so the body runs alone.
         self._base.model(
             input_ids=prefix_ids[None],
-            position_ids=torch.arange(length, device=prefix_ids.device).expand(3, 1, length),
+            position_ids=self._positions(
+                torch.arange(length, device=prefix_ids.device).expand(3, 1, length)
+            ),
             past_key_values=cache,
             use_cache=False,
         )
@@ -253,7 +255,7 @@ class TreeModel(nn.Module):
         in_cache = seen[:, None].expand(-1, in_batch.shape[1], -1)
         arguments = {
             "input_ids": batch.input_ids,
-            "position_ids": batch.position_ids,
+            "position_ids": self._positions(batch.position_ids),
             "attention_mask": self._additive(torch.cat([in_cache, in_batch], dim=2)),
             "past_key_values": cache,
             "use_cache": True,
@@ -296,7 +298,7 @@ class TreeModel(nn.Module):
         prefix = self._prefix(batch, prefix)
         return {
             "input_ids": batch.input_ids,
-            "position_ids": batch.position_ids,
+            "position_ids": self._positions(batch.position_ids),
             "attention_mask": self._mask(batch),
             "past_key_values": prefix.read_cache() if prefix else None,
             "use_cache": False,
@@ -344,12 +346,17 @@ class TreeModel(nn.Module):
         """
         logits: Tensor = self.backbone(
             input_ids=input_ids,
-            position_ids=position_ids,
+            position_ids=self._positions(position_ids),
             attention_mask=self._additive(visible),
             past_key_values=cache,
             use_cache=True,
         ).logits
         return logits
+
+    def _positions(self, position_ids: Tensor) -> Tensor:
+        """Return positions ``[3, B, S]`` as the backbone takes them: ``[B, S]`` for text alone."""
+        is_text = getattr(self.backbone.config, "vision_config", None) is None
+        return position_ids[0] if is_text else position_ids
 
     def _additive(self, visible: Tensor) -> Tensor:
         device = visible.device.type

@@ -162,8 +162,8 @@ def complete(
         RequestRefused: If the model's server cannot read the conversation.
         CustosError: If the model's server fails.
     """
+    from judging.messages import END_TOKEN
     from judging.scoring.engine import texts_in_order
-    from judging.scoring.prompts import END_TOKEN
 
     prompt = judge.encoder.encode_conversation(conversation)
     num_tokens, max_tokens = len(prompt.suffix_ids), judge.backbone.context

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from judging.models.embedded import cache_folder
+from judging.models.fetched import cache_folder
 from tests.packaging.test_wheel_files import PACKAGE_FOLDERS
 
 pytestmark = pytest.mark.slow

@@ -10,14 +10,16 @@ import pytest
 import yaml
 
 from judging import Judge
+from judging.export.merged import export_merged
 from judging.types import JudgeRequest, LabelledExample
 from serve.queue.service import Service
 from tests.conftest import HubFolders
 from tests.hub import LAYOUTS
 from tests.serve.sockets import serving
 from tests.tiny import save_picture
-from tests.train.made_up import analysed, critique_pair, write_split
-from train import hieval_stage2, truthful_judge
+from tests.train.made_up import analysed, critique_pair, example, write_split
+from train import hieval_stage1, hieval_stage2, truthful_judge
+from train.plan.run_plan import plan_run
 
 # Without its CUDA kernels, Qwen3.5 writes critiques slowly.
 CRITIQUE_LAYOUTS = [
@@ -94,6 +96,39 @@ def test_pairs_with_critiques(name: str, hub_folders: HubFolders, tmp_path: Path
 
     judge = _train(tmp_path / "pair", truthful_judge, hub_folders(name), rows)
     _served(judge, [row.request() for row in rows(2, 0)], "truncated")
+
+
+def test_a_text_family(hub_folders: HubFolders, tmp_path: Path) -> None:
+    """Trained, served, planned, and exported as a checkpoint that scores as the judge does."""
+
+    def rows(count: int, start: int) -> list[LabelledExample]:
+        return [example(i, question=f"Which river {i}?") for i in range(start, start + count)]
+
+    folder = tmp_path / "qs"
+    judge = _train(folder, hieval_stage1, hub_folders("Qwen2.5-0.5B-Instruct"), rows)
+    assert judge.card and judge.card.max_pixels is None
+    _served(judge, [row.request() for row in rows(4, 0)])
+    assert not (folder / "run/preprocessor_config.json").exists()
+    planned = plan_run(str(folder / "tiny.yaml"), (), gpus=0, memory=None, rate=None)
+    assert planned.memory.pictures == 0 and planned.attention == "text custos_grouped"
+    exported = export_merged(str(folder / "run"), tmp_path / "merged", device="cpu")
+    assert exported.parity.num_rows == 1 and exported.parity.largest < 1e-4
+    assert "AutoTokenizer" in (tmp_path / "merged/README.md").read_text(encoding="utf-8")
+
+
+def test_a_text_family_with_critiques(hub_folders: HubFolders, tmp_path: Path) -> None:
+    def rows(count: int, start: int) -> list[LabelledExample]:
+        return [
+            critique_pair(
+                i,
+                critique_tokens=3,
+                question=f"Which river {i}?",
+                **({"label": "None"} if i % 3 == 2 else {}),
+            )
+            for i in range(start, start + count)
+        ]
+
+    _train(tmp_path / "pair", truthful_judge, hub_folders("Qwen3-4B"), rows)
 
 
 def test_pictures_are_limited_from_recipe_to_served_judge(

@@ -12,9 +12,10 @@ from accelerate import Accelerator
 from evaluation.outcomes import full_label
 from judging.card import JudgeCard
 from judging.judge import Judge
+from judging.messages import END_TOKEN
 from judging.models.backbones import Backbone
 from judging.scoring.engine import GeneratedText, Sampling, texts_in_order
-from judging.scoring.prompts import END_TOKEN, EncodedPrompt, Encoder
+from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task

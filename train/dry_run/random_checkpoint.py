@@ -23,8 +23,9 @@ from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.fingerprint import digest, file_sha256
 from judging.models.backbones import RANDOM_WEIGHTS, empty_model
-from judging.models.checkpoints import INDEX
-from judging.models.embedded import CHAT_TEMPLATE, cache_folder, embedded_folder
+from judging.models.checkpoints import INDEX, TEXT_FAMILIES
+from judging.models.embedded import CHAT_TEMPLATE, embedded_folder
+from judging.models.fetched import cache_folder
 from train.plan.row_sizes import PUBLISHED_LIMITS
 from train.plan.run_plan import backbone_config
 
@@ -91,11 +92,19 @@ def _write(folder: Path, config: Any, tokenizer: Path) -> None:
             f"{config.get_text_config().vocab_size:,} of the backbone; name a folder with its own "
             f"tokenizer in {TOKENIZER_VARIABLE}"
         )
-    config.update({f"{key}_token_id": ids[key] for key in _TOKENS})
+    is_text = config.model_type in TEXT_FAMILIES
+    if not is_text:
+        config.update({f"{key}_token_id": ids[key] for key in _TOKENS})
     config.get_text_config().update({key: ids[key] for key in ("eos_token_id", "pad_token_id")})
     model = empty_model(config)
     config.update({RANDOM_WEIGHTS: True, "architectures": [type(model).__name__]})
     config.save_pretrained(folder)
+    if not is_text:
+        _write_image_processor(folder, config)
+    _write_weights(folder, model)
+
+
+def _write_image_processor(folder: Path, config: Any) -> None:
     vision = config.vision_config
     limits = PUBLISHED_LIMITS.get(vision.patch_size, PUBLISHED_LIMITS[16])
     images = {
@@ -108,7 +117,6 @@ def _write(folder: Path, config: Any, tokenizer: Path) -> None:
     if config.model_type.startswith("qwen3"):
         images |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
     write_json(folder / "preprocessor_config.json", images)
-    _write_weights(folder, model)
 
 
 def _write_tokenizer(folder: Path, tokenizer: Path) -> dict[str, int]:

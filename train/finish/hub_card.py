@@ -11,7 +11,8 @@ import yaml
 
 from judging.card import JudgeCard
 from judging.errors import CustosError
-from judging.models.embedded import EMBEDDED, EMBEDDED_2
+from judging.models.embedded import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE
+from judging.models.gguf_files import NAMED
 
 METRICS = {
     "accuracy": "accuracy",
@@ -21,10 +22,9 @@ METRICS = {
     "ece": "calibration error",
 }
 """Figures of the report that the hub shows, to their names there."""
-EMBEDDED_BASE = "HuggingFaceTB/SmolLM2-135M-Instruct"
-"""What the embedded backbones were made of."""
 BASE_LICENSES = {
-    re.escape(EMBEDDED_BASE): "apache-2.0",
+    re.escape(EMBEDDED_BASE): LICENSE,
+    **{re.escape(named.base_model): named.license for named in NAMED.values()},
     r"Qwen/Qwen2-VL-(2B|7B)-Instruct": "apache-2.0",
     r"Qwen/Qwen2\.5-VL-(7B|32B)-Instruct": "apache-2.0",
     r"Qwen/Qwen3-VL-(2B|4B|8B|32B|30B-A3B|235B-A22B)-(Instruct|Thinking)": "apache-2.0",
@@ -38,6 +38,8 @@ def base_model(card: JudgeCard) -> str | None:
     """Return the model of the hub that a judge is built on; ``None`` for a folder's checkpoint."""
     if card.backbone in (EMBEDDED, EMBEDDED_2):
         return EMBEDDED_BASE
+    if card.backbone in NAMED:
+        return NAMED[card.backbone].base_model
     return card.backbone if _COMMIT.fullmatch(card.backbone_version) else None
 
 

@@ -51,7 +51,8 @@ def write_judge(
     folder = recipe.run.output
     best = best_folder(folder, int(progress.chosen["step"]))
     _write_adapter(folder, best, backbone, rounded=recipe.run.precision == "bf16")
-    backbone.processor.image_processor.save_pretrained(folder)
+    if backbone.reads_pictures:
+        backbone.processor.image_processor.save_pretrained(folder)
     card = JudgeCard.for_rubrics(
         backbone,
         _rubrics(rows.train),

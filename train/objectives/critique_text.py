@@ -16,10 +16,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from judging.errors import FieldError
+from judging.messages import END_TOKEN
 from judging.models.devices import to_device
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prefix import Prefix
-from judging.scoring.prompts import END_TOKEN, Encoder
+from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, LabelledExample, Mode

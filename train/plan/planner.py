@@ -146,7 +146,7 @@ class Planner:
     def attention(self) -> str:
         """Return the attention that a run on this machine would choose."""
         dtype = torch.bfloat16 if self.is_bfloat16 else torch.float32
-        return attention_line(choose_attention(self.device, dtype))
+        return attention_line(choose_attention(self.config, self.device, dtype))
 
     @property
     def device(self) -> torch.device:

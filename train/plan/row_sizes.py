@@ -13,6 +13,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_res
 
 from judging.errors import FieldError, errors_at
 from judging.files.pictures import PictureSize, PixelLimits, picture_size
+from judging.models.checkpoints import TEXT_FAMILIES, no_pictures
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
@@ -94,6 +95,8 @@ def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
     """
     if not isinstance(encoder, CharacterEncoder):
         return encoder.backbone.pixels
+    if config.model_type in TEXT_FAMILIES:
+        return PixelLimits(0, 0)
     patch = config.vision_config.patch_size
     limits = PUBLISHED_LIMITS.get(patch, PUBLISHED_LIMITS[16])
     return limits.changed(recipe.run.min_pixels, recipe.run.max_pixels)
@@ -170,7 +173,7 @@ def made_up_rows(
     tree = LabelTree.build(["answer"], [list(range(answer))])
     side = max(1, round(pixels**0.5))
     patches = _patches(PictureSize(side, side), config, limits) if pixels else 0
-    pictured = patches // config.vision_config.spatial_merge_size**2
+    pictured = _picture_tokens(patches, config)
     before = max(1, tokens - answer) + pictured
     prompts = 2 if script == REWARD_SCRIPT else 1
     return [RowSize("rows", 0, before, prompts, tree, answer, patches)] * rows
@@ -220,7 +223,7 @@ def _row_size(
         counts[name] = len(encoder.text(task.instruction(rubric)))
     pictures = encoder.pictures(task, requests[0])
     patches = sum(_patches(picture_size(path), config, limits) for path in pictures)
-    pictured = patches // config.vision_config.spatial_merge_size**2
+    pictured = _picture_tokens(patches, config)
     pictured += TOKENS_OF_PICTURE * len(pictures)
     message = max(_message_tokens(request, encoder) for request in requests)
     paths = tree.paths if len(requests) > 1 else [tree.paths[target]]
@@ -245,8 +248,14 @@ def _message_tokens(request: JudgeRequest, encoder: Encoder) -> int:
     return total
 
 
+def _picture_tokens(patches: int, config: Any) -> int:
+    return patches // config.vision_config.spatial_merge_size**2 if patches else 0
+
+
 def _patches(size: PictureSize, config: Any, limits: PixelLimits) -> int:
     """Return the patches of a picture, scaled as the processors of all families scale it."""
+    if config.model_type in TEXT_FAMILIES:
+        raise no_pictures(config.model_type)
     patch, merge = config.vision_config.patch_size, config.vision_config.spatial_merge_size
     try:
         height, width = smart_resize(

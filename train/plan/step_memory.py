@@ -114,7 +114,8 @@ def step_memory(
     """
     dtype = torch.bfloat16 if bf16 else torch.float32
     model = empty_model(config)
-    model.set_attn_implementation(choose_attention(torch.device("cuda" if gpu else "cpu"), dtype))
+    device = torch.device("cuda" if gpu else "cpu")
+    model.set_attn_implementation(choose_attention(config, device, dtype))
     pixels, tower = _tower_memory(model, config, size, dtype)
     section = recipe.adapter
     layers = quantized_layers(model) if recipe.run.quantization else ()

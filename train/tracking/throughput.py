@@ -58,7 +58,8 @@ class StepCost:
     def of_model(cls, tree_model: TreeModel) -> StepCost:
         """Count the operations of a model from its weights and its configuration."""
         config = tree_model.backbone.config
-        text, vision = config.get_text_config(), config.vision_config
+        text: Any = config.get_text_config()
+        vision: Any = getattr(config, "vision_config", None)
         per_token, per_patch = 0.0, 0.0
         for name, parameter in tree_model.named_parameters():
             if parameter.dim() < 2 or "embed" in name and "patch_embed" not in name:
@@ -72,16 +73,18 @@ class StepCost:
         head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         kinds = getattr(text, "layer_types", None) or ["full_attention"] * text.num_hidden_layers
         layers = sum(kind != "linear_attention" for kind in kinds)
+        of_text = (
+            per_token,
+            4 * tree_model.output_embedding.numel(),
+            12 * layers * text.num_attention_heads * head_dim,
+        )
+        if vision is None:
+            return cls(*of_text, 0, 0, 0)
         whole = len(getattr(vision, "fullatt_block_indexes", None) or range(vision.depth))
         width = getattr(vision, "embed_dim", vision.hidden_size)  # Qwen2-VL names it so
         window = float(getattr(vision, "window_size", 0) / vision.patch_size) ** 2
         return cls(
-            per_token,
-            4 * tree_model.output_embedding.numel(),
-            12 * layers * text.num_attention_heads * head_dim,
-            per_patch,
-            4 * whole * width,
-            4 * (vision.depth - whole) * width * window,
+            *of_text, per_patch, 4 * whole * width, 4 * (vision.depth - whole) * width * window
         )
 
     def operations(self, batch: TreeBatch, tokens_by_row: Tensor) -> float:

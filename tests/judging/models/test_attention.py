@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from tests.cuda_stand_in import with_gpus
 from tests.gpu.pictures import GRIDS, Pieces, read_pictures
 from tests.hub import LAYOUTS
 
+WITH_VISION = SimpleNamespace(vision_config=SimpleNamespace())
 HEADS, KV_HEADS, SIZE, SCALE = 4, 2, 8, 0.3
 
 
@@ -88,8 +90,9 @@ def test_outputs_and_gradients_equal_a_dense_mask(attend: Any, past: int, masked
 def test_text_and_vision_have_attention_of_their_own(
     device: str, dtype: torch.dtype, text: str, vision: str
 ) -> None:
-    chosen = choose_attention(torch.device(device), dtype)
+    chosen = choose_attention(WITH_VISION, torch.device(device), dtype)
     assert chosen == {"text_config": text, "vision_config": vision}
+    assert choose_attention(SimpleNamespace(), torch.device(device), dtype) == {"": text}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,7 @@ def test_a_gpu_without_the_flash_kernel_reads_pictures_without_it(
 ) -> None:
     with_gpus(monkeypatch, 1)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: capability)
-    chosen = choose_attention(torch.device("cuda"), torch.bfloat16)
+    chosen = choose_attention(WITH_VISION, torch.device("cuda"), torch.bfloat16)
     assert chosen == {"text_config": FUSED, "vision_config": vision}
 
 
@@ -184,7 +187,8 @@ def test_attention_of_a_gpu_is_not_in_files_and_empty_models(
 ) -> None:
     backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
     model = backbone.model
-    model.set_attn_implementation(choose_attention(torch.device("cuda"), torch.bfloat16))
+    chosen = choose_attention(model.config, torch.device("cuda"), torch.bfloat16)
+    model.set_attn_implementation(chosen)
     gpu = describe_attention(model)
     assert VARLEN in gpu
     for other in (empty_model(model.config), pickle.loads(pickle.dumps(backbone)).model):  # noqa: S301

