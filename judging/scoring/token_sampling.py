@@ -12,6 +12,9 @@ from judging.scoring.engine import Sampling
 
 NUCLEUS_TOKENS = 256
 """Tokens among which a nucleus is sought before the whole vocabulary is sorted."""
+LEAST = 1e-30
+"""Temperature and top_p below which the likeliest token is all that is left; float32 would take
+numbers that are much smaller for 0."""
 
 
 def sample_tokens(
@@ -29,18 +32,17 @@ def sample_tokens(
         return logits.argmax(-1).tolist()
     numbers = [torch.rand(1, generator=each, dtype=torch.float64) for each in generators]
     uniform = to_device(torch.stack(numbers), logits.device)
-    probabilities = (logits / sampling.temperature).softmax(-1)
-    if sampling.top_p >= 1:
+    temperature, top_p = max(sampling.temperature, LEAST), max(sampling.top_p, LEAST)
+    probabilities = (logits / temperature).softmax(-1)
+    if top_p >= 1:
         # On a CPU the sums of one row stay in its cache.
         at_once = 1 if logits.device.type == "cpu" else len(logits)
         parts = zip(probabilities.split(at_once), uniform.split(at_once), strict=True)
         return torch.cat([_draw(*part) for part in parts])[:, 0].tolist()
-    tokens = _draw_from_nucleus(probabilities, uniform, sampling.top_p, NUCLEUS_TOKENS)
+    tokens = _draw_from_nucleus(probabilities, uniform, top_p, NUCLEUS_TOKENS)
     if wide := [row for row, token in enumerate(tokens) if token < 0]:
         rows = to_device(torch.tensor(wide), logits.device)
-        drawn = _draw_from_nucleus(
-            probabilities[rows], uniform[rows], sampling.top_p, logits.shape[1]
-        )
+        drawn = _draw_from_nucleus(probabilities[rows], uniform[rows], top_p, logits.shape[1])
         for row, token in zip(wide, drawn, strict=True):
             tokens[row] = token
     return tokens

@@ -90,6 +90,23 @@ def test_a_prompt_that_never_fits_fails_alone(
             torch.testing.assert_close(torch.tensor(scores), torch.tensor(whole), **TOLERANCE)
 
 
+def test_an_instruction_takes_the_memory_of_others_or_fails_in_words(
+    tiny: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = encode(tiny, [ask(f"{i}") for i in range(3)])
+    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
+    engine = _engine(tiny)
+    expected = torch.tensor(engine.score(prompts, tree))
+    engine._prefixes.clear()
+    calls = _raises_where(monkeypatch, "prefill", lambda *_: calls[0] != 2)
+    torch.testing.assert_close(torch.tensor(engine.score(prompts, tree)), expected, **TOLERANCE)
+    engine._prefixes.clear()
+    found = engine.score(prompts, tree)
+    if not engine.model.is_recurrent:
+        assert calls[0] == 4
+        assert [isinstance(scores, CustosError) for scores in found] == [True] * 3
+
+
 def test_nobody_is_asked_to_wait_for_what_is_unwanted(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
