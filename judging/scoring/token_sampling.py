@@ -53,16 +53,15 @@ def _draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
 
     Args:
         probabilities: ``[rows, tokens]``, of any total.
-        uniform: ``[rows, 1]`` float64, from 0 to 1.
+        uniform: ``[rows, 1]`` float64, from 0 to below 1.
 
     Returns:
         Columns, ``[rows, 1]`` int64.
     """
     cumulative = probabilities.double().cumsum_(-1)
-    total = cumulative[:, -1:]
-    # A number so near 1 that the product rounds to the total would fall behind the last token.
-    wanted = (uniform * total).minimum(total.nextafter(torch.zeros_like(total)))
-    places = torch.searchsorted(cumulative, wanted, right=True)
+    # In float64 the product of a total and a number below 1 is below the total: no token of
+    # probability 0 after the others is drawn.
+    places = torch.searchsorted(cumulative, uniform * cumulative[:, -1:], right=True)
     return places.clamp(max=probabilities.shape[1] - 1)  # NaN would fall there, too
 
 
@@ -73,7 +72,7 @@ def _draw_from_nucleus(
 
     Args:
         probabilities: ``[rows, vocabulary]``.
-        uniform: ``[rows, 1]`` float64, from 0 to 1.
+        uniform: ``[rows, 1]`` float64, from 0 to below 1.
         top_p: Total that a nucleus reaches.
         width: Most tokens of a nucleus.
     """
