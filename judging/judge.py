@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -79,6 +80,7 @@ class Judge:
         self.calibration = calibration
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
         self.encoder = Encoder.of_card(backbone, card) if card else Encoder(backbone)
+        self._encoding = threading.Lock()  # several streams may share the encoder that reads ahead
 
     @classmethod
     def load(
@@ -300,7 +302,8 @@ class Judge:
                     taken[index] = request
             except CustosError as error:
                 verdicts[index] = Verdict.from_error(error, given, judge_name=self.name)
-        return window, verdicts, encode_groups(taken, encoder, sampling)
+        with self._encoding:
+            return window, verdicts, encode_groups(taken, encoder, sampling)
 
     def _score(
         self,
