@@ -12,8 +12,9 @@ import torch
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
 from judging.scoring.engine import GeneratedText, Sampling, texts_in_order
+from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import TreeModel
+from judging.scoring.tree_batch import TreeModel, label_logprobs
 from judging.scoring.tree_engine import TreeEngine
 from tests.cuda_stand_in import CountedCopies
 from tests.judging.made_up import ask
@@ -72,6 +73,25 @@ def test_one_failure_halves_the_passes_once(
     torch.testing.assert_close(found, expected, **TOLERANCE)
     assert len(caplog.records) == 1
     assert str(engine.token_budget) in caplog.text
+
+
+def test_what_was_read_before_a_failure_is_not_read_again(
+    tiny: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = encode(tiny, [ask(f"{i}", question=f"{i}{' why' * i}?") for i in range(12)])
+    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
+    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=400)
+    read: list[int] = []
+
+    def counted(logits: torch.Tensor, tree: LabelTree) -> torch.Tensor:
+        read.append(len(logits))
+        return label_logprobs(logits, tree)
+
+    monkeypatch.setattr("judging.scoring.tree_engine.label_logprobs", counted)
+    calls = _raises_where(monkeypatch, "forward", lambda *_: calls[0] == 3)
+    assert not any(isinstance(scores, CustosError) for scores in engine.score(prompts, tree))
+    assert calls[0] > 3
+    assert sum(read) == len(prompts)
 
 
 def test_a_prompt_that_never_fits_fails_alone(
