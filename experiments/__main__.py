@@ -11,7 +11,7 @@ import experiments.findings
 import experiments.gpu_hour
 import experiments.scale
 import experiments.service
-from judging.errors import CustosError
+from judging.errors import CustosError, error_text
 
 ROOMS = (
     experiments.cost,
@@ -61,8 +61,8 @@ def main(argv: list[str]) -> int:
     name, *options = argv
     try:
         import_module(modules[name]).main(options)
-    except CustosError as error:
-        sys.stderr.write(f"error: {error}\n")
+    except (CustosError, OSError) as error:
+        sys.stderr.write(f"error: {error_text(error)}\n")
         return 2
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -79,6 +80,7 @@ class Judge:
         self.calibration = calibration
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
         self.encoder = Encoder.of_card(backbone, card) if card else Encoder(backbone)
+        self._encoding = threading.Lock()  # as streams may share the encoder that reads ahead
 
     @classmethod
     def load(
@@ -262,11 +264,9 @@ class Judge:
         """
         reads_ahead = self.backbone.model.device.type == "cuda" and is_wanted is None
         encoder = self.encoder.twin if reads_ahead else self.encoder
+        taken = in_windows(each_request(requests), encoder, GPU_WINDOW if reads_ahead else None)
         # Maps, as a loop would hold its window while the next one is encoded.
-        windows = map(
-            partial(self._encode, encoder, sampling, is_wanted),
-            in_windows(each_request(requests), encoder, GPU_WINDOW if reads_ahead else None),
-        )
+        windows = map(partial(self._encode, encoder, sampling, is_wanted), taken)
         score = partial(self._score, calibrated, on_text, is_wanted)
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
             itertools.starmap(score, made_ahead(windows) if reads_ahead else windows)
@@ -300,7 +300,8 @@ class Judge:
                     taken[index] = request
             except CustosError as error:
                 verdicts[index] = Verdict.from_error(error, given, judge_name=self.name)
-        return window, verdicts, encode_groups(taken, encoder, sampling)
+        with self._encoding:
+            return window, verdicts, encode_groups(taken, encoder, sampling)
 
     def _score(
         self,

@@ -94,6 +94,13 @@ class Machine:
         return next((peak for name, peak in PEAK_TFLOPS.items() if name in self.device), None)
 
 
+FIELDS = (
+    *("step", "part", "measurement", "value", "unit", "target", "ok"),
+    *("seconds", "driver", "versions"),
+)
+"""Fields of a figure in the file."""
+
+
 class Book:
     """The figures in their file, which is written anew with each of them.
 
@@ -104,15 +111,28 @@ class Book:
 
     def __init__(self, path: Path, machine: Machine) -> None:
         self.path, self.machine = path, machine
-        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        if content.get("device", machine.device) != machine.device:
+        self.figures: list[dict[str, Any]] = []
+        self.done: list[list[Any]] = []
+        """Step and name of every part that came to its end."""
+        if path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            content = json.loads(self.path.read_text(encoding="utf-8"))
+            device, figures, done = content["device"], content["figures"], content["done"]
+            self.figures = [{name: figure[name] for name in FIELDS} for figure in figures]
+            self.done = [[int(step), str(name)] for step, name in done]
+        except (ValueError, TypeError, KeyError):
             raise CustosError(
-                f"{path}: holds the figures of {content['device']}, and this is {machine.device}; "
+                f"{self.path}: no file of figures, or a damaged one; move it away or name another "
+                "file in --out"
+            ) from None
+        if device != self.machine.device:
+            raise CustosError(
+                f"{self.path}: holds the figures of {device}, and this is {self.machine.device}; "
                 "name another file in --out"
             )
-        self.figures: list[dict[str, Any]] = content.get("figures", [])
-        self.done: list[list[Any]] = content.get("done", [])
-        """Step and name of every part that came to its end."""
 
     def clear(self, step: int, part: str) -> None:
         """Forget what a part measured, before it is measured anew."""
@@ -133,7 +153,7 @@ class Book:
         self.write()
 
     def write(self) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, whole or not at all; its folder is made if it is missing."""
         on = {"device": self.machine.device, "rehearsal": self.machine.rehearsal}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_json(self.path, {**on, "done": self.done, "figures": self.figures})

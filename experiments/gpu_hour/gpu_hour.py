@@ -15,6 +15,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -29,6 +30,7 @@ from experiments.gpu_hour import grading, machine, training
 from experiments.gpu_hour.figures import NOT_FINISHED, Book, Figure, Machine
 from experiments.gpu_hour.subjects import LARGE, REAL, SMALL, Hour
 from judging.errors import CustosError
+from judging.files.kept_work import locked
 from train.setup.processes import interrupted_by
 
 Measure = Callable[[Hour], Iterator[Figure]]
@@ -57,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=MINUTES, help="most of a step; default 9")
     parser.add_argument("--folder", type=Path, default=Path("runs/gpu_hour"), help="for runs, rows")
     parser.add_argument("--only", metavar="PART", help="one part, in this process")
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)  # as --only, for run_step
     arguments = parser.parse_args(argv)
     if arguments.rehearse:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -65,21 +68,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     real = tuple(arguments.real or (() if arguments.rehearse else REAL))
-    hour = Hour(Book(out, here), folder, real)
     steps = [arguments.step] if arguments.step else list(STEPS)
-    if arguments.only:
-        measure_part(hour, steps[0], arguments.only)
+    if arguments.parent:
+        end_with(arguments.parent)
+        measure_part(Hour(Book(out, here), folder, real), steps[0], arguments.only)
         return
+    # Two at once would lose figures of each other, and measure each other's load.
+    with locked(out), locked(folder):
+        hour = Hour(Book(out, here), folder, real)
+        if arguments.only:
+            measure_part(hour, steps[0], arguments.only)
+        elif not run_steps(hour, steps, arguments):
+            sys.exit(1)
+
+
+def run_steps(hour: Hour, steps: Sequence[int], arguments: argparse.Namespace) -> bool:
+    """Measure steps and print their figures; return as :func:`show`."""
+    out, folder = hour.book.path, hour.folder
     options = [*("--out", str(out)), *("--folder", str(folder))]
-    options += [word for name in real for word in ("--real", name)]
+    options += [word for name in hour.real for word in ("--real", name)]
     options += ["--rehearse"] if arguments.rehearse else []
     try:
         for step in steps:
             run_step(hour, step, 60 * arguments.minutes, options, again=arguments.again)
     except KeyboardInterrupt:
         sys.exit(130)
-    if not show(Hour(Book(out, here), folder, real), steps):
-        sys.exit(1)
+    return show(Hour(Book(out, hour.book.machine), folder, hour.real), steps)
 
 
 def parts(hour: Hour) -> dict[int, dict[str, Measure]]:
@@ -124,7 +138,8 @@ def run_step(hour: Hour, step: int, seconds: float, options: Sequence[str], *, a
             return
         say(f"step {step}: {name}")
         command = [sys.executable, "-m", "experiments", "gpu_hour", str(step), "--only", name]
-        if reason := run_within([*command, *options], until - began):
+        command += ["--parent", str(os.getpid()), *options]
+        if reason := run_within(command, until - began):
             book = Book(hour.book.path, hour.book.machine)  # with the part's figures
             book.done = [key for key in book.done if key != [step, name]]
             book.add(step, name, Figure(NOT_FINISHED, reason), began)
@@ -157,6 +172,17 @@ def run_within(command: Sequence[str], seconds: float) -> str | None:
         return f"killed after {seconds:.0f} s, when the step's time ended"
     lines = [line for line in errors.splitlines() if line.strip()]
     return [f"status {process.returncode}", *lines][-1] if process.returncode else None
+
+
+def end_with(parent: int) -> None:
+    """End this process and all that it started, its whole group, once its parent has ended."""
+
+    def wait() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.2)
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def measure_part(hour: Hour, step: int, name: str) -> None:

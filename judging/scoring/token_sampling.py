@@ -12,6 +12,9 @@ from judging.scoring.engine import Sampling
 
 NUCLEUS_TOKENS = 256
 """Tokens among which a nucleus is sought before the whole vocabulary is sorted."""
+LEAST = 1e-30
+"""Temperature and top_p below which the likeliest token is all that is left; float32 would take
+numbers that are much smaller for 0."""
 
 
 def sample_tokens(
@@ -29,18 +32,17 @@ def sample_tokens(
         return logits.argmax(-1).tolist()
     numbers = [torch.rand(1, generator=each, dtype=torch.float64) for each in generators]
     uniform = to_device(torch.stack(numbers), logits.device)
-    probabilities = (logits / sampling.temperature).softmax(-1)
-    if sampling.top_p >= 1:
+    temperature, top_p = max(sampling.temperature, LEAST), max(sampling.top_p, LEAST)
+    probabilities = (logits / temperature).softmax(-1)
+    if top_p >= 1:
         # On a CPU the sums of one row stay in its cache.
         at_once = 1 if logits.device.type == "cpu" else len(logits)
         parts = zip(probabilities.split(at_once), uniform.split(at_once), strict=True)
         return torch.cat([_draw(*part) for part in parts])[:, 0].tolist()
-    tokens = _draw_from_nucleus(probabilities, uniform, sampling.top_p, NUCLEUS_TOKENS)
+    tokens = _draw_from_nucleus(probabilities, uniform, top_p, NUCLEUS_TOKENS)
     if wide := [row for row, token in enumerate(tokens) if token < 0]:
         rows = to_device(torch.tensor(wide), logits.device)
-        drawn = _draw_from_nucleus(
-            probabilities[rows], uniform[rows], sampling.top_p, logits.shape[1]
-        )
+        drawn = _draw_from_nucleus(probabilities[rows], uniform[rows], top_p, logits.shape[1])
         for row, token in zip(wide, drawn, strict=True):
             tokens[row] = token
     return tokens
@@ -51,16 +53,15 @@ def _draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
 
     Args:
         probabilities: ``[rows, tokens]``, of any total.
-        uniform: ``[rows, 1]`` float64, from 0 to 1.
+        uniform: ``[rows, 1]`` float64, from 0 to below 1.
 
     Returns:
         Columns, ``[rows, 1]`` int64.
     """
     cumulative = probabilities.double().cumsum_(-1)
-    total = cumulative[:, -1:]
-    # A number so near 1 that the product rounds to the total would fall behind the last token.
-    wanted = (uniform * total).minimum(total.nextafter(torch.zeros_like(total)))
-    places = torch.searchsorted(cumulative, wanted, right=True)
+    # In float64 the product of a total and a number below 1 is below the total: no token of
+    # probability 0 after the others is drawn.
+    places = torch.searchsorted(cumulative, uniform * cumulative[:, -1:], right=True)
     return places.clamp(max=probabilities.shape[1] - 1)  # NaN would fall there, too
 
 
@@ -71,7 +72,7 @@ def _draw_from_nucleus(
 
     Args:
         probabilities: ``[rows, vocabulary]``.
-        uniform: ``[rows, 1]`` float64, from 0 to 1.
+        uniform: ``[rows, 1]`` float64, from 0 to below 1.
         top_p: Total that a nucleus reaches.
         width: Most tokens of a nucleus.
     """

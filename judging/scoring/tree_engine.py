@@ -157,7 +157,10 @@ class TreeEngine:
             is_wanted: As for :meth:`score`.
         """
         numbers: list[list[float] | CustosError] = [UNWANTED] * len(prompts)
-        prefix = self._prefill(prompts[0].prefix_ids) if prompts else None
+        try:
+            prefix = self._prefill(prompts[0].prefix_ids) if prompts else None
+        except torch.OutOfMemoryError:
+            return [_too_long(len(prompts[0].prefix_ids))] * len(prompts)
         # On the model's device until all passes are under way: a copy would wait for its pass.
         scored: list[tuple[list[int], Tensor]] = []
         too_large: list[tuple[list[int], int]] = []
@@ -310,7 +313,14 @@ class TreeEngine:
         if not ids or self.model.is_recurrent:
             return None
         if ids not in self._prefixes:
-            self._prefixes[ids] = self.model.prefill(torch.tensor(ids, device=self.model.device))
+            tokens, prefix = torch.tensor(ids, device=self.model.device), None
+            with suppress(torch.OutOfMemoryError):
+                prefix = self.model.prefill(tokens)
+            if prefix is None:
+                self._prefixes.clear()
+                torch.cuda.empty_cache()
+                prefix = self.model.prefill(tokens)
+            self._prefixes[ids] = prefix
             if len(self._prefixes) > MAX_PREFIXES:
                 self._prefixes.popitem(last=False)
         self._prefixes.move_to_end(ids)

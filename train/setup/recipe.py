@@ -190,7 +190,7 @@ class RunSection(Section):
     workers: int | None = Field(default=None, ge=0)
     """Processes that read and encode rows ahead of the model, for each training process; 0: none.
     None: 0 on a CPU, whose cores the model uses, else the cores that are left, at most 4."""
-    gradient_checkpointing: bool | Literal["auto"] = "auto"
+    gradient_checkpointing: Literal[True, False, "auto"] = "auto"
     """Keep only the input of each layer for the gradient, and compute the rest again: less memory,
     more time. ``auto``: where a step without it would, as planned, fill more than nine tenths of
     the memory; never for small backbones on a CPU or where critiques are drawn. ``train.log`` and

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.cost.dtype_speed import main
+from experiments.cost.dtype_speed import computing_in, main
 from judging import Judge
 from judging.errors import CustosError
 from judging.files.records import read_records
+from judging.models.attention import VARLEN, describe_attention
+from judging.scoring.tree_engine import TreeEngine
 from judging.types import LabelledExample
 from tests.conftest import Folders
 
@@ -55,3 +57,14 @@ def test_a_missing_judge_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("", encoding="utf-8")
     with pytest.raises(CustosError, match="judge 'nowhere'"):
         main(["--judge", "nowhere", "--data", str(tmp_path / "rows.jsonl")])
+
+
+def test_the_other_way_has_the_attention_of_its_numbers(tiny_folders: Folders) -> None:
+    """The flash kernel that a GPU's judge reads pictures with takes no float32."""
+    judge = Judge.load(tiny_folders("qwen2_5_vl"), device="cpu")
+    usual = describe_attention(judge.backbone.model)
+    judge.backbone.model.set_attn_implementation({"vision_config": VARLEN})
+    engine = computing_in(judge, "float32").engine
+    assert isinstance(engine, TreeEngine)
+    assert describe_attention(engine.model.backbone) == usual
+    assert VARLEN in describe_attention(judge.backbone.model)

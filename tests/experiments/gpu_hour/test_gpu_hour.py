@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,6 +17,7 @@ from experiments.gpu_hour.gpu_hour import STEPS, main, measure_part, parts, run_
 from experiments.gpu_hour.grading import RANDOM
 from experiments.gpu_hour.subjects import WORDS, Hour, made_rows
 from judging import CustosError
+from judging.files.kept_work import locked
 
 HERE = Machine.here(rehearsal=True)
 
@@ -148,13 +149,64 @@ def test_what_a_killed_part_started_ends_with_it(tmp_path: Path) -> None:
     )
     file = tmp_path / "child"
     assert run_within([sys.executable, "-c", code, str(file)], 2)
-    child = int(file.read_text())
-    with pytest.raises(ProcessLookupError):
-        for _ in range(100):  # until it is reaped
-            os.kill(child, 0)
-            if "Z" in Path(f"/proc/{child}/stat").read_text().split()[2]:
-                raise ProcessLookupError
-            time.sleep(0.02)
+    assert_ended(int(file.read_text()))
+
+
+def test_what_a_part_started_ends_with_a_killed_hour(tmp_path: Path) -> None:
+    part = (
+        "import os, pathlib, subprocess, sys, time;"
+        "from experiments.gpu_hour.gpu_hour import end_with;"
+        "child = subprocess.Popen(['sleep', '60']);"
+        "end_with(os.getppid());"
+        "print(child.pid, flush=True);"
+        "time.sleep(60)"
+    )
+    hour = (
+        "import subprocess, sys;"
+        "subprocess.run([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
+    )
+    command = [sys.executable, "-c", hour, part]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        child = int(process.stdout.readline())
+        process.kill()
+    assert_ended(child)
+
+
+def assert_ended(process: int) -> None:
+    """Wait until a process has ended, and perhaps not been reaped."""
+    for _ in range(100):
+        stat = Path(f"/proc/{process}/stat")
+        if not stat.exists() or "Z" in stat.read_text().split()[2]:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{process} is still there")
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", '{"device": "', '{"done": [[1]]}', "{}"])
+def test_a_damaged_file_of_figures_is_one_line(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    book = Book(file, HERE)
+    book.add(1, "machine", Figure("device", "CPU"), time.monotonic())
+    book.done.append([1, "machine"])
+    book.write()
+    again = Book(file, HERE)
+    assert (again.figures, again.done) == (book.figures, book.done)
+    del again.figures[0]["value"]
+    again.write()
+    for content in (text.encode(), b"\xff", file.read_bytes()):
+        file.write_bytes(content)
+        with pytest.raises(CustosError, match="figures.json") as raised:
+            Book(file, HERE)
+        assert "\n" not in str(raised.value)
+        assert file.read_bytes() == content
+
+
+def test_two_at_once_would_measure_each_other(hour: Hour, tmp_path: Path) -> None:
+    options = ["1", "--rehearse", "--only", "attention"]
+    for held in (hour.book.path, tmp_path / "runs"):
+        with locked(held), pytest.raises(CustosError, match=held.name):
+            main([*options, "--out", str(hour.book.path), "--folder", str(tmp_path / "runs")])
 
 
 def test_weights_that_are_not_here_are_absent(hour: Hour, monkeypatch: pytest.MonkeyPatch) -> None:

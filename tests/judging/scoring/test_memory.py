@@ -12,8 +12,9 @@ import torch
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
 from judging.scoring.engine import GeneratedText, Sampling, texts_in_order
+from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import TreeModel
+from judging.scoring.tree_batch import TreeModel, label_logprobs
 from judging.scoring.tree_engine import TreeEngine
 from tests.cuda_stand_in import CountedCopies
 from tests.judging.made_up import ask
@@ -74,6 +75,25 @@ def test_one_failure_halves_the_passes_once(
     assert str(engine.token_budget) in caplog.text
 
 
+def test_what_was_read_before_a_failure_is_not_read_again(
+    tiny: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = encode(tiny, [ask(f"{i}", question=f"{i}{' why' * i}?") for i in range(12)])
+    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
+    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=400)
+    read: list[int] = []
+
+    def counted(logits: torch.Tensor, tree: LabelTree) -> torch.Tensor:
+        read.append(len(logits))
+        return label_logprobs(logits, tree)
+
+    monkeypatch.setattr("judging.scoring.tree_engine.label_logprobs", counted)
+    calls = _raises_where(monkeypatch, "forward", lambda *_: calls[0] == 3)
+    assert not any(isinstance(scores, CustosError) for scores in engine.score(prompts, tree))
+    assert calls[0] > 3
+    assert sum(read) == len(prompts)
+
+
 def test_a_prompt_that_never_fits_fails_alone(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +108,23 @@ def test_a_prompt_that_never_fits_fails_alone(
             assert isinstance(scores, CustosError)
         else:
             torch.testing.assert_close(torch.tensor(scores), torch.tensor(whole), **TOLERANCE)
+
+
+def test_an_instruction_takes_the_memory_of_others_or_fails_in_words(
+    tiny: Backbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompts = encode(tiny, [ask(f"{i}") for i in range(3)])
+    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
+    engine = _engine(tiny)
+    expected = torch.tensor(engine.score(prompts, tree))
+    engine._prefixes.clear()
+    calls = _raises_where(monkeypatch, "prefill", lambda *_: calls[0] != 2)
+    torch.testing.assert_close(torch.tensor(engine.score(prompts, tree)), expected, **TOLERANCE)
+    engine._prefixes.clear()
+    found = engine.score(prompts, tree)
+    if not engine.model.is_recurrent:
+        assert calls[0] == 4
+        assert [isinstance(scores, CustosError) for scores in found] == [True] * 3
 
 
 def test_nobody_is_asked_to_wait_for_what_is_unwanted(

@@ -93,6 +93,15 @@ def test_a_number_next_to_one_draws_the_last_token_that_can_come(
         assert sample_tokens(logits, Sampling(1, 1.0, top_p), [torch.Generator()]) == [token]
 
 
+@pytest.mark.parametrize("least", [1e-38, 1e-46, 5e-324])
+def test_the_smallest_temperature_and_nucleus_leave_the_likeliest_token(least: float) -> None:
+    """Also where float32 has no such number."""
+    logits = torch.randn(8, 1000, generator=torch.Generator().manual_seed(0))
+    for sampling in (Sampling(1, least), Sampling(1, 1.0, least), Sampling(1, least, least)):
+        draws = [torch.Generator().manual_seed(seed) for seed in range(8)]
+        assert sample_tokens(logits, sampling, draws) == logits.argmax(-1).tolist()
+
+
 def test_what_is_no_number_draws_some_token() -> None:
     logits = torch.full((2, 5), torch.nan)
     for top_p in (1.0, 0.9):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -150,6 +151,32 @@ def test_the_next_window_is_encoded_while_a_gpu_runs(
     for old, new in zip(before, after, strict=True):
         assert (old.id, old.label, old.status) == (new.id, new.label, new.status)
         assert new.probabilities == pytest.approx(old.probabilities, abs=1e-5)
+
+
+def test_streams_side_by_side_encode_one_after_the_other(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tokenizer that two threads share would read control tokens of texts as such."""
+    rows = [
+        JudgeRequest(task="truthful", question="?", references=("5",), responses=(f"{number}",))
+        for number in range(6)
+    ]
+    expected = [row.label for row in judge.grade(rows)]
+    _as_on_a_gpu(judge, monkeypatch)
+    monkeypatch.setattr("judging.judge.GPU_WINDOW", 1)
+    encode, free, threads = windows.encode_groups, threading.Lock(), set()
+
+    def encode_groups(*arguments: Any) -> list[windows.PromptGroup]:
+        threads.add(threading.current_thread())
+        assert free.acquire(blocking=False), "another stream encodes"
+        time.sleep(0.02)
+        free.release()
+        return encode(*arguments)
+
+    monkeypatch.setattr("judging.judge.encode_groups", encode_groups)
+    pairs = list(zip(judge.grade(rows), judge.grade(rows), strict=True))
+    assert [(one.label, other.label) for one, other in pairs] == [(x, x) for x in expected]
+    assert len(threads) == 2
 
 
 def _as_on_a_gpu(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from train.hieval_stage1 import Stage1Recipe
 from train.hieval_stage2 import Stage2Recipe
 from train.setup.recipe import Section, parse_recipe
@@ -64,6 +64,14 @@ def test_overrides(path: Path, override: str, value: object) -> None:
         setting = getattr(setting, name)
     assert setting == value
     assert type(setting) is type(value) or isinstance(value, Path)
+
+
+@pytest.mark.parametrize("value", ["maybe", "2", "null", "[true]"])
+def test_a_choice_that_is_none_names_the_key_and_the_choices(path: Path, value: str) -> None:
+    with pytest.raises(FieldError) as raised:
+        parse_recipe(Stage1Recipe, path, [f"run.gradient_checkpointing={value}"])
+    assert raised.value.field == "run.gradient_checkpointing"
+    assert "auto" in raised.value.message
 
 
 def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
