@@ -104,7 +104,7 @@ def computing_in(judge: Judge, dtype: Dtype) -> Judge:
     model = copy.deepcopy(judge.engine.model.backbone)
     for parameter in model.parameters():
         parameter.data = parameter.data.to(getattr(torch, dtype))
-    model.set_attn_implementation(choose_attention(model.device, model.dtype))
+    model.set_attn_implementation(choose_attention(model.config, model.device, model.dtype))
     converted = copy.copy(judge)
     converted.engine = TreeEngine(TreeModel(model), judge.engine.pad_id, dtype=judge.engine.dtype)
     return converted
