@@ -83,8 +83,13 @@ def intervals(
         measured = {}
         for name, metric in metrics.items():
             # Items that the denominator counts, whatever their weight.
-            n = draws.total @ (np.array(metric.denominator) != 0)
-            measured[name] = metric.scaled(draws.estimate(metric.of, float(n), metric.is_rate))
+            counted = (np.array(metric.denominator) != 0).astype(np.float64)
+            estimate = (
+                draws.rate(metric.of, lambda sums, counted=counted: sums @ counted)
+                if metric.is_rate
+                else draws.estimate(metric.of, float(draws.total @ counted))
+            )
+            measured[name] = metric.scaled(estimate)
         return measured
 
     tree: dict[str, Any] = {OVERALL: measure(np.ones(len(columns), dtype=np.bool_))}

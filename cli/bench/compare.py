@@ -50,7 +50,7 @@ def compare(
     console.print(_difference_table(result, a, b))
     console.print(
         f"higher in A on {result['a_higher']} items, in B on {result['b_higher']}: "
-        f"McNemar p {p_value(result['mcnemar_p'])}"
+        f"p by questions {p_value(result['p'])}"
     )
     console.print(f"scored on one side alone: {result['only_a']} in A, {result['only_b']} in B")
 

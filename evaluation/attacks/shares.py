@@ -27,17 +27,26 @@ class Share(BaseModel):
     ``None`` with hits."""
 
 
-def measure_share(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
+def measure_share(
+    hits: Sequence[bool],
+    clusters: Sequence[Hashable],
+    wordings: Sequence[Hashable] | None = None,
+) -> Share:
     """Return the share of hits; its interval allows for likeness of the rows of a cluster.
 
     Args:
         hits: Whether each row is a hit.
         clusters: Cluster of each row.
+        wordings: Wording of each row. With several, the interval is about other wordings too.
     """
     n, num_hits = len(hits), sum(hits)
     if not n:
         return Share(hits=0, n=0, value=None, low=None, high=None, rule_of_three=None)
-    low, high = clustered_rate(np.array(hits, dtype=np.float64), number_clusters(clusters))
+    low, high = clustered_rate(
+        np.array(hits, dtype=np.float64),
+        number_clusters(clusters),
+        None if wordings is None else number_clusters(wordings),
+    )
     return Share(
         hits=num_hits,
         n=n,

@@ -45,13 +45,16 @@ def label_agreement(
     counts[np.arange(len(pairs)), cells] = 1
     draws = Draws.of(counts, number_clusters(range(len(pairs)) if items is None else items))
 
-    def estimate(value: Callable[[Floats], Floats], is_rate: bool = False) -> dict[str, Any]:
+    def estimate(value: Callable[[Floats], Floats]) -> dict[str, Any]:
         return draws.estimate(
-            lambda sums: value(sums.reshape(*sums.shape[:-1], size, size)), len(pairs), is_rate
+            lambda sums: value(sums.reshape(*sums.shape[:-1], size, size)), len(pairs), (-1.0, 1.0)
         )
 
     measured = {
-        "agreement": estimate(_share_of_equal, is_rate=True),
+        "agreement": draws.rate(
+            lambda sums: _share_of_equal(sums.reshape(*sums.shape[:-1], size, size)),
+            lambda sums: sums.sum(axis=-1),
+        ),
         "kappa": estimate(cohen_kappa),
         "per_label": {
             label: estimate(partial(_label_kappa, number)) for number, label in enumerate(labels)
