@@ -36,6 +36,8 @@ NO_INTERVAL = Interval(math.nan, math.nan)
 UNBOUNDED = (-math.inf, math.inf)
 STEP = 1e-4
 """Step of derivatives, in items."""
+SMALLEST_ERROR = 1e-5
+"""Share of the standard error below which that of a resample is rounding."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class Draws:
             errors[rows] = self._errors(slopes[rows], weights)
         distance = value(self.resampled) - point
         exists = ~np.isnan(distance) & ~np.isnan(errors)
+        errors[errors < SMALLEST_ERROR * error] = 0  # a resample of clusters that are alike
         with np.errstate(divide="ignore", invalid="ignore"):
             scaled = distance[exists] / errors[exists]
         scaled = np.sort(np.nan_to_num(scaled, nan=0.0, posinf=math.inf, neginf=-math.inf))

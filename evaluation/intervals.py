@@ -119,7 +119,9 @@ def _whole_sign_flip_p(sizes: Floats, observed: float) -> float:
     from scipy.stats import binom  # slow to import, and most commands need none
 
     chances = np.ones(1)
-    for size, number in zip(*np.unique(sizes[sizes > 0].astype(np.int64), return_counts=True), strict=True):
+    for size, number in zip(
+        *np.unique(sizes[sizes > 0].astype(np.int64), return_counts=True), strict=True
+    ):
         of_size = np.zeros(int(size * number) + 1)
         of_size[::size] = binom.pmf(np.arange(number + 1), number, 0.5)
         chances = np.convolve(chances, of_size)
@@ -164,7 +166,7 @@ def design_of_sums(sums: Floats, sizes: Floats, spread: Floats, events: Floats) 
 
     The variance is that of the sums of residuals, each over ``1 - share of the items``, which makes
     it unbiased for independent items (CR2, Bell & McCaffrey 2002). Where few items differ from the
-    rest, the estimate says little: it is drawn to the assumed effect, which counts as
+    rest, a low estimate says little: it is drawn up to the assumed effect, which counts as
     :data:`LIKENESS_EVENTS` clusters full of them (our own rule). The effective number of clusters
     is ``(sum v)^2 / sum v^2`` for variances ``v`` of the sums at that correlation (Carter, Schnepel
     & Steigerwald 2017).
@@ -183,7 +185,8 @@ def design_of_sums(sums: Floats, sizes: Floats, spread: Floats, events: Floats) 
     estimated = np.maximum(1, np.nan_to_num(_divide(variance * (n - 1), n * n * spread)))
     assumed = 1 + (mean_size - 1) * LIKENESS
     full = np.nan_to_num(_divide(events, mean_size))
-    effect = (full * estimated + LIKENESS_EVENTS * assumed) / (full + LIKENESS_EVENTS)
+    drawn = (full * estimated + LIKENESS_EVENTS * assumed) / (full + LIKENESS_EVENTS)
+    effect = np.maximum(estimated, drawn)
     likeness = np.clip(np.nan_to_num(_divide(effect - 1, mean_size - 1)), 0, 1)[..., None]
     of_cluster = sizes * (1 + np.maximum(sizes - 1, 0) * likeness)
     clusters = _divide(of_cluster.sum(axis=-1) ** 2, np.sum(of_cluster**2, axis=-1))

@@ -168,7 +168,7 @@ def _of_confusion(
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Metric:
     return Metric(
-        lambda tally: metric(tally.confusion), lambda tally: tally.scored, is_rate, bounds
+        lambda tally: metric(tally.confusion), lambda tally: tally.scored, is_rate, bounds=bounds
     )
 
 
@@ -285,7 +285,7 @@ def measure(
     if "accuracy" in measured:
         right, clusters = outcomes.right[outcomes.scored], outcomes.clusters[outcomes.scored]
         measured["accuracy"]["se"] = cluster_standard_error(right.astype(np.float64), clusters)
-    if "ece" in measured:
+    if "ece" in measured and measured["ece"]["n"]:
         measured["ece"]["chance"] = chance_band(
             outcomes.confidence, outcomes.right, outcomes.clusters, seed=seed
         )

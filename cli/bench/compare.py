@@ -36,6 +36,7 @@ def compare(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.compare import ScoredItems, compare_graded
     from benchmarks.framework.files import error_location, read_file
+    from evaluation.cautions import few_questions
     from evaluation.report.markdown import p_value
 
     benchmark, graded = get_benchmark(name), []
@@ -52,6 +53,8 @@ def compare(
         f"higher in A on {result['a_higher']} items, in B on {result['b_higher']}: "
         f"p by questions {p_value(result['p'])}"
     )
+    if caution := few_questions(result["clusters"]):
+        console.print(f"caution: {caution}")
     console.print(f"scored on one side alone: {result['only_a']} in A, {result['only_b']} in B")
 
 

@@ -112,6 +112,7 @@ def markdown_templates(folder: Path) -> Environment:
         "with_interval": with_interval,
         "p_value": p_value,
         "chance": chance_text,
+        "number": number,
         "intervals": lambda figures, names: [with_interval(figures[name]) for name in names],
         "numbers": lambda figures, names: [number(figures.get(name)) for name in names],
         "header": table_header,

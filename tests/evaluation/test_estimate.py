@@ -31,21 +31,22 @@ def test_a_rate_of_one_rests_on_the_clusters_it_is_about() -> None:
     clusters = np.where(among, np.arange(400) % 2, np.arange(400) + 2)
     found = share(among, among, clusters)
     assert (found["value"], found["n"]) == (1, 100)
-    assert (found["low"], found["high"]) == pytest.approx(wilson_interval(2, 2))
+    assert found["low"] < wilson_interval(2, 2).low  # two clusters, and Student's quantile
+    assert found["high"] == 1
 
 
 def test_a_rate_that_every_question_shares_has_width() -> None:
     """Two questions, each with one right answer of two, prove no rate of a half."""
     found = share(np.array([True, False] * 2), np.ones(4, bool), np.arange(4) // 2)
     assert found["value"] == 0.5
-    assert (found["low"], found["high"]) == pytest.approx(wilson_interval(1, 2))
+    assert found["low"] < wilson_interval(1, 2).low < wilson_interval(1, 2).high < found["high"]
 
 
-def test_a_rate_of_a_single_question_among_others_has_width() -> None:
+def test_a_rate_of_a_single_question_among_others_has_no_interval() -> None:
     among = np.arange(60) < 4
     found = share(np.arange(60) % 2 == 0, among, np.where(among, 0, np.arange(60)))
     assert (found["value"], found["n"]) == (0.5, 4)
-    assert (found["low"], found["high"]) == pytest.approx(wilson_interval(0.5, 1))
+    assert np.isnan([found["low"], found["high"]]).all()
 
 
 def test_clusters_widen() -> None:
@@ -70,7 +71,7 @@ def test_a_mean_leaves_out_what_does_not_exist() -> None:
     among = np.array([True, True, False, False])
     found = mean(values, among, np.arange(4))
     assert (found["value"], found["n"]) == (2.5, 2)
-    assert (found["low"], found["high"]) == (1, 4)
+    assert (found["low"], found["high"]) == (-np.inf, np.inf)  # half of the draws have no spread
 
 
 @pytest.mark.parametrize("value", [1.0, 0.0, 0.1, 0.02])
