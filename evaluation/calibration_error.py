@@ -167,14 +167,15 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     design = np.stack([np.ones(len(known)), np.log(stated / (1 - stated))], axis=1)
     hits = right[known].astype(np.float64)
     none = {"value": float("nan"), **NO_INTERVAL._asdict(), "n": len(known)}
-    if not len(known) or np.ptp(design[:, 1]) < SUREST or hits.min() == hits.max():
+    if not len(known) or hits.min() == hits.max():
         return none
+    of_right, of_wrong = design[hits == 1, 1], design[hits == 0, 1]
+    if of_right.min() >= of_wrong.max() or of_right.max() <= of_wrong.min():
+        return none  # one confidence, or confidences that part the right from the wrong
     fitted = np.zeros(2)
     for _ in range(NEWTON_STEPS):
         chance = 1 / (1 + np.exp(-np.clip(design @ fitted, -30, 30)))
         curvature = (design * (chance * (1 - chance))[:, None]).T @ design
-        if np.linalg.cond(curvature) > 1e12:
-            return none  # confidences part the right from the wrong: the slope has no limit
         step = np.linalg.solve(curvature, design.T @ (hits - chance))
         fitted += step / max(1.0, float(np.abs(step).max()))
         if np.abs(step).max() < 1e-10:

@@ -65,9 +65,8 @@ def _too_few(report: Mapping[str, Any]) -> str | None:
     if accuracy["low"] is None:
         return f"No interval can be given for {rows} on one question: nothing can be concluded."
     counted = f"{rows} on {_questions(report['questions_scored'])}"
-    if caution := _too_wide(counted, "the accuracy", accuracy["low"], accuracy["high"]):
-        return caution
-    return few_questions(report["questions_scored"])
+    too_wide = _too_wide(counted, "the accuracy", accuracy["low"], accuracy["high"])
+    return " ".join(filter(None, (too_wide, few_questions(report["questions_scored"])))) or None
 
 
 def few_questions(number: int) -> str | None:

@@ -149,7 +149,8 @@ class Draws:
             ahead, behind = totals.copy(), totals.copy()
             ahead[:, column] += STEP
             behind[:, column] -= STEP
-            slope = (value(ahead) - value(behind)) / (2 * STEP)
+            with np.errstate(invalid="ignore"):  # a count just below 0
+                slope = (value(ahead) - value(behind)) / (2 * STEP)
             unused = is_count[column] & (totals[:, column] == 0)
             slopes[:, column] = np.where(unused, 0, slope)
         return slopes

@@ -80,9 +80,9 @@ def compare(
         raise typer.Exit(1)
     if outcome == "not enough rows":
         typer.echo(
-            f"not enough rows: B is nowhere significantly worse, but may lose {-checks[0].lowest:.3f} "
-            f"on all items, which is not below the margin of {margin:g}; these rows would show a "
-            f"loss of {checks[0].visible:.3f}",
+            f"not enough rows: B is nowhere significantly worse, but may lose "
+            f"{-checks[0].lowest:.3f} on all items, which is not below the margin of {margin:g}; "
+            f"these rows would show a loss of {checks[0].visible:.3f}",
             err=True,
         )
         raise typer.Exit(NOT_ENOUGH_ROWS)

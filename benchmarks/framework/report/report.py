@@ -33,8 +33,8 @@ def build_table(
         run: Time and cost of grading.
 
     Returns:
-        The table; ``run``; ``caution`` where it rests on few questions; with human labels also what ``corrected_scores`` returns, and
-        ``agreement``.
+        The table; ``run``; ``caution`` where it rests on few questions; with human labels also
+        what ``corrected_scores`` returns, and ``agreement``.
 
     Raises:
         CustosError: If the items do not fit or the corrected score does not exist.
@@ -81,14 +81,12 @@ def paper_tables(
         for model, table in tables.items()
         if "corrected" in table
     }
-    cautions = [
-        f"Caution, {model}: {table['caution']}"
-        for model, table in tables.items()
-        if table["caution"]
-    ]
+    # Without the names of models, which come from outside.
+    cautions = {f"Caution on our rows: {t['caution']}" for t in tables.values() if t["caution"]}
     published = sorted(benchmark.published, key=lambda table: table.source not in rows)
     return [
-        _paper_table(table, rows.get(table.source, {}), corrected, cautions) for table in published
+        _paper_table(table, rows.get(table.source, {}), corrected, sorted(cautions))
+        for table in published
     ]
 
 

@@ -75,7 +75,7 @@ def test_a_caution_compares_accuracies_on_the_same_rows() -> None:
     assert not any("its accuracy is 1.000" in text for text in made["cautions"])
 
 
-@pytest.mark.parametrize(("questions", "is_few"), [(10, True), (29, True), (30, False)])
+@pytest.mark.parametrize(("questions", "is_few"), [(20, True), (29, True), (30, False)])
 def test_few_questions_with_many_answers_are_cautioned(questions: int, is_few: bool) -> None:
     """Questions on which the judge does as well give a narrow interval, however few they are."""
     examples, verdicts = [], []
