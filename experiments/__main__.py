@@ -18,6 +18,7 @@ HELPERS = {
     "load_generator",
     "paradigm_tables",
     "processor_use",
+    "question_coverage",
     "service_load",
     "soak_clients",
     "soak_report",

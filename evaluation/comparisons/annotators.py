@@ -20,15 +20,15 @@ from evaluation.metrics import cohen_kappa, ratio
 def label_agreement(
     pairs: Sequence[tuple[str, str]],
     labels: Sequence[str],
-    items: Sequence[Hashable] | None = None,
+    questions: Sequence[Hashable] | None = None,
 ) -> dict[str, Any]:
     """Measure how far two people agree on single labels.
 
     Args:
         pairs: Labels of the two on each item.
         labels: All labels that there are.
-        items: Item of each pair, where more than two people labelled one; its pairs are resampled
-            together. Default: every pair is of another.
+        questions: Question of each pair: items on one question, and the pairs of more than two
+            people on one item, resemble each other. Default: every pair is of another.
 
     Returns:
         ``agreement`` (share of equal labels), ``kappa`` (Cohen's over all labels), ``per_label``
@@ -43,7 +43,7 @@ def label_agreement(
     cells = [labels.index(first) * size + labels.index(second) for first, second in pairs]
     counts = np.zeros((len(pairs), size * size))
     counts[np.arange(len(pairs)), cells] = 1
-    draws = Draws.of(counts, number_clusters(range(len(pairs)) if items is None else items))
+    draws = Draws.of(counts, number_clusters(range(len(pairs)) if questions is None else questions))
 
     def estimate(value: Callable[[Floats], Floats]) -> dict[str, Any]:
         return draws.estimate(
