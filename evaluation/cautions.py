@@ -14,9 +14,11 @@ WIDE_INTERVAL = 0.2
 """Width of the interval of an accuracy or a share from which nothing should be concluded."""
 FEW_QUESTIONS = 30
 """Below so many questions intervals of 95 % are less sure than they say."""
-COVERAGE = {5: 0.90, 10: 0.91, 20: 0.92, FEW_QUESTIONS: 0.95}
-"""Lowest share of simulated cases in which the interval of an accuracy or kappa held the truth, by
-the least number of questions (``python -m experiments interval_coverage``)."""
+COVERAGE = 0.91
+"""Lowest share of simulated cases in which the interval of an accuracy, kappa or likelihood on 5 to
+20 questions held the truth (``python -m experiments interval_coverage``)."""
+KNOWN_QUESTIONS = 5
+"""Fewest questions that were simulated."""
 TESTABLE_QUESTIONS = 6
 """Fewest questions on which a two-sided test that flips signs can go below .05."""
 
@@ -73,8 +75,9 @@ def few_questions(number: int) -> str | None:
     """Return the caution on intervals that rest on few questions; ``None`` on others."""
     if number >= FEW_QUESTIONS:
         return None
-    known = [COVERAGE[least] for least in COVERAGE if least <= number]
-    held = f"may hold the truth in no more than {known[-1]:.0%} of cases" if known else "say little"
+    held = "say little"
+    if number >= KNOWN_QUESTIONS:
+        held = f"held the truth in as few as {COVERAGE:.0%} of simulated cases"
     untestable = (
         ""
         if number >= TESTABLE_QUESTIONS
@@ -103,6 +106,8 @@ def attack_caution(num_questions: int, shares: Mapping[str, Share]) -> str | Non
     name, (low, high) = max(intervals.items(), key=lambda share: share[1][1] - share[1][0])
     # The share may be of fewer rows than there are questions, as that of the suffix search is.
     counted = _questions(min(num_questions, shares[name].n))
+    if shares[name].wordings > 1:
+        counted = f"{shares[name].wordings} wordings on {counted}"
     return _too_wide(counted, f"the share of '{name}'", low, high) or few_questions(num_questions)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -36,6 +36,8 @@ NO_INTERVAL = Interval(math.nan, math.nan)
 UNBOUNDED = (-math.inf, math.inf)
 STEP = 1e-4
 """Step of derivatives, in items."""
+PROBES = 8
+"""Resamples on which it is seen which columns a function depends on."""
 SMALLEST_ERROR = 1e-5
 """Share of the standard error below which that of a resample is rounding."""
 
@@ -113,10 +115,13 @@ class Draws:
         clusters = len(self.sums)
         if clusters < 2 or math.isnan(point):
             return NO_INTERVAL
-        error = self._errors(self._slopes(value, self.total[None]), np.ones((1, clusters)))[0]
+        probes = np.concatenate([self.total[None], self.resampled[:PROBES]])
+        slopes = self._slopes(value, probes, range(len(self.total)))
+        used = np.flatnonzero(slopes.any(axis=0)).tolist()
+        error = self._errors(slopes[:1], np.ones((1, clusters)))[0]
         if not error > TINY * max(1.0, abs(point)):
             return NO_INTERVAL
-        slopes, errors = self._slopes(value, self.resampled), np.empty(RESAMPLES)
+        slopes, errors = self._slopes(value, self.resampled, used), np.empty(RESAMPLES)
         for rows, weights in weight_chunks(clusters, RESAMPLES, self.seed):
             errors[rows] = self._errors(slopes[rows], weights)
         distance = value(self.resampled) - point
@@ -130,7 +135,7 @@ class Draws:
         below, above = np.quantile(scaled, [0.025, 0.975], method="nearest")
         return Interval(float(point - above * error), float(point - below * error))
 
-    def _slopes(self, value: Sums, totals: Floats) -> Floats:
+    def _slopes(self, value: Sums, totals: Floats, columns: Iterable[int]) -> Floats:
         """Return the derivatives of a function of the sums by every column.
 
         Where a count is 0, no item that is drawn has a part in it, and the slope is left out: a
@@ -139,13 +144,14 @@ class Draws:
         Args:
             value: The function.
             totals: Where to take the derivatives. Shape ``[R, S]``.
+            columns: Columns that the function may depend on.
 
         Returns:
-            Shape ``[R, S]``.
+            Shape ``[R, S]``; 0 for other columns.
         """
         slopes = np.zeros_like(totals)
         is_count = (self.sums >= 0).all(axis=0)
-        for column in np.flatnonzero(self.sums.any(axis=0)):
+        for column in columns:
             ahead, behind = totals.copy(), totals.copy()
             ahead[:, column] += STEP
             behind[:, column] -= STEP

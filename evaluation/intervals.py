@@ -29,9 +29,9 @@ FLIPS = 9999
 """Choices of signs that are drawn where there are too many to try."""
 TINY = 1e-9
 """Sums of decimals that differ by less count as equal."""
-LIKENESS = 0.3
+LIKENESS = 0.2
 """Correlation of the rows of a cluster that is assumed as long as nothing is known of it."""
-LIKENESS_EVENTS = 2
+LIKENESS_EVENTS = 1
 """Clusters full of hits or of misses, whichever are rarer, that tell as much of the correlation as
 the assumption."""
 
@@ -149,19 +149,23 @@ class Design(NamedTuple):
     """Effective number of clusters: of equal ones that give the variance as surely."""
 
 
-def design(hits: Floats, sizes: Floats) -> Design:
+def design(hits: Floats, sizes: Floats, likeness: float = LIKENESS) -> Design:
     """Estimate how far hits or misses of a cluster resemble each other.
 
     Args:
         hits: Sum of each cluster, each item 0 to 1. Shape ``[..., C]``.
         sizes: Items of each cluster; 0 leaves one out. Shape ``[..., C]``.
+        likeness: Correlation that is assumed as long as nothing is known of it.
     """
     n, num_hits = sizes.sum(axis=-1), hits.sum(axis=-1)
     rate = _divide(num_hits, n)
-    return design_of_sums(hits, sizes, rate * (1 - rate), np.minimum(num_hits, n - num_hits))
+    events = np.minimum(num_hits, n - num_hits)
+    return design_of_sums(hits, sizes, rate * (1 - rate), events, likeness)
 
 
-def design_of_sums(sums: Floats, sizes: Floats, spread: Floats, events: Floats) -> Design:
+def design_of_sums(
+    sums: Floats, sizes: Floats, spread: Floats, events: Floats, likeness: float = LIKENESS
+) -> Design:
     """Estimate how far the likeness of items within clusters widens the error of their mean.
 
     The variance is that of the sums of residuals, each over ``1 - share of the items``, which makes
@@ -176,6 +180,7 @@ def design_of_sums(sums: Floats, sizes: Floats, spread: Floats, events: Floats) 
         sizes: Items of each cluster; 0 leaves one out. Shape ``[..., C]``.
         spread: Variance of a single item. Shape ``[...]``.
         events: Number of items that differ from the rest. Shape ``[...]``.
+        likeness: Correlation that is assumed as long as nothing is known of it.
     """
     n = sizes.sum(axis=-1)
     mean, share = _divide(sums.sum(axis=-1), n), _divide(sizes, n[..., None])
@@ -183,12 +188,12 @@ def design_of_sums(sums: Floats, sizes: Floats, spread: Floats, events: Floats) 
     variance = np.sum(_divide(residuals**2, 1 - share), axis=-1)
     mean_size = np.sum(share * sizes, axis=-1)  # of an item's cluster
     estimated = np.maximum(1, np.nan_to_num(_divide(variance * (n - 1), n * n * spread)))
-    assumed = 1 + (mean_size - 1) * LIKENESS
+    assumed = 1 + (mean_size - 1) * likeness
     full = np.nan_to_num(_divide(events, mean_size))
     drawn = (full * estimated + LIKENESS_EVENTS * assumed) / (full + LIKENESS_EVENTS)
     effect = np.maximum(estimated, drawn)
-    likeness = np.clip(np.nan_to_num(_divide(effect - 1, mean_size - 1)), 0, 1)[..., None]
-    of_cluster = sizes * (1 + np.maximum(sizes - 1, 0) * likeness)
+    found = np.clip(np.nan_to_num(_divide(effect - 1, mean_size - 1)), 0, 1)[..., None]
+    of_cluster = sizes * (1 + np.maximum(sizes - 1, 0) * found)
     clusters = _divide(of_cluster.sum(axis=-1) ** 2, np.sum(of_cluster**2, axis=-1))
     return Design(effect, assumed, clusters)
 

@@ -23,8 +23,10 @@ class Share(BaseModel):
     low: float | None
     high: float | None
     rule_of_three: float | None
-    """With no hits: upper bound of the share at one-sided 95 %, three over the number of clusters.
-    ``None`` with hits."""
+    """With no hits: upper bound of the share at one-sided 95 % for these very wordings, three over
+    the number of clusters. ``None`` with hits."""
+    wordings: int = 1
+    """Number of wordings that the interval allows for."""
 
 
 def measure_share(
@@ -54,4 +56,5 @@ def measure_share(
         low=low,
         high=high,
         rule_of_three=None if num_hits else min(1.0, 3 / len(set(clusters))),
+        wordings=1 if wordings is None else len(set(wordings)),
     )

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation.intervals import (
+    LIKENESS,
     Z_95,
     Design,
     Floats,
@@ -29,6 +30,10 @@ from evaluation.intervals import (
     wilson_interval,
 )
 from evaluation.metrics import ratio
+
+OTHER_LIKENESS = 0.1
+"""Correlation by a second likeness that is assumed as long as nothing is known of it. Clusters are
+large there: were nearly all of the rate in few of them, so many would seldom be without any hit."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,10 @@ def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> 
     rate, n = np.asarray(hits.mean()), np.asarray(float(len(hits)))
     columns = np.stack([hits, np.ones(len(hits))], axis=1)
     ways = [clusters] if others is None or len(np.unique(others)) < 2 else [clusters, others]
-    found = [design(*cluster_sums(columns, way).T) for way in ways]
+    found = [
+        design(*cluster_sums(columns, way).T, likeness)
+        for way, likeness in zip(ways, (LIKENESS, OTHER_LIKENESS), strict=False)
+    ]
     both = Design(
         sum(way.effect for way in found) - (len(found) - 1),
         sum(way.assumed for way in found) - (len(found) - 1),

@@ -138,7 +138,7 @@ def _judged(
 
 def _metrics(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     names = ("kappa", "macro_f1", "nll")
-    large = TallyDraws.of(_judged(_clusters(60_000, "5"), 0.2, rng)).total
+    large = TallyDraws.of(_judged(_clusters(6000, "5"), 0.2, rng)).total
     truth = {name: float(METRICS[name].value(large)) for name in names}
     for questions in (5, 10, 20, 30, 89):
         before: dict[str, list[bool]] = {name: [] for name in names}

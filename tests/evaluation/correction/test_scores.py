@@ -60,7 +60,7 @@ def ppi_by_loops(judge: Floats, human: Floats, groups: Ints) -> tuple[float, flo
     estimated = max(1.0, variance * (n - 1) / spread)
     mean_size = sum(size**2 for size in sizes.values()) / n
     full = min(rate, 1 - rate) * n / mean_size
-    drawn = (full * estimated + 2 * (1 + 0.3 * (mean_size - 1))) / (full + 2)
+    drawn = (full * estimated + 1 + 0.2 * (mean_size - 1)) / (full + 1)
     effect = max(estimated, drawn)
     likeness = min(1.0, (effect - 1) / (mean_size - 1)) if mean_size > 1 else 0.0
     weights = [size * (1 + max(size - 1, 0) * likeness) for size in sizes.values()]
