@@ -14,7 +14,7 @@ WIDE_INTERVAL = 0.2
 """Width of the interval of an accuracy or a share from which nothing should be concluded."""
 FEW_QUESTIONS = 30
 """Below so many questions intervals of 95 % are less sure than they say."""
-COVERAGE = 0.91
+COVERAGE = 0.9
 """Lowest share of simulated cases in which the interval of an accuracy, kappa or likelihood on 5 to
 20 questions held the truth (``python -m experiments interval_coverage``)."""
 KNOWN_QUESTIONS = 5

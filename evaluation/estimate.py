@@ -38,6 +38,9 @@ STEP = 1e-4
 """Step of derivatives, in items."""
 PROBES = 8
 """Resamples on which it is seen which columns a function depends on."""
+MOST_QUANTILES = 2
+"""Student's quantiles that an end is away from the value at most: with few clusters so many
+resamples may be alike in all of theirs that no end could be given."""
 SMALLEST_ERROR = 1e-5
 """Share of the standard error below which that of a resample is rounding."""
 
@@ -112,6 +115,8 @@ class Draws:
         return {"value": point, "low": low, "high": high, "n": int(n)}
 
     def _studentised(self, value: Sums, point: float) -> Interval:
+        from scipy.special import stdtrit  # slow to import, and most commands need none
+
         clusters = len(self.sums)
         if clusters < 2 or math.isnan(point):
             return NO_INTERVAL
@@ -129,10 +134,11 @@ class Draws:
         errors[errors < SMALLEST_ERROR * error] = 0  # a resample of clusters that are alike
         with np.errstate(divide="ignore", invalid="ignore"):
             scaled = distance[exists] / errors[exists]
-        scaled = np.sort(np.nan_to_num(scaled, nan=0.0, posinf=math.inf, neginf=-math.inf))
+        scaled = np.nan_to_num(scaled, nan=0.0, posinf=math.inf, neginf=-math.inf)
+        most = MOST_QUANTILES * float(stdtrit(clusters - 1, 0.975))
         if not len(scaled):
             return NO_INTERVAL
-        below, above = np.quantile(scaled, [0.025, 0.975], method="nearest")
+        below, above = np.clip(np.quantile(scaled, [0.025, 0.975], method="nearest"), -most, most)
         return Interval(float(point - above * error), float(point - below * error))
 
     def _slopes(self, value: Sums, totals: Floats, columns: Iterable[int]) -> Floats:
