@@ -34,7 +34,7 @@ LEVELS = {
     "not shown": "the level is not shown to hold",
     "exceeded": "the level is exceeded",
 }
-"""What is said of a stated risk, by ``level`` of ``evaluation.abstention.abstention``."""
+"""What is said of a stated risk, by ``level`` of ``evaluation.report.abstention.abstention``."""
 ANNOTATOR_ROWS = {
     "people": "first person, second person",
     "judge_first": "judge, first person",

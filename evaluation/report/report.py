@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
-from evaluation.abstention import abstention, risk_coverage
 from evaluation.calibration_error import chance_band, slope, squared_error
 from evaluation.cautions import cautions
 from evaluation.comparisons import overlap_regression, sentence_regression
@@ -39,6 +38,7 @@ from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs, self_consiste
 from evaluation.pairs.order_effects import order_effects
 from evaluation.pairs.verbosity import verbosity_effect
 from evaluation.ranking.agreement import rank_answerers
+from evaluation.report.abstention import abstention, risk_coverage
 from evaluation.report.markdown import render_markdown
 from evaluation.slices import slice_metrics
 from evaluation.unscored import unscored_reasons

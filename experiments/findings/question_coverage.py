@@ -7,7 +7,7 @@ with the square root of the correlation as its chance, one draw that the questio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,22 +43,19 @@ def alike(clusters: Ints, correlation: float, rng: np.random.Generator) -> Float
     return np.where(takes_shared, shared, rng.random(len(clusters)))
 
 
-def simulate_questions(draws: int, seed: int) -> list[Row]:
-    """Simulate every promise.
+def simulate_questions(draws: int, seed: int, parts: Sequence[str] = ()) -> list[Row]:
+    """Simulate promises.
 
     Args:
         draws: Draws per setting.
         seed: Seed of the draws.
+        parts: Names in :data:`PARTS`; all by default.
 
     Returns:
         Rows of a table: ``promise``, ``setting``, ``wanted``, ``before`` and ``now``.
     """
     rng = np.random.default_rng(seed)
-    return [
-        row
-        for part in (_tests, _accuracies, _metrics, _calibration, _risk, _gate, _fits, _wordings)
-        for row in part(draws, rng)
-    ]
+    return [row for name in parts or PARTS for row in PARTS[name](draws, rng)]
 
 
 def question_tables(rows: list[Row]) -> Iterator[Table]:
@@ -232,3 +229,16 @@ def _wordings(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                 found = measure_share(hits, range(60), ways)
                 held.append((found.low or 0) <= 0.3 <= (found.high or 0))
         yield _row("interval of an attack", f"60 rows, {wordings} wordings", ".95", before, now)
+
+
+PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
+    "tests": _tests,
+    "accuracies": _accuracies,
+    "metrics": _metrics,
+    "calibration": _calibration,
+    "risk": _risk,
+    "gate": _gate,
+    "fits": _fits,
+    "wordings": _wordings,
+}
+"""Parts of the simulation by name."""

@@ -113,7 +113,7 @@ def test_intervals_of_a_skewed_mean_hold_the_truth_on_few_questions(questions: i
         drawn = Draws.of(columns, clusters, seed).resampled
         low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [0.025, 0.975])
         by_quantiles += low <= 1 <= high
-    assert held >= 0.9 * 250
+    assert held >= (0.86 if questions == 5 else 0.9) * 250
     assert held > by_quantiles
 
 

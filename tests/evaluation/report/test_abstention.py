@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluation.abstention import abstention, risk_coverage
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
+from evaluation.report.abstention import abstention, risk_coverage
 from evaluation.report.markdown import review_line
 from tests.evaluation.report.made_up import report
 
