@@ -156,7 +156,7 @@ class Draws:
             Shape ``[R, S]``; 0 for other columns.
         """
         slopes = np.zeros_like(totals)
-        is_count = (self.sums >= 0).all(axis=0)
+        is_count = np.asarray((self.sums >= 0).all(axis=0))
         for column in columns:
             ahead, behind = totals.copy(), totals.copy()
             ahead[:, column] += STEP

@@ -134,12 +134,12 @@ def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> 
     columns = np.stack([hits, np.ones(len(hits))], axis=1)
     ways = [clusters] if others is None or len(np.unique(others)) < 2 else [clusters, others]
     found = [
-        design(*cluster_sums(columns, way).T, likeness)
+        design(*np.moveaxis(cluster_sums(columns, way), -1, 0), likeness=likeness)
         for way, likeness in zip(ways, (LIKENESS, OTHER_LIKENESS), strict=False)
     ]
     both = Design(
-        sum(way.effect for way in found) - (len(found) - 1),
-        sum(way.assumed for way in found) - (len(found) - 1),
+        np.sum([way.effect for way in found], axis=0) - (len(found) - 1),
+        np.sum([way.assumed for way in found], axis=0) - (len(found) - 1),
         np.min([way.clusters for way in found], axis=0),
     )
     if both.clusters <= 1:
