@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,7 +129,7 @@ def _accuracies(items: Sequence[Item], right: Floats, clusters: Ints) -> dict[st
     accuracies: dict[str, dict[str, Any]] = {}
     for group, (name, part) in enumerate(masks):
         accuracy = partial(_accuracy, groups, group)
-        estimate = draws.rate(accuracy, lambda sums, group=group: sums[..., group])
+        estimate = draws.rate(accuracy, itemgetter((..., group)))
         accuracies.setdefault(name, {})[part] = estimate
     measured: dict[str, Any] = {"overall_accuracy": accuracies[_ALL_ITEMS[0]][_ALL_ITEMS[1]]}
     measured |= {key: accuracies[name] for name, key in DIVISIONS.items()}

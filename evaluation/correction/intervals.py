@@ -134,8 +134,9 @@ def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> 
     columns = np.stack([hits, np.ones(len(hits))], axis=1)
     ways = [clusters] if others is None or len(np.unique(others)) < 2 else [clusters, others]
     found = [
-        design(*np.moveaxis(cluster_sums(columns, way), -1, 0), likeness=likeness)
+        design(sums[:, 0], sums[:, 1], likeness)
         for way, likeness in zip(ways, (LIKENESS, OTHER_LIKENESS), strict=False)
+        for sums in (cluster_sums(columns, way),)
     ]
     both = Design(
         np.sum([way.effect for way in found], axis=0) - (len(found) - 1),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -120,10 +122,7 @@ def rank_answerers(
         names[i]: {
             "n": int(counts[i]),
             **{
-                side: draws.rate(
-                    lambda sums, i=i, place=place: _shares(sums)[place][..., i],
-                    lambda sums, i=i: sums[..., i],
-                )
+                side: draws.rate(partial(_share, place, i), itemgetter((..., i)))
                 for place, side in enumerate(("people", "judge"))
             },
         }
@@ -160,6 +159,10 @@ def _answerer_columns(
 def _by_side(sums: Floats) -> Floats:
     """Split ``[..., 3 m]`` into answers, Correct by people, by the judge: ``[3, ..., m]``."""
     return np.moveaxis(sums.reshape(*sums.shape[:-1], 3, -1), -2, 0)
+
+
+def _share(side: int, system: int, sums: Floats) -> Floats:
+    return np.asarray(_shares(sums)[side][..., system])
 
 
 def _shares(sums: Floats) -> tuple[Floats, Floats]:

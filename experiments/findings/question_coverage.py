@@ -106,7 +106,8 @@ def _accuracies(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for questions in (5, 10, 20, 30, 89):
         for size, correlation, rate in (("5", 0.1, 0.9), ("10", 0.3, 0.8), ("5 or 40", 0.3, 0.97)):
             clusters = _clusters(questions, size)
-            before, now = [], []
+            before: list[bool] = []
+            now: list[bool] = []
             for number in range(draws):
                 right = alike(clusters, correlation, rng) < rate
                 found = share(right, np.ones(len(right), dtype=bool), clusters)
@@ -155,7 +156,8 @@ def _metrics(draws: int, rng: np.random.Generator) -> Iterator[Row]:
 
 def _calibration(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for questions in (30, 89, 300):
-        before, now = [], []
+        before: list[bool] = []
+        now: list[bool] = []
         for number in range(draws):
             judged = _judged(_clusters(questions, "5"), 0.2, rng)
             tally = TallyDraws.of(judged, number % 4)
@@ -169,7 +171,8 @@ def _calibration(draws: int, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def _risk(draws: int, rng: np.random.Generator) -> Iterator[Row]:
-    before, now = [], []
+    before: list[bool] = []
+    now: list[bool] = []
     for _ in range(draws):
         hard = rng.random(1200) < 0.2
         questions = np.repeat(np.arange(1200), np.where(hard, 5, 1))
@@ -193,7 +196,8 @@ def _risk(draws: int, rng: np.random.Generator) -> Iterator[Row]:
 def _gate(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for questions, size, loss in ((100, "1", 0.05), (89, "5", 0.05), (89, "5", 0.02)):
         clusters = _clusters(questions, size)
-        before, now = [], []
+        before: list[bool] = []
+        now: list[bool] = []
         for _ in range(draws):
             drawn = alike(clusters, 0.2, rng)
             difference = np.select([drawn < 0.04 + loss, drawn > 0.96], [-1.0, 1.0], 0.0)
@@ -207,7 +211,8 @@ def _gate(draws: int, rng: np.random.Generator) -> Iterator[Row]:
 def _fits(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     labels = ("Correct", "Partial", "Wrong")
     questions = np.repeat(np.arange(15), 20)
-    before, now = [], []
+    before: list[bool] = []
+    now: list[bool] = []
     for _ in range(max(1, draws // 10)):
         scores = rng.normal(scale=2, size=(300, 3))
         shift = rng.normal(size=(15, 3))[questions]
@@ -222,7 +227,8 @@ def _fits(draws: int, rng: np.random.Generator) -> Iterator[Row]:
 def _wordings(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for wordings in (6, 12, 24):
         of_row = np.arange(60) % wordings
-        before, now = [], []
+        before: list[bool] = []
+        now: list[bool] = []
         for _ in range(draws):
             hits = (rng.random(60) < rng.beta(1.5, 3.5, wordings)[of_row]).tolist()
             for held, ways in ((before, None), (now, of_row.tolist())):
