@@ -261,3 +261,11 @@ def test_models_of_chartom_stand_in_a_table_of_their_own() -> None:
 )
 def test_figures_as_text(figure: Any, text: str) -> None:
     assert figure_text(figure) == text
+
+
+def test_a_table_of_two_items_is_not_ranked_without_a_caution() -> None:
+    few = build_leaderboard(CHARTHAL, {"x": GradedModel("x.json", responses(0.5)[:2])})
+    assert few["tables"][0]["ranked_by"]
+    assert few["models"]["x"]["caution"] in few["tables"][0]["note"]
+    for render in (render_leaderboard_html, render_leaderboard_markdown):
+        assert "no more than 1 question" in render(CHARTHAL, few)
