@@ -79,7 +79,7 @@ class Draws:
 
         Args:
             value: The share.
-            items: The number of these items, or a weight in proportion to it.
+            items: The number of these items.
 
         Returns:
             ``value``, ``low``, ``high`` and ``n``; the ends are nan for fewer than two clusters.
@@ -139,6 +139,8 @@ class Draws:
         if not len(scaled):
             return NO_INTERVAL
         below, above = np.clip(np.quantile(scaled, [0.025, 0.975], method="nearest"), -most, most)
+        # An interval holds its value, on whichever side most resamples lie.
+        below, above = min(below, 0.0), max(above, 0.0)
         return Interval(float(point - above * error), float(point - below * error))
 
     def _slopes(self, value: Sums, totals: Floats, columns: Iterable[int]) -> Floats:
