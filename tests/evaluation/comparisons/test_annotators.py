@@ -52,7 +52,8 @@ def test_intervals_keep_questions_together() -> None:
     for _ in range(80):
         agreed = rng.random(120) < np.repeat(rng.beta(2.4, 0.6, 12), 10)
         pairs = [("Correct", "Correct" if same else "Wrong") for same in agreed]
-        clustered = label_agreement(pairs, ("Correct", "Wrong"), (np.arange(120) // 10).tolist())["agreement"]
+        questions = (np.arange(120) // 10).tolist()
+        clustered = label_agreement(pairs, ("Correct", "Wrong"), questions)["agreement"]
         single = label_agreement(pairs, ("Correct", "Wrong"))["agreement"]
         held += clustered["low"] <= 0.8 <= clustered["high"]
         by_item += single["low"] <= 0.8 <= single["high"]
