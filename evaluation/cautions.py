@@ -12,10 +12,15 @@ from judging.verdicts.notes import untrained_mode_caution
 
 WIDE_INTERVAL = 0.2
 """Width of the interval of an accuracy or a share from which nothing should be concluded."""
-FEW_QUESTIONS = 10
-"""Below so many questions resampling them understates chance: where 50 rows on each resemble each
-other somewhat (a correlation of .1), an interval of 95 % holds the truth in 62 % of all cases with
-2 questions, in 83 % with 5 and in 92 % with 10."""
+FEW_QUESTIONS = 30
+"""Below so many questions intervals of 95 % are less sure than they say."""
+COVERAGE = 0.9
+"""Lowest share of simulated cases in which the interval of an accuracy, kappa or likelihood on 5 to
+20 questions held the truth (``python -m experiments interval_coverage``)."""
+KNOWN_QUESTIONS = 5
+"""Fewest questions that were simulated."""
+TESTABLE_QUESTIONS = 6
+"""Fewest questions on which a two-sided test that flips signs can go below .05."""
 
 
 def cautions(report: Mapping[str, Any]) -> list[str]:
@@ -62,18 +67,25 @@ def _too_few(report: Mapping[str, Any]) -> str | None:
     if accuracy["low"] is None:
         return f"No interval can be given for {rows} on one question: nothing can be concluded."
     counted = f"{rows} on {_questions(report['questions_scored'])}"
-    if caution := _too_wide(counted, "the accuracy", accuracy["low"], accuracy["high"]):
-        return caution
-    return few_questions(report["questions_scored"])
+    too_wide = _too_wide(counted, "the accuracy", accuracy["low"], accuracy["high"])
+    return " ".join(filter(None, (too_wide, few_questions(report["questions_scored"])))) or None
 
 
 def few_questions(number: int) -> str | None:
     """Return the caution on intervals that rest on few questions; ``None`` on others."""
     if number >= FEW_QUESTIONS:
         return None
+    held = "say little"
+    if number >= KNOWN_QUESTIONS:
+        held = f"held the truth in as few as {COVERAGE:.0%} of simulated cases"
+    untestable = (
+        ""
+        if number >= TESTABLE_QUESTIONS
+        else f", and no test by questions can go below p = {2.0 ** (1 - number):.4g}"
+    )
     return (
-        f"Intervals that rest on no more than {_questions(number)} are too narrow: measure on "
-        f"{FEW_QUESTIONS} questions or more."
+        f"Intervals of 95 % that rest on no more than {_questions(number)} {held}{untestable}: "
+        f"measure on {FEW_QUESTIONS} questions or more."
     )
 
 
@@ -94,6 +106,8 @@ def attack_caution(num_questions: int, shares: Mapping[str, Share]) -> str | Non
     name, (low, high) = max(intervals.items(), key=lambda share: share[1][1] - share[1][0])
     # The share may be of fewer rows than there are questions, as that of the suffix search is.
     counted = _questions(min(num_questions, shares[name].n))
+    if shares[name].wordings > 1:
+        counted = f"{shares[name].wordings} wordings on {counted}"
     return _too_wide(counted, f"the share of '{name}'", low, high) or few_questions(num_questions)
 
 
@@ -121,10 +135,7 @@ def _left_out(report: Mapping[str, Any]) -> str | None:
 
 
 def _not_better(report: Mapping[str, Any]) -> str | None:
-    """Say that the judge does not beat the regression on word overlap, if it was measured.
-
-    McNemar's test would be too kind where a question has several answers.
-    """
+    """Say that the judge does not beat the regression on word overlap, if it was measured."""
     rival = report["baselines"].get(NAME)
     if rival is None:
         return None

@@ -8,7 +8,8 @@ resamples are one matrix product.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +17,23 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.uint8]
 
 Z_95 = 1.959963984540054
 RESAMPLES = 1000
 WEIGHTS_AT_ONCE = 1 << 20
 """Cells of the weight matrix that are in memory at once (8 MiB)."""
+EXACT_CLUSTERS = 16
+"""Most clusters of which all choices of signs are tried."""
+FLIPS = 9999
+"""Choices of signs that are drawn where there are too many to try."""
+TINY = 1e-9
+"""Sums of decimals that differ by less count as equal."""
+LIKENESS = 0.2
+"""Correlation of the rows of a cluster that is assumed as long as nothing is known of it."""
+LIKENESS_EVENTS = 1
+"""Clusters full of hits or of misses, whichever are rarer, that tell as much of the correlation as
+the assumption."""
 
 
 class Interval(NamedTuple):
@@ -63,25 +76,152 @@ def wilson_half_width(rates: Floats, n: Floats) -> Floats:
     return np.asarray(Z_95 / (1 + Z_95**2 / n) * np.sqrt(spread))
 
 
-def mcnemar_p(only_first_right: int, only_second_right: int) -> float:
-    """Return the p-value of the exact two-sided McNemar test.
+def sign_flip_p(differences: Floats, clusters: Ints) -> float:
+    """Test whether two judges differ on the same items, whole clusters at a time.
 
-    The test asks whether a fair coin could have split the items on which two judges differ in this
-    way. The p-value is 1 for an even split or no such items, and near 0 where one judge wins nearly
-    all of them. Items count as independent: where a question has several answers, read the p-value
-    beside the interval of the difference, which resamples whole questions.
+    If neither judge were better, each cluster's sum of differences could as well have had the other
+    sign (Fisher 1935). The two-sided p-value is the share of all ways to choose the signs that give
+    a sum as far from 0 or farther. Sums that are whole numbers are counted exactly; others exactly
+    for up to :data:`EXACT_CLUSTERS` clusters, and else by
+    :data:`FLIPS` draws with a fixed seed, as ``(k + 1) / (draws + 1)``. Where every item is a
+    cluster of its own and right or wrong, this is McNemar's exact test.
+
+    With ``C`` clusters whose sum is not 0 the p-value cannot be below ``2 ** (1 - C)``.
 
     Args:
-        only_first_right: Items that the first judge has right and the second has wrong.
-        only_second_right: Items that the second judge has right and the first has wrong.
+        differences: First judge less second, by item. Shape ``[n]``.
+        clusters: Items with the same number change their sign together. Shape ``[n]``.
     """
-    discordant = only_first_right + only_second_right
-    if not discordant:
-        return 1.0
-    from scipy.special import bdtr  # slow to import, and every command would
+    sums = np.abs(signed := cluster_sums(differences[:, None], clusters)[:, 0])
+    observed = abs(signed.sum())
+    if np.all(sums == np.round(sums)):
+        return _whole_sign_flip_p(sums, observed)
+    sums = sums[sums > TINY]
+    if len(sums) <= EXACT_CLUSTERS:
+        signs = 1.0 - 2 * ((np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums))) & 1)
+        return float(np.mean(np.abs(signs @ sums) >= observed - TINY))
+    rng = np.random.default_rng(0)
+    signs_at_once = max(1, WEIGHTS_AT_ONCE // len(sums))
+    hits, left = 0, FLIPS
+    while left > 0:
+        flips = rng.integers(0, 2, size=(min(left, signs_at_once), len(sums)), dtype=np.int8)
+        hits += int(np.sum(np.abs((1.0 - 2 * flips) @ sums) >= observed - TINY))
+        left -= len(flips)
+    return (hits + 1) / (FLIPS + 1)
 
-    tail = float(bdtr(min(only_first_right, only_second_right), discordant, 0.5))
-    return min(1.0, 2 * tail)
+
+def _whole_sign_flip_p(sizes: Floats, observed: float) -> float:
+    """Return the p-value of :func:`sign_flip_p` for sums of whole numbers, given without sign.
+
+    Of ``m`` clusters with the same size, a binomial number is lost. The chances of all that is lost
+    together are the convolution of these.
+    """
+    from scipy.stats import binom  # slow to import, and most commands need none
+
+    chances = np.ones(1)
+    for size, number in zip(
+        *np.unique(sizes[sizes > 0].astype(np.int64), return_counts=True), strict=True
+    ):
+        of_size = np.zeros(int(size * number) + 1)
+        of_size[::size] = binom.pmf(np.arange(number + 1), number, 0.5)
+        chances = np.convolve(chances, of_size)
+    lost = round((sizes.sum() + observed) / 2)
+    return min(1.0, 2 * float(chances[lost:].sum()))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number by Holm's method (1979), in the same order."""
+    order = np.argsort(p_values)
+    corrected = np.array(p_values)[order] * np.arange(len(order), 0, -1)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(np.maximum.accumulate(corrected), 1)
+    return [float(value) for value in adjusted]
+
+
+class Design(NamedTuple):
+    """What the likeness of the items of a cluster does to a rate. Shape ``[...]`` each."""
+
+    effect: Floats
+    """Variance of the rate over that of independent items, estimated; at least 1."""
+    assumed: Floats
+    """The same at a correlation of :data:`LIKENESS`."""
+    clusters: Floats
+    """Effective number of clusters: of equal ones that give the variance as surely."""
+
+
+def design(hits: Floats, sizes: Floats, likeness: float = LIKENESS) -> Design:
+    """Estimate how far hits or misses of a cluster resemble each other.
+
+    Args:
+        hits: Sum of each cluster, each item 0 to 1. Shape ``[..., C]``.
+        sizes: Items of each cluster; 0 leaves one out. Shape ``[..., C]``.
+        likeness: Correlation that is assumed as long as nothing is known of it.
+    """
+    n, num_hits = sizes.sum(axis=-1), hits.sum(axis=-1)
+    rate = _divide(num_hits, n)
+    events = np.minimum(num_hits, n - num_hits)
+    return design_of_sums(hits, sizes, rate * (1 - rate), events, likeness)
+
+
+def design_of_sums(
+    sums: Floats, sizes: Floats, spread: Floats, events: Floats, likeness: float = LIKENESS
+) -> Design:
+    """Estimate how far the likeness of items within clusters widens the error of their mean.
+
+    The variance is that of the sums of residuals, each over ``1 - share of the items``, which makes
+    it unbiased for independent items (CR2, Bell & McCaffrey 2002). Where few items differ from the
+    rest, a low estimate says little: it is drawn up to the assumed effect, which counts as
+    :data:`LIKENESS_EVENTS` clusters full of them (our own rule). The effective number of clusters
+    is ``(sum v)^2 / sum v^2`` for variances ``v`` of the sums at that correlation (Carter, Schnepel
+    & Steigerwald 2017).
+
+    Args:
+        sums: Sum of each cluster. Shape ``[..., C]``.
+        sizes: Items of each cluster; 0 leaves one out. Shape ``[..., C]``.
+        spread: Variance of a single item. Shape ``[...]``.
+        events: Number of items that differ from the rest. Shape ``[...]``.
+        likeness: Correlation that is assumed as long as nothing is known of it.
+    """
+    n = sizes.sum(axis=-1)
+    mean, share = _divide(sums.sum(axis=-1), n), _divide(sizes, n[..., None])
+    residuals = sums - mean[..., None] * sizes
+    variance = np.sum(_divide(residuals**2, 1 - share), axis=-1)
+    mean_size = np.sum(share * sizes, axis=-1)  # of an item's cluster
+    estimated = np.maximum(1, np.nan_to_num(_divide(variance * (n - 1), n * n * spread)))
+    assumed = 1 + (mean_size - 1) * likeness
+    full = np.nan_to_num(_divide(events, mean_size))
+    drawn = (full * estimated + LIKENESS_EVENTS * assumed) / (full + LIKENESS_EVENTS)
+    effect = np.maximum(estimated, drawn)
+    found = np.clip(np.nan_to_num(_divide(effect - 1, mean_size - 1)), 0, 1)[..., None]
+    of_cluster = sizes * (1 + np.maximum(sizes - 1, 0) * found)
+    clusters = _divide(of_cluster.sum(axis=-1) ** 2, np.sum(of_cluster**2, axis=-1))
+    return Design(effect, assumed, clusters)
+
+
+def design_bounds(rate: Floats, n: Floats, found: Design) -> tuple[Floats, Floats, Floats]:
+    """Return the ends of the interval of a rate of ``n`` items, and the effective number of items.
+
+    The interval is Wilson's at the effective number of items: the number divided by the design
+    effect and by the squared ratio of Student's quantiles for clusters and for items (Korn &
+    Graubard 1998). No end lies nearer than that of no hits, or no misses, on the same clusters
+    would: one hit more can only raise what the rate may be. Shapes ``[...]``; the ends are nan
+    where there is one cluster, which has no spread.
+    """
+    from scipy.special import stdtrit  # slow to import, and most commands need none
+
+    spread = found.clusters > 1
+    freedom = np.where(spread, found.clusters - 1, np.nan)
+    per_item = (stdtrit(np.maximum(n - 1, freedom), 0.975) / stdtrit(freedom, 0.975)) ** 2 * n
+    effective = per_item / found.effect
+    low, high = wilson_bounds(rate, effective)
+    _, at_least = wilson_bounds(np.zeros_like(rate), per_item / found.assumed)
+    return np.minimum(low, 1 - at_least), np.maximum(high, at_least), effective
+
+
+def _divide(numerator: Floats, denominator: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quotient = np.divide(numerator, denominator)
+    return np.asarray(np.where(np.isfinite(quotient), quotient, np.nan))
 
 
 def number_clusters(keys: Sequence[Hashable]) -> Ints:
@@ -107,11 +247,40 @@ def cluster_sums(values: Floats, clusters: Ints) -> Floats:
     return np.add.reduceat(values[order], starts, axis=0)
 
 
-def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
-    """Draw as many clusters as there are, with replacement, and add up their sums.
+@lru_cache(maxsize=4)
+def cluster_weights(clusters: int, resamples: int = RESAMPLES, seed: int = 0) -> Counts:
+    """Draw as many clusters as there are, with replacement; return how often each is drawn.
 
-    The draws depend on the number of clusters, ``resamples`` and ``seed`` alone. Two judges that
-    are resampled with the same seed over the same items are therefore compared on the same draws.
+    The draws depend on the arguments alone. Two judges that are resampled with the same seed over
+    the same items are therefore compared on the same draws.
+
+    Returns:
+        Shape ``[B, C]``; read-only.
+    """
+    rng = np.random.default_rng(seed)
+    weights = np.empty((resamples, clusters), dtype=np.uint8)
+    chunk = max(1, WEIGHTS_AT_ONCE // clusters)
+    for start in range(0, resamples, chunk):
+        rows = min(chunk, resamples - start)
+        picks = rng.integers(clusters, size=(rows, clusters))  # [rows, C]
+        picks += clusters * np.arange(rows)[:, None]
+        counts = np.bincount(picks.ravel(), minlength=rows * clusters)
+        weights[start : start + rows] = counts.reshape(rows, clusters)
+    weights.setflags(write=False)
+    return weights
+
+
+def weight_chunks(clusters: int, resamples: int, seed: int) -> Iterator[tuple[slice, Floats]]:
+    """Yield the rows of :func:`cluster_weights` in chunks that fit in memory as floats."""
+    weights = cluster_weights(clusters, resamples, seed)
+    chunk = max(1, WEIGHTS_AT_ONCE // clusters)
+    for start in range(0, resamples, chunk):
+        rows = slice(start, min(start + chunk, resamples))
+        yield rows, weights[rows].astype(np.float64)
+
+
+def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
+    """Add up the sums of clusters that are drawn with replacement, as ``cluster_weights`` does.
 
     Args:
         sums: Sums per cluster. Shape ``[C, S]``.
@@ -121,18 +290,10 @@ def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -
     Returns:
         Sums of every draw. Shape ``[B, S]``; nan when ``C < 2``, as one cluster has no spread.
     """
-    clusters = len(sums)
-    if clusters < 2:
-        return np.full((resamples, sums.shape[1]), np.nan)
-    rng = np.random.default_rng(seed)
-    resampled = np.empty((resamples, sums.shape[1]))
-    chunk = max(1, WEIGHTS_AT_ONCE // clusters)
-    for start in range(0, resamples, chunk):
-        rows = min(chunk, resamples - start)
-        picks = rng.integers(clusters, size=(rows, clusters))  # [rows, C]
-        picks += clusters * np.arange(rows)[:, None]
-        weights = np.bincount(picks.ravel(), minlength=rows * clusters).reshape(rows, clusters)
-        resampled[start : start + rows] = weights.astype(np.float64) @ sums
+    resampled = np.full((resamples, sums.shape[1]), np.nan)
+    if len(sums) >= 2:
+        for rows, weights in weight_chunks(len(sums), resamples, seed):
+            resampled[rows] = weights @ sums
     return resampled
 
 

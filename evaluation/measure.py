@@ -1,4 +1,4 @@
-"""Every metric of one judge on one set of items, each with a cluster-bootstrap interval."""
+"""Every metric of one judge on one set of items, each with an interval by clusters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
-from evaluation.estimate import Draws, value_interval
+from evaluation.calibration_error import chance_band
+from evaluation.estimate import NO_INTERVAL, Draws
 from evaluation.intervals import Floats, Ints, cluster_standard_error
 from evaluation.outcomes import Outcomes
 from judging.types import score_of, type_of
@@ -75,6 +76,12 @@ class Tally:
         """Return the number of items with a confidence. Shape ``[...]``."""
         return np.asarray(self.calibration[..., ::3].sum(axis=-1))
 
+    @property
+    def overconfidence(self) -> Floats:
+        """Return the mean confidence less the accuracy, of items with a confidence. ``[...]``."""
+        surplus = self.calibration[..., 1::3] - self.calibration[..., 2::3]
+        return metrics.ratio(surplus.sum(axis=-1), self.with_confidence)
+
     def classes(self, is_member: Callable[[str], bool]) -> Ints:
         """Return the indices of the labels for which a test holds."""
         members = [index for index, label in enumerate(self.labels) if is_member(label)]
@@ -91,8 +98,10 @@ class Metric:
     value: Callable[[Tally], Floats]
     items: Callable[[Tally], Floats]
     is_rate: bool = False
-    """Whether it is a share of ``items``: at 0 and 1 a bootstrap has no width, and its interval is
-    Wilson's."""
+    """Whether it is a share of ``items``, with an interval of the kind of Wilson's."""
+    is_biased: bool = False
+    """Whether chance can only add to it. Then resamples, which hold chance twice, tell nothing of
+    its error, and there is no interval."""
     bounds: tuple[float, float] = (0.0, 1.0)
     """Smallest and largest value that it can have."""
 
@@ -124,12 +133,17 @@ class TallyDraws:
         return Tally(self.labels, self.draws.resampled)
 
     def estimate(self, metric: Metric) -> dict[str, Any]:
-        """Return a metric's ``value``, ``low``, ``high`` and ``n``, as ``Draws.estimate`` does."""
-        return self.draws.estimate(
-            lambda sums: metric.value(Tally(self.labels, sums)),
-            float(metric.items(self.total)),
-            metric.is_rate,
-        )
+        """Return a metric's ``value``, ``low``, ``high`` and ``n``, as ``Draws`` estimates it."""
+
+        def value(sums: Floats) -> Floats:
+            return metric.value(Tally(self.labels, sums))
+
+        n = float(metric.items(self.total))
+        if metric.is_biased:
+            return {"value": float(value(self.draws.total)), **NO_INTERVAL._asdict(), "n": int(n)}
+        if metric.is_rate:
+            return self.draws.rate(value, lambda sums: metric.items(Tally(self.labels, sums)))
+        return self.draws.estimate(value, n, metric.bounds)
 
 
 def _tally_columns(outcomes: Outcomes) -> Floats:
@@ -154,7 +168,7 @@ def _of_confusion(
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Metric:
     return Metric(
-        lambda tally: metric(tally.confusion), lambda tally: tally.scored, is_rate, bounds
+        lambda tally: metric(tally.confusion), lambda tally: tally.scored, is_rate, bounds=bounds
     )
 
 
@@ -219,6 +233,12 @@ METRICS: Mapping[str, Metric] = {
     "ece": Metric(
         lambda tally: metrics.expected_calibration_error(tally.calibration),
         lambda tally: tally.with_confidence,
+        is_biased=True,
+    ),
+    "overconfidence": Metric(
+        lambda tally: tally.overconfidence,
+        lambda tally: tally.with_confidence,
+        bounds=(-1.0, 1.0),
     ),
     "brier": Metric(
         lambda tally: tally.brier, lambda tally: tally.with_posterior, bounds=(0.0, 2.0)
@@ -247,7 +267,7 @@ def metrics_for(labels: tuple[str, ...]) -> Mapping[str, Metric]:
 def measure(
     outcomes: Outcomes, names: tuple[str, ...] | None = None, seed: int = 0
 ) -> dict[str, dict[str, Any]]:
-    """Compute metrics with 95 % intervals, questions resampled.
+    """Compute metrics with 95 % intervals that keep questions together.
 
     Args:
         outcomes: People's labels and the judge's.
@@ -256,7 +276,8 @@ def measure(
 
     Returns:
         Name to ``value``, ``low``, ``high`` and ``n``, the number of items that it is about.
-        Accuracy also has ``se``, its cluster-robust standard error.
+        Accuracy also has ``se``, its cluster-robust standard error, and the calibration error has
+        ``chance``: ``mean`` and ``high`` of :func:`evaluation.calibration_error.chance_band`.
     """
     draws = TallyDraws.of(outcomes, seed)
     table = metrics_for(outcomes.labels)
@@ -264,6 +285,10 @@ def measure(
     if "accuracy" in measured:
         right, clusters = outcomes.right[outcomes.scored], outcomes.clusters[outcomes.scored]
         measured["accuracy"]["se"] = cluster_standard_error(right.astype(np.float64), clusters)
+    if "ece" in measured and measured["ece"]["n"]:
+        measured["ece"]["chance"] = chance_band(
+            outcomes.confidence, outcomes.right, outcomes.clusters, seed=seed
+        )
     return measured
 
 
@@ -273,16 +298,24 @@ def paired_difference(metric: Metric, a: TallyDraws, b: TallyDraws) -> dict[str,
     Args:
         metric: Metric to compare.
         a: Draws of A.
-        b: Draws of B, of the same clusters and with the same seed, so that every resample draws the
-            same items for both.
+        b: Draws of B, of the same clusters: every resample draws the same items for both.
 
     Returns:
-        ``value``, and ``low`` and ``high`` of the 95 % interval, as
-        :func:`evaluation.estimate.value_interval`.
+        ``value``, and ``low`` and ``high`` of the 95 % interval, nan for a metric that is biased.
     """
-    value = float(metric.value(b.total)) - float(metric.value(a.total))
-    low, high = value_interval(value, metric.value(b.resampled) - metric.value(a.resampled))
-    return {"value": value, "low": low, "high": high}
+    both = Draws(np.concatenate([a.draws.sums, b.draws.sums], axis=1), a.draws.seed)
+    half = a.draws.sums.shape[1]
+
+    def difference(sums: Floats) -> Floats:
+        of_a, of_b = sums[..., :half], sums[..., half:]
+        return metric.value(Tally(b.labels, of_b)) - metric.value(Tally(a.labels, of_a))
+
+    value = float(difference(both.total))
+    if metric.is_biased:
+        return {"value": value, **NO_INTERVAL._asdict()}
+    reach = metric.bounds[1] - metric.bounds[0]
+    estimate = both.estimate(difference, 0, (-reach, reach))
+    return {name: estimate[name] for name in ("value", "low", "high")}
 
 
 def error_types(labels: Sequence[str]) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ HELPERS = {
     "machine",
     "paradigm_tables",
     "processor_use",
+    "question_coverage",
     "service_load",
     "soak_clients",
     "soak_report",

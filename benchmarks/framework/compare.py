@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.framework.base import Benchmark, ItemScore
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import MEAN, OVERALL, RATE, intervals, value_columns
-from evaluation.intervals import Floats, mcnemar_p
+from evaluation.intervals import Floats, number_clusters, sign_flip_p
 from judging.errors import CustosError
 
 
@@ -65,9 +65,10 @@ def compare_graded(
         ``metric``. ``a``, ``b`` and ``difference`` (B minus A, paired, clusters resampled
         together), each with ``value``, ``low``, ``high`` and ``n``. ``by``: the difference in every
         part of every facet of the benchmark, and in every cell of the first two. ``a_higher`` and
-        ``b_higher``: the number of items on which either side scores higher. ``mcnemar_p``: the
-        exact two-sided sign test of the two numbers. ``only_a`` and ``only_b``: the number of
-        scored items that the other side lacks.
+        ``b_higher``: the number of items on which either side scores higher. ``p``: that of the
+        two-sided test that flips the signs of the differences of whole clusters
+        (:func:`evaluation.intervals.sign_flip_p`). ``clusters``: their number. ``only_a`` and
+        ``only_b``: the number of scored items that the other side lacks.
 
     Raises:
         CustosError: If no item is scored on both sides.
@@ -100,7 +101,8 @@ def compare_graded(
         },
         "a_higher": a_higher,
         "b_higher": b_higher,
-        "mcnemar_p": mcnemar_p(a_higher, b_higher),
+        "p": sign_flip_p(gains, number_clusters(clusters)),
+        "clusters": len(set(clusters)),
         "only_a": len(a) - len(ids),
         "only_b": len(b) - len(ids),
     }

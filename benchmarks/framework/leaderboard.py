@@ -11,7 +11,7 @@ from benchmarks.framework.compare import ScoredItems, compare_graded
 from benchmarks.framework.files import Row
 from benchmarks.framework.graded_models import GradedModel
 from benchmarks.framework.report.report import build_table, paper_tables
-from evaluation.comparisons.gate import holm
+from evaluation.intervals import holm
 from judging.errors import CustosError
 
 
@@ -30,7 +30,7 @@ def build_leaderboard(
         name to the result of ``build_table`` with ``source``, the highest headline score first.
         ``tables``: as ``paper_tables``. ``differences``: for every two models on the items that
         both score ``models`` (their names), what ``compare_graded`` returns, and
-        ``mcnemar_p_holm``, corrected for the number of pairs. ``not_compared``: reasons why models
+        ``p_holm``, corrected for the number of pairs. ``not_compared``: reasons why models
         are not among them.
 
     Raises:
@@ -78,10 +78,10 @@ def _paired_differences(
             reasons.append(f"{first} and {second}: {error}")
         else:
             differences.append({"models": [first, second], **compared})
-    corrected = holm([difference["mcnemar_p"] for difference in differences])
+    corrected = holm([difference["p"] for difference in differences])
     return {
         "differences": [
-            {**difference, "mcnemar_p_holm": p_value}
+            {**difference, "p_holm": p_value}
             for difference, p_value in zip(differences, corrected, strict=True)
         ],
         "not_compared": reasons,

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.tables import MEAN, OVERALL, RATE, intervals, value_columns
-from evaluation.estimate import Draws, without_nan
+from evaluation.calibration_error import calibration_error
+from evaluation.estimate import without_nan
 from evaluation.intervals import number_clusters
 from evaluation.metrics import (
     Binning,
-    calibration_columns,
     equal_mass_bins,
     equal_width_bins,
-    expected_calibration_error,
 )
 
 BANDS = 10
@@ -70,9 +69,11 @@ def measure_stated_confidence(
 def _calibration_error(
     stated: Sequence[float], accuracy: Sequence[float], clusters: Sequence[str], binning: Binning
 ) -> dict[str, Any]:
-    columns = calibration_columns(np.array(stated), np.array(accuracy), binning=binning)
-    draws = Draws.of(columns, number_clusters(clusters))
-    estimate: dict[str, Any] = without_nan(draws.estimate(expected_calibration_error, len(stated)))
+    estimate: dict[str, Any] = without_nan(
+        calibration_error(
+            np.array(stated), np.array(accuracy), number_clusters(clusters), binning=binning
+        )
+    )
     return estimate
 
 

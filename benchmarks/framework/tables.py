@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,13 @@ def intervals(
         measured = {}
         for name, metric in metrics.items():
             # Items that the denominator counts, whatever their weight.
-            n = draws.total @ (np.array(metric.denominator) != 0)
-            measured[name] = metric.scaled(draws.estimate(metric.of, float(n), metric.is_rate))
+            counted = (np.array(metric.denominator) != 0).astype(np.float64)
+            estimate = (
+                draws.rate(metric.of, partial(_weighted, counted))
+                if metric.is_rate
+                else draws.estimate(metric.of, float(draws.total @ counted))
+            )
+            measured[name] = metric.scaled(estimate)
         return measured
 
     tree: dict[str, Any] = {OVERALL: measure(np.ones(len(columns), dtype=np.bool_))}
@@ -92,6 +98,10 @@ def intervals(
         names = in_order({part for part in parts if part is not None}, order)
         tree[name] = {part: measure(np.array([p == part for p in parts])) for part in names}
     return tree
+
+
+def _weighted(weights: Floats, sums: Floats) -> Floats:
+    return np.asarray(sums @ weights)
 
 
 def in_order(names: Set[str], first: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from benchmarks.framework.files import is_cut_off, missing_fields
 from benchmarks.framework.stated_confidence import measure_stated_confidence
 from benchmarks.framework.tables import values
+from evaluation.calibration_error import calibration_error
 from evaluation.estimate import Draws, Mask
 from evaluation.intervals import Floats, Ints, number_clusters
-from evaluation.metrics import calibration_columns, expected_calibration_error, ratio
+from evaluation.metrics import ratio
 from judging.errors import CustosError, FieldError
 from judging.rules.answer_options import extract_confidence, extract_option, published_option
 
@@ -92,10 +94,8 @@ def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
     confidence = np.array([answer.confidence for answer in answers])
     intervals = _accuracies(items, right, clusters)
     intervals["as_stated"] = _accuracies(items, right_as_stated, clusters)
-    draws = Draws.of(calibration_columns(confidence, right), clusters)
-    num_stated = float((~np.isnan(confidence)).sum())
-    intervals["ece"] = draws.estimate(expected_calibration_error, num_stated)
-    if num_stated:
+    intervals["ece"] = calibration_error(confidence, right, clusters)
+    if intervals["ece"]["n"]:
         intervals["calibration"] = measure_stated_confidence(
             [None if np.isnan(stated) else stated for stated in confidence.tolist()],
             right.astype(bool).tolist(),
@@ -129,7 +129,7 @@ def _accuracies(items: Sequence[Item], right: Floats, clusters: Ints) -> dict[st
     accuracies: dict[str, dict[str, Any]] = {}
     for group, (name, part) in enumerate(masks):
         accuracy = partial(_accuracy, groups, group)
-        estimate = draws.estimate(accuracy, inside[:, group].sum(), is_rate=True)
+        estimate = draws.rate(accuracy, itemgetter((..., group)))
         accuracies.setdefault(name, {})[part] = estimate
     measured: dict[str, Any] = {"overall_accuracy": accuracies[_ALL_ITEMS[0]][_ALL_ITEMS[1]]}
     measured |= {key: accuracies[name] for name, key in DIVISIONS.items()}

@@ -36,6 +36,7 @@ def compare(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.compare import ScoredItems, compare_graded
     from benchmarks.framework.files import error_location, read_file
+    from evaluation.cautions import few_questions
     from evaluation.report.markdown import p_value
 
     benchmark, graded = get_benchmark(name), []
@@ -50,8 +51,10 @@ def compare(
     console.print(_difference_table(result, a, b))
     console.print(
         f"higher in A on {result['a_higher']} items, in B on {result['b_higher']}: "
-        f"McNemar p {p_value(result['mcnemar_p'])}"
+        f"p by questions {p_value(result['p'])}"
     )
+    if caution := few_questions(result["clusters"]):
+        console.print(f"caution: {caution}")
     console.print(f"scored on one side alone: {result['only_a']} in A, {result['only_b']} in B")
 
 

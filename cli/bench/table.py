@@ -167,7 +167,7 @@ def _several_models(
     _show_published(result["tables"])
     console = wide_console()
     if rows := difference_rows(result, benchmark.full_score):
-        columns = ("difference", "95 % interval", "n", "McNemar p", "p, Holm")
+        columns = ("difference", "95 % interval", "n", "p", "p, Holm")
         title = f"Paired differences of {result['metric']} in points of 100"
         differences = Table("", *columns, title=title)
         for cells in rows:

@@ -10,9 +10,12 @@ import typer
 from cli.measuring.eval import FILES
 from cli.shared.output_folders import output_file
 from evaluation.comparisons.compare import MIN_COMMON, compare_evaluations, render_comparison
-from evaluation.comparisons.gate import gate
+from evaluation.comparisons.gate import MARGIN, gate, gate_outcome
 from judging import CustosError
 from judging.files.records import write_json
+
+NOT_ENOUGH_ROWS = 3
+"""Exit status where it is not shown that a judge is no worse; 2 is that of a wrong command line."""
 
 
 def compare(
@@ -27,9 +30,16 @@ def compare(
         typer.Option(
             "--gate",
             help="Exit with status 1 if B is significantly worse than A, on all items or on a data "
-            "set, a label of people or a slice of the report.",
+            "set, a label of people or a slice of the report; with 3 if the items are too few to "
+            "show that B is no worse.",
         ),
     ] = False,
+    margin: Annotated[
+        float,
+        typer.Option(
+            min=0.0, max=1.0, help="Take a loss of accuracy below this for none, with --gate."
+        ),
+    ] = MARGIN,
     min_common: Annotated[
         int, typer.Option(min=1, help="Refuse to compare on fewer shared items than this.")
     ] = MIN_COMMON,
@@ -40,9 +50,11 @@ def compare(
     Both folders come from custos eval on the same data. Differences are B minus A, on the items
     that both judges scored. Intervals resample questions.
 
-    With --gate, a line says for every part of the items whether B is worse. The tests are paired
-    and one-sided, keep whole questions together, and are corrected for their number (Holm), so
-    that a judge that is nowhere worse is refused in at most 5 % of all cases.
+    With --gate, a line says for every part of the items whether B is shown to be no worse than A by
+    the margin, worse, or neither. The tests are paired and one-sided and keep whole questions
+    together. Those of a loss are corrected for their number (Holm), so that a judge that is nowhere
+    worse is refused in at most 5 % of all cases. The exit status is 0 if B is shown to be no worse
+    on all items and worse on no part, 1 if it is worse somewhere, 3 if there are not enough rows.
 
     Before a new judge replaces an old one: custos compare runs/old/eval runs/new/eval --gate
 
@@ -57,12 +69,24 @@ def compare(
     typer.echo(render_comparison(comparison))
     if not gated:
         return
-    checks = gate(a, b, min_common=min_common)
-    num_worse = sum(check.is_worse for check in checks)
+    checks = gate(a, b, margin=margin, min_common=min_common)
     typer.echo()
     for check in checks:
         typer.echo(str(check))
-    if num_worse:
+    outcome = gate_outcome(checks)
+    if outcome == "worse":
+        num_worse = sum(check.outcome == outcome for check in checks)
         typer.echo(f"B is significantly worse in {num_worse} of {len(checks)} checks", err=True)
         raise typer.Exit(1)
-    typer.echo(f"B is nowhere significantly worse: {len(checks)} checks")
+    if outcome == "not enough rows":
+        typer.echo(
+            f"not enough rows: B is nowhere significantly worse, but may lose "
+            f"{-checks[0].lowest:.3f} on all items, which is not below the margin of {margin:g}; "
+            f"these rows would show a loss of {checks[0].visible:.3f}",
+            err=True,
+        )
+        raise typer.Exit(NOT_ENOUGH_ROWS)
+    typer.echo(
+        f"B is no worse: it loses less than {margin:g} on all items, and is significantly worse in "
+        f"none of {len(checks)} checks"
+    )

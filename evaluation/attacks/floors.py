@@ -28,7 +28,7 @@ class AtFloor(BaseModel):
     floor: float
     attacks: Share
     worst_family: str | None
-    """The attack that passes most often; ``None`` without attacks."""
+    """The attack that passes most often; ``None`` where none passes."""
     worst: Share | None
     controls: Share
 
@@ -51,7 +51,8 @@ def at_floors(
 
     def one(floor: float) -> AtFloor:
         families = {name: accepted(pairs, floor) for name, pairs in attacks.items()}
-        worst = max(families, key=lambda name: families[name].value or 0.0, default=None)
+        passing = [name for name in families if families[name].hits]
+        worst = max(passing, key=lambda name: families[name].value or 0.0, default=None)
         return AtFloor(
             floor=floor,
             attacks=accepted([pair for pairs in attacks.values() for pair in pairs], floor),
@@ -73,4 +74,5 @@ def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Share:
             for _, verdict in scored
         ],
         [row.cluster for row, _ in scored],
+        [(row.family, row.wording) for row, _ in scored],
     )

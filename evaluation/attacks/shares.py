@@ -23,21 +23,32 @@ class Share(BaseModel):
     low: float | None
     high: float | None
     rule_of_three: float | None
-    """With no hits: upper bound of the share at one-sided 95 %, three over the number of clusters.
-    ``None`` with hits."""
+    """With no hits: upper bound of the share at one-sided 95 % for these very wordings, three over
+    the number of clusters. ``None`` with hits."""
+    wordings: int = 1
+    """Number of wordings that the interval allows for."""
 
 
-def measure_share(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
+def measure_share(
+    hits: Sequence[bool],
+    clusters: Sequence[Hashable],
+    wordings: Sequence[Hashable] | None = None,
+) -> Share:
     """Return the share of hits; its interval allows for likeness of the rows of a cluster.
 
     Args:
         hits: Whether each row is a hit.
         clusters: Cluster of each row.
+        wordings: Wording of each row. With several, the interval is about other wordings too.
     """
     n, num_hits = len(hits), sum(hits)
     if not n:
         return Share(hits=0, n=0, value=None, low=None, high=None, rule_of_three=None)
-    low, high = clustered_rate(np.array(hits, dtype=np.float64), number_clusters(clusters))
+    low, high = clustered_rate(
+        np.array(hits, dtype=np.float64),
+        number_clusters(clusters),
+        None if wordings is None else number_clusters(wordings),
+    )
     return Share(
         hits=num_hits,
         n=n,
@@ -45,4 +56,5 @@ def measure_share(hits: Sequence[bool], clusters: Sequence[Hashable]) -> Share:
         low=low,
         high=high,
         rule_of_three=None if num_hits else min(1.0, 3 / len(set(clusters))),
+        wordings=1 if wordings is None else len(set(wordings)),
     )

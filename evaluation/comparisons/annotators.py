@@ -20,15 +20,15 @@ from evaluation.metrics import cohen_kappa, ratio
 def label_agreement(
     pairs: Sequence[tuple[str, str]],
     labels: Sequence[str],
-    items: Sequence[Hashable] | None = None,
+    questions: Sequence[Hashable] | None = None,
 ) -> dict[str, Any]:
     """Measure how far two people agree on single labels.
 
     Args:
         pairs: Labels of the two on each item.
         labels: All labels that there are.
-        items: Item of each pair, where more than two people labelled one; its pairs are resampled
-            together. Default: every pair is of another.
+        questions: Question of each pair: items on one question, and the pairs of more than two
+            people on one item, resemble each other. Default: every pair is of another.
 
     Returns:
         ``agreement`` (share of equal labels), ``kappa`` (Cohen's over all labels), ``per_label``
@@ -43,15 +43,18 @@ def label_agreement(
     cells = [labels.index(first) * size + labels.index(second) for first, second in pairs]
     counts = np.zeros((len(pairs), size * size))
     counts[np.arange(len(pairs)), cells] = 1
-    draws = Draws.of(counts, number_clusters(range(len(pairs)) if items is None else items))
+    draws = Draws.of(counts, number_clusters(range(len(pairs)) if questions is None else questions))
 
-    def estimate(value: Callable[[Floats], Floats], is_rate: bool = False) -> dict[str, Any]:
+    def estimate(value: Callable[[Floats], Floats]) -> dict[str, Any]:
         return draws.estimate(
-            lambda sums: value(sums.reshape(*sums.shape[:-1], size, size)), len(pairs), is_rate
+            lambda sums: value(sums.reshape(*sums.shape[:-1], size, size)), len(pairs), (-1.0, 1.0)
         )
 
     measured = {
-        "agreement": estimate(_share_of_equal, is_rate=True),
+        "agreement": draws.rate(
+            lambda sums: _share_of_equal(sums.reshape(*sums.shape[:-1], size, size)),
+            lambda sums: sums.sum(axis=-1),
+        ),
         "kappa": estimate(cohen_kappa),
         "per_label": {
             label: estimate(partial(_label_kappa, number)) for number, label in enumerate(labels)

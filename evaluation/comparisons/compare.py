@@ -14,7 +14,7 @@ from evaluation.cautions import few_questions
 from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
 from evaluation.folder import load_evaluation
-from evaluation.intervals import mcnemar_p
+from evaluation.intervals import sign_flip_p
 from evaluation.measure import METRICS, TallyDraws, paired_difference
 from evaluation.outcomes import Outcomes, full_label, gather
 from evaluation.report.markdown import number, p_value, table, with_interval
@@ -22,7 +22,10 @@ from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
 
 MIN_COMMON = 20
-COMPARED = ("accuracy", "kappa", "mcc", "macro_f1", "fpr", "ece", "brier", "nll")
+COMPARED = (
+    *("accuracy", "kappa", "mcc", "macro_f1", "fpr"),
+    *("ece", "overconfidence", "brier", "nll"),
+)
 
 ItemsById = Mapping[str, tuple[LabelledExample, Verdict]]
 
@@ -83,8 +86,8 @@ def compare_evaluations(
     Returns:
         Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``questions`` (of the latter),
         ``metrics`` (name to ``a``, ``b`` and ``difference`` with ``value``, ``low``, ``high``),
-        ``mcnemar_p``, the numbers and ids of the items that only one has right, and
-        ``n_labels_differ``.
+        ``p`` of the test by questions, the numbers and ids of the items that only one has right,
+        and ``n_labels_differ``.
 
     Raises:
         CustosError: If a folder is incomplete, ids are missing or repeated, a label is not
@@ -138,7 +141,7 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
             "",
             f"Only A right: {comparison['n_only_a_right']}. Only B right: "
             f"{comparison['n_only_b_right']}. Labels differ: {comparison['n_labels_differ']}. "
-            f"Exact McNemar p {p_value(comparison['mcnemar_p'])}.",
+            f"p by questions {p_value(comparison['p'])}.",
             *([f"caution: {caution}"] if caution else []),
         ]
     )
@@ -162,7 +165,7 @@ def _compare_outcomes(
     only_a, only_b = a.right & ~b.right, ~a.right & b.right
     return {
         "metrics": compared,
-        "mcnemar_p": mcnemar_p(int(only_a.sum()), int(only_b.sum())),
+        "p": sign_flip_p(b.right.astype(np.float64) - a.right, a.clusters),
         "n_both_right": int((a.right & b.right).sum()),
         "n_neither_right": int((~a.right & ~b.right).sum()),
         "n_only_a_right": int(only_a.sum()),

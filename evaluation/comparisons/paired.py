@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import Draws, without_nan
-from evaluation.intervals import Floats, Interval, Ints, wilson_interval
+from evaluation.intervals import Floats, Interval, Ints, sign_flip_p, wilson_interval
 from evaluation.metrics import ratio
 
 
 def paired_accuracies(
     first: Sequence[bool], second: Sequence[bool], clusters: Ints, seed: int = 0
 ) -> dict[str, Any]:
-    """Compare two judges row by row, with 95 % intervals that resample clusters for both at once.
+    """Compare two judges row by row, with 95 % intervals that keep clusters together.
 
-    Where every resample gives one and the same difference, its interval is Newcombe's with as many
+    Where all clusters give one and the same difference, its interval is Newcombe's with as many
     observations as there are clusters: four right answers against four wrong ones do not prove a
     difference of 1.
 
@@ -29,28 +29,35 @@ def paired_accuracies(
 
     Returns:
         ``first``, ``second`` and ``difference`` (first minus second), each with ``value``, ``low``
-        and ``high``, which are ``None`` where one cluster gives no interval; ``n``; ``clusters``.
+        and ``high``, which are ``None`` where one cluster gives no interval; ``p`` of
+        :func:`evaluation.intervals.sign_flip_p`; ``n``; ``clusters``.
     """
     columns = np.stack([first, second, np.ones(len(first))], axis=1).astype(np.float64)
     draws = Draws.of(columns, clusters, seed)
     groups = len(draws.sums)
 
     def share(column: int) -> dict[str, Any]:
-        return draws.estimate(
-            lambda sums: ratio(sums[..., column], sums[..., 2]), len(first), is_rate=True
+        return draws.rate(
+            lambda sums: ratio(sums[..., column], sums[..., 2]), lambda sums: sums[..., 2]
         )
 
     def difference(sums: Floats) -> Floats:
         return ratio(sums[..., 0] - sums[..., 1], sums[..., 2])
 
     rates = {"first": share(0), "second": share(1)}
-    apart = draws.estimate(difference, len(first))
+    apart = draws.estimate(difference, len(first), (-1.0, 1.0))
     if groups > 1 and not apart["low"] < apart["high"]:  # the resamples show no spread
         values = (rates["first"]["value"], rates["second"]["value"])
         interval = newcombe_interval(*values, groups)
         apart |= {"low": interval.low, "high": interval.high}
     paired: dict[str, Any] = without_nan(
-        {**rates, "difference": apart, "n": len(first), "clusters": groups}
+        {
+            **rates,
+            "difference": apart,
+            "p": sign_flip_p(columns[:, 0] - columns[:, 1], clusters),
+            "n": len(first),
+            "clusters": groups,
+        }
     )
     return paired
 

@@ -17,14 +17,23 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation.intervals import (
+    LIKENESS,
     Z_95,
+    Design,
     Floats,
     Interval,
     Ints,
+    cluster_sums,
+    design,
+    design_bounds,
     wilson_bounds,
     wilson_interval,
 )
 from evaluation.metrics import ratio
+
+OTHER_LIKENESS = 0.1
+"""Correlation by a second likeness that is assumed as long as nothing is known of it. Clusters are
+large there: were nearly all of the rate in few of them, so many would seldom be without any hit."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +99,7 @@ class PlugInEstimate(NamedTuple):
 def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[Rates, Floats]:
     """Return the mean of labels and its score interval, with dependence within groups.
 
-    The interval is Wilson's at the effective number of items: the number divided by the design
-    effect (variance over that of independent labels of the same rate) and by the squared ratio of
-    Student's quantiles for groups and for items (Korn & Graubard 1998). Two further rules are ours:
-    a design effect below 1 counts as 1, and where every label is the same, the items of a group
-    count as one.
+    The interval is that of :func:`evaluation.intervals.design_bounds`.
 
     Args:
         values: Labels, 0 to 1. Shape ``[..., K]``.
@@ -104,32 +109,44 @@ def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[R
     Returns:
         The rates, and the effective number of items. Shape ``[...]`` each.
     """
-    n, groups = counts.sum(axis=-1), _count_groups(counts, starts)
-    rate = _mean(values, counts)
-    deviation = _influence(values, counts)
-    variance = _moment(deviation, deviation, counts, starts) * groups / (groups - 1)
-    same_in_groups = n if starts is None else np.sum(_group_sums(counts, starts) ** 2, axis=-1)
-    mixed = rate * (1 - rate) > 0
-    effect = np.where(mixed, ratio(variance * (n - 1), rate * (1 - rate)), same_in_groups / n)
-    effective = n / np.maximum(effect, 1) * _student_ratio(n, groups)
-    return Rates(rate, *wilson_bounds(rate, effective)), effective
+    n, rate = counts.sum(axis=-1), _mean(values, counts)
+    if starts is None:
+        return Rates(rate, *wilson_bounds(rate, n)), n
+    found = design(_group_sums(values * counts, starts), _group_sums(counts, starts))
+    low, high, effective = design_bounds(rate, n, found)
+    return Rates(rate, low, high), effective
 
 
-def clustered_rate(hits: Floats, clusters: Ints) -> Interval:
+def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> Interval:
     """Return the interval of a rate whose items depend on each other within clusters.
 
-    It is that of :func:`labels_alone`; a single cluster counts as one item.
+    It is that of :func:`evaluation.intervals.design_bounds`; a single cluster counts as one item.
+    Where items are alike in a second way too, as attacks of one wording, the variances of both are
+    added up, less that of independent items (Cameron, Gelbach & Miller 2011), and the fewer
+    clusters count.
 
     Args:
         hits: 0 or 1, at least one. Shape ``[n]``.
         clusters: Cluster of each item. Shape ``[n]``.
+        others: Cluster of each item by the second likeness. Shape ``[n]``.
     """
-    order = np.argsort(clusters, kind="stable")
-    starts = np.unique(clusters[order], return_index=True)[1]
-    if len(starts) == 1:
-        return wilson_interval(float(hits.mean()), 1)
-    rates, _ = labels_alone(hits[order], np.ones(len(hits)), starts)
-    return Interval(float(rates.low), float(rates.high))
+    rate, n = np.asarray(hits.mean()), np.asarray(float(len(hits)))
+    columns = np.stack([hits, np.ones(len(hits))], axis=1)
+    ways = [clusters] if others is None or len(np.unique(others)) < 2 else [clusters, others]
+    found = [
+        design(sums[:, 0], sums[:, 1], likeness)
+        for way, likeness in zip(ways, (LIKENESS, OTHER_LIKENESS), strict=False)
+        for sums in (cluster_sums(columns, way),)
+    ]
+    both = Design(
+        np.sum([way.effect for way in found], axis=0) - (len(found) - 1),
+        np.sum([way.assumed for way in found], axis=0) - (len(found) - 1),
+        np.min([way.clusters for way in found], axis=0),
+    )
+    if both.clusters <= 1:
+        return wilson_interval(float(rate), 1)
+    low, high, _ = design_bounds(rate, n, both)
+    return Interval(float(low), float(high))
 
 
 def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: Floats) -> Floats:

@@ -13,7 +13,8 @@ import numpy as np
 from scipy import special
 
 from evaluation import metrics
-from evaluation.estimate import Draws, mean
+from evaluation.calibration_error import calibration_error
+from evaluation.estimate import mean
 from evaluation.intervals import Floats, number_clusters
 from evaluation.measure import METRICS, Metric, TallyDraws
 from evaluation.outcomes import Outcomes, gather
@@ -84,8 +85,6 @@ PAIR_METRICS: Mapping[str, Metric] = {
         lambda tally: _pairs_with_winner(tally.confusion),
         is_rate=True,
     ),
-    "ece_model": METRICS["ece"],
-    "coverage": METRICS["coverage"],
 }
 
 
@@ -108,7 +107,7 @@ def measure_pairs(
         ``accuracy_ties_counted`` (a tie is a label like the others), ``accuracy_ties_excluded``,
         ``accuracy_ties_half``, ``kappa``, ``fpr_ours``, ``ece_model``, ``ece_stated``,
         ``ece_stated_equal_width`` and ``coverage``, each with ``value``, ``low``, ``high`` and
-        ``n``.
+        ``n``; calibration errors with ``chance`` in place of an interval.
 
     Raises:
         CustosError: If a label is none of the three, or examples and verdicts do not line up.
@@ -118,20 +117,18 @@ def measure_pairs(
     stated = _with_stated_confidence(outcomes, verdicts)
     return {
         **{name: draws.estimate(metric) for name, metric in PAIR_METRICS.items()},
-        "ece_stated": TallyDraws.of(stated, seed).estimate(METRICS["ece"]),
-        "ece_stated_equal_width": _equal_width_error(stated, seed),
+        **{
+            name: calibration_error(
+                of.confidence, of.right, of.clusters, binning=binning, seed=seed
+            )
+            for name, of, binning in (
+                ("ece_model", outcomes, metrics.equal_mass_bins),
+                ("ece_stated", stated, metrics.equal_mass_bins),
+                ("ece_stated_equal_width", stated, metrics.equal_width_bins),
+            )
+        },
+        "coverage": draws.estimate(METRICS["coverage"]),
     }
-
-
-def _equal_width_error(outcomes: Outcomes, seed: int) -> dict[str, Any]:
-    """Return the calibration error over bins of equal width, as ``Draws.estimate`` does."""
-    right = outcomes.right.astype(np.float64)
-    columns = metrics.calibration_columns(
-        outcomes.confidence, right, binning=metrics.equal_width_bins
-    )
-    draws = Draws.of(columns, outcomes.clusters, seed)
-    num_stated = float((~np.isnan(outcomes.confidence)).sum())
-    return draws.estimate(metrics.expected_calibration_error, num_stated)
 
 
 def gather_pairs(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Outcomes:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evaluation.estimate import mean, share
-from evaluation.intervals import Floats, Ints, mcnemar_p
+from evaluation.intervals import Floats, Ints, sign_flip_p
 from evaluation.metrics import UNSCORED
 from evaluation.pairs.agreement import PAIR_LABELS, TIE, A, B, gather_pairs
 from judging.types import LabelledExample, Pass, Verdict
@@ -77,8 +77,8 @@ def order_effects(
         and ``both``, their mean over the pairs that have both, in which people's preferences
         cancel); ``flip_rate``, the share of pairs on which the two orders disagree, a change to or
         from a tie included; ``accuracy`` with ties counted (``given``, ``swapped``, ``merged``);
-        and ``merged_minus_given``. Also ``mcnemar`` between the given order alone and both merged
-        (``only_given_right``, ``only_merged_right``, ``p``).
+        and ``merged_minus_given``. Also ``test`` between the given order alone and both merged
+        (``only_given_right``, ``only_merged_right``, ``p`` by ``intervals.sign_flip_p``).
 
     Raises:
         CustosError: If a label is not a pair's, or examples and verdicts do not line up.
@@ -106,10 +106,10 @@ def order_effects(
         "flip_rate": share(given != swapped, both, *draw),
         "accuracy": {name: share(hits, both, *draw) for name, hits in right.items()},
         "merged_minus_given": mean(gain, both, *draw),
-        "mcnemar": {
+        "test": {
             "only_given_right": only_given,
             "only_merged_right": only_merged,
-            "p": mcnemar_p(only_given, only_merged),
+            "p": sign_flip_p(gain[both], outcomes.clusters[both]),
         },
     }
 

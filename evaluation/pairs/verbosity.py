@@ -58,11 +58,12 @@ def verbosity_effect(
     draws = Draws.of(columns, outcomes.clusters, seed)
     return {
         "preference": mean(for_longer, uneven, outcomes.clusters, seed),
-        "longer_against_people": draws.estimate(_longer_share, float(people_shorter.sum()), True),
-        "shorter_against_people": draws.estimate(_shorter_share, float(people_longer.sum()), True),
+        "longer_against_people": draws.rate(_longer_share, lambda sums: sums[..., 1]),
+        "shorter_against_people": draws.rate(_shorter_share, lambda sums: sums[..., 3]),
         "difference": draws.estimate(
             lambda sums: _longer_share(sums) - _shorter_share(sums),
             float((people_shorter | people_longer).sum()),
+            (-1.0, 1.0),
         ),
     }
 

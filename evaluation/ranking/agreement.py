@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from evaluation.estimate import Draws, value_interval
-from evaluation.intervals import Floats, rate_interval
+from evaluation.intervals import Floats
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
@@ -44,6 +46,22 @@ def kendall_tau_b(first: Floats, second: Floats) -> Floats:
     return correlation
 
 
+def sampling_ceiling(values: Floats, resampled: Floats) -> float:
+    """Return the mean rank correlation of an order with itself on as many other questions.
+
+    The order on few questions differs from the order on all of them. A ranking of the same models
+    on other questions, as a published one, is thus not expected to agree more than this, even if
+    both judges are perfect. It is estimated by the orders on resamples of the questions.
+
+    Args:
+        values: Scores of ``m`` models. Shape ``[m]``.
+        resampled: Scores on resamples. Shape ``[B, m]``.
+    """
+    correlations = kendall_tau_b(values, resampled)
+    exists = ~np.isnan(correlations)
+    return float(correlations[exists].mean()) if exists.any() else float("nan")
+
+
 def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
     """Return Kendall's tau-b of two rankings of the same models.
 
@@ -51,8 +69,8 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
     ``bradley_terry`` with the same ``clusters`` and seed are.
 
     Returns:
-        ``value``, ``low``, ``high``, ``n`` (models) and ``draws``, the resamples in which both
-        rankings exist.
+        ``value``, ``low``, ``high``, ``n`` (models), ``ceiling`` of the second ranking and
+        ``draws``, the resamples in which both rankings exist.
 
     Raises:
         CustosError: If the models or the numbers of resamples differ.
@@ -67,6 +85,7 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
         "low": interval.low,
         "high": interval.high,
         "n": len(first.names),
+        "ceiling": sampling_ceiling(second.values, second.resampled),
         "draws": int((~np.isnan(resampled)).sum()),
     }
 
@@ -85,8 +104,9 @@ def rank_answerers(
 
     Returns:
         ``answerers`` (best first by people; each ``n``, ``people`` and ``judge``) and
-        ``kendall_tau`` (tau-b of the two orders). ``None`` with fewer than two systems or more than
-        :data:`MAX_ANSWERERS`, or with labels that do not include Correct.
+        ``kendall_tau`` (tau-b of the two orders, with the ``ceiling`` of :func:`sampling_ceiling`).
+        ``None`` with fewer than two systems or more than :data:`MAX_ANSWERERS`, or with labels that
+        do not include Correct.
     """
     names = sorted({name for name in answerers if name is not None})
     correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
@@ -98,13 +118,13 @@ def rank_answerers(
     (people, judge), (people_resampled, judge_resampled) = (
         _shares(sums) for sums in (draws.total, draws.resampled)
     )
-    # A cluster without answers of a system does not bear on its share.
-    answered = (draws.sums[:, : len(names)] > 0).sum(axis=0)
     rows = {
         names[i]: {
             "n": int(counts[i]),
-            "people": _with_interval(people[i], people_resampled[:, i], answered[i]),
-            "judge": _with_interval(judge[i], judge_resampled[:, i], answered[i]),
+            **{
+                side: draws.rate(partial(_share, place, i), itemgetter((..., i)))
+                for place, side in enumerate(("people", "judge"))
+            },
         }
         for i in np.argsort(-people, kind="stable")
     }
@@ -112,7 +132,13 @@ def rank_answerers(
     tau = value_interval(value, kendall_tau_b(people_resampled, judge_resampled))
     return {
         "answerers": rows,
-        "kendall_tau": {"value": value, "low": tau.low, "high": tau.high, "n": len(names)},
+        "kendall_tau": {
+            "value": value,
+            "low": tau.low,
+            "high": tau.high,
+            "n": len(names),
+            "ceiling": sampling_ceiling(people, people_resampled),
+        },
     }
 
 
@@ -135,12 +161,11 @@ def _by_side(sums: Floats) -> Floats:
     return np.moveaxis(sums.reshape(*sums.shape[:-1], 3, -1), -2, 0)
 
 
+def _share(side: int, system: int, sums: Floats) -> Floats:
+    return np.asarray(_shares(sums)[side][..., system])
+
+
 def _shares(sums: Floats) -> tuple[Floats, Floats]:
     """Return the shares of Correct by people and by the judge. Shape ``[..., m]`` each."""
     answers, by_people, by_judge = _by_side(sums)
     return ratio(by_people, answers), ratio(by_judge, answers)
-
-
-def _with_interval(share: float, resampled: Floats, clusters: int) -> dict[str, float]:
-    interval = rate_interval(share, resampled, clusters)
-    return {"value": float(share), "low": interval.low, "high": interval.high}

@@ -25,15 +25,16 @@ METRIC_NAMES = {
     "score_accuracy": "Score accuracy (error type ignored)",
     "type_accuracy": "Error-type accuracy (items with one)",
     "ece": "Calibration error (15 equal-mass bins)",
+    "overconfidence": "Overconfidence (mean confidence less accuracy)",
     "brier": "Brier score",
     "nll": "Negative log-likelihood",
 }
 LEVELS = {
-    "holds": "holds",
-    "exceeded within chance": "is exceeded, by no more than chance explains",
-    "exceeded": "is exceeded",
+    "shown": "the level is shown to hold",
+    "not shown": "the level is not shown to hold",
+    "exceeded": "the level is exceeded",
 }
-"""What is said of a stated risk, by ``level`` of ``evaluation.abstention.abstention``."""
+"""What is said of a stated risk, by ``level`` of ``evaluation.report.abstention.abstention``."""
 ANNOTATOR_ROWS = {
     "people": "first person, second person",
     "judge_first": "judge, first person",
@@ -79,11 +80,12 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
 def review_line(report: Mapping[str, Any]) -> str:
     """Return what is left to people, at the stated risk if there is one; empty for nothing."""
     if at_risk := report["abstention"]:
-        kept = f"at a stated risk of {at_risk['risk']:g}, {with_interval(at_risk['kept'])} is kept"
-        if at_risk["level"] is None:
-            return kept
+        at_level = f"at a stated risk of {at_risk['risk']:g}"
+        if at_risk["level"] not in LEVELS:
+            return f"{at_level}, nothing is kept"
         error = f"the error among these is {with_interval(at_risk['error'])}"
-        return f"{kept}, and {error}: the level {LEVELS[at_risk['level']]}"
+        kept = f"{with_interval(at_risk['kept'])} is kept"
+        return f"{at_level}, {kept}, and {error}: {LEVELS[at_risk['level']]}"
     if not report["needs_review"]:
         return ""
     share = report["needs_review"] / report["n"]
@@ -109,6 +111,8 @@ def markdown_templates(folder: Path) -> Environment:
     environment.filters |= {
         "with_interval": with_interval,
         "p_value": p_value,
+        "chance": chance_text,
+        "number": number,
         "intervals": lambda figures, names: [with_interval(figures[name]) for name in names],
         "numbers": lambda figures, names: [number(figures.get(name)) for name in names],
         "header": table_header,
@@ -124,12 +128,23 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def with_interval(measured: Mapping[str, Any] | None) -> str:
-    """Return ``0.914 [0.899, 0.928]``; without brackets where there is no interval."""
+    """Return ``0.914 [0.899, 0.928]``; without brackets where there is no interval.
+
+    A calibration error has what chance alone gives in their place: ``0.033 (chance 0.030, up to
+    0.042)``.
+    """
     if measured is None or measured["value"] is None:
         return "-"
-    if measured["low"] is None:
+    if chance := measured.get("chance"):
+        return f"{number(measured['value'])} (chance {chance_text(chance)})"
+    if measured["low"] is None and measured["high"] is None:
         return number(measured["value"])
     return f"{number(measured['value'])} [{number(measured['low'])}, {number(measured['high'])}]"
+
+
+def chance_text(chance: Mapping[str, Any]) -> str:
+    """Return the calibration error of a calibrated judge: on average, and in 95 % of cases."""
+    return f"{number(chance['mean'])}, up to {number(chance['high'])}"
 
 
 def p_value(p: float) -> str:

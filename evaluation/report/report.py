@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
-from evaluation.abstention import abstention, risk_coverage
+from evaluation.calibration_error import chance_band, slope, squared_error
 from evaluation.cautions import cautions
 from evaluation.comparisons import overlap_regression, sentence_regression
 from evaluation.comparisons.baselines import RULES, majority_verdicts, rule_verdicts
@@ -22,7 +22,7 @@ from evaluation.comparisons.paired import paired_accuracies
 from evaluation.comparisons.second_annotator import compare_annotators
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
-from evaluation.intervals import RESAMPLES, mcnemar_p
+from evaluation.intervals import RESAMPLES
 from evaluation.measure import (
     ACCURACIES,
     CORRECT,
@@ -38,6 +38,7 @@ from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs, self_consiste
 from evaluation.pairs.order_effects import order_effects
 from evaluation.pairs.verbosity import verbosity_effect
 from evaluation.ranking.agreement import rank_answerers
+from evaluation.report.abstention import abstention, risk_coverage
 from evaluation.report.markdown import render_markdown
 from evaluation.slices import slice_metrics
 from evaluation.unscored import unscored_reasons
@@ -65,7 +66,7 @@ def build_report(
 ) -> dict[str, Any]:
     """Compare a judge's verdicts with human labels.
 
-    Intervals are 95 %, by resampling groups (questions where no group is given). Items without a
+    Intervals are 95 %, by groups (questions where no group is given). Items without a
     label are neither right nor wrong: metrics are over the scored items, ``coverage`` is their
     share, and ``accuracy_unscored_as_wrong`` is the accuracy over all items.
 
@@ -219,10 +220,12 @@ def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Ve
 
 
 def _baseline(judge: Outcomes, baseline: Outcomes, seed: int) -> dict[str, Any]:
-    """Measure a baseline, and compare it with the judge where both gave a label.
+    """Measure a baseline on the rows that the judge labels, and compare the two.
 
-    ``gain`` is the judge's accuracy less the baseline's on these rows.
+    ``gain`` is the judge's accuracy less the baseline's on the rows that both label, and ``p`` that
+    of the test by questions (:func:`evaluation.intervals.sign_flip_p`).
     """
+    judge, baseline = judge.take(judge.scored), baseline.take(judge.scored)
     both = judge.scored & baseline.scored
     compared = paired_accuracies(
         judge.right[both].tolist(),
@@ -236,7 +239,7 @@ def _baseline(judge: Outcomes, baseline: Outcomes, seed: int) -> dict[str, Any]:
         **measure(baseline, seed=seed),
         "error_types": measure_error_types(baseline, seed),
         "gain": compared["difference"],
-        "mcnemar_p": mcnemar_p(judge_only, baseline_only),
+        "p": compared["p"],
         "judge_only_right": judge_only,
         "baseline_only_right": baseline_only,
         "n_both_scored": int(both.sum()),
@@ -269,6 +272,10 @@ def _calibration_stage(outcomes: Outcomes, seed: int) -> dict[str, Any]:
     return {
         **measure(outcomes, accuracies, seed),
         **metrics.reliability_table(total.calibration),
+        "overconfidence": measure(outcomes, ("overconfidence",), seed)["overconfidence"],
+        "squared_error": squared_error(outcomes.confidence, outcomes.right, outcomes.clusters),
+        "slope": slope(outcomes.confidence, outcomes.right, outcomes.clusters),
+        "chance": chance_band(outcomes.confidence, outcomes.right, outcomes.clusters, seed=seed),
         "brier": float(total.brier),
         "nll": float(total.nll),
     }

@@ -9,6 +9,8 @@ from typing import Any
 from evaluation.report.disagreements import Disagreement
 from evaluation.report.markdown import (
     ANNOTATOR_ROWS,
+    chance_text,
+    number,
     p_value,
     review_line,
     with_interval,
@@ -42,8 +44,13 @@ def summary_lines(
         *(_judge_line(row, measured) for row, measured in rows.items()),
     ]
     if report["metrics"]["ece"]["value"] is not None:
-        ece = report["metrics"]["ece"]
-        lines += ["", f"calibration error {with_interval(ece)} on {ece['n']:,} rows"]
+        ece, surplus = report["metrics"]["ece"], report["metrics"]["overconfidence"]
+        lines += [
+            "",
+            f"calibration error {number(ece['value'])} on {ece['n']:,} rows; a calibrated judge: "
+            f"{chance_text(ece['chance'])}",
+            f"confidence less accuracy {with_interval(surplus)}",
+        ]
     for name, entropy in report["self_consistency"].items():
         lines += textwrap.wrap(
             f"self-consistency of {_printable(name)}: entropy {with_interval(entropy)} nats over "
@@ -64,7 +71,7 @@ def summary_lines(
 
 
 def _judge_line(name: str, measured: Mapping[str, Any]) -> str:
-    p = measured.get("mcnemar_p")
+    p = measured.get("p")
     return _line(
         _cut(name, NAME_WIDTH),
         f"{measured['coverage']['value']:.0%} {measured['accuracy']['n']}",

@@ -21,7 +21,7 @@ from benchmarks.charthal.benchmark import ChartHal
 from benchmarks.charthal.item import CELLS, ChartHalItem
 from benchmarks.framework.files import Row, parse_rows, read_file
 from evaluation.estimate import Draws, without_nan
-from evaluation.intervals import Floats, mcnemar_p
+from evaluation.intervals import Floats, sign_flip_p
 from evaluation.measure import measure
 from evaluation.metrics import confusion_cells, ratio
 from evaluation.outcomes import Outcomes, gather
@@ -172,7 +172,7 @@ def build_report(
         ``n, figures``; ``judge, always_0, majority_of_cell`` (``1`` exactly where the published
         graders found most answers good: in normal cells), each with ``accuracy`` and ``kappa``;
         an item without a label is wrong in every accuracy, as in the gain;
-        ``kappa_within_cells``; ``gain``, accuracy over the cell majority, with ``mcnemar_p``;
+        ``kappa_within_cells``; ``gain``, accuracy over the cell majority, with ``p``;
         ``beats_majority_of_cell`` (the gain's interval lies above 0); ``cells``.
     """
     cells = [str(example.metadata["cell"]) for example in examples]
@@ -199,7 +199,7 @@ def build_report(
         "judge": {**_accuracy(judge), **measure(judge, ("kappa", "ece"))},
         **{name: measure(floor, ("accuracy", "kappa")) for name, floor in constant.items()},
         "kappa_within_cells": _kappa_within_cells(judge, cells),
-        "gain": {**gain, "mcnemar_p": mcnemar_p(int(better.sum()), int(worse.sum()))},
+        "gain": {**gain, "p": sign_flip_p(columns[:, 0], judge.clusters)},
         "beats_majority_of_cell": gain["low"] > 0,
         "cells": {
             cell: {
@@ -270,7 +270,7 @@ def render(report: Mapping[str, Any]) -> str:
     return "\n\n".join(
         [
             f"The judge **{verb}** the majority of the cell: accuracy {gain['value']:+.3f}{ends}, "
-            f"McNemar p = {gain['mcnemar_p']:.2g}; "
+            f"p by figures = {gain['p']:.2g}; "
             f"{report['n']} items on {report['figures']} figures, {FOLDS} folds by figure.",
             markdown_table(("", "accuracy", "kappa"), summary),
             f"Kappa within cells: {with_interval(report['kappa_within_cells'])}. "

@@ -202,7 +202,9 @@ def _compared(
 
     def agreement(name: str) -> dict[str, Any]:
         column = 1 + list(labels).index(name)
-        return draws.estimate(lambda sums: ratio(sums[..., column], sums[..., 0]), n, True)
+        return draws.rate(
+            lambda sums: ratio(sums[..., column], sums[..., 0]), lambda sums: sums[..., 0]
+        )
 
     def gain(name: str) -> dict[str, Any]:
         column = 1 + list(labels).index(name)

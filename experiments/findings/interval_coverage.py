@@ -1,18 +1,20 @@
-"""Coverage of the intervals of judge-corrected scores, over simulated benchmarks.
+"""Coverage of intervals and errors of tests, over simulated data.
 
 python -m experiments interval_coverage --out runs/coverage.json
 
-Per setting (accuracy and asymmetry of the judge, rate of people's labels, number of labels, how the
-labelled items were picked, how items depend on each other) many benchmarks are drawn and corrected.
+Two parts. Rows that share questions (``question_coverage``): the intervals and tests of a report,
+as they were before and as they are now. Judge-corrected scores: per setting (accuracy and asymmetry
+of the judge, rate of people's labels, number of labels, how the labelled items were picked, how
+items depend on each other) many benchmarks are drawn and corrected.
 Accuracy is balanced, the mean of sensitivity and specificity: at a rate of .9 a plain accuracy of
 .9 is what a judge that always says 1 has, and no method can use that one.
 
-Results with the defaults: 95.5 % for PPI++ and 96.3 % for the plug-in over all settings, and no
-setting of independent items below 93 %. Where the judge errs on hardly any labelled item (accuracy
-.95 and more with 100 labels or fewer) intervals are wider than they need be, up to 100 % coverage:
-so few labels cannot tell .95 from 1. The plug-in's are too wide as well where sensitivity +
-specificity is not clearly above 1. With 10 to 25 labelled groups and a rate of .1 or .9 coverage is
-92 to 95 % (91 to 95 % for the labels alone).
+Results of the second part with the defaults: 95.5 % for PPI++ and 96.3 % for the plug-in over all
+settings, and no setting of independent items below 93 %. Where the judge errs on hardly any
+labelled item (accuracy .95 and more with 100 labels or fewer) intervals are wider than they need
+be, up to 100 % coverage: so few labels cannot tell .95 from 1. The plug-in's are too wide as well
+where sensitivity + specificity is not clearly above 1. With 10 to 25 labelled groups and a rate of
+.1 or .9 coverage is 92 to 95 % (91 to 95 % for the labels alone).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from rich.table import Table
 
 from evaluation.correction.intervals import Cells, Rates, labels_alone, plug_in, ppi_plus_plus
 from evaluation.intervals import Floats
+from experiments.findings.question_coverage import question_tables, simulate_questions
 from judging.files.records import write_json
 
 ITEMS = 2000
@@ -46,7 +49,7 @@ GROUPED_ACCURACIES, GROUPED_RATES, GROUPED_LABELS = (0.7, 0.9), (0.1, 0.5, 0.9),
 GROUP_SIZES = (4, 10)
 LABEL_LIKENESS, ERROR_LIKENESS = 0.3, 0.2
 """Correlation, within a group, of people's labels and of the judge's errors."""
-BENCHMARKS = 2000
+BENCHMARKS, DRAWS = 2000, 400
 GROUPED_SHARE = 5
 """A grouped setting draws one benchmark for this many of another's: its items are drawn singly."""
 
@@ -260,12 +263,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--benchmarks", type=int, default=BENCHMARKS, help="per setting")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="per setting of questions")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args(argv)
 
+    questions = simulate_questions(arguments.draws, arguments.seed)
+    console = Console(width=120)
+    for table in question_tables(questions):
+        console.print(table)
     result = run(arguments.benchmarks, arguments.seed)
-    write_json(arguments.out, result)
-    console = Console()
+    write_json(arguments.out, {**result, "questions": questions})
     for table in tables(result["settings"]):
         console.print(table)
     console.print_json(data={"seconds": result["seconds"], **result["summary"]})

@@ -119,14 +119,14 @@ def _order(cells: Mapping[str, Any]) -> str:
             with_interval(effects["accuracy"]["given"]),
             with_interval(effects["accuracy"]["merged"]),
             with_interval(effects["merged_minus_given"]),
-            p_value(effects["mcnemar"]["p"]),
+            p_value(effects["test"]["p"]),
         )
         for name, stages in cells.items()
         for stage, cell in stages.items()
         if (effects := cell.get("order"))
     ]
     header = ("judge", "bias to the first", "flips", "one order", "both orders, twice the passes")
-    return table((*header, "gain", "McNemar p"), rows)
+    return table((*header, "gain", "p by questions"), rows)
 
 
 def _evidence(cells: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from judging.verdicts.risk import HeldOutVerdicts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Fit = Callable[[Floats, Floats], Floats]
+"""Fits parameters to log-probabilities and one-hot labels."""
 
 RIDGE = 1e-3
 """Weak pull towards no change, for classes with few examples in a small split."""
@@ -27,16 +29,18 @@ MIN_ITEMS_PER_LABEL = 10
 FOLDS = 10
 
 
-def fit_score_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -> Calibration:
+def fit_score_calibration(
+    logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices | None = None
+) -> Calibration:
     """Fit the calibration of scores as :func:`fit_calibration` does, given full labels."""
     scores = list(dict.fromkeys(map(score_of, labels)))
     columns = np.array([scores.index(score_of(label)) for label in labels])
     summed = [logsumexp(logprobs[:, columns == i], axis=1) for i in range(len(scores))]
-    return fit_calibration(np.stack(summed, axis=1), columns[targets], scores)
+    return fit_calibration(np.stack(summed, axis=1), columns[targets], scores, questions)
 
 
 def fit_type_calibration(
-    logprobs: Floats, targets: Indices, labels: Sequence[str]
+    logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices | None = None
 ) -> Calibration | None:
     """Fit the calibration of error types given the human score; return ``None`` without types."""
     types = list(dict.fromkeys(type_of(label) for label in labels if type_of(label)))
@@ -53,13 +57,16 @@ def fit_type_calibration(
         np.array(typed_logprobs).reshape(-1, len(types)),
         np.array(typed_targets, dtype=np.int64),
         types,
+        None if questions is None else questions[erroneous],
     )
 
 
 def cross_fitted_verdicts(
     logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices
 ) -> HeldOutVerdicts:
-    """Return a verdict on a random row of each question, calibrated without that question.
+    """Return a verdict on one row of each question that is drawn, calibrated without that question.
+
+    The questions are those of :func:`draw_rows`.
 
     Args:
         logprobs: Label log-probabilities, ``[items, labels]``.
@@ -76,35 +83,56 @@ def cross_fitted_verdicts(
     if not questions.any():
         raise CustosError("all calibration rows are on one question; add rows on others")
     rng = np.random.default_rng(0)
-    shuffled = rng.permutation(len(questions))
-    one_each = shuffled[np.unique(questions[shuffled], return_index=True)[1]]
+    rows = draw_rows(questions, rng)
     folds = rng.permutation(int(questions.max()) + 1) % FOLDS
-    confidence = np.zeros(len(one_each))
-    right = np.zeros(len(one_each), dtype=bool)
+    confidence = np.zeros(len(rows))
+    right = np.zeros(len(rows), dtype=bool)
     for fold in np.unique(folds):
         others = folds[questions] != fold
         try:
-            calibration = _fit_both(logprobs[others], targets[others], labels)
+            calibration = _fit_both(logprobs[others], targets[others], labels, questions[others])
         except CustosError:
             raise CustosError(
                 "without the questions of one fold all calibration rows have one label; add rows "
                 "on other questions"
             ) from None
-        for question in np.flatnonzero(folds == fold):
-            row = one_each[question]
+        for place in np.flatnonzero(folds[questions[rows]] == fold):
+            row = rows[place]
             logprob_by_label = dict(zip(labels, logprobs[row].tolist(), strict=True))
             probabilities = calibration.posterior("", logprob_by_label)
             label = best_label(probabilities)
-            confidence[question] = probabilities[label]
-            right[question] = label == labels[targets[row]]
+            confidence[place] = probabilities[label]
+            right[place] = label == labels[targets[row]]
     return HeldOutVerdicts(confidence=tuple(confidence.tolist()), right=tuple(right.tolist()))
 
 
-def _fit_both(logprobs: Floats, targets: Indices, labels: Sequence[str]) -> CalibrationSet:
+def draw_rows(questions: Indices, rng: np.random.Generator) -> Indices:
+    """Draw questions in proportion to their rows, and one row of each.
+
+    A question is kept with the chance of its number of rows over the largest one, so that every row
+    is as likely to be drawn as any other and the error is that of a verdict, not of a question.
+    Where all questions have as many rows, all are kept.
+
+    Args:
+        questions: Number of each row's question, from 0. Shape ``[rows]``.
+        rng: Draws.
+
+    Returns:
+        Indices of rows, in the order of their questions.
+    """
+    shuffled = rng.permutation(len(questions))
+    one_each = shuffled[np.unique(questions[shuffled], return_index=True)[1]]
+    sizes = np.bincount(questions)[questions[one_each]]
+    return np.asarray(one_each[rng.random(len(one_each)) < sizes / sizes.max()])
+
+
+def _fit_both(
+    logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices
+) -> CalibrationSet:
     """Fit the calibrations of scores and, where they can be fitted, of error types."""
-    scores = fit_score_calibration(logprobs, targets, labels)
+    scores = fit_score_calibration(logprobs, targets, labels, questions)
     try:
-        types = fit_type_calibration(logprobs, targets, labels)
+        types = fit_type_calibration(logprobs, targets, labels, questions)
     except CustosError:
         types = None
     return CalibrationSet(
@@ -112,17 +140,21 @@ def _fit_both(logprobs: Floats, targets: Indices, labels: Sequence[str]) -> Cali
     )
 
 
-def fit_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -> Calibration:
-    """Fit a temperature, and a bias per label where biases carry over to other items.
+def fit_calibration(
+    logprobs: Floats, targets: Indices, labels: Sequence[str], questions: Indices | None = None
+) -> Calibration:
+    """Fit nothing, a temperature, or a temperature and a bias per label: what other items need.
 
-    The biases stay zero if a label has fewer than :data:`MIN_ITEMS_PER_LABEL` items, such as none,
-    or unless they lower the negative log-likelihood in cross-validation on the same items: fitted
-    to few errors they cost accuracy elsewhere.
+    Cross-validation by question decides, with the rule of one standard error (Breiman et al. 1984):
+    the simplest of the three is taken whose negative log-likelihood is not above the lowest by more
+    than one standard error of the difference. What is fitted to few errors costs elsewhere. Biases
+    need :data:`MIN_ITEMS_PER_LABEL` items of every label.
 
     Args:
         logprobs: Label log-probabilities, ``[items, labels]``.
         targets: Index of the human label, ``[items]``.
         labels: Label strings.
+        questions: Number of each item's question, ``[items]``; default, each has its own.
 
     Raises:
         CustosError: If fewer than two labels occur: the temperature would have no limit.
@@ -131,11 +163,12 @@ def fit_calibration(logprobs: Floats, targets: Indices, labels: Sequence[str]) -
     counts = np.bincount(targets, minlength=len(labels))
     normalised = log_softmax(logprobs, axis=1)
     one_hot = np.eye(len(labels))[targets]
-    with_bias = int(counts.min()) >= MIN_ITEMS_PER_LABEL and (
-        _crossvalidated_nll(normalised, one_hot, with_bias=True)
-        < _crossvalidated_nll(normalised, one_hot, with_bias=False)
-    )
-    best = _fit(normalised, one_hot, with_bias=with_bias)
+    numbers = np.arange(len(targets)) if questions is None else questions
+    numbers = np.unique(numbers, return_inverse=True)[1]
+    fits = [_fit_nothing, _fit_temperature]
+    fits += [_fit_biases] if int(counts.min()) >= MIN_ITEMS_PER_LABEL else []
+    losses = [_losses_left_out(normalised, one_hot, numbers, fit) for fit in fits]
+    best = fits[_simplest(losses)](normalised, one_hot)
     bias = best[1:] - best[1:].mean()
     return Calibration(
         temperature=float(np.exp(best[0])),
@@ -160,15 +193,42 @@ def check_labels(occurring: Collection[str]) -> None:
         )
 
 
-def _crossvalidated_nll(normalised: Floats, one_hot: Floats, *, with_bias: bool) -> float:
-    """Return the mean negative log-likelihood of items left out of the fit, over the folds."""
-    folds = np.random.default_rng(0).permutation(len(one_hot)) % FOLDS
-    total = 0.0
-    for fold in range(FOLDS):
+def _losses_left_out(normalised: Floats, one_hot: Floats, questions: Indices, fit: Fit) -> Floats:
+    """Return each question's negative log-likelihood where its fold was left out of the fit."""
+    folds = (np.random.default_rng(0).permutation(int(questions.max()) + 1) % FOLDS)[questions]
+    losses = np.zeros(int(questions.max()) + 1)
+    for fold in np.unique(folds):
         train, test = folds != fold, folds == fold
-        parameters = _fit(normalised[train], one_hot[train], with_bias=with_bias)
-        total -= float((one_hot[test] * _log_posterior(normalised[test], parameters)).sum())
-    return total / len(one_hot)
+        log_posterior = _log_posterior(normalised[test], fit(normalised[train], one_hot[train]))
+        np.add.at(losses, questions[test], -(one_hot[test] * log_posterior).sum(axis=1))
+    return losses
+
+
+def _simplest(losses: Sequence[Floats]) -> int:
+    """Return the first of some fits that is within one standard error of the best.
+
+    Args:
+        losses: By fit, the simplest first, and question.
+    """
+    best = min(losses, key=np.sum)
+    gaps = [of_fit - best for of_fit in losses]
+    return next(
+        number
+        for number, gap in enumerate(gaps)
+        if gap.sum() <= np.sqrt(len(gap)) * (gap.std(ddof=1) if len(gap) > 1 else 0)
+    )
+
+
+def _fit_nothing(normalised: Floats, one_hot: Floats) -> Floats:
+    return np.zeros(1 + one_hot.shape[1])
+
+
+def _fit_temperature(normalised: Floats, one_hot: Floats) -> Floats:
+    return _fit(normalised, one_hot, with_bias=False)
+
+
+def _fit_biases(normalised: Floats, one_hot: Floats) -> Floats:
+    return _fit(normalised, one_hot, with_bias=True)
 
 
 def _fit(normalised: Floats, one_hot: Floats, *, with_bias: bool) -> Floats:

@@ -28,7 +28,8 @@ class HeldOutVerdicts(BaseModel):
     """Confidences of verdicts on rows that their calibration was not fitted on, one a question.
 
     Answers to one question are right or wrong together. With one row of each question the verdicts
-    are independent, so that the binomial test is exact.
+    are independent, so that the binomial test is exact. Questions are drawn in proportion to their
+    rows, so that the error is that of a verdict.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

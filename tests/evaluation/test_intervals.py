@@ -1,4 +1,4 @@
-from fractions import Fraction
+import itertools
 
 import numpy as np
 import pytest
@@ -9,10 +9,11 @@ from scipy import stats
 from evaluation.intervals import (
     cluster_standard_error,
     cluster_sums,
-    mcnemar_p,
+    holm,
     percentile_interval,
     rate_interval,
     resample_clusters,
+    sign_flip_p,
     wilson_bounds,
     wilson_interval,
 )
@@ -40,18 +41,66 @@ def test_wilson_of_many_rates_at_once(n: int, rate: float) -> None:
     assert low[1] < 0.5 < high[1]
 
 
-def test_mcnemar_by_hand() -> None:
+def test_single_items_are_tested_as_mcnemar_does() -> None:
     # 1 against 5 discordant: 2 * (C(6,0) + C(6,1)) / 2^6 = 14/64.
-    assert mcnemar_p(1, 5) == pytest.approx(float(Fraction(14, 64)), abs=1e-12)
-    assert mcnemar_p(0, 0) == 1
-    assert mcnemar_p(4, 4) == 1
+    assert sign_flip_p(np.array([1.0] + [-1.0] * 5), np.arange(6)) == pytest.approx(14 / 64)
+    assert sign_flip_p(np.zeros(3), np.arange(3)) == 1
 
 
-@given(st.integers(0, 4000), st.integers(0, 4000))
-def test_mcnemar_is_a_fair_coin_test(first: int, second: int) -> None:
+@given(st.integers(0, 4000), st.integers(0, 4000), st.integers(1, 3))
+def test_clusters_of_one_size_are_fair_coins(first: int, second: int, size: int) -> None:
+    differences = np.repeat([1.0, -1.0], [first * size, second * size])
     expected = stats.binomtest(first, first + second).pvalue if first + second else 1.0
-    assert mcnemar_p(first, second) == pytest.approx(expected, rel=1e-9, abs=1e-250)
-    assert mcnemar_p(first, second) == mcnemar_p(second, first)
+    found = sign_flip_p(differences, np.arange(len(differences)) // size)
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-250)
+
+
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=9), st.sampled_from([1.0, 0.25, 0.1]))
+def test_all_signs_of_clusters_are_weighed(sums: list[int], unit: float) -> None:
+    clusters = np.repeat(np.arange(len(sums)), np.abs(sums))
+    differences = unit * np.repeat(np.sign(sums).astype(float), np.abs(sums))
+    flipped = [np.dot(signs, sums) for signs in itertools.product((-1, 1), repeat=len(sums))]
+    expected = np.mean(np.abs(flipped) >= abs(sum(sums)))
+    assert sign_flip_p(differences, clusters) == pytest.approx(expected, abs=1e-12)
+
+
+def test_decimals_of_many_clusters_are_drawn_as_scipy_does() -> None:
+    differences = np.random.default_rng(3).normal(0.25, 1, size=60)
+    expected = stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=20_000, random_state=0
+    ).pvalue
+    found = sign_flip_p(differences, np.arange(60))
+    assert found == pytest.approx(expected, abs=0.01)
+    assert sign_flip_p(differences, np.arange(60)) == found
+    assert sign_flip_p(np.full(60, 0.3), np.arange(60)) == 1 / 10_000
+
+
+def test_items_of_one_question_are_no_proof_of_each_other() -> None:
+    """Twenty losses on two questions are two losses."""
+    differences, questions = np.array([-1.0] * 20), np.arange(20)
+    assert sign_flip_p(differences, questions) < 0.001
+    assert sign_flip_p(differences, questions // 10) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 10])
+def test_equal_judges_are_told_apart_as_seldom_as_the_level_says(rows: int) -> None:
+    """By rows the exact test rejected in .07 to .12 of draws (5 rows), .09 to .18 (10 rows)."""
+    rng = np.random.default_rng(rows)
+    clusters = np.repeat(np.arange(60), rows)
+    by_question, by_row = 0, 0
+    for _ in range(400):
+        shared = rng.random(60)[clusters]
+        drawn = np.where(rng.random(60 * rows) < 0.5, shared, rng.random(60 * rows))
+        differences = np.select([drawn < 0.1, drawn > 0.9], [-1.0, 1.0], 0.0)
+        by_question += sign_flip_p(differences, clusters) <= 0.05
+        by_row += sign_flip_p(differences, np.arange(60 * rows)) <= 0.05
+    assert by_question <= 0.075 * 400
+    assert rows == 1 or by_row > 0.075 * 400
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.04, 0.01, 0.03, 0.9]) == pytest.approx([0.09, 0.04, 0.09, 0.9])
+    assert holm([0.5, 0.6]) == [1.0, 1.0]
 
 
 def test_cluster_sums_adds_rows_of_unordered_clusters() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from evaluation.declared_labels import label_set
+from evaluation.intervals import wilson_interval
 from evaluation.measure import error_types, measure, measure_error_types
 from evaluation.outcomes import Outcomes, gather
 from judging.types import LabelledExample, Verdict
@@ -60,11 +61,18 @@ def test_nothing_scored_gives_nan_everywhere_but_in_coverage() -> None:
 def test_intervals_hold_their_value_and_repeat() -> None:
     judged = outcomes(*evaluation(unscored_every=9))
     measured = measure(judged, seed=3)
-    for metric in measured.values():
-        assert metric["low"] <= metric["value"] <= metric["high"]
-        assert metric["low"] < metric["high"]
-    assert measure(judged, seed=3) == measured
-    assert measure(judged, seed=4) != measured
+    chance = measured["ece"]["chance"]
+    assert np.isnan([measured["ece"]["low"], measured["ece"]["high"]]).all()
+    assert 0 < chance["mean"] < chance["high"]
+    for name, metric in measured.items():
+        if name != "ece":
+            assert metric["low"] <= metric["value"] <= metric["high"]
+            assert metric["low"] < metric["high"]
+    measured["ece"].update(low=None, high=None)
+    again = measure(judged, seed=3)
+    again["ece"].update(low=None, high=None)
+    assert again == measured
+    assert measure(judged, seed=4)["kappa"] != measured["kappa"]
 
 
 def test_interval_against_a_plain_bootstrap_over_questions() -> None:
@@ -86,9 +94,9 @@ def test_interval_against_a_plain_bootstrap_over_questions() -> None:
 def test_a_faultless_judge_still_gets_a_width() -> None:
     examples, verdicts = evaluation(accuracy=1.0)
     measured = measure(outcomes(examples, verdicts))
-    z2 = 1.959963984540054**2
-    # 60 questions stand behind the 180 items.
-    assert measured["accuracy"]["low"] == pytest.approx(60 / (60 + z2))
+    # 180 items on 60 questions: surer than 60 items, less sure than 180.
+    low = measured["accuracy"]["low"]
+    assert wilson_interval(60, 60).low < low < wilson_interval(180, 180).low
     assert measured["accuracy"]["high"] == 1
     assert measured["fpr"]["value"] == 0
     assert measured["fpr"]["high"] > 0.05

@@ -135,14 +135,14 @@ def fit_calibrations(
                 f"{key}: {len(group)} calibration rows are too few for honest confidences; "
                 f"give {SMALL_SPLIT} or more",
             )
-        scores[key] = fit_score_calibration(of_group, targets, labels)
+        questions = number_clusters([row.group or row.question for row in group])
+        scores[key] = fit_score_calibration(of_group, targets, labels, questions)
         try:
-            if calibration := fit_type_calibration(of_group, targets, labels):
+            if calibration := fit_type_calibration(of_group, targets, labels, questions):
                 types[key] = calibration
         except CustosError as error:
             _warn(processes, f"{key}: error types stay uncalibrated: {error}")
         try:
-            questions = number_clusters([row.group or row.question for row in group])
             held_out[key] = cross_fitted_verdicts(of_group, targets, labels, questions)
         except CustosError as error:
             _warn(processes, f"{key}: no threshold for a stated risk: {error}")

@@ -87,8 +87,8 @@ def difference_rows(leaderboard: Mapping[str, Any], full_score: float) -> list[l
             f"{first} minus {second}",
             *_points(_reversed(pair["difference"]), full_score),
             str(pair["difference"]["n"]),
-            p_value(pair["mcnemar_p"]),
-            p_value(pair["mcnemar_p_holm"]),
+            p_value(pair["p"]),
+            p_value(pair["p_holm"]),
         ]
         for pair in leaderboard["differences"]
         for first, second in (pair["models"],)

@@ -10,6 +10,7 @@ from benchmarks.framework.base import Benchmark, Figure, MeasuredRow, PublishedT
 from benchmarks.framework.corrected_by_people import corrected_scores, judge_agreement
 from benchmarks.framework.files import Row
 from benchmarks.framework.tables import Estimate, estimates, scaled
+from evaluation.cautions import few_questions
 
 SMALL = 2.0
 """Size below which figures of ours are written with three decimals."""
@@ -32,13 +33,15 @@ def build_table(
         run: Time and cost of grading.
 
     Returns:
-        The table; ``run``; with human labels also what ``corrected_scores`` returns, and
-        ``agreement``.
+        The table; ``run``; ``caution`` where it rests on few questions; with human labels also
+        what ``corrected_scores`` returns, and ``agreement``.
 
     Raises:
         CustosError: If the items do not fit or the corrected score does not exist.
     """
     table: dict[str, Any] = {**benchmark.table(rows), "run": dict(run) if run else None}
+    questions = len({s.cluster for s in benchmark.scores(rows) if s.value is not None})
+    table["caution"] = few_questions(questions)
     if people:
         table |= corrected_scores(benchmark, rows, people, random_sample)
     if agreement := judge_agreement(benchmark, rows, people):
@@ -78,12 +81,20 @@ def paper_tables(
         for model, table in tables.items()
         if "corrected" in table
     }
+    # Without the names of models, which come from outside.
+    cautions = {f"Caution on our rows: {t['caution']}" for t in tables.values() if t["caution"]}
     published = sorted(benchmark.published, key=lambda table: table.source not in rows)
-    return [_paper_table(table, rows.get(table.source, {}), corrected) for table in published]
+    return [
+        _paper_table(table, rows.get(table.source, {}), corrected, sorted(cautions))
+        for table in published
+    ]
 
 
 def _paper_table(
-    published: PublishedTable, ours: Mapping[str, MeasuredRow], corrected: Mapping[str, Estimate]
+    published: PublishedTable,
+    ours: Mapping[str, MeasuredRow],
+    corrected: Mapping[str, Estimate],
+    cautions: Sequence[str],
 ) -> dict[str, Any]:
     columns = list(published.columns)
     rows: list[dict[str, Any]] = [
@@ -104,7 +115,7 @@ def _paper_table(
     return {
         "source": published.source,
         "title": _table_title(published, is_measured=bool(ours)),
-        "note": " ".join(filter(None, (published.note, order))),
+        "note": " ".join(filter(None, (*(cautions if ours else ()), published.note, order))),
         "columns": columns,
         "ranked_by": published.ranked_by,
         "rows": rows,
@@ -155,6 +166,8 @@ def figure_parts(figure: Estimate | Figure) -> tuple[str, str]:
         return "", ""
     digits = 2 if max(abs(end or 0) for end in ends) >= SMALL else 3
     value, low, high = ("-" if end is None else f"{end:.{digits}f}" for end in ends)
+    if (low, high) == ("-", "-"):
+        return value, ""
     return value, f"[{low}, {high}]"
 
 
@@ -166,7 +179,8 @@ def figure_text(figure: Estimate | Figure) -> str:
 def summary_lines(table: Mapping[str, Any]) -> list[str]:
     """Return what a table rests on: coverage, judge, time and cost, corrected score; one a line."""
     scored = "unknown" if table["coverage"] is None else f"{table['coverage']:.1%}"
-    lines = [
+    lines = [f"caution: {table['caution']}"] if table.get("caution") else []
+    lines += [
         f"{table['n']} to score, {scored} scored",
         f"judges: {', '.join(table['judges']) or 'the file names none'}",
     ]

@@ -152,25 +152,25 @@ def _agreement(
             asked = [(each, *_choices(each)) for each in pairs if None not in each.values]
             if asked:
                 labels = [(first, second) for _, first, second in asked]
-                rows = [each.row for each, *_ in asked]
-                measured[entry.name] = label_agreement(labels, options, rows)
+                questions = [each.question for each, *_ in asked]
+                measured[entry.name] = label_agreement(labels, options, questions)
             for name in () if entry.margin else kappas:
                 own = [
                     (first, second) if each.people[0] == name else (second, first)
                     for each, first, second in asked
                     if name in each.people
                 ]
-                rows = [each.row for each, *_ in asked if name in each.people]
+                questions = [each.question for each, *_ in asked if name in each.people]
                 if own:
-                    kappas[name][entry.name] = label_agreement(own, options, rows)["kappa"]
+                    kappas[name][entry.name] = label_agreement(own, options, questions)["kappa"]
         elif entry.kind == "choices" and pairs:
-            rows = [each.row for each in pairs]
+            questions = [each.question for each in pairs]
             for option in entry.options:
                 marked = [
                     (_marks(first, option), _marks(second, option))
                     for first, second in (each.values for each in pairs)
                 ]
-                measured[f"{entry.name}: {option}"] = label_agreement(marked, [YES, NO], rows)
+                measured[f"{entry.name}: {option}"] = label_agreement(marked, [YES, NO], questions)
     gold = {name: {"right": right, "n": n} for name, (right, n) in collected.gold.items() if n}
     people = {
         name: {

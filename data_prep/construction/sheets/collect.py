@@ -27,6 +27,8 @@ class Comparison:
     row: str
     people: tuple[str, str]
     values: tuple[Value | None, Value | None]
+    question: str
+    """Group or question of the row, or the row where it has none: its rows resemble each other."""
 
 
 @dataclass
@@ -97,7 +99,9 @@ def collect(
                 is_annotated = not (LEFT_OUT in first or LEFT_OUT in second)
                 if entry.compared and (is_annotated or entry.leaves_out):
                     values = first.get(entry.name), second.get(entry.name)
-                    pairs[entry.name].append(Comparison(row["id"], (one, other), values))
+                    question = str(row.get("group") or row.get("question") or row["id"])
+                    compared = Comparison(row["id"], (one, other), values, question)
+                    pairs[entry.name].append(compared)
         third_values = (
             {third.annotator: third.filled[name]} if third and name in third.filled else {}
         )

@@ -40,10 +40,10 @@ def test_two_files_differ_level_by_level_and_by_more_than_chance() -> None:
     found = compared(before, after)
     by_level = {part: row["value"] for part, row in found["by"]["level"].items()}
     assert by_level == {"1": -1.0, "2": 1.0, "3": 0.0}
-    assert (found["a_higher"], found["b_higher"], found["mcnemar_p"]) == (4, 4, 1.0)
+    assert (found["a_higher"], found["b_higher"], found["p"]) == (4, 4, 1.0)
     found = compared(before, better)
     assert (found["a_higher"], found["b_higher"]) == (0, 4)
-    assert found["mcnemar_p"] == pytest.approx(2 * 0.5**4)
+    assert found["p"] == pytest.approx(2 * 0.5**4)
 
 
 def test_charthal_is_compared_cell_by_cell() -> None:

@@ -101,8 +101,8 @@ def test_too_few_questions_get_a_caution(judge: StoppingJudge, run: Run, tmp_pat
     assert rate["high"] - rate["low"] > 0.2
     cautions = [line for line in result.stdout.splitlines() if line.startswith("caution: ")]
     assert cautions == [
-        f"caution: {questions} questions are too few to conclude: the share of 'denial' may lie "
-        f"anywhere from {rate['low']:.3f} to {rate['high']:.3f}."
+        f"caution: {rate['wordings']} wordings on {questions} questions are too few to conclude: "
+        f"the share of 'denial' may lie anywhere from {rate['low']:.3f} to {rate['high']:.3f}."
     ]
 
 

@@ -27,7 +27,7 @@ def test_better_judge_is_better_and_signs_turn(tmp_path: Path) -> None:
         reverse = back["metrics"][name]["difference"]
         assert reverse["value"] == pytest.approx(-difference["value"])
         assert reverse["low"] == pytest.approx(-difference["high"])
-    assert forth["mcnemar_p"] == back["mcnemar_p"] < 0.001
+    assert forth["p"] == back["p"] < 0.001
 
 
 def test_counts_and_ids_both_ways(tmp_path: Path) -> None:
@@ -45,7 +45,8 @@ def test_counts_and_ids_both_ways(tmp_path: Path) -> None:
     assert (made["n_only_a_right"], made["n_only_b_right"]) == (1, 3)
     assert (made["n_both_right"], made["n_neither_right"]) == (53, 2)
     assert made["n_labels_differ"] == 4
-    assert made["mcnemar_p"] == pytest.approx(2 * (1 + 4) / 2**4)
+    # Rows 0 to 2 are on one question and row 5 on another: two signs, of which all give 2 or 4.
+    assert made["p"] == 1
     difference = made["metrics"]["accuracy"]["difference"]
     assert difference["value"] == pytest.approx(2 / 59)
     assert made["metrics"]["brier"]["difference"] == {"value": None, "low": None, "high": None}
@@ -72,10 +73,11 @@ def test_interval_is_paired_and_over_questions(tmp_path: Path) -> None:
             for question in range(100)
         ]
     )
-    rng = np.random.default_rng(7)
-    plain = np.quantile(
-        gains[rng.integers(100, size=(4000, 100))].sum(axis=1) / 300, [0.025, 0.975]
-    )
+    drawn = gains[np.random.default_rng(7).integers(100, size=(4000, 100))]
+    with np.errstate(divide="ignore"):
+        scaled = (drawn.mean(axis=1) - gains.mean()) / drawn.std(axis=1)
+    below, above = np.quantile(scaled, [0.025, 0.975])
+    plain = np.array([gains.mean() - q * gains.std() for q in (above, below)]) / 3
     assert (made["low"], made["high"]) == pytest.approx(plain, abs=0.0034)  # one item in 300
 
 
@@ -83,7 +85,7 @@ def test_a_judge_against_itself_differs_in_nothing(tmp_path: Path) -> None:
     """There is no interval: rows without a difference do not prove that there is none."""
     run = save(tmp_path / "a", *evaluation())
     made = compare_evaluations(run, run)
-    assert made["mcnemar_p"] == 1
+    assert made["p"] == 1
     assert made["n_labels_differ"] == 0
     for metric in made["metrics"].values():
         assert metric["difference"] == {"value": 0, "low": None, "high": None}
@@ -141,13 +143,13 @@ def test_rendered_comparison_says_it_all(tmp_path: Path) -> None:
     assert f"Only A right: {made['n_only_a_right']}." in text
 
 
-@pytest.mark.parametrize(("questions", "is_few"), [(9, True), (10, False)])
+@pytest.mark.parametrize(("questions", "is_few"), [(9, True), (29, True), (30, False)])
 def test_few_questions_are_cautioned(tmp_path: Path, questions: int, is_few: bool) -> None:
     a = save(tmp_path / "a", *evaluation(questions, seed=1))
     b = save(tmp_path / "b", *evaluation(questions, seed=2))
     made = compare_evaluations(a, b)
     assert made["questions"] == questions
-    caution = f"caution: Intervals that rest on no more than {questions} questions"
+    caution = f"that rest on no more than {questions} questions"
     assert (caution in render_comparison(made)) == is_few
 
 
@@ -176,8 +178,8 @@ def test_probabilities_are_compared_where_both_judges_give_some(tmp_path: Path) 
             assert metrics[name]["difference"] == {"value": 0, "low": None, "high": None}
 
 
-def test_a_difference_lies_in_its_interval(tmp_path: Path) -> None:
-    """Chance can only add to the error of a judge that is calibrated to the last row."""
+def test_calibration_errors_are_compared_without_an_interval(tmp_path: Path) -> None:
+    """Chance can only add to the error; the overconfidence has no such floor."""
     examples, calibrated, certain = [], [], []
     for number in range(50):
         tenths = 5 + number // 10
@@ -189,6 +191,8 @@ def test_a_difference_lies_in_its_interval(tmp_path: Path) -> None:
         save(tmp_path / "a", examples, calibrated),
         save(tmp_path / "b", examples, certain),
     )
-    ece = compare_evaluations(first, second)["metrics"]["ece"]["difference"]
-    assert ece["value"] == pytest.approx(1)
-    assert ece["low"] < ece["high"] == ece["value"]
+    metrics = compare_evaluations(first, second)["metrics"]
+    assert metrics["ece"]["difference"] == {"value": pytest.approx(1), "low": None, "high": None}
+    surplus = metrics["overconfidence"]["difference"]
+    assert surplus["value"] == pytest.approx(1)
+    assert 0.8 < surplus["low"] < 1 <= surplus["high"]

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evaluation.outcomes import Outcomes
-from evaluation.ranking.agreement import kendall_tau_b, rank_answerers, ranking_agreement
+from evaluation.ranking.agreement import (
+    kendall_tau_b,
+    rank_answerers,
+    ranking_agreement,
+    sampling_ceiling,
+)
 from evaluation.ranking.bradley_terry import Ratings
 from evaluation.report.report import build_report
 from judging.errors import CustosError
@@ -45,7 +50,9 @@ def test_ranking_of_answerers_is_peoples_when_judge_agrees() -> None:
     made = build_report(examples, verdicts, seconds=1, command="")
     ranking = made["answerer_ranking"]
     assert list(ranking["answerers"]) == ["cat", "bee", "ant"]
-    assert ranking["kendall_tau"] == {"value": 1, "low": None, "high": None, "n": 3}  # no spread
+    tau = ranking["kendall_tau"]
+    assert (tau["value"], tau["low"], tau["high"], tau["n"]) == (1, None, None, 3)  # no spread
+    assert 0.9 < tau["ceiling"] <= 1
     for row in ranking["answerers"].values():
         assert row["people"] == row["judge"]
         assert row["people"]["low"] < row["people"]["value"] < row["people"]["high"]
@@ -98,3 +105,14 @@ def test_ranking_is_reversed_when_the_judge_says_the_opposite() -> None:
     verdicts = [scored("Wrong" if i.label == "Correct" else "Correct", id=i.id) for i in examples]
     made = build_report(examples, verdicts, seconds=1, command="")
     assert made["answerer_ranking"]["kendall_tau"]["value"] == -1
+
+
+def test_chance_in_the_choice_of_questions_shrinks_the_agreement_of_perfect_judges() -> None:
+    """Two systems half a standard error apart change places in a third of all resamples."""
+    rng = np.random.default_rng(0)
+    difference = 0.5 + rng.normal(size=20_000)
+    resampled = np.stack([difference, np.zeros(20_000)], axis=1)
+    expected = 1 - 2 * stats.norm.cdf(-0.5)
+    assert sampling_ceiling(np.array([0.5, 0.0]), resampled) == pytest.approx(expected, abs=0.02)
+    assert sampling_ceiling(np.array([9.0, 0.0]), np.array([[9.0, 0.0]] * 5)) == 1
+    assert np.isnan(sampling_ceiling(np.array([1.0, 1.0]), resampled))

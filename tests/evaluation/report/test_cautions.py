@@ -7,6 +7,7 @@ import pytest
 
 from evaluation.attacks.shares import Share, measure_share
 from evaluation.cautions import attack_caution
+from evaluation.report.markdown import with_interval
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import example, scored, unscored, untrained_mode_note
@@ -57,10 +58,10 @@ def test_answers_to_one_question_are_no_proof_of_each_other() -> None:
     made = build_report(examples, verdicts, seconds=1, command="")
     rival = made["baselines"]["logistic_overlap"]
     assert (rival["judge_only_right"], rival["baseline_only_right"]) == (20, 0)
-    assert rival["mcnemar_p"] < 0.001
+    assert rival["p"] == 0.5  # two questions, both for the judge
     [caution] = [t for t in made["cautions"] if "not shown to beat a logistic regression" in t]
-    assert (rival["gain"]["value"], rival["gain"]["low"]) == (0.1, 0)
-    assert caution.endswith(f"less the regression's is 0.100 [0.000, {rival['gain']['high']:.3f}].")
+    assert rival["gain"]["value"] == pytest.approx(0.1) and rival["gain"]["low"] <= 0
+    assert caution.endswith(f"less the regression's is {with_interval(rival['gain'])}.")
 
 
 def test_a_caution_compares_accuracies_on_the_same_rows() -> None:
@@ -69,12 +70,12 @@ def test_a_caution_compares_accuracies_on_the_same_rows() -> None:
     labelled = [v if n < 20 else unscored(str(n)) for n, v in enumerate(verdicts)]
     made = build_report(examples, labelled, seconds=1, command="")
     rival = made["baselines"]["logistic_overlap"]
-    assert rival["accuracy"]["n"] == 40
+    assert rival["accuracy"]["n"] == 20  # no row that the judge did not label
     assert rival["gain"]["n"] == 20
     assert not any("its accuracy is 1.000" in text for text in made["cautions"])
 
 
-@pytest.mark.parametrize(("questions", "is_few"), [(2, True), (9, True), (10, False)])
+@pytest.mark.parametrize(("questions", "is_few"), [(20, True), (29, True), (30, False)])
 def test_few_questions_with_many_answers_are_cautioned(questions: int, is_few: bool) -> None:
     """Questions on which the judge does as well give a narrow interval, however few they are."""
     examples, verdicts = [], []
@@ -86,7 +87,7 @@ def test_few_questions_with_many_answers_are_cautioned(questions: int, is_few: b
     made = build_report(examples, verdicts, seconds=1, command="")
     accuracy = made["metrics"]["accuracy"]
     assert accuracy["high"] - accuracy["low"] < 0.2
-    caution = f"rest on no more than {questions} questions are too narrow"
+    caution = f"rest on no more than {questions} questions"
     assert any(caution in text for text in made["cautions"]) == is_few
 
 
@@ -116,7 +117,7 @@ def test_a_search_on_few_answers_does_not_make_many_questions_too_few() -> None:
     assert str(attack_caution(500, shares(500, 1))).startswith("1 question is too few to conclude")
 
 
-@pytest.mark.parametrize(("questions", "is_few"), [(9, True), (10, False)])
+@pytest.mark.parametrize(("questions", "is_few"), [(29, True), (30, False)])
 def test_an_attack_on_few_questions_is_cautioned(questions: int, is_few: bool) -> None:
     """Many rows that are fooled as often on every question give a narrow interval."""
     rows = range(questions * 40)

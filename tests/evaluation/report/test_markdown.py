@@ -19,7 +19,7 @@ ESTIMATE = {"value": 0.91399, "low": 0.8985, "high": 0.92777, "n": 3}
 def test_figures_as_text() -> None:
     assert (number(0.12345), number(0.12345, 1), number(None)) == ("0.123", "0.1", "-")
     assert with_interval(ESTIMATE) == "0.914 [0.898, 0.928]"
-    assert with_interval({**ESTIMATE, "low": None}) == "0.914"
+    assert with_interval({**ESTIMATE, "low": None, "high": None}) == "0.914"
     assert with_interval({**ESTIMATE, "value": None}) == with_interval(None) == "-"
     assert (p_value(0.00009), p_value(0.0123456)) == ("< 0.0001", "0.0123")
 

@@ -17,6 +17,7 @@ from experiments.findings.interval_coverage import (
     simulate,
     summarise,
 )
+from experiments.findings.question_coverage import simulate_questions
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +91,31 @@ def test_drawn_groups_are_alike(picked: Any) -> None:
     assert np.corrcoef(judge[:, 0], judge[:, 1])[0, 1] == pytest.approx(0.21, abs=0.05)
 
 
+def test_promises_on_questions_are_kept_now_and_were_not_before() -> None:
+    parts = ("tests", "accuracies", "risk", "gate", "wordings")
+    rows = simulate_questions(60, 5, parts)
+    by_promise: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_promise.setdefault(row["promise"], []).append(row)
+    for promise, of_promise in by_promise.items():
+        before, now = (np.mean([row[when] for row in of_promise]) for when in ("before", "now"))
+        if of_promise[0]["wanted"] == ".95":
+            assert now > 0.92 and now > before, promise
+        else:
+            assert now < 0.08 and now <= before, promise
+
+
 def test_command_writes_every_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(coverage_simulation, "ACCURACIES", (0.8, 0.9))
     monkeypatch.setattr(coverage_simulation, "GROUPED_ACCURACIES", (0.9,))
-    coverage_simulation.main(["--out", str(tmp_path / "a.json"), "--benchmarks", "20"])
-    coverage_simulation.main(["--out", str(tmp_path / "b.json"), "--benchmarks", "20"])
+    for name in "ab":
+        options = ["--out", str(tmp_path / f"{name}.json"), "--benchmarks", "20", "--draws", "2"]
+        coverage_simulation.main(options)
     first, second = (json.loads((tmp_path / f"{name}.json").read_text()) for name in "ab")
     assert len(first["settings"]) == 2 * 3 * 5 * 4 * 2 + 3 * 2 * 4
     assert first["benchmarks"] == 240 * 20 + 24 * 4
     assert first["settings"] == second["settings"]
+    assert first["questions"] == second["questions"]
     assert "Plug-in, enriched items" in capsys.readouterr().out

@@ -90,7 +90,10 @@ def test_a_handful_of_errors_earns_no_bias() -> None:
 
 
 def test_biases_are_kept_where_unseen_items_gain() -> None:
-    """Decisions against cross-validation redone with another optimiser, folds drawn otherwise."""
+    """Decisions against cross-validation redone with another optimiser, folds drawn otherwise.
+
+    Biases must gain more than a standard error of the gain, by items.
+    """
 
     def nll(
         parameters: NDArray[np.float64],
@@ -106,19 +109,54 @@ def test_biases_are_kept_where_unseen_items_gain() -> None:
     for n, strength in ((60, 0.05), (1500, 0.0), (1500, 1.0), (300, 1.5)):
         bias = strength * np.array([1.0, 0.0, -1.0])
         logprobs, targets = _planted(1.5, tuple(bias), n=n, seed=n)
-        found = {False: 0.0, True: 0.0}
+        found = {False: np.zeros(10), True: np.zeros(10)}
         for fold in range(10):
             rest = np.arange(n) % 10 == fold
             for biased in found:
                 seen = (logprobs[~rest], targets[~rest], biased)
                 best = minimize(nll, np.zeros(3), seen, method="Powell").x
-                found[biased] += nll(best, logprobs[rest], targets[rest], biased)
+                found[biased][fold] = nll(best, logprobs[rest], targets[rest], biased)
         kept = any(fit_calibration(logprobs, targets, LABELS).bias.values())
-        # Within half a nat in all the two ways of drawing folds may differ.
-        if abs(found[True] - found[False]) > 0.5:
-            assert kept == (found[True] < found[False])
+        gain = found[False] - found[True]
+        error = np.sqrt(10) * gain.std(ddof=1)
+        # Within half of the error the two ways of drawing folds may differ.
+        if abs(gain.sum() - error) > error / 2:
+            assert kept == (gain.sum() > error)
             decided.append(kept)
     assert True in decided and False in decided
+
+
+def test_biases_that_are_not_there_are_seldom_fitted() -> None:
+    """Rows of one question err alike; with folds by row 39 to 50 % of such fits had biases."""
+    biased, fits = 0, 40
+    for seed in range(fits):
+        rng = np.random.default_rng(seed)
+        questions = np.repeat(np.arange(15), 20)
+        scores = rng.normal(scale=2, size=(300, 3))
+        shift = rng.normal(scale=1, size=(15, 3))[questions]
+        truth = np.exp(log_softmax(scores + shift, axis=1))
+        targets = np.minimum((truth.cumsum(1) < rng.random((300, 1))).sum(1), 2)
+        logprobs = log_softmax(scores, axis=1)
+        fitted = fit_calibration(logprobs, targets.astype(np.int64), LABELS, questions)
+        biased += any(fitted.bias.values())
+    assert biased <= 0.15 * fits
+
+
+@pytest.mark.parametrize("rows", [12, 30, 48])
+def test_few_rows_of_a_calibrated_judge_change_nothing(rows: int) -> None:
+    changed = []
+    for seed in range(15):
+        logprobs, targets = _planted(1.0, (0.0, 0.0), n=rows, seed=seed)
+        if len(set(targets.tolist())) == 2:
+            fitted = fit_calibration(logprobs, targets, LABELS[:2])
+            changed.append(fitted.temperature != 1)
+    assert np.mean(changed) <= 0.34
+
+
+def test_rows_on_one_question_fit_nothing() -> None:
+    logprobs, targets = _planted(3.0, (0.0, 0.0), n=40)
+    fitted = fit_calibration(logprobs, targets, LABELS[:2], np.zeros(40, dtype=np.int64))
+    assert (fitted.temperature, set(fitted.bias.values())) == (1, {0})
 
 
 def test_a_class_hardly_seen_does_not_run_away() -> None:

@@ -10,7 +10,7 @@ from scipy.special import expit
 from scipy.stats import binom, binomtest, norm
 
 from judging.types import Verdict
-from judging.verdicts.calibration_fit import cross_fitted_verdicts
+from judging.verdicts.calibration_fit import cross_fitted_verdicts, draw_rows
 from judging.verdicts.risk import CHANCE, HeldOutVerdicts, with_review
 
 DRAWS = 200
@@ -104,6 +104,36 @@ def test_all_rows_of_dependent_questions_would_not_hold_the_level() -> None:
         )
         exceeded += copies.threshold(0.05) is not None
     assert exceeded > 2 * MOST_EXCEEDED
+
+
+def test_the_level_is_that_of_a_verdict_where_hard_questions_have_more_rows() -> None:
+    """A row of each question held the level per question: hard ones have five rows, easy ones one.
+
+    A fifth of the questions is hard, so that by verdict five in nine are.
+    """
+    rng, exceeded, kept_all = np.random.default_rng(4), 0, 0
+    hard_error, easy_error = 0.086, 0.02
+    true_error = (5 * hard_error + 4 * easy_error) / 9
+    assert true_error > 0.05 > (hard_error + 4 * easy_error) / 5
+    for _ in range(DRAWS):
+        is_hard = rng.random(1200) < 0.2
+        questions = np.repeat(np.arange(1200), np.where(is_hard, 5, 1))
+        wrong = rng.random(len(questions)) < np.where(is_hard, hard_error, easy_error)[questions]
+        for rows in (draw_rows(questions, rng), np.unique(questions, return_index=True)[1]):
+            held_out = HeldOutVerdicts(
+                confidence=(0.9,) * len(rows), right=tuple((~wrong[rows]).tolist())
+            )
+            is_kept = held_out.threshold(0.05) is not None
+            if len(rows) == 1200:
+                kept_all += is_kept
+            else:
+                exceeded += is_kept
+    assert exceeded <= MOST_EXCEEDED < kept_all
+
+
+def test_equal_questions_are_all_drawn() -> None:
+    rows = draw_rows(np.arange(60) % 20, np.random.default_rng(0))
+    assert sorted((rows % 20).tolist()) == list(range(20))
 
 
 def test_no_label_of_a_question_helps_to_make_its_own_confidence() -> None:

@@ -85,7 +85,7 @@ def test_markdown_holds_the_same(leaderboard: dict[str, Any]) -> None:
 
 def test_differences_are_turned_round() -> None:
     difference = {"value": 2.0, "low": 1.0, "high": 3.0, "n": 9}
-    pair = {"models": ["a", "b"], "difference": difference, "mcnemar_p": 0.1, "mcnemar_p_holm": 0.2}
+    pair = {"models": ["a", "b"], "difference": difference, "p": 0.1, "p_holm": 0.2}
     made_up = {"models": {"a": {}, "b": {}, "c": {}}, "differences": [pair]}
     assert difference_rows(made_up, 100) == [
         ["a minus b", "-2.00", "-3.00 to -1.00", "9", "0.1000", "0.2000"],
@@ -101,7 +101,7 @@ def test_differences_of_shares_are_in_the_unit_of_the_tables() -> None:
     difference = {"value": -0.25, "low": None, "high": -0.03571, "n": 9}
     pair = {
         **{"models": ["a", "b"], "difference": difference},
-        **{"mcnemar_p": 1e-9, "mcnemar_p_holm": 1e-5},
+        **{"p": 1e-9, "p_holm": 1e-5},
     }
     assert difference_rows({"differences": [pair]}, 1) == [
         ["a minus b", "25.00", "3.57 to -", "9", "< 0.0001", "< 0.0001"],
@@ -123,7 +123,7 @@ def test_the_page_says_what_a_table_holds_and_how_it_is_sorted(
         render_leaderboard_markdown(CHARTHAL, leaderboard),
     ):
         assert results["note"] in text
-        assert "McNemar" in text
+        assert "p, Holm" in text
     rows = [question(n, 1 + n % 3, "(D)") for n in range(9)]
     by_level = build_leaderboard(TRUTHFULVQA, {"x": GradedModel("x", rows)})["tables"][0]
     assert by_level["note"].endswith("; rows without a number there come last.")
@@ -261,3 +261,11 @@ def test_models_of_chartom_stand_in_a_table_of_their_own() -> None:
 )
 def test_figures_as_text(figure: Any, text: str) -> None:
     assert figure_text(figure) == text
+
+
+def test_a_table_of_two_items_is_not_ranked_without_a_caution() -> None:
+    few = build_leaderboard(CHARTHAL, {"x": GradedModel("x.json", responses(0.5)[:2])})
+    assert few["tables"][0]["ranked_by"]
+    assert few["models"]["x"]["caution"] in few["tables"][0]["note"]
+    for render in (render_leaderboard_html, render_leaderboard_markdown):
+        assert "no more than 1 question" in render(CHARTHAL, few)

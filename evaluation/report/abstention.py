@@ -27,8 +27,8 @@ def abstention(
 
     Returns:
         ``risk``; ``kept``, the share of all items; ``error``, the share of wrong ones among these;
-        and ``level``: ``holds``, ``exceeded within chance`` (the interval of the error reaches
-        down to the risk, or there is no interval), or ``exceeded``; ``None`` if nothing is kept.
+        and ``level``: ``shown`` if the whole interval of the error is below the risk, ``exceeded``
+        if it is above, ``not shown`` if it holds the risk or there is none, ``nothing kept``.
     """
     kept = outcomes.scored & ~needs_review
     everything = np.ones(len(outcomes), dtype=bool)
@@ -72,10 +72,10 @@ def _error_by_rank(confidence: Floats, wrong: Mask) -> Floats:
     return np.asarray(np.cumsum(shares[np.sort(group)]) / np.arange(1, len(wrong) + 1))
 
 
-def _level(error: dict[str, Any], risk: float) -> str | None:
-    """Say whether an error holds a level; ``None`` if nothing is kept."""
-    if np.isnan(error["value"]):
-        return None
-    if error["value"] <= risk:
-        return "holds"
-    return "exceeded" if error["low"] > risk else "exceeded within chance"
+def _level(error: dict[str, Any], risk: float) -> str:
+    """Say whether an error is shown to hold a level."""
+    if not error["n"]:
+        return "nothing kept"
+    if error["high"] < risk:
+        return "shown"
+    return "exceeded" if error["low"] > risk else "not shown"

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluation.abstention import abstention, risk_coverage
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
+from evaluation.report.abstention import abstention, risk_coverage
 from evaluation.report.markdown import review_line
 from tests.evaluation.report.made_up import report
 
@@ -58,7 +58,7 @@ def test_a_long_curve_keeps_its_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_wrong", "level"), [(2, "holds"), (4, "exceeded within chance"), (40, "exceeded")]
+    ("num_wrong", "level"), [(0, "not shown"), (2, "not shown"), (4, "not shown"), (40, "exceeded")]
 )
 def test_whether_the_level_holds(num_wrong: int, level: str) -> None:
     right = [False] * num_wrong + [True] * (100 - num_wrong) + [False] * 100
@@ -69,12 +69,21 @@ def test_whether_the_level_holds(num_wrong: int, level: str) -> None:
     assert (measured["error"]["n"], measured["level"]) == (100, level)
 
 
+def test_a_level_is_shown_by_the_upper_end() -> None:
+    """A true error of .08 was called below .1 in half of all cases by the point alone."""
+    right = [False] * 2 + [True] * 298
+    measured = abstention(outcomes([0.9] * 300, right), np.zeros(300, dtype=bool), 0.03)
+    assert measured["level"] == "shown" and measured["error"]["high"] < 0.03
+    nothing = abstention(outcomes([0.9] * 300, right), np.ones(300, dtype=bool), 0.03)
+    assert nothing["level"] == "nothing kept"
+
+
 def test_a_level_is_not_called_exceeded_without_an_interval() -> None:
     """Rows on one question have no spread: nothing is known of the error on others."""
     verdicts = outcomes([0.9] * 4, [True, True, True, False])
     of_one_question = replace(verdicts, clusters=np.zeros(4, dtype=np.int64))
     measured = abstention(of_one_question, np.zeros(4, dtype=bool), 0.05, 200)
-    assert (measured["error"]["value"], measured["level"]) == (0.25, "exceeded within chance")
+    assert (measured["error"]["value"], measured["level"]) == (0.25, "not shown")
     assert np.isnan(measured["error"]["low"])
 
 
@@ -82,6 +91,6 @@ def test_the_report_says_whether_the_level_holds() -> None:
     stated = report(risk=0.5)
     assert stated["abstention"]["kept"]["value"] == stated["coverage"]
     assert "at a stated risk of 0.5, 0.8" in review_line(stated)
-    assert review_line(stated).endswith("the level holds")
+    assert review_line(stated).endswith("the level is shown to hold")
     assert stated["risk_coverage"]["n"] == stated["metrics"]["accuracy"]["n"]
     assert review_line({**stated, "abstention": None, "needs_review": 0}) == ""

@@ -1,0 +1,250 @@
+"""Intervals and tests on rows that share questions: how often each keeps its promise.
+
+Part of ``python -m experiments interval_coverage``. Every promise is simulated as it was made
+before (by rows, or by quantiles of resamples) and as it is made now. Rows of a question take, each
+with the square root of the correlation as its chance, one draw that the question shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+from scipy.special import expit, log_softmax
+from scipy.stats import binomtest
+
+from evaluation.attacks.shares import measure_share
+from evaluation.calibration_error import calibration_error
+from evaluation.comparisons.gate import lowest_difference
+from evaluation.estimate import Draws, share
+from evaluation.intervals import Floats, Ints, percentile_interval, sign_flip_p
+from evaluation.measure import METRICS, Tally, TallyDraws
+from evaluation.outcomes import Outcomes
+from judging.verdicts.calibration_fit import draw_rows, fit_calibration
+from judging.verdicts.risk import HeldOutVerdicts
+
+SIZES: dict[str, Callable[[int], Ints]] = {
+    "1": lambda questions: np.ones(questions, dtype=np.int64),
+    "5": lambda questions: np.full(questions, 5),
+    "10": lambda questions: np.full(questions, 10),
+    "5 or 40": lambda questions: np.where(np.arange(questions) % 5 == 0, 40, 5),
+}
+"""Numbers of rows of the questions, by name; one in five of the last kind has 40."""
+
+Row = dict[str, Any]
+
+
+def alike(clusters: Ints, correlation: float, rng: np.random.Generator) -> Floats:
+    """Draw uniform numbers that are alike within clusters. Shape ``[n]``."""
+    shared = rng.random(int(clusters.max()) + 1)[clusters]
+    takes_shared = rng.random(len(clusters)) < np.sqrt(correlation)
+    return np.where(takes_shared, shared, rng.random(len(clusters)))
+
+
+def simulate_questions(draws: int, seed: int, parts: Sequence[str] = ()) -> list[Row]:
+    """Simulate promises.
+
+    Args:
+        draws: Draws per setting.
+        seed: Seed of the draws.
+        parts: Names in :data:`PARTS`; all by default.
+
+    Returns:
+        Rows of a table: ``promise``, ``setting``, ``wanted``, ``before`` and ``now``.
+    """
+    rng = np.random.default_rng(seed)
+    return [row for name in parts or PARTS for row in PARTS[name](draws, rng)]
+
+
+def question_tables(rows: list[Row]) -> Iterator[Table]:
+    """Yield the table of :func:`simulate_questions`."""
+    table = Table(
+        "promise", "setting", "wanted", "before", "now", title="Rows that share questions"
+    )
+    for row in rows:
+        before, now = (f"{row[when]:.3f}" for when in ("before", "now"))
+        table.add_row(row["promise"], row["setting"], row["wanted"], before, now)
+    yield table
+
+
+def _row(promise: str, setting: str, wanted: str, before: list[bool], now: list[bool]) -> Row:
+    return {
+        "promise": promise,
+        "setting": setting,
+        "wanted": wanted,
+        "before": float(np.mean(before)),
+        "now": float(np.mean(now)),
+    }
+
+
+def _clusters(questions: int, size: str) -> Ints:
+    return np.repeat(np.arange(questions), SIZES[size](questions))
+
+
+def _tests(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    for questions, size, correlation in (
+        (89, "1", 0.0),
+        *((89, size, correlation) for size in ("5", "10", "5 or 40") for correlation in (0.1, 0.3)),
+        (20, "10", 0.3),
+    ):
+        clusters = _clusters(questions, size)
+        by_row, by_question = [], []
+        for _ in range(draws):
+            drawn = alike(clusters, correlation, rng)
+            won, lost = drawn < 0.08, drawn > 0.92
+            changed = int(won.sum() + lost.sum())
+            p = binomtest(int(won.sum()), changed).pvalue if changed else 1.0
+            by_row.append(p <= 0.05)
+            by_question.append(sign_flip_p(won.astype(float) - lost, clusters) <= 0.05)
+        setting = f"{questions} questions, {size} rows, correlation {correlation:g}"
+        yield _row("p <= .05 for equal judges", setting, "<= .05", by_row, by_question)
+
+
+def _accuracies(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    for questions in (5, 10, 20, 30, 89):
+        for size, correlation, rate in (("5", 0.1, 0.9), ("10", 0.3, 0.8), ("5 or 40", 0.3, 0.97)):
+            clusters = _clusters(questions, size)
+            before: list[bool] = []
+            now: list[bool] = []
+            for number in range(draws):
+                right = alike(clusters, correlation, rng) < rate
+                found = share(right, np.ones(len(right), dtype=bool), clusters)
+                columns = np.stack([right, np.ones(len(right))], axis=1).astype(np.float64)
+                drawn = Draws.of(columns, clusters, number % 4).resampled
+                low, high = percentile_interval(drawn[:, 0] / drawn[:, 1])
+                before.append(low <= rate <= high)
+                now.append(found["low"] <= rate <= found["high"])
+            setting = f"{questions} questions, {size} rows, rate {rate:g}"
+            yield _row("interval of an accuracy", setting, ".95", before, now)
+
+
+def _judged(
+    clusters: Ints, correlation: float, rng: np.random.Generator, accuracy: float = 0.88
+) -> Outcomes:
+    """Draw verdicts of two labels with calibrated confidences."""
+    human = (rng.random(len(clusters)) < 0.3).astype(np.int64)
+    confidence = expit(rng.normal(np.log(accuracy / (1 - accuracy)) + 0.8, 1.5, len(clusters)))
+    confidence = np.maximum(confidence, 0.5)
+    right = alike(clusters, correlation, rng) < confidence
+    predicted = np.where(right, human, 1 - human)
+    probabilities = np.stack([1 - confidence, confidence], axis=1)
+    probabilities[predicted == 0] = probabilities[predicted == 0][:, ::-1]
+    return Outcomes(("Correct", "Wrong"), human, predicted, probabilities, confidence, clusters)
+
+
+def _metrics(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    names = ("kappa", "macro_f1", "nll")
+    large = TallyDraws.of(_judged(_clusters(6000, "5"), 0.2, rng)).total
+    truth = {name: float(METRICS[name].value(large)) for name in names}
+    for questions in (5, 10, 20, 30, 89):
+        before: dict[str, list[bool]] = {name: [] for name in names}
+        now: dict[str, list[bool]] = {name: [] for name in names}
+        for number in range(draws):
+            tally = TallyDraws.of(_judged(_clusters(questions, "5"), 0.2, rng), number % 4)
+            resampled = Tally(tally.labels, tally.draws.resampled)
+            for name in names:
+                low, high = percentile_interval(METRICS[name].value(resampled))
+                before[name].append(low <= truth[name] <= high)
+                found = tally.estimate(METRICS[name])
+                now[name].append(found["low"] <= truth[name] <= found["high"])
+        for name in names:
+            setting = f"{questions} questions, 5 rows"
+            yield _row(f"interval of {name}", setting, ".95", before[name], now[name])
+
+
+def _calibration(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    for questions in (30, 89, 300):
+        before: list[bool] = []
+        now: list[bool] = []
+        for number in range(draws):
+            judged = _judged(_clusters(questions, "5"), 0.2, rng)
+            tally = TallyDraws.of(judged, number % 4)
+            errors = METRICS["ece"].value(Tally(tally.labels, tally.draws.resampled))
+            low, _ = percentile_interval(errors)
+            found = calibration_error(judged.confidence, judged.right, judged.clusters)
+            before.append(low > 0)
+            now.append(found["value"] > found["chance"]["high"])
+        setting = f"{questions} questions, 5 rows"
+        yield _row("ECE: a calibrated judge is called uncalibrated", setting, "<= .05", before, now)
+
+
+def _risk(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    before: list[bool] = []
+    now: list[bool] = []
+    for _ in range(draws):
+        hard = rng.random(1200) < 0.2
+        questions = np.repeat(np.arange(1200), np.where(hard, 5, 1))
+        wrong = rng.random(len(questions)) < np.where(hard, 0.086, 0.02)[questions]
+        one_each = np.unique(questions, return_index=True)[1]
+        for kept, rows in ((before, one_each), (now, draw_rows(questions, rng))):
+            verdicts = HeldOutVerdicts(
+                confidence=(0.9,) * len(rows), right=tuple((~wrong[rows]).tolist())
+            )
+            kept.append(verdicts.threshold(0.05) is not None)
+    yield _row("--risk .05 keeps verdicts", "error .057; hard: 5 rows", "<= .05", before, now)
+    before, now = [], []
+    clusters = _clusters(40, "1")
+    for _ in range(draws):
+        error = share(rng.random(40) < 0.08, np.ones(40, dtype=bool), clusters)
+        before.append(error["value"] <= 0.05)
+        now.append(error["high"] < 0.05)
+    yield _row("--risk .05 is called held", "error .08, 40 verdicts kept", "<= .05", before, now)
+
+
+def _gate(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    for questions, size, loss in ((100, "1", 0.05), (89, "5", 0.05), (89, "5", 0.02)):
+        clusters = _clusters(questions, size)
+        before: list[bool] = []
+        now: list[bool] = []
+        for _ in range(draws):
+            drawn = alike(clusters, 0.2, rng)
+            difference = np.select([drawn < 0.04 + loss, drawn > 0.96], [-1.0, 1.0], 0.0)
+            p = sign_flip_p(difference, clusters) / 2 if difference.sum() < 0 else 1.0
+            before.append(p > 0.05)
+            now.append(lowest_difference(difference, clusters)[0] > -0.02)
+        setting = f"{questions} questions, {size} rows, {loss:g} worse"
+        yield _row("--gate passes a worse judge", setting, "<= .05", before, now)
+
+
+def _fits(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    labels = ("Correct", "Partial", "Wrong")
+    questions = np.repeat(np.arange(15), 20)
+    before: list[bool] = []
+    now: list[bool] = []
+    for _ in range(max(1, draws // 10)):
+        scores = rng.normal(scale=2, size=(300, 3))
+        shift = rng.normal(size=(15, 3))[questions]
+        chances = np.exp(log_softmax(scores + shift, axis=1)).cumsum(axis=1)
+        targets = np.minimum((chances < rng.random((300, 1))).sum(axis=1), 2)
+        logprobs = log_softmax(scores, axis=1)
+        for biased, folds in ((before, None), (now, questions)):
+            biased.append(any(fit_calibration(logprobs, targets, labels, folds).bias.values()))
+    yield _row("calibration fits a bias that is not there", "20 rows", "rarely", before, now)
+
+
+def _wordings(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    for wordings in (6, 12, 24):
+        of_row = np.arange(60) % wordings
+        before: list[bool] = []
+        now: list[bool] = []
+        for _ in range(draws):
+            hits = (rng.random(60) < rng.beta(1.5, 3.5, wordings)[of_row]).tolist()
+            for held, ways in ((before, None), (now, of_row.tolist())):
+                found = measure_share(hits, range(60), ways)
+                held.append((found.low or 0) <= 0.3 <= (found.high or 0))
+        yield _row("interval of an attack", f"60 rows, {wordings} wordings", ".95", before, now)
+
+
+PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
+    "tests": _tests,
+    "accuracies": _accuracies,
+    "metrics": _metrics,
+    "calibration": _calibration,
+    "risk": _risk,
+    "gate": _gate,
+    "fits": _fits,
+    "wordings": _wordings,
+}
+"""Parts of the simulation by name."""
