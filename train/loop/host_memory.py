@@ -1,10 +1,15 @@
-"""Memory that the C library keeps after tensors have been freed."""
+"""Memory that libraries keep: of freed tensors, and of the kernels of past shapes."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 
+CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+"""Environment variables for the sizes of oneDNN's cache of kernels, and of PyTorch's above it."""
+KERNELS = "128"
+"""More than a micro-batch needs, whose layers are alike."""
 SHARE = 0.02
 """Most of the time that giving memory back may take."""
 
@@ -28,3 +33,14 @@ class FreeMemory:
         self._trim(0)
         ended = time.perf_counter()
         self._due = ended + (ended - started) / SHARE
+
+
+def bound_caches() -> None:
+    """Keep fewer kernels for products in bfloat16, unless the user chose how many.
+
+    Every shape of a batch gets kernels of its own, about half a megabyte each, and rows differ in
+    length: the thousand that each cache would hold are of shapes that do not come again. Call this
+    before the first product.
+    """
+    for variable in CACHES:
+        os.environ.setdefault(variable, KERNELS)

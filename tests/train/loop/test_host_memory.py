@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from subprocess import check_output
 
 import psutil
 import pytest
 import torch
 
+from judging.models.device_dtype import computes_bfloat16
 from train.loop.host_memory import SHARE, FreeMemory
 
 MIB = 2**20
@@ -46,3 +49,31 @@ def test_giving_back_takes_no_more_than_its_share_of_steps_however_short(
             now += seconds
             freed.give_back()
         assert 0.7 * most < spent / (now - begin) < 1.05 * most
+
+
+@pytest.mark.skipif(
+    not computes_bfloat16(torch.device("cpu")), reason="products in bfloat16 by other kernels"
+)
+def test_kernels_of_past_shapes_are_dropped() -> None:
+    """In processes of their own: the caches read their sizes at the first product."""
+    program = """
+import sys, psutil, torch
+from judging.models.device_dtype import computes_bfloat16
+from train.loop.host_memory import FreeMemory, bound_caches
+if sys.argv[1] == "bounded":
+    bound_caches()
+weight = torch.ones(512, 512, dtype=torch.bfloat16)
+def product(rows):
+    torch.nn.functional.linear(torch.ones(rows, 512, dtype=torch.bfloat16), weight)
+product(63)
+begin = psutil.Process().memory_info().rss
+for rows in range(64, 464):
+    product(rows)
+FreeMemory().give_back()
+print(psutil.Process().memory_info().rss - begin)
+"""
+    plain, bounded = (
+        int(check_output([sys.executable, "-c", program, how])) / MIB
+        for how in ("plain", "bounded")
+    )
+    assert bounded < 0.6 * plain
