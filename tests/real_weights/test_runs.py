@@ -163,7 +163,7 @@ def test_vllm_gives_the_verdicts_of_the_judge(run: Path, merged: Path) -> None:
     requests = [example.request() for example in examples(24)]
     here = Judge.load(str(run), device="cpu")
     with vllm_server(merged) as url:
-        there = remote_judge(ModelServer(url, "qs"), str(run)).grade(requests)
+        there = list(remote_judge(ModelServer(url, "qs"), str(run)).grade(requests))
     apart = []
     for one, other in zip(there, here.grade(requests), strict=True):
         assert (one.label, one.status, one.posterior) == (

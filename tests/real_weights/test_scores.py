@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def test_together_is_faster_than_one_by_one(
     """Time of the process, best of interleaved rounds, as other programs run beside it."""
     task, requests = get_task("hieval-qs"), requests_of("hieval-qs", folder, 24)
     encoder = Encoder(half)
-    ways = {
+    ways: dict[str, Callable[[], object]] = {
         "tree, together": lambda: _scores(half, task, requests),
         "tree, one by one": lambda: _scores(half, task, requests, budget=1),
         "transformers, one by one": lambda: _plain_scores(plain_half, encoder, task, requests),
