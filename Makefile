@@ -89,7 +89,7 @@ real-tokenizer: .real-tokenizer/tokenizer.json
 
 # The published Qwen2.5-Coder-0.5B-Instruct (Apache-2.0, 491 MB), converted, against transformers.
 real-weights: $(READY)
-	CUSTOS_REAL_WEIGHTS=1 $(BIN)/python -m pytest -q -n0 -m real_weights
+	CUSTOS_REAL_WEIGHTS=1 $(BIN)/python -m pytest -q -n0 -s -m real_weights
 
 # List what is installed, with versions and licences, as CycloneDX 1.6.
 # The tool has an environment of its own, so that it is not among what it lists.

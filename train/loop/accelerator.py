@@ -16,6 +16,7 @@ from judging.models.attention import missing_kernels_line
 from judging.models.cpu_cores import num_cores
 from judging.models.device_dtype import computes_bfloat16
 from judging.models.devices import device_name, use_device
+from train.loop.host_memory import bound_caches
 from train.loop.sharding import ShardingAccelerator
 from train.loop.zero import ZeroAccelerator
 from train.setup.engines import CPU, FSDP, ZERO, asks_for, check_distributed_type
@@ -44,6 +45,8 @@ def make_accelerator(run: RunSection) -> Accelerator:
     on_cpu = asks_for(CPU, os.environ) or use_device().type == "cpu"
     if on_cpu and launcher_set_threads():
         torch.set_num_threads(num_cores())
+    if on_cpu:
+        bound_caches()
     autocast = uses_autocast(run, torch.device("cpu" if on_cpu else "cuda"))
     kind = Accelerator
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:

@@ -27,7 +27,7 @@ from train.loop.checkpoint import (
     save_checkpoint,
     trainable,
 )
-from train.loop.host_memory import return_free_memory
+from train.loop.host_memory import FreeMemory
 from train.loop.learning_rate import learning_rate
 from train.loop.loader import Loader, default_workers
 from train.loop.model_runner import Measured, ModelRunner, free_weights
@@ -84,6 +84,7 @@ class Trainer:
         self.accelerator, self.identity = accelerator, identity
         self.progress = Progress()
         self.data_wait = 0.0
+        self.freed = FreeMemory()
         for of_split in rows.by_name.values():
             # A layer that is sharded runs once between its forward and its backward pass.
             of_split.share_prefix = not is_sharded(accelerator)
@@ -129,6 +130,7 @@ class Trainer:
                 micro_batches = self.plan.micro_batches(self.progress.step)
                 self.progress.losses.append(self.train_step(micro_batches, batches))
                 self.progress.step += 1
+                self.freed.give_back()
                 step, last = self.progress.step, self.progress.step == total_steps
                 self.tracker.advance(step, sum(map(len, micro_batches)))
                 if step % run.log_every == 0 or last:
@@ -313,7 +315,6 @@ class Trainer:
         self.progress.history.append({"step": step, "train_loss": loss})
         values = {"train_loss": loss, "lr": self.learning_rate(step - 1)}
         self.tracker.log_steps(step, values | self.throughput.report(self.tracker.seconds))
-        return_free_memory()
 
     def _describe_start(self) -> None:
         """Report what decides the speed, and log one decoded row with its target."""

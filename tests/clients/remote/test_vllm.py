@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
-import httpx
 import pytest
 
 from clients.connection import ModelServer
 from clients.remote_judge import remote_judge
 from experiments.cost.scoring_speed import export_llama, library_model
 from judging import Judge, JudgeRequest
+from tests.clients.remote.vllm_server import vllm_server
 
-PYTHON = Path(__file__).parents[3] / ".venv-vllm" / "bin" / "python"
-START_S = 240
 QUESTIONS = {
     "What is the capital of France?": ("Paris", ("It is Paris.", "It is Lyon.", "")),
     "Who wrote Middlemarch?": (
@@ -36,37 +30,10 @@ def here() -> Judge:
 
 @pytest.fixture(scope="module")
 def url(here: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if not PYTHON.is_file():
-        pytest.skip("no vLLM environment: make vllm")
-    folder = tmp_path_factory.mktemp("vllm")
-    export_llama(library_model(here), here.backbone.tokenizer, folder / "model")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        # The CPU build's own command does not find its version.
-        *(str(PYTHON), "-P", "-m", "vllm.entrypoints.openai.api_server"),
-        *("--model", str(folder / "model"), "--served-model-name", "qs"),
-        *("--host", "127.0.0.1", "--port", str(port), "--dtype", "bfloat16", "--enforce-eager"),
-        *("--max-model-len", "1024", "--gpu-memory-utilization", "0.3"),
-    ]
-    with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as it:
-        try:
-            until = time.monotonic() + START_S
-            while not answers(f"http://127.0.0.1:{port}/health"):
-                if it.poll() is not None or time.monotonic() > until:
-                    pytest.fail((folder / "log").read_text()[-3000:])
-                time.sleep(1)
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            it.terminate()
-
-
-def answers(address: str) -> bool:
-    try:
-        return httpx.get(address, timeout=2).is_success
-    except httpx.HTTPError:
-        return False
+    model = tmp_path_factory.mktemp("vllm") / "model"
+    export_llama(library_model(here), here.backbone.tokenizer, model)
+    with vllm_server(model) as url:
+        yield url
 
 
 def test_the_verdicts_are_those_of_the_tree_engine(url: str, here: Judge) -> None:

@@ -16,11 +16,15 @@ from train.loop.checkpoint import trainable
 STEPS = 3
 
 
-def run(backbone: str, out: Path, batch_size: int, token_budget: int) -> None:
+def run(
+    backbone: str, out: Path, batch_size: int, token_budget: int, pictures: bool = True
+) -> None:
     """Three steps of plain gradient descent, which hides no scale as Adam would."""
     picture = save_picture(out / f"{os.environ.get('RANK', 0)}.png", 60, 60)
     rows = [
-        example(i, weight=1.0 + i % 3, **({"images": (picture,)} if i % 5 == 0 else {}))
+        example(
+            i, weight=1.0 + i % 3, **({"images": (picture,)} if pictures and i % 5 == 0 else {})
+        )
         for i in range(STEPS * batch_size)
     ]
     settings = recipe(

@@ -1,0 +1,1 @@
+"""Published weights go through all that custos does (``make real-weights``)."""
