@@ -42,6 +42,7 @@ def _check(outcome: dict[str, Any], kills: int) -> None:
     assert "File too large" in outcome["full_disk"]
 
 
+@pytest.mark.slow
 def test_three_kills(tmp_path: Path) -> None:
     """In this process, whose forks have the libraries already."""
     out = tmp_path / "log.json"

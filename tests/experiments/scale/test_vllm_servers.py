@@ -41,6 +41,7 @@ def counted(path: Path, seconds: float) -> int:
     return path.stat().st_size - before
 
 
+@pytest.mark.slow
 def test_a_slowed_server_works_a_tenth_of_the_time_and_then_again(
     server: VllmServer, tmp_path: Path
 ) -> None:
