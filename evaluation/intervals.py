@@ -139,12 +139,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 class Design(NamedTuple):
-    """What the likeness of the items of a cluster does to a rate. Shape ``[...]`` each."""
+    """Design effect: how far likeness within clusters widens a rate's error. Shape ``[...]`` each."""
 
     effect: Floats
     """Variance of the rate over that of independent items, estimated; at least 1."""
     assumed: Floats
-    """The same at a correlation of :data:`LIKENESS`."""
+    """Design effect at a correlation of :data:`LIKENESS`."""
     clusters: Floats
     """Effective number of clusters: of equal ones that give the variance as surely."""
 

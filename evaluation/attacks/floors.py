@@ -28,7 +28,7 @@ class AtFloor(BaseModel):
     floor: float
     attacks: Share
     worst_family: str | None
-    """The attack that passes most often; ``None`` where none passes."""
+    """Attack that passes most often; ``None`` where none passes."""
     worst: Share | None
     controls: Share
 

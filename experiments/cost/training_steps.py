@@ -40,7 +40,7 @@ VALIDATED = 4
 
 @dataclass(frozen=True)
 class Trained:
-    """What both trainers train."""
+    """Model and adapter that both trainers train."""
 
     backbone: str = "embedded@1"
     rank: int = 16

@@ -18,7 +18,7 @@ class Form:
     """One way to write an answer."""
 
     name: str
-    """What is the same for all answers in this form: ``fraction``."""
+    """Name of the form, such as ``fraction``, which all answers in it share."""
     text: str
     is_latex: bool = False
     held_out: bool = False
