@@ -139,7 +139,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 class Design(NamedTuple):
-    """Design effect: how far likeness within clusters widens a rate's error. Shape ``[...]`` each."""
+    """Design effect: how far likeness in clusters widens an error. Shape ``[...]`` each."""
 
     effect: Floats
     """Variance of the rate over that of independent items, estimated; at least 1."""
