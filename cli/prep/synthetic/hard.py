@@ -18,7 +18,8 @@ from data_prep.sources.generic import load_generic
 from data_prep.splits.manifest import describe_file
 from data_prep.splits.splits import SPLITS, Splits, shuffled, split_examples
 from data_prep.synthetic.hard import options
-from data_prep.synthetic.hard.generate import KINDS, generate_hard
+from data_prep.synthetic.hard.frames import kinds
+from data_prep.synthetic.hard.generate import generate_hard
 from judging.errors import CustosError
 from judging.types import LabelledExample, Split
 
@@ -36,11 +37,9 @@ def hard(
     per_question: Annotated[
         int, typer.Option(min=1, help="Draw this many wordings for each question.")
     ] = 6,
-    kinds: Annotated[
+    kind: Annotated[
         list[str] | None,
-        typer.Option(
-            "--kind", help="Make only this kind of row. May be repeated. Default: every kind."
-        ),
+        typer.Option(help="Make only this kind of row. May be repeated. Default: every kind."),
     ] = None,
     seed: Seed = 0,
     *,
@@ -55,10 +54,10 @@ def hard(
 
     Example: custos prep hard --source data/evouna --out data/hard
     """
-    chosen = kinds or [*KINDS, options.KIND]
-    if unknown := sorted(set(chosen) - {*KINDS, options.KIND}):
-        known = ", ".join([*KINDS, options.KIND])
-        raise CustosError(f"--kind '{unknown[0]}': expected one of {known}")
+    every = [*kinds(), options.KIND]
+    chosen = kind or every
+    if unknown := sorted(set(chosen) - {*every}):
+        raise CustosError(f"--kind '{unknown[0]}': expected one of {', '.join(every)}")
     bad_rows: list[str] = []
     files = {split: source / f"{split}.jsonl" for split in SPLITS}
     files = {name: path for name, path in files.items() if path.is_file()}
@@ -72,7 +71,7 @@ def hard(
         if files
         else split_examples(load_generic(source, bad_rows), held_out, seed)
     )
-    framed = [name for name in chosen if name in KINDS]
+    framed = [name for name in chosen if name in kinds()]
     made = {
         split: list(generate_hard(rows, per_question, seed, framed, split)) if framed else []
         for split, rows in labelled.items()

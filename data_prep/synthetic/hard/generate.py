@@ -6,38 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from data_prep.synthetic.hard import (
-    affirmations,
-    denials,
-    forgeries,
-    indecision,
-    padding,
-    rejections,
-    relations,
-    revisions,
-    statements,
-)
 from data_prep.synthetic.hard.answers import AnswerPool, is_entity, may_mean
-from data_prep.synthetic.hard.frames import Frame, Kind
+from data_prep.synthetic.hard.frames import Frame, Kind, kinds
 from data_prep.synthetic.hard.items import Item, read_items
-from data_prep.synthetic.hard.padding import CLOSINGS, OPENINGS
-from data_prep.synthetic.hard.quantities import QUANTITIES, quantity_slots
+from data_prep.synthetic.hard.quantities import quantity_slots
 from data_prep.synthetic.seeds import seeded_rng
+from data_prep.synthetic.words import words_of
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, ReferenceMode, Split
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        *(*rejections.KINDS, *relations.KINDS, *forgeries.KINDS, *padding.KINDS),
-        QUANTITIES,
-        denials.REFUSAL,
-        affirmations.AFFIRMATION,
-        revisions.REVISION,
-        indecision.INDECISION,
-        statements.STATEMENT,
-    )
-}
 PARTIAL_SHARE = 0.6
 """Share of draws about a set of answers that also get a Partial response."""
 WHOLE_SHARE = 0.4
@@ -67,7 +44,7 @@ def generate_hard(
     examples: Sequence[LabelledExample],
     per_question: int,
     seed: int,
-    kinds: Sequence[str] = tuple(KINDS),
+    kind_names: Sequence[str] = (),
     split: Split = "train",
 ) -> Iterator[LabelledExample]:
     """Yield hard responses to the questions of labelled rows.
@@ -81,12 +58,12 @@ def generate_hard(
             (:func:`read_items`).
         per_question: Draws for each question.
         seed: Any integer.
-        kinds: Names of :data:`KINDS` to draw from.
+        kind_names: Names of kinds to draw from; none: all.
         split: The split that the rows are for. Some kinds have wordings for each split.
     """
     items = read_items(examples)
     pool = AnswerPool.of((i.example.question, answer) for i in items for answer in i.references)
-    chosen = [KINDS[name] for name in kinds]
+    chosen = [kinds()[name] for name in kind_names or kinds()]
     for item in items:
         suited = _suited(item, chosen, split)
         for number in range(per_question):
@@ -108,10 +85,10 @@ class Suited:
     empty: Lines
 
 
-def _suited(item: Item, kinds: Sequence[Kind], split: Split) -> list[Suited]:
+def _suited(item: Item, chosen: Sequence[Kind], split: Split) -> list[Suited]:
     """Return what may be drawn from for a question; kinds without such frames are left out."""
     made = []
-    for kind in kinds:
+    for kind in chosen:
         suited = Suited(kind, {}, {})
         for frame in kind.frames:
             if frame.serves(split) and item.suits(frame):
@@ -135,7 +112,7 @@ def _draw(rng: Random, item: Item, suited: Sequence[Suited], number: int) -> Dra
     if len(item.references) == 1:
         mode = "all" if rng.random() < SINGLE_AS_SET_SHARE else mode
     variant = item.example.variant
-    if kind is QUANTITIES:
+    if kind.name == "quantities":
         variant = rng.choice(("plain", "tolerance", variant))
         mode = mode if item.is_set else rng.choice(("all", "any"))
     # People judged whole responses in the mode of their row. Where all had one label, a whole
@@ -160,7 +137,7 @@ def _rows(rng: Random, draw: Draw, pool: AnswerPool, seed: int) -> Iterator[Labe
 
 def _filler(rng: Random, draw: Draw, pool: AnswerPool) -> Callable[[str], dict[str, str]] | None:
     """Return what fills the slots for a label; ``None`` if there is no wrong answer to fill in."""
-    if draw.kind is QUANTITIES and (quantity := draw.item.quantity):
+    if draw.kind.name == "quantities" and (quantity := draw.item.quantity):
         tolerance = draw.variant == "tolerance"
         return lambda label: quantity_slots(rng, quantity, label, tolerance=tolerance)
     decoys = _draw_decoys(rng, draw, pool)
@@ -202,8 +179,9 @@ def _with_surroundings(rng: Random, draw: Draw) -> str:
     template = draw.frame.template
     if draw.frame.language != "en" or draw.item.chinese:
         return template
-    opening = rng.choice(OPENINGS) if rng.random() < AROUND_SHARE else ""
-    closing = rng.choice(CLOSINGS) if rng.random() < AROUND_SHARE else ""
+    parts = words_of("hard")["parts"]
+    opening = rng.choice(parts["openings"]) if rng.random() < AROUND_SHARE else ""
+    closing = rng.choice(parts["closings"]) if rng.random() < AROUND_SHARE else ""
     if closing and template[-1] not in '.!?")':
         closing = f".{closing}"
     return f"{opening}{template}{closing}"

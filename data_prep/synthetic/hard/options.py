@@ -19,6 +19,7 @@ from random import Random
 from data_prep.synthetic.hard.answers import AnswerPool, is_entity, may_mean
 from data_prep.synthetic.hard.items import Item, read_items
 from data_prep.synthetic.seeds import seeded_rng
+from data_prep.synthetic.words import words_of
 from judging.tasks import get_task
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, Split
@@ -33,91 +34,6 @@ PEOPLE_SHARE = 0.3
 """Share of draws with responses that people judged, where there are any."""
 UNLISTED_SHARE = 0.1
 """Share of wrong claims that are not among the options."""
-
-Wordings = tuple[tuple[str, ...], tuple[str, ...]]
-
-# Wordings of the first list are for training, those of the second for the other splits.
-_LETTERED: Wordings = (
-    (
-        "{q}\n{A) x\n}", "{q}\n{(A) x\n}", "{q}\n{A. x\n}", "{q}\n{a) x\n}", "{q}\n{A: x\n}",
-        "{q} {(A) x }", "{q} {A) x, }", "{q} {a. x; }", "{q} {A: x | }",
-        "{q}\n\nOptions:\n{A. x\n}", "{q} Choose one: {(A) x }", "{q}\nChoices: {A) x; }",
-        "Pick the right option. {q}\n{A) x\n}", "{q} Answer with the letter only.\n{A. x\n}",
-        "Multiple choice: {q} {A. x }", "{A) x\n}\n{q}", "{q}\n{- A: x\n}",
-    ),
-    (
-        "{q} [{A = x; }]", "{q}\n\nPossible answers\n{[A] x\n}", "Question: {q}\n{(a) x\n}Answer:",
-        "Tick a box. {q} {A/ x / }", "{q}\n{Option A: x\n}",
-    ),
-)  # fmt: skip
-_BARE: Wordings = (
-    (
-        "{q} Options: {x, }", "{q}\n{- x\n}", "{q} Choose from: {x; }", "{q} ({x / })",
-        "{q}\n{* x\n}", "{q} One of these is right: {x, }",
-    ),
-    ("{q} Candidates are {x | }", "{q}\nPossible answers:\n{x\n}"),
-)  # fmt: skip
-_BY_LETTER: Wordings = (
-    (
-        "{L}", "({L})", "{L})", "{L}.", "**{L}**", "The answer is {L}.", "I choose {L}.",
-        "Option {L} is correct.", "Answer: {L}", "My answer is ({L}).", "It must be {L}.",
-        "Not {nL}. It is {L}.", "{nL} and {oL} are wrong, so {L}.", "Final answer: {L}",
-        "I first thought of {nL}, but the answer is {L}.", "Letter {L}", "{L} is right.",
-        "I would rule out {nL}, which leaves {L}.", "{L}, since {nL} does not fit.",
-    ),
-    (
-        "My pick is {L}", "I am going for {L}, not {nL}.", "Choice {L}", "Let me say {L}.",
-        "Having dismissed {nL} and {oL}, I end up with {L}.",
-    ),
-)  # fmt: skip
-_BY_TEXT: Wordings = (
-    (
-        "{T}", "{T}.", "It is {T}.", "The answer is {T}.", "I choose {T}.", "**{T}**",
-        "{T} is the correct option.", "It must be {T}, not {nT}.", "Answer: {T}",
-        "{nT} does not fit, so it is {T}.", "Of these, {T} is right.",
-        "{nT} and {oT} can be ruled out. What is left is {T}.", "I'd say {T}.",
-        "The right one is {T}.", "At first I leaned towards {nT}. It is {T}, though.",
-        "Looking at all options, only {T} makes sense.", "{T}, because {nT} is something else.",
-    ),
-    (
-        "My pick is {T}", "I am going for {T} and not for {nT}.", "Put me down for {T}.",
-        "Neither {nT} nor {oT} works here; {T} does.", "Among the candidates it has to be {T}.",
-    ),
-)  # fmt: skip
-_BY_BOTH: Wordings = (
-    (
-        "{L}. {T}", "({L}) {T}", "{L}) {T}", "{L}: {T}", "The answer is {L}. {T}.",
-        "Option {L}, {T}, is correct.", "The correct option is ({L}) {T}.", "{T} ({L})",
-        "{nL}) {nT} is wrong. {oL}) {oT} is wrong too. That leaves {L}) {T}.",
-        "{L}. {T}\n\nExplanation: ({nL}) {nT} and ({oL}) {oT} do not match the question.",
-        "Not ({nL}) {nT}, but ({L}) {T}.",
-    ),
-    (
-        "My pick is {L}, that is {T}.", "{T}, listed as {L}.",
-        "I dismissed {nL} ({nT}) first and settled on {L} ({T}).",
-    ),
-)  # fmt: skip
-_SETTLES_ON_NONE: Wordings = (
-    (
-        "{T} or {nT}", "Either {nT} or {T}.", "It could be {T}, {nT} or {oT}.",
-        "None of these options is right.", "I cannot decide between {T} and {nT}.",
-        "{T}, {nT}, {oT}", "All of the above.", "One of the listed options.",
-        "The options are {nT}, {T} and {oT}.", "Not {T}.", "{T} is wrong.", "I don't know.",
-    ),
-    ("{T} / {nT}", "Any of {nT}, {oT} and {T} might do.", "No option convinces me, not even {T}."),
-)  # fmt: skip
-_OF_LETTERS: Wordings = (
-    (
-        "{L} or {nL}", "{L} and {nL}", "Either ({nL}) or ({L}).", "{L}, {nL}, {oL}",
-        "I cannot decide between {L} and {nL}.", "Not {L}.", "{L} is wrong.", "{L}. {nT}",
-        "The answer is {nL} or {L}.", "({L}) {nT}",
-    ),
-    ("{L}/{nL}", "{nL}, unless it is {L}.", "Anything but {L}."),
-)  # fmt: skip
-_SETS: Wordings = (
-    ("{S}", "The answers are {S}.", "I choose {S}.", "{S} are right.", "Correct: {S}"),
-    ("My picks: {S}", "It has to be {S}."),
-)
 
 
 @dataclass(frozen=True)
@@ -197,8 +113,7 @@ def _rows(
         yield from _set_rows(rng, row, listed, right, wrong, held_out)
         return
     settles = rng.random() > 0.15
-    wordings = _wordings(rng, listed, settles)[held_out]
-    template = rng.choice(wordings)
+    template = rng.choice(_words(_named_by(rng, listed, settles), held_out))
     for label in (CORRECT, WRONG) if settles else (WRONG,):
         claim = right[0] if label == CORRECT or not settles else rng.choice(wrong)
         others = [text for text in listed.options if text != claim]
@@ -237,7 +152,7 @@ def _listed(rng: Random, question: str, options: list[str], held_out: bool) -> L
     if rng.random() < FIELD_SHARE:
         return Listed(question, tuple(options), tuple(options), True)
     has_letters = rng.random() < 0.67
-    layout = rng.choice((_LETTERED if has_letters else _BARE)[held_out])
+    layout = rng.choice(_words("lettered" if has_letters else "bare", held_out))
     match = _LAYOUT.fullmatch(layout)
     assert match, layout
     before, mark, separator, after = match.groups()
@@ -259,12 +174,19 @@ def _named(listed: Listed, text: str, named: str) -> str:
     return letter if named == "letter" else f"{letter}. {text}"
 
 
-def _wordings(rng: Random, listed: Listed, settles: bool) -> Wordings:
+def _named_by(rng: Random, listed: Listed, settles: bool) -> str:
+    """Return the name of the wordings to draw from."""
     if not listed.has_letters:
-        return _BY_TEXT if settles else _SETTLES_ON_NONE
+        return "by_text" if settles else "settles_on_none"
     if settles:
-        return rng.choice((_BY_LETTER, _BY_LETTER, _BY_TEXT, _BY_BOTH))
-    return rng.choice((_OF_LETTERS, _SETTLES_ON_NONE))
+        return rng.choice(("by_letter", "by_letter", "by_text", "by_both"))
+    return rng.choice(("of_letters", "settles_on_none"))
+
+
+def _words(name: str, held_out: bool) -> list[str]:
+    """Return wordings; those of training, or those of the other splits."""
+    wordings: list[str] = words_of("hard")["options"][name]["held_out" if held_out else "train"]
+    return wordings
 
 
 def _slots(listed: Listed, claim: str, others: Sequence[str]) -> dict[str, str]:
@@ -282,7 +204,7 @@ def _set_rows(
     held_out: bool,
 ) -> Iterator[tuple[str, LabelledExample]]:
     """Yield responses that pick all of a set of options, a part of it, or a wrong one as well."""
-    template = rng.choice(_SETS[held_out])
+    template = rng.choice(_words("sets", held_out))
     by_letter = listed.has_letters and rng.random() < 0.6
     comma = rng.choice((", ", " and ", "; "))
     for label in (CORRECT, PARTIAL, WRONG):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from data_prep.synthetic.hard.frames import Kind, frames
 from data_prep.synthetic.text.behaviours import EDGE, TOLERANCE
 from judging.tasks.hieval_qs import CORRECT
 
@@ -26,63 +25,6 @@ OTHER_UNITS = {
     "years": "months", "days": "weeks", "hours": "minutes", "minutes": "seconds",
 }  # fmt: skip
 """A unit to put in place of another; the number then means something else."""
-
-QUANTITIES = Kind(
-    "quantities",
-    (
-        *frames(
-            """
-            {yes}
-            ≈ {yes}
-            = {yes}
-            **{yes}**
-            x = {yes}
-            {yes} (rounded)
-            """,
-            "any",
-            "quantity",
-        ),
-        *frames(
-            """
-            It comes to {yes}.
-            I get {yes}.
-            about {yes}
-            The result is roughly {yes}.
-            After rounding: {yes}.
-            {yes}, give or take a little.
-            The measured value is {yes}.
-            My calculation gives {yes}, give or take rounding errors.
-            Not {low} and not {high}: it is {yes}.
-            More than {low} and less than {high}, to be exact {yes}.
-            It lies between {low} and {high}; the value is {yes}.
-            It was {low} or {high} at other times, but here it is {yes}.
-            Between {low} and {high}.
-            {low} to {high}
-            {low} - {high}
-            Somewhere from {low} to {high}.
-            More than {low}.
-            Less than {high}.
-            At least {low}, at most {high}.
-            Either {low} or {high}.
-            {low} or so, maybe also {high}.
-            """,
-            "en",
-            "quantity",
-        ),
-        *frames(
-            """
-            约为{yes}。
-            结果是{yes}。
-            在{low}和{high}之间,确切地说是{yes}。
-            介于{low}和{high}之间。
-            超过{low}。
-            """,
-            "zh",
-            "quantity",
-        ),
-    ),
-    weight=7.0,
-)
 
 
 @dataclass(frozen=True)

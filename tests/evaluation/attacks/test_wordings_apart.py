@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from data_prep.synthetic.hard.generate import KINDS
-from data_prep.synthetic.hard.padding import CLOSINGS, FILLERS, OPENINGS
+from data_prep.synthetic.hard.frames import kinds
+from data_prep.synthetic.words import words_of
 from evaluation.attacks.base import FAMILIES
 from evaluation.attacks.padding import SENTENCES
 from evaluation.attacks.suffixes import largest_pool, suffix_pool
@@ -14,9 +14,10 @@ SLOT = re.compile(r"\{\w+\}")
 WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+")
 """A character of a script without spaces, or a word of another script."""
 
+PARTS = words_of("hard")["parts"]
 TRAINING = [
-    *(frame.template for kind in KINDS.values() for frame in kind.frames),
-    *(*OPENINGS, *CLOSINGS, *FILLERS),
+    *(frame.template for kind in kinds().values() for frame in kind.frames),
+    *(word for name in ("openings", "closings", "fillers") for word in PARTS[name]),
 ]
 ATTACKS = [
     *(wording for family in FAMILIES for wording in family.wordings.values()),
