@@ -22,3 +22,8 @@ def words_of(maker: str) -> dict[str, Any]:
     text = (_FOLDER / f"{maker}.yaml").read_text(encoding="utf-8")
     content: dict[str, Any] = load_yaml(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return content
+
+
+def texts(written: str | list[str]) -> tuple[str, ...]:
+    """Return the texts of a table: the lines of a block, or the items of a list."""
+    return tuple(written.splitlines() if isinstance(written, str) else written)

@@ -8,10 +8,9 @@ from typing import Literal
 from data_prep.splits.near_duplicates import question_key
 from data_prep.synthetic.benchmark_answers.charthal import make_charthal
 from data_prep.synthetic.benchmark_answers.chartom import make_chartom
-from data_prep.synthetic.benchmark_answers.held_out_wordings import HELD_OUT
 from data_prep.synthetic.benchmark_answers.rows import MakeQuestion
 from data_prep.synthetic.benchmark_answers.simplevqa import make_simplevqa
-from data_prep.synthetic.benchmark_answers.training_wordings import TRAINING
+from data_prep.synthetic.benchmark_answers.wordings import Side, wordings_for
 from data_prep.synthetic.seeds import seeded_rng
 from judging.types import LabelledExample
 
@@ -21,7 +20,6 @@ MAKERS: dict[str, MakeQuestion] = {
     "chartom-fact": make_chartom,
 }
 """By task."""
-WORDINGS = {"train": TRAINING, "test": HELD_OUT}
 
 
 def generate_benchmark_answers(
@@ -41,12 +39,13 @@ def generate_benchmark_answers(
         wordings: Wordings of questions and responses; ``test`` has none of those of ``train``.
         tasks: Names of :data:`MAKERS`.
     """
+    side: Side = "training" if wordings == "train" else "held_out"
     made, number = 0, 0
     while True:
         task = tasks[number % len(tasks)]
         name = f"benchmark-answers-{wordings}-{seed}-{number}"
         rng = seeded_rng(name, task)
-        question, answers = MAKERS[task](rng, WORDINGS[wordings])
+        question, answers = MAKERS[task](rng, wordings_for(side))
         for position, answer in enumerate(dict.fromkeys(answers)):
             if made == num_rows:
                 return

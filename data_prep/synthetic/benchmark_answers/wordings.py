@@ -1,20 +1,20 @@
 """Tables of wordings that responses are made with, one class for each benchmark.
 
-``training_wordings`` and ``held_out_wordings`` each fill all of them. The two share no wording, no
-topic and no question.
+``words/benchmark_answers.yaml`` fills all of them twice, for training and for test rows. The two
+share no wording, no topic and no question.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
 
+from data_prep.synthetic.words import texts, words_of
+
+Side = Literal["training", "held_out"]
 Texts = tuple[str, ...]
-
-
-def lines(text: str) -> Texts:
-    """Return the lines of a text without the space around them."""
-    return tuple(line.strip() for line in text.strip().splitlines())
 
 
 @dataclass(frozen=True)
@@ -147,3 +147,24 @@ class Wordings:
     simplevqa: Mapping[str, SimpleVQAWordings]
     """By variant of the task: ``english`` and ``chinese``."""
     chartom: ChartomWordings
+
+
+@cache
+def wordings_for(side: Side) -> Wordings:
+    """Return all wordings of a side."""
+    table = words_of("benchmark_answers")[side]
+    return Wordings(
+        topics=tuple(Topic(**topic) for topic in table["topics"]),
+        charthal=ChartHalWordings(**_read(table["charthal"])),
+        simplevqa={
+            name: SimpleVQAWordings(**_read(words)) for name, words in table["simplevqa"].items()
+        },
+        chartom=ChartomWordings(**_read(table["chartom"])),
+    )
+
+
+def _read(table: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _read(value) if isinstance(value, dict) else texts(value)
+        for name, value in table.items()
+    }

@@ -1,17 +1,21 @@
-"""Draw questions whose reference is several sentences, and responses of known coverage."""
+"""Draw questions whose reference is several sentences, and responses of known coverage.
+
+A value of a facet is a group of phrases that mean the same; another group means something else and
+contradicts it. The sentences of a facet take any phrase of its values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
-from data_prep.synthetic.claims.facets import HELD_OUT_SENTENCES, Facet, Topic
-from data_prep.synthetic.claims.topics import TOPICS
 from data_prep.synthetic.seeds import seeded_rng
 from data_prep.synthetic.sentences import capital, join_list
 from data_prep.synthetic.text import names
+from data_prep.synthetic.words import texts, words_of
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample
 
@@ -28,40 +32,44 @@ ROWS_PER_QUESTION = 4
 SPLIT_REFERENCE_SHARE = 0.25
 """Share of questions whose reference lists its claims one by one instead of as one text."""
 
-QUESTIONS = (
-    "Explain {s}: {asked}.",
-    "Describe {s}. State {asked}.",
-    "What do you know about {s}? Name {asked}.",
-    "Regarding {s}, say {asked}. Answer in a few sentences.",
-    "In the lecture you met {s}. Explain {asked}.",
-    "Give a short account of {s} that covers {asked}.",
-    "{s}: {asked}?",
-    "State {asked} for {s}.",
-)
-FILLERS = (
-    "That is what I remember from class.",
-    "I hope that covers it.",
-    "This is explained in more detail in the book.",
-    "The topic came up twice this year.",
-    "Let me answer the parts one after the other.",
-    "As far as I understand it, this is how it works.",
-    "There is of course more to say.",
-    "To sum up, these are the points.",
-    "I will try to be precise.",
-    "It is an interesting subject.",
-)
-EMPTY = (
-    "I did not have the time to study {s}.",
-    "{s} is something that one has to know.",
-    "There are many aspects of {s}, and all of them matter.",
-    "See the slides on {s}.",
-    "The question asks about {s}, and I have an idea, but I cannot put it into words.",
-    "{s} has its uses, its pros and its cons.",
-    "{s} works the way it works.",
-    "This was not part of what I learned.",
-    "One could write a lot about {s}.",
-    "It depends on the case.",
-)
+
+@dataclass(frozen=True)
+class Facet:
+    """One thing that can be asked about a topic."""
+
+    asked: str
+    """What a question calls it."""
+    values: tuple[tuple[str, ...], ...]
+    """Groups of phrases; those of a group mean the same."""
+    sentences: tuple[str, ...]
+    """Templates with the slots ``{s}`` (what it is about) and ``{v}`` (the value)."""
+    held_out: tuple[str, ...]
+    """More such templates, which training data never show."""
+
+    @classmethod
+    def of(cls, asked: str, values: str, sentences: dict[str, str]) -> Facet:
+        """Return a facet as ``words/claims.yaml`` has it."""
+        groups = tuple(tuple(map(str.strip, line.split("/"))) for line in texts(values))
+        return cls(asked, groups, texts(sentences["train"]), texts(sentences["held_out"]))
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A kind of thing with its facets."""
+
+    name: str
+    """Template with the slot ``{w}`` for an invented word."""
+    facets: tuple[Facet, ...]
+
+
+@cache
+def topics() -> tuple[Topic, ...]:
+    """Return the invented things that claims are about."""
+    tables: list[dict[str, Any]] = words_of("claims")["topics"]
+    return tuple(
+        Topic(table["name"], tuple(Facet.of(**facet) for facet in table["facets"]))
+        for table in tables
+    )
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,7 @@ def generate_claims(num_rows: int, seed: int, *, held_out: bool) -> Iterator[Lab
 
 
 def _draw_explanation(rng: Random) -> Explanation:
-    topic: Topic = rng.choice(TOPICS)
+    topic: Topic = rng.choice(topics())
     subject = topic.name.format(w=names.word(rng, "en"))
     facets = rng.sample(topic.facets, rng.randint(2, len(topic.facets)))
     claims = tuple(Claim(facet, rng.randrange(len(facet.values))) for facet in facets)
@@ -126,16 +134,16 @@ def _draw_explanation(rng: Random) -> Explanation:
     return Explanation(
         subject,
         claims,
-        capital(rng.choice(QUESTIONS).format(s=subject, asked=asked)),
+        capital(rng.choice(texts(words_of("claims")["questions"])).format(s=subject, asked=asked)),
         tuple(sentences) if listed else (" ".join(sentences),),
     )
 
 
 def _respond(rng: Random, explanation: Explanation, coverage: Coverage, *, held_out: bool) -> str:
     subject, claims = explanation.subject, list(explanation.claims)
-    fillers = rng.sample(FILLERS, rng.choice((0, 0, 1, 1, 2)))
+    fillers = rng.sample(texts(words_of("claims")["fillers"]), rng.choice((0, 0, 1, 1, 2)))
     if coverage == "none":
-        empty = rng.sample(EMPTY, rng.randint(1, 3))
+        empty = rng.sample(texts(words_of("claims")["empty"]), rng.randint(1, 3))
         return _lay_out(rng, [capital(text.format(s=subject)) for text in empty], fillers)
     if coverage == "some" or (coverage == "contradicted" and rng.random() < 0.4):
         claims = rng.sample(claims, rng.randint(1, len(claims) - 1))
@@ -155,9 +163,7 @@ def _contradict(rng: Random, claim: Claim) -> Claim:
 
 def _put(rng: Random, claim: Claim, subject: str, *, held_out: bool) -> str:
     """Put a claim into a sentence, with any of the phrases for its value."""
-    sentences = claim.facet.sentences
-    cut = len(sentences) - HELD_OUT_SENTENCES
-    template = rng.choice(sentences[cut:] if held_out else sentences[:cut])
+    template = rng.choice(claim.facet.held_out if held_out else claim.facet.sentences)
     return capital(template.format(s=subject, v=rng.choice(claim.facet.values[claim.value])))
 
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_prep.synthetic.benchmark_answers.generate import MAKERS, generate_benchmark_answers
-from data_prep.synthetic.benchmark_answers.held_out_wordings import HELD_OUT
-from data_prep.synthetic.benchmark_answers.training_wordings import TRAINING
+from data_prep.synthetic.benchmark_answers.wordings import wordings_for
 from judging.tasks import get_task
 from judging.types import LabelledExample
 
@@ -30,7 +29,7 @@ def test_rows_are_rows_of_their_tasks(benchmark_rows: list[LabelledExample]) -> 
 
 
 def test_training_and_test_share_no_wording() -> None:
-    trained, tested = set(_texts(TRAINING)), set(_texts(HELD_OUT))
+    trained, tested = set(_texts(wordings_for("training"))), set(_texts(wordings_for("held_out")))
     assert len(trained) > 250
     shared = trained & tested
     assert not shared
