@@ -48,17 +48,33 @@ class Cells:
         counts: Items in the cell.
         starts: Start of each group of dependent items on the last axis, ascending from 0.
             ``None``: all items are independent.
+        probabilities: Probability with which a labelled item was drawn for people, up to a factor;
+            nan elsewhere. ``None``: all are the same.
     """
 
     judge: Floats
     human: Floats
     counts: Floats
     starts: Ints | None = None
+    probabilities: Floats | None = None
 
     @property
     def labelled(self) -> Floats:
         """Return the counts of the items that people labelled. Shape ``[..., K]``."""
         return np.where(np.isnan(self.human), 0.0, self.counts)
+
+    @property
+    def represented(self) -> Floats:
+        """Return how much each labelled cell stands for, by inverse probability. ``[..., K]``.
+
+        The sum is the number of labels, or fewer where probabilities differ: as many as would give
+        the variance if they were equal (Kish 1965).
+        """
+        if self.probabilities is None:
+            return self.labelled
+        weights = self.labelled * np.nan_to_num(1 / self.probabilities)
+        squares = weights * np.nan_to_num(1 / self.probabilities)
+        return weights * ratio(weights.sum(axis=-1), squares.sum(axis=-1))[..., None]
 
     @property
     def unlabelled(self) -> Floats:
@@ -178,10 +194,12 @@ def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: F
 
 
 def ppi_plus_plus(cells: Cells) -> PpiEstimate:
-    """Estimate the rate of people's labels where they labelled a random sample of the items.
+    """Estimate the rate of people's labels where they labelled items that were drawn by chance.
 
     The rate among the labels is moved by lambda times the difference of the judge's mean on the
-    other items and on the labelled ones. Lambda minimises the cluster-robust variance on the same
+    other items and on the labelled ones. Where some items were likelier to be drawn than others,
+    labels weigh by the inverse of that, and the mean on the other items is the one that gives the
+    mean on all together with the weighted one (Zrnic & Candès 2024, arXiv 2403.03208). Lambda minimises the cluster-robust variance on the same
     items (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453). To first order the estimate is
     unbiased whatever the judge's errors.
 
@@ -192,19 +210,25 @@ def ppi_plus_plus(cells: Cells) -> PpiEstimate:
     Args:
         cells: At least two groups (items, if independent) must hold a label.
     """
-    labelled, unlabelled = cells.labelled, cells.unlabelled
-    alone, effective = labels_alone(cells.human_or_zero, labelled, cells.starts)
-    groups = _count_groups(labelled, cells.starts)
-    gap = _mean(cells.judge, labelled) - _mean(cells.judge, unlabelled)
-    of_human = _influence(cells.human_or_zero, labelled)
-    of_gap = _influence(cells.judge, labelled) - _influence(cells.judge, unlabelled)
-    human_variance = _moment(of_human, of_human, cells.counts, cells.starts)
-    covariance = _moment(of_human, of_gap, cells.counts, cells.starts)
-    gap_variance = _moment(of_gap, of_gap, cells.counts, cells.starts)
+    labelled, starts = cells.represented, cells.starts
+    if cells.probabilities is not None and starts is None:
+        starts = np.arange(labelled.shape[-1])  # unequal weights widen the interval as groups do
+    num_labels = cells.labelled.sum(axis=-1)
+    share = ratio(labelled, labelled.sum(axis=-1)[..., None])
+    others = cells.counts - num_labels[..., None] * share
+    alone, effective = labels_alone(cells.human_or_zero, labelled, starts)
+    groups = _count_groups(labelled, starts)
+    gap = _mean(cells.judge, labelled) - _mean(cells.judge, others)
+    of_human = _influence(cells.human_or_zero, labelled, cells.counts)
+    of_gap = _influence(cells.judge, labelled, cells.counts)
+    of_gap = of_gap - _influence(cells.judge, others, cells.counts)
+    human_variance = _moment(of_human, of_human, cells.counts, starts)
+    covariance = _moment(of_human, of_gap, cells.counts, starts)
+    gap_variance = _moment(of_gap, of_gap, cells.counts, starts)
 
     explained = np.nan_to_num(ratio(covariance**2, human_variance * gap_variance))
     remaining = variance_ratio(explained, alone.value, effective, groups)
-    helps = (remaining < 1) & (unlabelled.sum(axis=-1) > 0)
+    helps = (remaining < 1) & (cells.unlabelled.sum(axis=-1) > 0)
     best = np.nan_to_num(ratio(covariance, gap_variance))
     power = np.where(helps, best * _shrinkage(groups), 0)
     value = np.where(helps, np.clip(alone.value - power * np.nan_to_num(gap), 0, 1), alone.value)
@@ -246,11 +270,11 @@ def plug_in(cells: Cells) -> PlugInEstimate:
         """Return the variance of the score if the rate is true."""
         unknown = known - rate  # minus the share of items that are unlabelled and 1
         influence = (
-            unlabelled_share[..., None] * _influence(cells.judge, unlabelled)
-            + unknown[..., None] * _influence(cells.judge, positives)
-            - (unlabelled_share + unknown)[..., None] * _influence(cells.judge, negatives)
+            unlabelled_share[..., None] * _influence(cells.judge, unlabelled, cells.counts)
+            + unknown[..., None] * _influence(cells.judge, positives, cells.counts)
+            - (unlabelled_share + unknown)[..., None] * _influence(cells.judge, negatives, cells.counts)
             + ((1 - unlabelled_share) * informed)[..., None]
-            * _influence(cells.human_or_zero, labelled)
+            * _influence(cells.human_or_zero, labelled, cells.counts)
         )
         sampling = _moment(influence, influence, cells.counts, cells.starts)
         imagined = unknown**2 * _two_more_labels(on_positives, positives, cells.starts)
@@ -303,10 +327,16 @@ def _mean(values: Floats, counts: Floats) -> Floats:
     return ratio(np.sum(values * counts, axis=-1), counts.sum(axis=-1))
 
 
-def _influence(values: Floats, counts: Floats) -> Floats:
-    """Return how far one item of each cell moves the mean over ``counts``; 0 outside of it."""
-    deviation = (values - _mean(values, counts)[..., None]) * (counts > 0)
-    return np.nan_to_num(ratio(deviation, counts.sum(axis=-1)[..., None]))
+def _influence(values: Floats, weights: Floats, counts: Floats) -> Floats:
+    """Return how far one item of each cell moves the mean by ``weights``; 0 outside of it.
+
+    Args:
+        values: Shape ``[..., K]``.
+        weights: Weight of all items of a cell together. Shape ``[..., K]``.
+        counts: Items of the cell. Shape ``[..., K]``.
+    """
+    deviation = (values - _mean(values, weights)[..., None]) * ratio(weights, counts)
+    return np.nan_to_num(ratio(deviation, weights.sum(axis=-1)[..., None]))
 
 
 def _moment(first: Floats, second: Floats, counts: Floats, starts: Ints | None) -> Floats:
