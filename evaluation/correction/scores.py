@@ -13,6 +13,10 @@ from evaluation.metrics import ratio
 from judging.errors import CustosError
 
 
+SAMPLING_PROBABILITY = "sampling_probability"
+"""Field of a labelled row: the probability with which it was drawn for people."""
+
+
 class Rate(NamedTuple):
     """A rate with its 95 % interval and the number of items that it was counted on."""
 
@@ -46,11 +50,15 @@ class CorrectedRate:
     specificity: float
 
 
-UNKNOWN_SAMPLING = (
-    "not corrected: how the labelled items were picked is unknown, and picked ones (the doubtful, "
-    "the first) differ from the rest; have custos review --rows N draw some, which keeps their "
-    "sampling_probability, or say --random-sample if chance alone picked them"
-)
+class UnknownSampling(CustosError):
+    """Nobody knows how the labelled items were picked, so that they say nothing of the others."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "not corrected: nobody said how the labelled items were picked, and doubtful or first "
+            "ones differ from the rest; say --random-sample if every item was as likely, or give "
+            "the sampling_probability of each, which custos review --rows writes"
+        )
 
 
 def corrected_rate(
@@ -79,7 +87,8 @@ def corrected_rate(
 
     Raises:
         CustosError: If the labels are not as above, people labelled items of fewer than two groups,
-            or nobody knows how the labelled items were drawn, unless all are labelled.
+            or (:class:`UnknownSampling`) neither argument says how the labelled items were drawn
+            and some are not labelled.
     """
     judge, human = np.asarray(judge, dtype=np.float64), np.asarray(human, dtype=np.float64)
     _check(judge, human, groups)
@@ -95,7 +104,7 @@ def corrected_rate(
         if np.ptp(probabilities[is_labelled]) == 0:
             probabilities = None
     elif not random_sample and not is_labelled.all():
-        raise CustosError(UNKNOWN_SAMPLING)
+        raise UnknownSampling
     cells = _cells(judge, human, groups, probabilities)
     tuned = ppi_plus_plus(cells)
     labels, weights = int(is_labelled.sum()), cells.represented
