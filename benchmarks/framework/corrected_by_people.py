@@ -97,7 +97,9 @@ def corrected_score(
         np.array([score.value for score in scored], dtype=np.float64) / full,
         np.array([human.get(score.id, np.nan) for score in scored]) / full,
         random_sample=random_sample,
-        probabilities=np.array([drawn.get(score.id, np.nan) for score in scored]) if drawn else None,
+        probabilities=np.array([drawn.get(score.id, np.nan) for score in scored])
+        if drawn
+        else None,
         groups=number_clusters([score.cluster for score in scored]),
     )
     corrected: dict[str, Any] = without_nan(

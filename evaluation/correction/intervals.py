@@ -112,7 +112,9 @@ class PlugInEstimate(NamedTuple):
     specificity: Floats
 
 
-def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[Rates, Floats]:
+def labels_alone(
+    values: Floats, counts: Floats, starts: Ints | None, least: float = 1
+) -> tuple[Rates, Floats]:
     """Return the mean of labels and its score interval, with dependence within groups.
 
     The interval is that of :func:`evaluation.intervals.design_bounds`.
@@ -121,6 +123,7 @@ def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[R
         values: Labels, 0 to 1. Shape ``[..., K]``.
         counts: Items in each cell; 0 leaves a cell out. Shape ``[..., K]``.
         starts: As in ``Cells``.
+        least: As in :func:`evaluation.intervals.design`.
 
     Returns:
         The rates, and the effective number of items. Shape ``[...]`` each.
@@ -128,7 +131,7 @@ def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[R
     n, rate = counts.sum(axis=-1), _mean(values, counts)
     if starts is None:
         return Rates(rate, *wilson_bounds(rate, n)), n
-    found = design(_group_sums(values * counts, starts), _group_sums(counts, starts))
+    found = design(_group_sums(values * counts, starts), _group_sums(counts, starts), least=least)
     low, high, effective = design_bounds(rate, n, found)
     return Rates(rate, low, high), effective
 
@@ -216,7 +219,8 @@ def ppi_plus_plus(cells: Cells) -> PpiEstimate:
     num_labels = cells.labelled.sum(axis=-1)
     share = ratio(labelled, labelled.sum(axis=-1)[..., None])
     others = cells.counts - num_labels[..., None] * share
-    alone, effective = labels_alone(cells.human_or_zero, labelled, starts)
+    least = 1.0 if cells.probabilities is None else 0.0
+    alone, effective = labels_alone(cells.human_or_zero, labelled, starts, least)
     groups = _count_groups(labelled, starts)
     gap = _mean(cells.judge, labelled) - _mean(cells.judge, others)
     of_human = _influence(cells.human_or_zero, labelled, cells.counts)
@@ -272,7 +276,8 @@ def plug_in(cells: Cells) -> PlugInEstimate:
         influence = (
             unlabelled_share[..., None] * _influence(cells.judge, unlabelled, cells.counts)
             + unknown[..., None] * _influence(cells.judge, positives, cells.counts)
-            - (unlabelled_share + unknown)[..., None] * _influence(cells.judge, negatives, cells.counts)
+            - (unlabelled_share + unknown)[..., None]
+            * _influence(cells.judge, negatives, cells.counts)
             + ((1 - unlabelled_share) * informed)[..., None]
             * _influence(cells.human_or_zero, labelled, cells.counts)
         )
