@@ -26,7 +26,6 @@ from cli.shared.verdicts.review_file import (
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, read_table
 from evaluation.correction.scores import (
-    SAMPLING_PROBABILITY,
     Rate,
     UnknownSampling,
     corrected_rate,

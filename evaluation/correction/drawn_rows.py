@@ -16,8 +16,8 @@ Mask = npt.NDArray[np.bool_]
 DOUBTFUL_SHARE = 0.5
 """Share of the drawn rows that doubtful ones may take, as long as there are others."""
 EVEN_SHARE = 0.5
-"""Share of the other drawn rows that is spread evenly; the rest is by doubt. It is a floor: a row
-of which a judge is sure without reason is never so unlikely that it would carry the whole result."""
+"""Share of the other drawn rows that is spread evenly; the rest is by doubt. It is a floor: no row
+of which a judge is sure without reason is so unlikely that it would carry the whole result."""
 
 
 def sampling_probabilities(
@@ -43,7 +43,7 @@ def sampling_probabilities(
     slices = np.zeros(len(doubt), dtype=np.int64) if slices is None else slices
     _, slices, sizes = np.unique(slices, return_inverse=True, return_counts=True)
     probabilities = np.empty(len(doubt))
-    for number, budget in enumerate(_capped(np.ones(len(sizes)), sizes, num_rows)):
+    for number, budget in enumerate(_capped(np.ones(len(sizes)), sizes * 1.0, num_rows)):
         inside = slices == number
         for_doubtful, rest = inside & is_doubtful, inside & ~is_doubtful
         given = min(float(for_doubtful.sum()), max(DOUBTFUL_SHARE * budget, budget - rest.sum()))

@@ -200,11 +200,13 @@ def ppi_plus_plus(cells: Cells) -> PpiEstimate:
     """Estimate the rate of people's labels where they labelled items that were drawn by chance.
 
     The rate among the labels is moved by lambda times the difference of the judge's mean on the
-    other items and on the labelled ones. Where some items were likelier to be drawn than others,
-    labels weigh by the inverse of that, and the mean on the other items is the one that gives the
-    mean on all together with the weighted one (Zrnic & Candès 2024, arXiv 2403.03208). Lambda minimises the cluster-robust variance on the same
+    other items and on the labelled ones. Lambda minimises the cluster-robust variance on the same
     items (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453). To first order the estimate is
     unbiased whatever the judge's errors.
+
+    Where some items were likelier to be drawn than others, labels weigh by the inverse of that, and
+    the mean on the other items is the one that, with the weighted mean, gives the mean on all
+    (Zrnic & Candès 2024, arXiv 2403.03208).
 
     Three terms are ours: lambda shrinks by ``groups / (groups + 2)``; the interval is Wilson's at
     the effective number of labels over the ``variance_ratio``; and where that ratio is not below 1,

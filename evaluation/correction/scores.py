@@ -12,7 +12,6 @@ from evaluation.intervals import Floats, Ints
 from evaluation.metrics import ratio
 from judging.errors import CustosError
 
-
 SAMPLING_PROBABILITY = "sampling_probability"
 """Field of a labelled row: the probability with which it was drawn for people."""
 
@@ -108,15 +107,15 @@ def corrected_rate(
     cells = _cells(judge, human, groups, probabilities)
     tuned = ppi_plus_plus(cells)
     labels, weights = int(is_labelled.sum()), cells.represented
-    hits = weights * cells.human_or_zero
+    hits, rest = weights * cells.human_or_zero, weights * (1 - cells.human_or_zero)
     return CorrectedRate(
         "ppi++" if probabilities is None else "weighted ppi++",
         _rate(tuned.rates, labels),
         _rate(labels_alone(cells.judge, cells.counts, cells.starts)[0], len(judge)),
         _rate(tuned.alone, labels),
         float(tuned.power),
-        float(ratio(np.sum(hits * cells.judge), hits.sum())),
-        1 - float(ratio(np.sum((weights - hits) * cells.judge), (weights - hits).sum())),
+        float(ratio(np.sum(hits * cells.judge, axis=-1), hits.sum(axis=-1))),
+        1 - float(ratio(np.sum(rest * cells.judge, axis=-1), rest.sum(axis=-1))),
     )
 
 

@@ -301,7 +301,7 @@ def graded(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
         rows[-1]["model"] = "abcd"[number % 4]
         verdict = {"id": str(number), "row": number, "status": "scored", "label": label}
         verdict |= {"confidence": max(chance, 1 - chance), "judge_name": "one"}
-        lines.append(json.dumps(verdict | {"needs_review": verdict["confidence"] < 0.6}) + "\n")
+        lines.append(json.dumps(verdict | {"needs_review": 0.4 < chance < 0.6}) + "\n")
         truth[str(number)] = "Correct" if rng.random() < 0.9 * chance else "Wrong"
     source, files = tmp_path / "many.csv", tmp_path / "many.jsonl"
     with source.open("w", newline="") as file:

@@ -35,7 +35,8 @@ def plugged(judge: Floats, human: Floats, groups: Ints | None = None) -> Rate:
     order = np.argsort(groups, kind="stable")
     starts = np.unique(groups[order], return_index=True)[1]
     cells = Cells(judge[order], human[order], np.ones(len(judge)), starts)
-    return Rate(*map(float, plug_in(cells).rates), int(np.sum(human == human)))
+    value, low, high = (float(end) for end in plug_in(cells).rates)
+    return Rate(value, low, high, int(np.sum(human == human)))
 
 
 def of_group(values: Sequence[float], groups: Sequence[int]) -> dict[int, float]:
@@ -288,7 +289,7 @@ def flipped(rate: Rate) -> Rate:
     return Rate(1 - rate.value, 1 - rate.high, 1 - rate.low, rate.n)
 
 
-def correct(judge: Floats, human: Floats, groups: Ints | None, method: str) -> Rate | None:
+def correct(judge: Floats, human: Floats, groups: Ints, method: str) -> Rate | None:
     """The corrected rate by a method; with ``weighted`` of labels that weigh 1 to 3."""
     if method == "plug-in":
         found = plugged(judge, human, groups)
