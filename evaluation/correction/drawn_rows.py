@@ -43,7 +43,9 @@ def sampling_probabilities(
     slices = np.zeros(len(doubt), dtype=np.int64) if slices is None else slices
     _, slices, sizes = np.unique(slices, return_inverse=True, return_counts=True)
     probabilities = np.empty(len(doubt))
-    for number, budget in enumerate(_capped(np.ones(len(sizes)), sizes.astype(np.float64), num_rows)):
+    for number, budget in enumerate(
+        _capped(np.ones(len(sizes)), sizes.astype(np.float64), num_rows)
+    ):
         inside = slices == number
         for_doubtful, rest = inside & is_doubtful, inside & ~is_doubtful
         given = min(float(for_doubtful.sum()), max(DOUBTFUL_SHARE * budget, budget - rest.sum()))

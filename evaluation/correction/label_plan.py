@@ -166,8 +166,8 @@ def risk_needs(risk: float, error: float, kept: float, shape: Questions) -> Need
     return _smallest(is_enough, shape)
 
 
-def threshold_needs(risk: float, error: float, kept: float, shape: Questions) -> Need:
-    """Return what a calibration needs to find a threshold for a risk, in :data:`POWER` cases.
+def threshold_needs(risk: float, error: float, kept: float) -> int | None:
+    """Return how many questions a calibration needs to find a threshold, in :data:`POWER` cases.
 
     One verdict of each question is tested (``judging.verdicts.risk``). Arguments as above.
     """
@@ -179,7 +179,7 @@ def threshold_needs(risk: float, error: float, kept: float, shape: Questions) ->
         most = np.where(binom.cdf(most, tested, risk) > CHANCE, most - 1, most)
         return np.asarray(binom.cdf(most, tested, error) >= POWER)
 
-    return _smallest(is_enough, shape)
+    return _smallest(is_enough, Questions()).questions
 
 
 def judge_correlation(rate: float, sensitivity: float, specificity: float) -> float:
