@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from rich.table import Table
 
+from cli.shared.columns import in_columns
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, TableOptions
 from cli.shared.output_folders import output_file
-from cli.shared.tables import wide_console
 from cli.shared.verdicts.review_file import (
     ReviewRow,
     check_no_labels,
@@ -26,17 +25,17 @@ from cli.shared.verdicts.review_file import (
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, read_table
 from evaluation.correction.scores import (
-    Rate,
     UnknownSampling,
     corrected_rate,
 )
 from evaluation.declared_labels import label_set
 from evaluation.intervals import number_clusters
 from evaluation.outcomes import full_label
+from evaluation.report.markdown import with_interval
 from judging import CustosError
 from judging.errors import FieldError
 from judging.files.spreadsheets import DELIMITER_BY_SUFFIX
-from judging.types import LabelledExample
+from judging.types import LabelledExample, Verdict
 
 if TYPE_CHECKING:
     from evaluation.estimate import Mask
@@ -107,8 +106,8 @@ def review(
     in_table = table_options.read()
     if estimate is not None:
         rows = list(read_review_rows(verdicts, source, in_table))
-        for table in _estimates(rows, estimate, in_table):
-            wide_console().print(table)
+        for line in _estimates(rows, estimate, in_table):
+            typer.echo(line)
         return
     assert out is not None
     if out.suffix not in DELIMITER_BY_SUFFIX:
@@ -127,8 +126,8 @@ def review(
         typer.echo(f"columns of yours that are called as ours are kept under other names: {names}")
 
 
-def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) -> Iterator[Table]:
-    """Yield, for each judge, the shares of labels that people would give all rows.
+def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) -> Iterator[str]:
+    """Yield, for each judge, the shares of labels that people would give all rows, line by line.
 
     Args:
         rows: All rows of the table, with the verdicts of each judge.
@@ -139,7 +138,7 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
         CustosError: If a label is not declared or on another row, or nobody knows how its row was
             drawn.
     """
-    examples = _labelled(path, in_table)
+    examples, num_open = _labelled(path, in_table)
     index = {plain_id(str(row.fields["id"])): number for number, row in enumerate(rows)}
     if len(index) < len(rows):
         raise CustosError("rows share an id: labels cannot be told apart; give every row its own")
@@ -152,34 +151,21 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
         human[number] = full_label(example)
         probabilities[number] = example.sampling_probability or np.nan
     questions = number_clusters([row.question for row in rows])
-    is_drawn = not np.isnan(probabilities).all()
-    for judge, first in enumerate(rows[0].verdicts):
-        said = [full_label(row.verdicts[judge]) or None for row in rows]
-        names = label_set(examples, [row.verdicts[judge] for row in rows])
-        table = Table(
-            "share of all rows", "people, estimated", "people's labels alone", "judge",
-            title=f"{first.judge_name or 'judge'}: {len(examples):,} of {len(rows):,} rows on "
-            f"{questions.max() + 1:,} questions labelled",
-        )  # fmt: skip
-        among = np.array([label is not None for label in said])
-        confidence = np.array([row.verdicts[judge].confidence or 0.5 for row in rows])
-        is_right = [None if h is None else h == s for h, s in zip(human, said, strict=True)]
-        figures: list[tuple[str, Floats, Sequence[bool | None], Mask]] = [
-            (
-                name,
-                np.array([label == name for label in said], dtype=np.float64),
-                [None if label is None else label == name for label in human],
-                np.ones(len(rows), dtype=bool),
-            )
-            for name in names
-        ]
-        figures.append(("judge agrees with people", confidence, is_right, among))
-        for name, by_judge, by_people, part in figures:
+    for judge in range(len(rows[0].verdicts)):
+        verdicts = [row.verdicts[judge] for row in rows]
+        name = next(filter(None, (verdict.judge_name for verdict in verdicts)), "judge")
+        yield (
+            f"{name}: {len(examples):,} of {len(rows):,} rows on {questions.max() + 1:,} questions "
+            "are labelled"
+        )
+        columns = ("share of all rows", "people, estimated", "people's labels alone", "judge")
+        lines: list[Sequence[str]] = [columns]
+        for figure, by_judge, by_people, part in _figures(examples, human, verdicts):
             try:
                 found = corrected_rate(
                     by_judge[part],
-                    np.array(by_people, dtype=np.float64)[part],
-                    probabilities=probabilities[part] if is_drawn else None,
+                    by_people[part],
+                    probabilities=None if np.isnan(probabilities).all() else probabilities[part],
                     groups=questions[part],
                 )
             except UnknownSampling:
@@ -187,12 +173,34 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
                     f"{path}: its rows were picked as doubtful and not drawn, so that their labels "
                     "say nothing of the others; draw rows with custos review --rows N"
                 ) from None
-            table.add_row(name, *map(_text, (found.corrected, found.labelled, found.raw)))
-        yield table
+            rates = (found.corrected, found.labelled, found.raw)
+            lines.append([figure, *(with_interval(rate._asdict()) for rate in rates)])
+        yield from in_columns(lines)
+    if num_open:
+        yield (
+            f"{num_open:,} rows of the file have no label: this holds if chance alone left them "
+            "out, such as the last ones"
+        )
 
 
-def _labelled(path: Path, in_table: TableMapping) -> list[LabelledExample]:
-    """Return the rows of a review file that have a label."""
+def _figures(
+    examples: Sequence[LabelledExample], human: Sequence[str | None], verdicts: Sequence[Verdict]
+) -> Iterator[tuple[str, Floats, Floats, Mask]]:
+    """Yield the name of a share, what judge and people say of each row, and whom it is about."""
+    said = [full_label(verdict) or None for verdict in verdicts]
+    everyone = np.ones(len(said), dtype=bool)
+    for name in label_set(examples, verdicts):
+        called = [None if label is None else label == name for label in human]
+        by_judge = np.array([label == name for label in said], dtype=np.float64)
+        yield name, by_judge, np.array(called, dtype=np.float64), everyone
+    is_right = [None if h is None else h == s for h, s in zip(human, said, strict=True)]
+    confidence = np.array([verdict.confidence or 0.5 for verdict in verdicts])
+    has_label = np.array([label is not None for label in said])
+    yield "judge is right", confidence, np.array(is_right, dtype=np.float64), has_label
+
+
+def _labelled(path: Path, in_table: TableMapping) -> tuple[list[LabelledExample], int]:
+    """Return the rows of a review file that have a label, and the number of the others."""
     bad_rows: dict[int, BadRow] = {}
     own_words = TableMapping(labels=in_table.labels)
     examples = [row for _, row in read_table(path, LabelledExample, own_words, bad_rows)]
@@ -201,8 +209,4 @@ def _labelled(path: Path, in_table: TableMapping) -> list[LabelledExample]:
             raise row.error
     if not examples:
         raise CustosError(f"{path}: no row has a label yet")
-    return examples
-
-
-def _text(rate: Rate) -> str:
-    return f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
+    return examples, len(bad_rows)

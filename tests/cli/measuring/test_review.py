@@ -333,8 +333,8 @@ def estimate(source: Path, files: Path, path: Path) -> Any:
 
 def figures(output: str) -> dict[str, list[float]]:
     """The figures of a printed table by the name of the row: value, low and high of each column."""
-    rows = [line.strip("│┃ ").split("│") for line in output.splitlines() if "[" in line]
-    return {name.strip(): [float(x) for x in re.findall(r"[\d.]+", " ".join(rest))]
+    rows = [re.split(r" {2,}", line) for line in output.splitlines() if "[" in line]
+    return {name: [float(x) for x in re.findall(r"[\d.]+", " ".join(rest))]
             for name, *rest in rows}  # fmt: skip
 
 
@@ -365,7 +365,7 @@ def test_drawn_rows_are_labelled_and_speak_for_all(
     of_columns = (expected.corrected, expected.labelled, expected.raw)
     assert shown["Correct"] == pytest.approx([x for r in of_columns for x in r[:3]], abs=6e-4)
     right = np.mean([truth[number] == verdicts[number]["label"] for number in numbers])
-    assert shown["judge agrees with people"][1] <= right <= shown["judge agrees with people"][2]
+    assert shown["judge is right"][1] <= right <= shown["judge is right"][2]
 
 
 def test_who_stops_early_has_labelled_a_random_part(
