@@ -215,7 +215,8 @@ def labels(
             if items is None
             else _corrected_curves(items, rate, of_judge, shape)
         )
-        write_text(html_out, _page(cells, _assumed(shape), curves, width, items))
+        figure = f"an accuracy of {accuracy:.3g}" if items is None else f"a share of {rate:g}"
+        write_text(html_out, _page(cells, _assumed(shape), curves, width, figure, items))
     if as_json:
         needs = {key: {"questions": questions, "rows": rows} for key, _, questions, rows in lines}
         typer.echo(json.dumps({**needs, "assumed": {**asdict(shape), "accuracy": accuracy}}))
@@ -289,6 +290,7 @@ def _page(
     assumed: str,
     curves: Mapping[str, tuple[Floats, Floats]],
     half_width: float,
+    figure: str,
     items: int | None,
 ) -> str:
     """Return the page of a plan."""
@@ -298,5 +300,10 @@ def _page(
     picture = drawn_url(lambda path: draw_label_plan(curves, half_width, path))
     template = page_templates().get_template("plan.html")
     return template.render(
-        needs=needs, assumed=assumed, picture=picture, half_width=half_width, items=items
+        needs=needs,
+        assumed=assumed,
+        picture=picture,
+        half_width=half_width,
+        figure=figure,
+        items=items,
     )
