@@ -158,7 +158,7 @@ def labels(
     shape = Questions()
     if like is not None:
         outcomes = _outcomes(like)
-        shape = Questions.like(outcomes.right * 1.0, outcomes.clusters)
+        shape = Questions.like(outcomes.right.astype(float), outcomes.clusters)
         if accuracy is None:
             accuracy = min(0.99, max(0.01, float(outcomes.right.mean())))
     if rows_per_question is not None:
