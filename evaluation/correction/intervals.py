@@ -18,7 +18,6 @@ import numpy as np
 
 from evaluation.intervals import (
     LIKENESS,
-    Z_95,
     Design,
     Floats,
     Interval,
@@ -102,14 +101,6 @@ class PpiEstimate(NamedTuple):
     power: Floats
     """Weight of the judge (lambda); 0 where the judge would only add noise. Shape ``[...]``."""
     alone: Rates
-
-
-class PlugInEstimate(NamedTuple):
-    """The plug-in estimate with the judge's two rates; nan rates mean that it does not exist."""
-
-    rates: Rates
-    sensitivity: Floats
-    specificity: Floats
 
 
 def labels_alone(
@@ -242,69 +233,7 @@ def ppi_plus_plus(cells: Cells) -> PpiEstimate:
     return PpiEstimate(Rates(value, *bounds), power, alone)
 
 
-def plug_in(cells: Cells) -> PlugInEstimate:
-    """Estimate the rate of people's labels from the judge's sensitivity and specificity.
-
-    This is for a labelled subset that is no random sample, as long as the judge errs on it as on
-    the other items of the same human label (Rogan & Gladen 1978). Labelled items count with
-    people's label. On the others the judge's rate ``q`` stands for
-    ``(q - (1 - specificity)) / (sensitivity + specificity - 1)``.
-
-    The interval holds every rate that the data do not contradict at 5 % (Fieller 1954). It is all
-    of ``[0, 1]`` when sensitivity + specificity is not clearly above 1. Its variance counts the
-    sampling of the items, of the judge's rate and of its two error rates. Two terms are ours: the
-    error rates vary as if people had labelled two more items of each class, on which the judge was
-    once right and once wrong, and Student's quantiles take the place of the normal ones as in
-    ``labels_alone``.
-
-    Rates are nan where sensitivity + specificity <= 1 or either is unknown, and where no rate in
-    ``[0, 1]`` agrees with the data (the subset's errors are then not those of the other items).
-    """
-    total = cells.counts.sum(axis=-1)
-    unlabelled_share = _mean(np.isnan(cells.human) * 1.0, cells.counts)
-    labelled, unlabelled = cells.labelled, cells.unlabelled
-    positives = labelled * cells.human_or_zero
-    negatives = labelled * (1 - cells.human_or_zero)
-    on_positives, on_negatives = _mean(cells.judge, positives), _mean(cells.judge, negatives)
-    known = _mean(cells.human_or_zero, labelled) * (1 - unlabelled_share)
-    informed = on_positives - on_negatives
-    # Score of a rate of 0; the score of any rate is this less ``informed * rate``.
-    score = unlabelled_share * np.nan_to_num(_mean(cells.judge, unlabelled) - on_negatives)
-    score = score + known * informed
-
-    def variance(rate: float) -> Floats:
-        """Return the variance of the score if the rate is true."""
-        unknown = known - rate  # minus the share of items that are unlabelled and 1
-        influence = (
-            unlabelled_share[..., None] * _influence(cells.judge, unlabelled, cells.counts)
-            + unknown[..., None] * _influence(cells.judge, positives, cells.counts)
-            - (unlabelled_share + unknown)[..., None]
-            * _influence(cells.judge, negatives, cells.counts)
-            + ((1 - unlabelled_share) * informed)[..., None]
-            * _influence(cells.human_or_zero, labelled, cells.counts)
-        )
-        sampling = _moment(influence, influence, cells.counts, cells.starts)
-        imagined = unknown**2 * _two_more_labels(on_positives, positives, cells.starts)
-        imagined = imagined + (unlabelled_share + unknown) ** 2 * _two_more_labels(
-            on_negatives, negatives, cells.starts
-        )
-        # How many items of either class the benchmark holds varies from sample to sample, too.
-        composition = ratio(
-            (1 - unlabelled_share) * rate - known,
-            np.sqrt(unlabelled_share * (1 - unlabelled_share) * total),
-        )
-        return np.asarray(sampling + imagined + (informed * np.nan_to_num(composition)) ** 2)
-
-    groups = _count_groups(labelled, cells.starts)
-    z2 = Z_95**2 / _student_ratio(labelled.sum(axis=-1), groups)
-    low, high = _fieller_bounds(score, informed, (variance(0.0), variance(0.5), variance(1.0)), z2)
-    exists = (informed > 0) & (high > 0) & (low < 1)
-    ends = (ratio(score, informed), low, high)
-    rates = Rates(*(np.where(exists, np.clip(end, 0, 1), np.nan) for end in ends))
-    return PlugInEstimate(rates, on_positives, 1 - on_negatives)
-
-
-def _fieller_bounds(
+def fieller_bounds(
     score: Floats, informed: Floats, variances: tuple[Floats, Floats, Floats], z2: Floats
 ) -> tuple[Floats, Floats]:
     """Solve ``(score - informed * rate)² = z2 * variance(rate)`` for the rate.
@@ -366,22 +295,6 @@ def _count_groups(counts: Floats, starts: Ints | None) -> Floats:
     return np.asarray(np.sum(_group_sums(counts, starts) > 0, axis=-1), dtype=np.float64)
 
 
-def _student_ratio(n: Floats, groups: Floats) -> Floats:
-    """Return the squared ratio of Student's quantiles for items and for groups."""
-    from scipy.special import stdtrit  # takes long, and most commands need none
-
-    quantiles = stdtrit(n - 1, 0.975) / stdtrit(groups - 1, 0.975)
-    return np.asarray(quantiles**2)
-
-
 def _shrinkage(groups: Floats) -> Floats:
     """Return the share of a tuned lambda that is believed, a term of ours."""
     return groups / (groups + 2)
-
-
-def _two_more_labels(mean: Floats, counts: Floats, starts: Ints | None) -> Floats:
-    """Return what a label of 0 and one of 1 add to the variance of a mean, a term of ours.
-
-    Items of a group resemble each other, so each of the two stands for a group of average size.
-    """
-    return ratio(mean**2 + (1 - mean) ** 2, counts.sum(axis=-1) * _count_groups(counts, starts))

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.correction.intervals import Cells, plug_in, ppi_plus_plus
+from evaluation.correction.intervals import Cells, ppi_plus_plus
 from evaluation.correction.scores import Rate, corrected_rate
 from evaluation.intervals import Floats, Ints, cluster_standard_error, wilson_interval
 from judging.errors import CustosError
@@ -27,16 +27,6 @@ def benchmark(
     chosen = rng.choice(items, labels, replace=False)
     human[chosen] = truth[chosen]
     return judge, human, groups
-
-
-def plugged(judge: Floats, human: Floats, groups: Ints | None = None) -> Rate:
-    """The plug-in estimate of items in any order; nan where it does not exist."""
-    groups = np.arange(len(judge)) if groups is None else groups
-    order = np.argsort(groups, kind="stable")
-    starts = np.unique(groups[order], return_index=True)[1]
-    cells = Cells(judge[order], human[order], np.ones(len(judge)), starts)
-    value, low, high = (float(end) for end in plug_in(cells).rates)
-    return Rate(value, low, high, int(np.sum(human == human)))
 
 
 def of_group(values: Sequence[float], groups: Sequence[int]) -> dict[int, float]:
@@ -85,38 +75,6 @@ def ppi_by_loops(judge: Floats, human: Floats, groups: Ints) -> tuple[float, flo
     return value, low, high, power
 
 
-def plug_in_holds(judge: Floats, human: Floats, groups: Ints, rate: float) -> bool:
-    """Whether the data do not contradict a rate, item by item from the score of that rate."""
-    items = range(len(judge))
-    ones = [i for i in items if human[i] == 1]
-    zeros = [i for i in items if human[i] == 0]
-    other = [i for i in items if human[i] != human[i]]
-    n, total = len(ones) + len(zeros), len(judge)
-    hit, alarm = sum(judge[ones]) / len(ones), sum(judge[zeros]) / len(zeros)
-    called, share = sum(judge[other]) / len(other), len(other) / total
-    called_rest = rate - len(ones) / total  # share of all items that are unlabelled and 1
-    score = share * called - called_rest * hit - (share - called_rest) * alarm
-    effect = []
-    for i in items:
-        if i in ones:
-            moved = -called_rest * (judge[i] - hit) / len(ones)
-        elif i in zeros:
-            moved = -(share - called_rest) * (judge[i] - alarm) / len(zeros)
-        else:
-            moved = share * (judge[i] - called) / len(other)
-        if i in ones or i in zeros:
-            moved += (1 - share) * (hit - alarm) * (human[i] - len(ones) / n) / n
-        effect.append(moved)
-    variance = sum(v**2 for v in of_group(effect, groups.tolist()).values())
-    for mean, chosen, weight in ((hit, ones, called_rest), (alarm, zeros, share - called_rest)):
-        held = len({int(groups[i]) for i in chosen})
-        variance += weight**2 * (mean**2 + (1 - mean) ** 2) / (len(chosen) * held)
-    between = (hit - alarm) ** 2 * (1 - share) / share * (rate - len(ones) / n) ** 2 / total
-    clusters = len({int(groups[i]) for i in items if human[i] == human[i]})
-    z = Z * stats.t.ppf(0.975, clusters - 1) / stats.t.ppf(0.975, n - 1)
-    return bool(score**2 <= z**2 * (variance + between))
-
-
 @pytest.mark.parametrize("group_size", [1, 6])
 @pytest.mark.parametrize("seed", range(4))
 def test_ppi_is_what_loops_over_items_give(seed: int, group_size: int) -> None:
@@ -128,29 +86,17 @@ def test_ppi_is_what_loops_over_items_give(seed: int, group_size: int) -> None:
     assert power > 0.3
 
 
-@pytest.mark.parametrize("group_size", [1, 6])
-@pytest.mark.parametrize("seed", range(4))
-def test_plug_in_holds_exactly_the_rates_that_are_not_contradicted(
-    seed: int, group_size: int
-) -> None:
-    judge, human, groups = benchmark(seed, group_size=group_size)
-    value, low, high, _ = plugged(judge, human, groups)
-    for rate, inside in ((value, 1), (low + 1e-6, 1), (high - 1e-6, 1), (low - 1e-6, 0)):
-        assert plug_in_holds(judge, human, groups, rate) == inside
-    assert 0 < low < value < high < 1
-    assert not plug_in_holds(judge, human, groups, high + 1e-6)
-
-
-def test_plug_in_is_rogan_and_gladens_on_the_items_nobody_labelled() -> None:
+def test_sensitivity_and_specificity_are_those_on_labelled_items() -> None:
     # 10 labelled: sensitivity 4/5, specificity 3/5. 30 others, 18 of them called 1.
     judge = np.array([1.0, 1, 1, 1, 0, 1, 1, 0, 0, 0] + [1] * 18 + [0] * 12)
     human = np.array([1.0] * 5 + [0] * 5 + [NAN] * 30)
-    rest = (18 / 30 + 3 / 5 - 1) / (4 / 5 + 3 / 5 - 1)
-    assert plugged(judge, human).value == pytest.approx((5 + 30 * rest) / 40, abs=1e-12)
     found = corrected_rate(judge, human, random_sample=True)
     assert (found.sensitivity, found.specificity) == pytest.approx((0.8, 0.6))
     assert found.raw.value == pytest.approx(24 / 40)
     assert (found.raw.n, found.corrected.n) == (40, 10)
+    chances = np.array([0.5, 1, 1, 1, 0.25] * 2 + [NAN] * 30)
+    weighted = corrected_rate(judge, human, probabilities=chances)
+    assert (weighted.sensitivity, weighted.specificity) == pytest.approx((5 / 9, 6 / 9))
 
 
 def test_without_weight_the_interval_is_the_classical_one() -> None:
@@ -169,7 +115,6 @@ def test_with_every_item_labelled_the_judge_is_not_needed() -> None:
     expected = (human.mean(), *wilson_interval(human.sum(), 300))
     assert found.power == 0
     assert found.corrected[:3] == pytest.approx(expected, abs=1e-12)
-    assert plugged(judge, human).value == pytest.approx(human.mean(), abs=1e-12)
     assert corrected_rate(judge, human).corrected == found.corrected, "however they were drawn"
 
 
@@ -202,13 +147,9 @@ def test_a_perfect_judge_narrows_but_is_not_believed_entirely() -> None:
     found = corrected_rate(judge, human, random_sample=True)
     width, alone = (r.high - r.low for r in (found.corrected, found.labelled))
     assert 0.2 < width / alone < 0.5
-    raw = found.raw.high - found.raw.low
-    by_errors = plugged(judge, human)
-    assert by_errors.value == pytest.approx(found.raw.value, abs=1e-12)
-    assert by_errors.high - by_errors.low > 1.2 * raw
 
 
-def test_a_useless_judge_costs_nothing_with_ppi_and_has_no_plug_in() -> None:
+def test_a_useless_judge_costs_nothing() -> None:
     rng = np.random.default_rng(0)
     ratios = []
     for seed in range(100):
@@ -218,27 +159,6 @@ def test_a_useless_judge_costs_nothing_with_ppi_and_has_no_plug_in() -> None:
         ratios.append(widths[0] / widths[1])
     assert 0.97 < np.mean(ratios) <= 1
     assert np.max(ratios) < 1.02
-    human = np.array([1.0, 1, 0, 0, NAN, NAN])
-    for judge in ([1.0, 0, 1, 0, 1, 1], [0.0, 0, 1, 0, 1, 1]):
-        assert np.isnan(plugged(np.array(judge), human).value)
-
-
-def test_a_hardly_better_judge_leaves_every_rate_open() -> None:
-    human = np.array([1.0, 1, 1, 0, 0, 0] + [NAN] * 20)
-    judge = np.array([1.0, 1, 0, 1, 0, 0] + [1, 0] * 10)
-    assert plugged(judge, human) == pytest.approx((0.5, 0, 1, 6))
-
-
-def test_a_rate_that_the_judges_errors_cannot_give_does_not_exist() -> None:
-    human = np.array([1.0] * 40 + [0] * 40 + [NAN] * 200)
-    judge = np.array([1.0] * 36 + [0] * 4 + [1] * 20 + [0] * 20 + [0] * 200)
-    assert np.isnan(plugged(judge, human).value)
-
-
-@pytest.mark.parametrize("called", [0.0, 1.0])
-def test_plug_in_needs_both_human_labels(called: float) -> None:
-    human = np.array([called] * 5 + [NAN] * 5)
-    assert np.isnan(plugged(np.ones(10), human).value)
 
 
 GOOD = [1.0, 0, 1, 0]
@@ -270,12 +190,11 @@ def test_probabilities_say_more_than_the_labels_they_round_to() -> None:
     rng = np.random.default_rng(2)
     chance = rng.beta(0.5, 0.5, 4000)
     human = np.where(np.arange(4000) < 400, rng.random(4000) < chance, NAN)
-    soft, hard = chance, chance.round()
-    for found, other in (
-        (plugged(soft, human), plugged(hard, human)),
-        *([[corrected_rate(judge, human, random_sample=True).corrected for judge in (soft, hard)]]),
-    ):
-        assert found.high - found.low < 0.97 * (other.high - other.low)
+    soft, hard = (
+        corrected_rate(judge, human, random_sample=True).corrected
+        for judge in (chance, chance.round())
+    )
+    assert soft.high - soft.low < 0.97 * (hard.high - hard.low)
 
 
 rows = st.lists(
@@ -291,9 +210,6 @@ def flipped(rate: Rate) -> Rate:
 
 def correct(judge: Floats, human: Floats, groups: Ints, method: str) -> Rate | None:
     """The corrected rate by a method; with ``weighted`` of labels that weigh 1 to 3."""
-    if method == "plug-in":
-        found = plugged(judge, human, groups)
-        return None if np.isnan(found.value) else found
     weights = None if method == "ppi++" else 1 / (1 + np.round(3 * np.cos(groups)) % 3)
     try:
         return corrected_rate(
@@ -303,7 +219,7 @@ def correct(judge: Floats, human: Floats, groups: Ints, method: str) -> Rate | N
         return None
 
 
-METHODS = st.sampled_from(["ppi++", "weighted", "plug-in"])
+METHODS = st.sampled_from(["ppi++", "weighted"])
 
 
 @given(rows, METHODS)
@@ -335,7 +251,7 @@ def test_intervals_hold_their_value_and_do_not_depend_on_the_order(
     assert again == pytest.approx(found, abs=1e-9)
 
 
-@given(rows, st.sampled_from(["ppi++", "weighted"]))
+@given(rows, METHODS)
 def test_ppi_does_not_care_what_the_judge_calls_its_labels(
     drawn: list[tuple[float, float, int]], method: str
 ) -> None:
@@ -351,7 +267,8 @@ def test_counted_cells_are_the_items_they_count() -> None:
     together = Cells(judge, human, counts.astype(float))
     for number, row in enumerate(counts):
         items = Cells(np.repeat(judge, row), np.repeat(human, row), np.ones(row.sum()))
-        for method in (ppi_plus_plus, plug_in):
-            np.testing.assert_allclose(
-                [end[number] for end in method(together).rates], method(items).rates, rtol=1e-9
-            )
+        np.testing.assert_allclose(
+            [end[number] for end in ppi_plus_plus(together).rates],
+            ppi_plus_plus(items).rates,
+            rtol=1e-9,
+        )
