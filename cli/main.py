@@ -27,8 +27,7 @@ from cli.service.serve import serve
 from cli.shared.error_line import CommandGroup, Verbs
 from cli.shared.output_folders import Verb
 from cli.tasks import tasks
-from cli.training import recipe
-from cli.training.plan import plan
+from cli.training import plan, recipe
 from cli.training.sweep import sweep
 from cli.training.train import train
 
@@ -58,9 +57,12 @@ app.add_typer(
     cls=CommandGroup,
     epilog="Example: custos recipe copy embedded/demo my.yaml",
 )
+app.add_typer(
+    plan.app, name="plan", cls=plan.Plans, epilog="Example: custos plan labels --margin .02"
+)
 app.command("eval", cls=Verb)(evaluate)
 for verb in (
-    *(train, sweep, plan, attack, compare, demo, grade, serve, judges, tasks, load, doctor),
+    *(train, sweep, attack, compare, demo, grade, serve, judges, tasks, load, doctor),
     *(backbone, backbones, calibrate, card, export, push, review),
 ):
     app.command(cls=Verb)(verb)

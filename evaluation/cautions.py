@@ -34,6 +34,7 @@ def cautions(report: Mapping[str, Any]) -> list[str]:
         for text in (
             _seen(report),
             _untrained_mode(report),
+            _unequally_drawn(report),
             _too_few(report),
             _left_out(report),
             _not_better(report),
@@ -59,6 +60,17 @@ def _seen(report: Mapping[str, Any]) -> str | None:
 def _untrained_mode(report: Mapping[str, Any]) -> str | None:
     number = report["untrained_mode"]
     return untrained_mode_caution(number, report["n"]) if number else None
+
+
+def _unequally_drawn(report: Mapping[str, Any]) -> str | None:
+    drawn = report["unequally_drawn"]
+    if drawn is None:
+        return None
+    return (
+        f"The rows were drawn with probabilities from {drawn['lowest']:.3g} to "
+        f"{drawn['highest']:.3g}, and all other figures count each once. Over the rows that they "
+        f"were drawn from, the accuracy is {with_interval(drawn['accuracy'])}."
+    )
 
 
 def _too_few(report: Mapping[str, Any]) -> str | None:

@@ -149,22 +149,28 @@ class Design(NamedTuple):
     """Effective number of clusters: of equal ones that give the variance as surely."""
 
 
-def design(hits: Floats, sizes: Floats, likeness: float = LIKENESS) -> Design:
+def design(hits: Floats, sizes: Floats, likeness: float = LIKENESS, least: float = 1) -> Design:
     """Estimate how far hits or misses of a cluster resemble each other.
 
     Args:
         hits: Sum of each cluster, each item 0 to 1. Shape ``[..., C]``.
         sizes: Items of each cluster; 0 leaves one out. Shape ``[..., C]``.
         likeness: Correlation that is assumed as long as nothing is known of it.
+        least: Smallest effect: 1, or 0 where items weigh unequally, which may help.
     """
     n, num_hits = sizes.sum(axis=-1), hits.sum(axis=-1)
     rate = _divide(num_hits, n)
     events = np.minimum(num_hits, n - num_hits)
-    return design_of_sums(hits, sizes, rate * (1 - rate), events, likeness)
+    return design_of_sums(hits, sizes, rate * (1 - rate), events, likeness, least)
 
 
 def design_of_sums(
-    sums: Floats, sizes: Floats, spread: Floats, events: Floats, likeness: float = LIKENESS
+    sums: Floats,
+    sizes: Floats,
+    spread: Floats,
+    events: Floats,
+    likeness: float = LIKENESS,
+    least: float = 1,
 ) -> Design:
     """Estimate how far the likeness of items within clusters widens the error of their mean.
 
@@ -181,13 +187,14 @@ def design_of_sums(
         spread: Variance of a single item. Shape ``[...]``.
         events: Number of items that differ from the rest. Shape ``[...]``.
         likeness: Correlation that is assumed as long as nothing is known of it.
+        least: As in :func:`design`.
     """
     n = sizes.sum(axis=-1)
     mean, share = _divide(sums.sum(axis=-1), n), _divide(sizes, n[..., None])
     residuals = sums - mean[..., None] * sizes
     variance = np.sum(_divide(residuals**2, 1 - share), axis=-1)
     mean_size = np.sum(share * sizes, axis=-1)  # of an item's cluster
-    estimated = np.maximum(1, np.nan_to_num(_divide(variance * (n - 1), n * n * spread)))
+    estimated = np.maximum(least, np.nan_to_num(_divide(variance * (n - 1), n * n * spread)))
     assumed = 1 + (mean_size - 1) * likeness
     full = np.nan_to_num(_divide(events, mean_size))
     drawn = (full * estimated + LIKENESS_EVENTS * assumed) / (full + LIKENESS_EVENTS)

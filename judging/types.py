@@ -197,6 +197,10 @@ class LabelledExample(JudgeRequest):
     """Names of the people who gave the label."""
     weight: float = Field(default=1.0, ge=0)
     """How much the row counts in training."""
+    sampling_probability: float | None = Field(
+        default=None, gt=0, le=1, exclude_if=lambda chance: chance is None
+    )
+    """Probability with which the row was drawn for people, where some were likelier than others."""
     split: Split | None = None
     """Split that the row belongs to, if its source has splits."""
     group: str = ""

@@ -10,12 +10,17 @@ import numpy as np
 from benchmarks.framework.base import Benchmark, join_responses
 from benchmarks.framework.compare import ScoredItems
 from benchmarks.framework.files import Row
-from evaluation.correction.scores import Rate, corrected_rate
+from evaluation.correction.scores import (
+    SAMPLING_PROBABILITY,
+    Rate,
+    UnknownSampling,
+    corrected_rate,
+)
 from evaluation.estimate import without_nan
 from evaluation.intervals import Floats, number_clusters
 from evaluation.metrics import calibration_columns, confusion_matrix, reliability_table
 from evaluation.outcomes import full_label
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 
 Labels = Mapping[str, str]
 """Item id to a label."""
@@ -28,8 +33,18 @@ def corrected_scores(
 
     Returns:
         ``corrected``: the headline, also where people scored nothing, which is refused.
-        ``corrected_measures``: the others by name.
+        ``corrected_measures``: the others by name. Or ``not_corrected``: that nobody knows how the
+        items were picked, and the way out.
     """
+    try:
+        return _corrected_scores(benchmark, rows, people, random_sample)
+    except UnknownSampling as error:
+        return {"not_corrected": str(error)}
+
+
+def _corrected_scores(
+    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row], random_sample: bool
+) -> dict[str, Any]:
     graded = _graded_by_people(benchmark, rows, people)
     others = [
         measure
@@ -59,29 +74,32 @@ def corrected_score(
     Items that the judge did not score are left out.
 
     Args:
-        benchmark: The benchmark that the items belong to. Without a random sample, people's scores
-            must be 0 or full.
+        benchmark: The benchmark that the items belong to.
         rows: Items that the judge graded.
-        people: Some of them as people graded them: an id and the fields of the graded shape.
-        random_sample: Whether people graded a random sample of the items.
+        people: Some of them as people graded them: an id, the fields of the graded shape and, where
+            they were drawn with one, their ``sampling_probability``.
+        random_sample: Whether every item was equally likely to be graded by people.
         measure: A measure of the benchmark; default its headline.
 
     Returns:
         ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with ``value, low, high, n`` in
-        the measure's unit (``labelled`` is ``None`` for the plug-in); ``power``, ``sensitivity``,
-        ``specificity``, ``unscored``.
+        the measure's unit; ``power``, ``sensitivity``, ``specificity``, ``unscored``.
 
     Raises:
-        CustosError: If an id is unknown or repeated, or the estimate does not exist.
+        CustosError: If an id is unknown or repeated, or as ``corrected_rate``.
     """
     scored = list(ScoredItems.of(benchmark, rows, measure).scores.values())
     human = human_scores(benchmark, rows, people, measure)
     metric = measure or benchmark.headline
     full = benchmark.full_score if metric == benchmark.headline else 1.0
+    drawn = _sampling_probabilities(benchmark, people)
     rate = corrected_rate(
         np.array([score.value for score in scored], dtype=np.float64) / full,
         np.array([human.get(score.id, np.nan) for score in scored]) / full,
         random_sample=random_sample,
+        probabilities=np.array([drawn.get(score.id, np.nan) for score in scored])
+        if drawn
+        else None,
         groups=number_clusters([score.cluster for score in scored]),
     )
     corrected: dict[str, Any] = without_nan(
@@ -90,7 +108,7 @@ def corrected_score(
             "method": rate.method,
             "raw": _in_unit(rate.raw, full),
             "corrected": _in_unit(rate.corrected, full),
-            "labelled": None if rate.labelled is None else _in_unit(rate.labelled, full),
+            "labelled": _in_unit(rate.labelled, full),
             "power": rate.power,
             "sensitivity": rate.sensitivity,
             "specificity": rate.specificity,
@@ -98,6 +116,19 @@ def corrected_score(
         }
     )
     return corrected
+
+
+def _sampling_probabilities(benchmark: Benchmark, people: Sequence[Row]) -> dict[str, float]:
+    """Return the probability with which each item was drawn for people, by id."""
+    drawn: dict[str, float] = {}
+    for row in people:
+        if (given := row.get(SAMPLING_PROBABILITY)) is not None:
+            try:
+                drawn[str(row.get(benchmark.item_id))] = float(given)
+            except (TypeError, ValueError):
+                where = f"item '{row.get(benchmark.item_id)}' of people"
+                raise FieldError(SAMPLING_PROBABILITY, f"'{given}' is no number", where) from None
+    return drawn
 
 
 def _in_unit(rate: Rate, full: float) -> dict[str, float]:

@@ -10,13 +10,18 @@ from cli.bench.grade import grade
 from cli.bench.hmi import hmi
 from cli.bench.lal import lal
 from cli.bench.list import list_benchmarks
-from cli.bench.plan import plan
 from cli.bench.respond import respond
 from cli.bench.table import table
 from cli.bench.tournament import tournament
+from cli.measuring.plan_labels import labels
 from cli.shared.output_folders import Verb
 
 app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
 app.command("list", cls=Verb)(list_benchmarks)
-for verb in (example, respond, grade, table, compare, plan, tournament, lal, hmi):
+for verb in (example, respond, grade, table, compare, tournament, lal, hmi):
     app.command(cls=Verb)(verb)
+PLAN = """Say how many items people must label; the same as 'custos plan labels'.
+
+Example: custos bench plan --half-width .03 --items 2000 --sensitivity .9 --specificity .85
+"""
+app.command("plan", cls=Verb, help=PLAN)(labels)

@@ -1,4 +1,4 @@
-"""``custos plan``: what a training run needs, before anything is loaded."""
+"""``custos plan``: what a training run needs before anything is loaded, and how many labels."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.measuring.plan_labels import labels
 from cli.shared.columns import in_columns
+from cli.shared.error_line import CommandGroup
 from cli.shared.options.output import AsJson
 from cli.shared.options.recipe import Keys
+from cli.shared.output_folders import Verb
 
 if TYPE_CHECKING:
     from train.plan.run_plan import RunPlan
@@ -34,7 +37,25 @@ MEANINGS = {
 }
 
 
-def plan(
+class Plans(CommandGroup):
+    """Group of plans; ``custos plan RECIPE`` is short for ``custos plan training RECIPE``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the verb before a recipe or its options."""
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["training", *args]
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Say what a training run needs ('custos plan RECIPE' for short), or how many labels.",
+)
+
+
+@app.command(cls=Verb)
+def training(
     recipe: Annotated[
         str,
         typer.Argument(help="A file, a name in 'custos recipe list', or a task in 'custos tasks'."),
@@ -87,13 +108,13 @@ def plan(
     of Qwen2.5-VL and Qwen3-VL are built in; other backbones need their config.json. The exit status
     is 0 whether the run fits or not.
 
-    Example: custos plan hieval_stage1 --gpus 8 --memory 80 --rate 20000 --tokens-per-row 600
-    --rows 50000
+    Example: custos plan training hieval_stage1 --gpus 8 --memory 80 --rate 20000
+    --tokens-per-row 600 --rows 50000
 
-    Example: custos plan truthful_judge --gpus 4 --shared --memory 24 --tokens-per-row 1500
+    Example: custos plan training truthful_judge --gpus 4 --shared --memory 24 --tokens-per-row 1500
     --rows 10000
 
-    Example: custos plan embedded/mine --gpus 0 data.train=labelled.jsonl data.val=null
+    Example: custos plan training embedded/mine --gpus 0 data.train=labelled.jsonl data.val=null
     """
     from train.plan.run_plan import plan_run
 
@@ -109,6 +130,9 @@ def plan(
         num_rows=rows,
     )
     typer.echo(json.dumps(_as_dict(result), indent=1) if as_json else _as_text(result))
+
+
+app.command(cls=Verb)(labels)
 
 
 def _as_text(plan: RunPlan) -> str:

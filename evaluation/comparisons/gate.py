@@ -140,13 +140,13 @@ def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float
     low, high = -1.0, mean
     while high - low > PRECISION:
         loss = (low + high) / 2
-        is_rejected = _tango_score(mean, changed / n, loss) * np.sqrt(effective) > quantile
+        is_rejected = tango_score(mean, changed / n, loss) * np.sqrt(effective) > quantile
         low, high = (loss, high) if is_rejected else (low, loss)
     error = np.sqrt(max(spread, 1 / effective) / effective)  # as if one item at least had changed
     return low, float(min(1.0, (quantile + stdtrit(freedom, POWER)) * error))
 
 
-def _tango_score(mean: float, changed: float, difference: float) -> float:
+def tango_score(mean: float, changed: float, difference: float) -> float:
     """Return the score of Tango (1998) of a true difference, for a single item.
 
     Args:

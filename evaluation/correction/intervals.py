@@ -18,7 +18,6 @@ import numpy as np
 
 from evaluation.intervals import (
     LIKENESS,
-    Z_95,
     Design,
     Floats,
     Interval,
@@ -48,17 +47,33 @@ class Cells:
         counts: Items in the cell.
         starts: Start of each group of dependent items on the last axis, ascending from 0.
             ``None``: all items are independent.
+        probabilities: Probability with which a labelled item was drawn for people, up to a factor;
+            nan elsewhere. ``None``: all are the same.
     """
 
     judge: Floats
     human: Floats
     counts: Floats
     starts: Ints | None = None
+    probabilities: Floats | None = None
 
     @property
     def labelled(self) -> Floats:
         """Return the counts of the items that people labelled. Shape ``[..., K]``."""
         return np.where(np.isnan(self.human), 0.0, self.counts)
+
+    @property
+    def represented(self) -> Floats:
+        """Return how much each labelled cell stands for, by inverse probability. ``[..., K]``.
+
+        The sum is the number of labels, or fewer where probabilities differ: as many as would give
+        the variance if they were equal (Kish 1965).
+        """
+        if self.probabilities is None:
+            return self.labelled
+        weights = self.labelled * np.nan_to_num(1 / self.probabilities)
+        squares = weights * np.nan_to_num(1 / self.probabilities)
+        return weights * ratio(weights.sum(axis=-1), squares.sum(axis=-1))[..., None]
 
     @property
     def unlabelled(self) -> Floats:
@@ -88,15 +103,9 @@ class PpiEstimate(NamedTuple):
     alone: Rates
 
 
-class PlugInEstimate(NamedTuple):
-    """The plug-in estimate with the judge's two rates; nan rates mean that it does not exist."""
-
-    rates: Rates
-    sensitivity: Floats
-    specificity: Floats
-
-
-def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[Rates, Floats]:
+def labels_alone(
+    values: Floats, counts: Floats, starts: Ints | None, least: float = 1
+) -> tuple[Rates, Floats]:
     """Return the mean of labels and its score interval, with dependence within groups.
 
     The interval is that of :func:`evaluation.intervals.design_bounds`.
@@ -105,6 +114,7 @@ def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[R
         values: Labels, 0 to 1. Shape ``[..., K]``.
         counts: Items in each cell; 0 leaves a cell out. Shape ``[..., K]``.
         starts: As in ``Cells``.
+        least: As in :func:`evaluation.intervals.design`.
 
     Returns:
         The rates, and the effective number of items. Shape ``[...]`` each.
@@ -112,7 +122,7 @@ def labels_alone(values: Floats, counts: Floats, starts: Ints | None) -> tuple[R
     n, rate = counts.sum(axis=-1), _mean(values, counts)
     if starts is None:
         return Rates(rate, *wilson_bounds(rate, n)), n
-    found = design(_group_sums(values * counts, starts), _group_sums(counts, starts))
+    found = design(_group_sums(values * counts, starts), _group_sums(counts, starts), least=least)
     low, high, effective = design_bounds(rate, n, found)
     return Rates(rate, low, high), effective
 
@@ -178,12 +188,16 @@ def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: F
 
 
 def ppi_plus_plus(cells: Cells) -> PpiEstimate:
-    """Estimate the rate of people's labels where they labelled a random sample of the items.
+    """Estimate the rate of people's labels where they labelled items that were drawn by chance.
 
     The rate among the labels is moved by lambda times the difference of the judge's mean on the
     other items and on the labelled ones. Lambda minimises the cluster-robust variance on the same
     items (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453). To first order the estimate is
     unbiased whatever the judge's errors.
+
+    Where some items were likelier to be drawn than others, labels weigh by the inverse of that, and
+    the mean on the other items is the one that, with the weighted mean, gives the mean on all
+    (Zrnic & Candès 2024, arXiv 2403.03208).
 
     Three terms are ours: lambda shrinks by ``groups / (groups + 2)``; the interval is Wilson's at
     the effective number of labels over the ``variance_ratio``; and where that ratio is not below 1,
@@ -192,19 +206,26 @@ def ppi_plus_plus(cells: Cells) -> PpiEstimate:
     Args:
         cells: At least two groups (items, if independent) must hold a label.
     """
-    labelled, unlabelled = cells.labelled, cells.unlabelled
-    alone, effective = labels_alone(cells.human_or_zero, labelled, cells.starts)
-    groups = _count_groups(labelled, cells.starts)
-    gap = _mean(cells.judge, labelled) - _mean(cells.judge, unlabelled)
-    of_human = _influence(cells.human_or_zero, labelled)
-    of_gap = _influence(cells.judge, labelled) - _influence(cells.judge, unlabelled)
-    human_variance = _moment(of_human, of_human, cells.counts, cells.starts)
-    covariance = _moment(of_human, of_gap, cells.counts, cells.starts)
-    gap_variance = _moment(of_gap, of_gap, cells.counts, cells.starts)
+    labelled, starts = cells.represented, cells.starts
+    if cells.probabilities is not None and starts is None:
+        starts = np.arange(labelled.shape[-1])  # unequal weights widen the interval as groups do
+    num_labels = cells.labelled.sum(axis=-1)
+    share = ratio(labelled, labelled.sum(axis=-1)[..., None])
+    others = cells.counts - num_labels[..., None] * share
+    least = 1.0 if cells.probabilities is None else 0.0
+    alone, effective = labels_alone(cells.human_or_zero, labelled, starts, least)
+    groups = _count_groups(labelled, starts)
+    gap = _mean(cells.judge, labelled) - _mean(cells.judge, others)
+    of_human = _influence(cells.human_or_zero, labelled, cells.counts)
+    of_gap = _influence(cells.judge, labelled, cells.counts)
+    of_gap = of_gap - _influence(cells.judge, others, cells.counts)
+    human_variance = _moment(of_human, of_human, cells.counts, starts)
+    covariance = _moment(of_human, of_gap, cells.counts, starts)
+    gap_variance = _moment(of_gap, of_gap, cells.counts, starts)
 
     explained = np.nan_to_num(ratio(covariance**2, human_variance * gap_variance))
     remaining = variance_ratio(explained, alone.value, effective, groups)
-    helps = (remaining < 1) & (unlabelled.sum(axis=-1) > 0)
+    helps = (remaining < 1) & (cells.unlabelled.sum(axis=-1) > 0)
     best = np.nan_to_num(ratio(covariance, gap_variance))
     power = np.where(helps, best * _shrinkage(groups), 0)
     value = np.where(helps, np.clip(alone.value - power * np.nan_to_num(gap), 0, 1), alone.value)
@@ -212,68 +233,7 @@ def ppi_plus_plus(cells: Cells) -> PpiEstimate:
     return PpiEstimate(Rates(value, *bounds), power, alone)
 
 
-def plug_in(cells: Cells) -> PlugInEstimate:
-    """Estimate the rate of people's labels from the judge's sensitivity and specificity.
-
-    This is for a labelled subset that is no random sample, as long as the judge errs on it as on
-    the other items of the same human label (Rogan & Gladen 1978). Labelled items count with
-    people's label. On the others the judge's rate ``q`` stands for
-    ``(q - (1 - specificity)) / (sensitivity + specificity - 1)``.
-
-    The interval holds every rate that the data do not contradict at 5 % (Fieller 1954). It is all
-    of ``[0, 1]`` when sensitivity + specificity is not clearly above 1. Its variance counts the
-    sampling of the items, of the judge's rate and of its two error rates. Two terms are ours: the
-    error rates vary as if people had labelled two more items of each class, on which the judge was
-    once right and once wrong, and Student's quantiles take the place of the normal ones as in
-    ``labels_alone``.
-
-    Rates are nan where sensitivity + specificity <= 1 or either is unknown, and where no rate in
-    ``[0, 1]`` agrees with the data (the subset's errors are then not those of the other items).
-    """
-    total = cells.counts.sum(axis=-1)
-    unlabelled_share = _mean(np.isnan(cells.human) * 1.0, cells.counts)
-    labelled, unlabelled = cells.labelled, cells.unlabelled
-    positives = labelled * cells.human_or_zero
-    negatives = labelled * (1 - cells.human_or_zero)
-    on_positives, on_negatives = _mean(cells.judge, positives), _mean(cells.judge, negatives)
-    known = _mean(cells.human_or_zero, labelled) * (1 - unlabelled_share)
-    informed = on_positives - on_negatives
-    # Score of a rate of 0; the score of any rate is this less ``informed * rate``.
-    score = unlabelled_share * np.nan_to_num(_mean(cells.judge, unlabelled) - on_negatives)
-    score = score + known * informed
-
-    def variance(rate: float) -> Floats:
-        """Return the variance of the score if the rate is true."""
-        unknown = known - rate  # minus the share of items that are unlabelled and 1
-        influence = (
-            unlabelled_share[..., None] * _influence(cells.judge, unlabelled)
-            + unknown[..., None] * _influence(cells.judge, positives)
-            - (unlabelled_share + unknown)[..., None] * _influence(cells.judge, negatives)
-            + ((1 - unlabelled_share) * informed)[..., None]
-            * _influence(cells.human_or_zero, labelled)
-        )
-        sampling = _moment(influence, influence, cells.counts, cells.starts)
-        imagined = unknown**2 * _two_more_labels(on_positives, positives, cells.starts)
-        imagined = imagined + (unlabelled_share + unknown) ** 2 * _two_more_labels(
-            on_negatives, negatives, cells.starts
-        )
-        # How many items of either class the benchmark holds varies from sample to sample, too.
-        composition = ratio(
-            (1 - unlabelled_share) * rate - known,
-            np.sqrt(unlabelled_share * (1 - unlabelled_share) * total),
-        )
-        return np.asarray(sampling + imagined + (informed * np.nan_to_num(composition)) ** 2)
-
-    groups = _count_groups(labelled, cells.starts)
-    z2 = Z_95**2 / _student_ratio(labelled.sum(axis=-1), groups)
-    low, high = _fieller_bounds(score, informed, (variance(0.0), variance(0.5), variance(1.0)), z2)
-    exists = (informed > 0) & (high > 0) & (low < 1)
-    ends = (ratio(score, informed), low, high)
-    rates = Rates(*(np.where(exists, np.clip(end, 0, 1), np.nan) for end in ends))
-    return PlugInEstimate(rates, on_positives, 1 - on_negatives)
-
-
-def _fieller_bounds(
+def fieller_bounds(
     score: Floats, informed: Floats, variances: tuple[Floats, Floats, Floats], z2: Floats
 ) -> tuple[Floats, Floats]:
     """Solve ``(score - informed * rate)² = z2 * variance(rate)`` for the rate.
@@ -303,10 +263,16 @@ def _mean(values: Floats, counts: Floats) -> Floats:
     return ratio(np.sum(values * counts, axis=-1), counts.sum(axis=-1))
 
 
-def _influence(values: Floats, counts: Floats) -> Floats:
-    """Return how far one item of each cell moves the mean over ``counts``; 0 outside of it."""
-    deviation = (values - _mean(values, counts)[..., None]) * (counts > 0)
-    return np.nan_to_num(ratio(deviation, counts.sum(axis=-1)[..., None]))
+def _influence(values: Floats, weights: Floats, counts: Floats) -> Floats:
+    """Return how far one item of each cell moves the mean by ``weights``; 0 outside of it.
+
+    Args:
+        values: Shape ``[..., K]``.
+        weights: Weight of all items of a cell together. Shape ``[..., K]``.
+        counts: Items of the cell. Shape ``[..., K]``.
+    """
+    deviation = (values - _mean(values, weights)[..., None]) * ratio(weights, counts)
+    return np.nan_to_num(ratio(deviation, weights.sum(axis=-1)[..., None]))
 
 
 def _moment(first: Floats, second: Floats, counts: Floats, starts: Ints | None) -> Floats:
@@ -329,22 +295,6 @@ def _count_groups(counts: Floats, starts: Ints | None) -> Floats:
     return np.asarray(np.sum(_group_sums(counts, starts) > 0, axis=-1), dtype=np.float64)
 
 
-def _student_ratio(n: Floats, groups: Floats) -> Floats:
-    """Return the squared ratio of Student's quantiles for items and for groups."""
-    from scipy.special import stdtrit  # takes long, and most commands need none
-
-    quantiles = stdtrit(n - 1, 0.975) / stdtrit(groups - 1, 0.975)
-    return np.asarray(quantiles**2)
-
-
 def _shrinkage(groups: Floats) -> Floats:
     """Return the share of a tuned lambda that is believed, a term of ours."""
     return groups / (groups + 2)
-
-
-def _two_more_labels(mean: Floats, counts: Floats, starts: Ints | None) -> Floats:
-    """Return what a label of 0 and one of 1 add to the variance of a mean, a term of ours.
-
-    Items of a group resemble each other, so each of the two stands for a group of average size.
-    """
-    return ratio(mean**2 + (1 - mean) ** 2, counts.sum(axis=-1) * _count_groups(counts, starts))

@@ -7,9 +7,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evaluation.correction.intervals import Cells, Rates, labels_alone, plug_in, ppi_plus_plus
+from evaluation.correction.intervals import Cells, Rates, labels_alone, ppi_plus_plus
 from evaluation.intervals import Floats, Ints
+from evaluation.metrics import ratio
 from judging.errors import CustosError
+
+SAMPLING_PROBABILITY = "sampling_probability"
+"""Field of a labelled row: the probability with which it was drawn for people."""
 
 
 class Rate(NamedTuple):
@@ -26,28 +30,43 @@ class CorrectedRate:
     """The corrected rate of a benchmark, beside the raw one.
 
     Attributes:
-        method: ``ppi++`` if the labelled items are a random sample of all, else ``plug-in``.
+        method: ``ppi++``, or ``weighted ppi++`` where some items were likelier to be drawn.
         corrected: Estimated rate of people's labels; ``n`` is the number of labelled items.
         raw: The judge's rate over all items, without a correction.
-        labelled: Rate of people's labels without the judge. ``None`` for ``plug-in``: it says
-            little about all items where the subset is no random sample.
+        labelled: Rate of people's labels without the judge.
         power: PPI++'s lambda, the weight of the judge. At 0 the judge would only add noise, and
-            ``corrected`` is ``labelled``. ``None`` for ``plug-in``.
+            ``corrected`` is ``labelled``.
         sensitivity: The judge's mean on items that people called 1; nan without any.
         specificity: 1 less its mean on items that people called 0; nan without any.
     """
 
-    method: Literal["ppi++", "plug-in"]
+    method: Literal["ppi++", "weighted ppi++"]
     corrected: Rate
     raw: Rate
-    labelled: Rate | None
-    power: float | None
+    labelled: Rate
+    power: float
     sensitivity: float
     specificity: float
 
 
+class UnknownSampling(CustosError):
+    """Nobody knows how the labelled items were picked, so that they say nothing of the others."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "not corrected: nobody said how the labelled items were picked, and doubtful or first "
+            "ones differ from the rest; say --random-sample if every item was as likely, or give "
+            "the sampling_probability of each, which custos review --rows writes"
+        )
+
+
 def corrected_rate(
-    judge: Floats, human: Floats, *, random_sample: bool, groups: Ints | None = None
+    judge: Floats,
+    human: Floats,
+    *,
+    random_sample: bool = False,
+    probabilities: Floats | None = None,
+    groups: Ints | None = None,
 ) -> CorrectedRate:
     """Estimate the rate that people's labels would have if they had labelled every item.
 
@@ -56,44 +75,51 @@ def corrected_rate(
 
     Args:
         judge: The judge's label of every item, 0 or 1, or its probability of 1. Shape ``[N]``.
-        human: People's label, 0 or 1; nan where nobody labelled. With a random sample it may be any
-            number between, such as a squared error: the interval is then wider than it need be.
-            Shape ``[N]``.
-        random_sample: Whether the labelled items are a random sample of the ``N``. Otherwise the
-            judge must err on them as it does on the other items of the same human label.
+        human: People's label, 0 or 1, or any number between, such as a squared error: the interval
+            is then wider than it need be; nan where nobody labelled. Shape ``[N]``.
+        random_sample: Whether every item was equally likely to be labelled.
+        probabilities: Probability with which each labelled item was drawn for people, every item
+            having had one above 0; those of other items are not looked at. Where chance alone left
+            out a part of the drawn ones, the same probabilities hold. Shape ``[N]``.
         groups: Items that share a question or an image are not independent: the group of each, any
             integers. Shape ``[N]``. ``None``: all items are independent.
 
     Raises:
         CustosError: If the labels are not as above, people labelled items of fewer than two groups,
-            or the plug-in estimate does not exist: no labelled 0 or no labelled 1, sensitivity +
-            specificity <= 1, or a raw rate that the two cannot produce.
+            or (:class:`UnknownSampling`) neither argument says how the labelled items were drawn
+            and some are not labelled.
     """
     judge, human = np.asarray(judge, dtype=np.float64), np.asarray(human, dtype=np.float64)
-    _check(judge, human, groups, fractions=random_sample)
-    cells = _cells(judge, human, groups)
-    by_errors = plug_in(cells)
-    sensitivity, specificity = float(by_errors.sensitivity), float(by_errors.specificity)
-    raw = _rate(labels_alone(cells.judge, cells.counts, cells.starts)[0], len(judge))
-    labels = int(cells.labelled.sum())
-    if random_sample:
-        tuned = ppi_plus_plus(cells)
-        return CorrectedRate(
-            "ppi++",
-            _rate(tuned.rates, labels),
-            raw,
-            _rate(tuned.alone, labels),
-            float(tuned.power),
-            sensitivity,
-            specificity,
-        )
-    if np.isnan(by_errors.rates.value):
-        raise CustosError(_refusal(sensitivity, specificity, raw.value))
-    corrected = _rate(by_errors.rates, labels)
-    return CorrectedRate("plug-in", corrected, raw, None, None, sensitivity, specificity)
+    _check(judge, human, groups)
+    is_labelled = ~np.isnan(human)
+    if probabilities is not None:
+        probabilities = np.where(is_labelled, probabilities, np.nan)
+        wrong = np.flatnonzero(is_labelled & ~((probabilities > 0) & (probabilities <= 1)))
+        if len(wrong):
+            raise CustosError(
+                f"item {wrong[0]}: was labelled, and its sampling probability is "
+                f"{probabilities[wrong[0]]}, not above 0 and at most 1"
+            )
+        if np.ptp(probabilities[is_labelled]) == 0:
+            probabilities = None
+    elif not random_sample and not is_labelled.all():
+        raise UnknownSampling
+    cells = _cells(judge, human, groups, probabilities)
+    tuned = ppi_plus_plus(cells)
+    labels, weights = int(is_labelled.sum()), cells.represented
+    hits, rest = weights * cells.human_or_zero, weights * (1 - cells.human_or_zero)
+    return CorrectedRate(
+        "ppi++" if probabilities is None else "weighted ppi++",
+        _rate(tuned.rates, labels),
+        _rate(labels_alone(cells.judge, cells.counts, cells.starts)[0], len(judge)),
+        _rate(tuned.alone, labels),
+        float(tuned.power),
+        float(ratio(np.sum(hits * cells.judge, axis=-1), hits.sum(axis=-1))),
+        1 - float(ratio(np.sum(rest * cells.judge, axis=-1), rest.sum(axis=-1))),
+    )
 
 
-def _check(judge: Floats, human: Floats, groups: Ints | None, *, fractions: bool) -> None:
+def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:
     if judge.ndim != 1 or human.shape != judge.shape:
         raise CustosError(
             f"one label per item is needed: the judge's have shape {judge.shape}, people's "
@@ -107,11 +133,11 @@ def _check(judge: Floats, human: Floats, groups: Ints | None, *, fractions: bool
             f"item {wrong[0]}: the judge's label is {judge[wrong[0]]}, not between 0 and 1; decide "
             "what an unscored item counts as, or leave it out, before correcting"
         )
-    allowed = (human >= 0) & (human <= 1) if fractions else (human == 0) | (human == 1)
-    wrong = np.flatnonzero(~(np.isnan(human) | allowed))
+    wrong = np.flatnonzero(~(np.isnan(human) | ((human >= 0) & (human <= 1))))
     if len(wrong):
-        expected = "nan or a number from 0 to 1" if fractions else "0, 1 or nan"
-        raise CustosError(f"item {wrong[0]}: people's label is {human[wrong[0]]}, not {expected}")
+        raise CustosError(
+            f"item {wrong[0]}: people's label is {human[wrong[0]]}, not nan or a number from 0 to 1"
+        )
     labelled = np.flatnonzero(~np.isnan(human))
     independent = len(labelled if groups is None else np.unique(groups[labelled]))
     if independent < 2:
@@ -120,33 +146,17 @@ def _check(judge: Floats, human: Floats, groups: Ints | None, *, fractions: bool
         )
 
 
-def _cells(judge: Floats, human: Floats, groups: Ints | None) -> Cells:
+def _cells(
+    judge: Floats, human: Floats, groups: Ints | None, probabilities: Floats | None
+) -> Cells:
     counts = np.ones_like(judge)
     if groups is None:
-        return Cells(judge, human, counts)
+        return Cells(judge, human, counts, probabilities=probabilities)
     order = np.argsort(groups, kind="stable")
     starts = np.unique(groups[order], return_index=True)[1]
-    return Cells(judge[order], human[order], counts, starts)
+    drawn = None if probabilities is None else probabilities[order]
+    return Cells(judge[order], human[order], counts, starts, drawn)
 
 
 def _rate(rates: Rates, n: int) -> Rate:
     return Rate(float(rates.value), float(rates.low), float(rates.high), n)
-
-
-def _refusal(sensitivity: float, specificity: float, raw: float) -> str:
-    """Explain why the plug-in estimate does not exist, and what to do."""
-    if np.isnan(sensitivity + specificity):
-        return (
-            "the plug-in estimate needs items that people called 1 and items that they called 0; "
-            "label more, or label a random sample of the items"
-        )
-    rates = f"sensitivity {sensitivity:.3f} and specificity {specificity:.3f}"
-    if sensitivity + specificity <= 1:
-        return (
-            f"the judge's {rates} sum to 1 or less: its labels say nothing about people's; "
-            "use another judge, or label a random sample of the items"
-        )
-    return (
-        f"the judge's {rates} cannot give its rate of {raw:.3f} over all items: its errors on the "
-        "labelled items differ from those on the others; label a random sample of the items"
-    )

@@ -213,6 +213,41 @@ def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> N
             finish_axes(axes)
 
 
+def draw_label_plan(
+    curves: Mapping[str, tuple[Floats, Floats]], half_width: float, path: Path
+) -> None:
+    """Draw half the width of intervals against the number of labelled rows.
+
+    Args:
+        curves: Name to rows and half-widths, shape ``[n]`` each; the first is the wider line.
+        half_width: Wanted half-width, marked where each curve reaches it.
+        path: PNG file to write.
+    """
+    with figure_file(path, 6.5, 4) as figure:
+        axes = figure.subplots()
+        axes.axhline(half_width, color=GREY, linestyle=":", label=f"wanted: {half_width:g}")
+        for number, (name, (rows, widths)) in enumerate(curves.items()):
+            colour = (BLUE, ORANGE)[number % 2]
+            if widths.min() <= half_width:
+                # The curve crosses between two of its points.
+                at = float(np.interp(-half_width, -widths, rows))
+                axes.plot([at, at], [0, half_width], color=colour, linewidth=0.8)
+            axes.plot(rows, widths, color=colour, linewidth=2 - number * 0.8, label=name)
+        axes.set_xscale("log")
+        low, high = (
+            end(rows.max() if end is max else rows.min() for rows, _ in curves.values())
+            for end in (min, max)
+        )
+        ticks = [10.0**power * step for power in range(7) for step in (1, 2, 5)]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        axes.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
+        axes.minorticks_off()
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("rows that people label")
+        axes.set_ylabel("95 % interval: either side of the figure")
+        finish_axes(axes)
+
+
 def _curve(
     axes: Axes, history: Sequence[Mapping[str, float]], key: str, name: str, colour: str, mark: str
 ) -> bool:

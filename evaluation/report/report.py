@@ -20,6 +20,7 @@ from evaluation.comparisons.by_task import measure_by_task
 from evaluation.comparisons.pair_baselines import pair_baselines
 from evaluation.comparisons.paired import paired_accuracies
 from evaluation.comparisons.second_annotator import compare_annotators
+from evaluation.correction.scores import corrected_rate
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
 from evaluation.intervals import RESAMPLES
@@ -135,6 +136,7 @@ def build_report(
         "unscored": unscored_reasons(verdicts),
         "truncated_input": sum(verdict.truncated_input for verdict in verdicts),
         "untrained_mode": sum(map(is_in_untrained_mode, verdicts)),
+        "unequally_drawn": _unequally_drawn(examples, judge),
         "needs_review": sum(verdict.needs_review for verdict in verdicts),
         "judge_names": sorted({v.judge_name for v in verdicts if v.judge_name}),
         "judges": sorted({verdict.judge for verdict in verdicts if verdict.judge}),
@@ -147,6 +149,27 @@ def build_report(
     }
     cleaned: dict[str, Any] = without_nan(report)
     return {**cleaned, "cautions": cautions(cleaned)}
+
+
+def _unequally_drawn(examples: Sequence[LabelledExample], judge: Outcomes) -> dict[str, Any] | None:
+    """Return the smallest and largest chance with which rows were drawn, and a weighted accuracy.
+
+    Returns:
+        ``lowest``, ``highest``, and ``accuracy`` over the rows that they were drawn from. ``None``
+        where not all rows have a known chance or all have the same.
+    """
+    chances = np.array([example.sampling_probability or np.nan for example in examples])
+    if np.isnan(chances).any() or np.ptp(chances) == 0:
+        return None
+    scored = judge.scored
+    weighted = None
+    if len(np.unique(judge.clusters[scored])) > 1:
+        right = judge.right[scored].astype(np.float64)
+        weighted = corrected_rate(
+            right, right, probabilities=chances[scored], groups=judge.clusters[scored]
+        ).labelled._asdict()
+    lowest, highest = float(chances.min()), float(chances.max())
+    return {"lowest": lowest, "highest": highest, "accuracy": weighted}
 
 
 def write_report(report: dict[str, Any], out_dir: Path) -> None:

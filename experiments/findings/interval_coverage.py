@@ -9,12 +9,11 @@ items depend on each other) many benchmarks are drawn and corrected.
 Accuracy is balanced, the mean of sensitivity and specificity: at a rate of .9 a plain accuracy of
 .9 is what a judge that always says 1 has, and no method can use that one.
 
-Results of the second part with the defaults: 95.5 % for PPI++ and 96.3 % for the plug-in over all
-settings, and no setting of independent items below 93 %. Where the judge errs on hardly any
-labelled item (accuracy .95 and more with 100 labels or fewer) intervals are wider than they need
-be, up to 100 % coverage: so few labels cannot tell .95 from 1. The plug-in's are too wide as well
-where sensitivity + specificity is not clearly above 1. With 10 to 25 labelled groups and a rate of
-.1 or .9 coverage is 92 to 95 % (91 to 95 % for the labels alone).
+Results of the second part with the defaults: 95.6 % for PPI++ over all settings, and no setting of
+independent items below 93 %. Where the judge errs on hardly any labelled item (accuracy .95 and
+more with 100 labels or fewer) intervals are wider than they need be, up to 100 % coverage: so few
+labels cannot tell .95 from 1. With 10 to 25 labelled groups and a rate of .1 or .9 coverage is 95
+to 100 %, as for the labels alone.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.correction.intervals import Cells, Rates, labels_alone, plug_in, ppi_plus_plus
+from evaluation.correction.intervals import Cells, Rates, labels_alone, ppi_plus_plus
 from evaluation.intervals import Floats
 from experiments.findings.question_coverage import question_tables, simulate_questions
 from judging.files.records import write_json
@@ -40,8 +39,7 @@ ITEMS = 2000
 ACCURACIES = (0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 Errors = Literal["alike", "misses", "false alarms"]
 ERRORS: tuple[Errors, ...] = ("alike", "misses", "false alarms")
-Picked = Literal["random", "groups", "enriched"]
-INDEPENDENT: tuple[Picked, ...] = ("random", "enriched")
+Picked = Literal["random", "groups"]
 GROUPED: tuple[Picked, ...] = ("random", "groups")
 RATES = (0.1, 0.3, 0.5, 0.7, 0.9)
 LABELS = (50, 100, 200, 500)
@@ -67,8 +65,7 @@ class Setting:
             0; ``false alarms``: the reverse; ``alike``: the same share.
         rate: Rate of people's labels over all questions.
         labels: Items people labelled.
-        picked: Which: ``random`` items, all items of random groups (``groups``), or random items of
-            each human label, the rarer one over-represented halfway to balance (``enriched``).
+        picked: Which: ``random`` items, or all items of random groups (``groups``).
         group_size: Items per group; 1 for independent items.
     """
 
@@ -94,9 +91,8 @@ class Setting:
 
 def settings() -> Iterator[Setting]:
     """Yield every setting of the simulation."""
-    for picked in INDEPENDENT:
-        for accuracy, errors, rate, labels in product(ACCURACIES, ERRORS, RATES, LABELS):
-            yield Setting(accuracy, errors, rate, labels, picked)
+    for accuracy, errors, rate, labels in product(ACCURACIES, ERRORS, RATES, LABELS):
+        yield Setting(accuracy, errors, rate, labels, "random")
     for size, picked in product(GROUP_SIZES, GROUPED):
         for accuracy, rate, labels in product(GROUPED_ACCURACIES, GROUPED_RATES, GROUPED_LABELS):
             yield Setting(accuracy, "alike", rate, labels, picked, size)
@@ -105,11 +101,7 @@ def settings() -> Iterator[Setting]:
 def draw(setting: Setting, benchmarks: int, rng: np.random.Generator) -> Cells:
     """Draw benchmarks of independent items as counts of (judge, human) pairs; ``[B, 6]``."""
     ones = rng.binomial(ITEMS, setting.rate, benchmarks)
-    if setting.picked == "random":
-        labelled_ones = rng.hypergeometric(ones, ITEMS - ones, setting.labels)
-    else:
-        wanted = round(setting.labels * (setting.rate + 0.5) / 2)
-        labelled_ones = np.clip(wanted, setting.labels - (ITEMS - ones), ones)
+    labelled_ones = rng.hypergeometric(ones, ITEMS - ones, setting.labels)
     labelled_zeros = setting.labels - labelled_ones
     hits = rng.binomial(labelled_ones, setting.sensitivity)
     alarms = rng.binomial(labelled_zeros, 1 - setting.specificity)
@@ -162,26 +154,22 @@ def simulate(setting: Setting, benchmarks: int, rng: np.random.Generator) -> dic
         cells = draw_grouped(setting, benchmarks, rng)
     row: dict[str, Any] = asdict(setting) | {"benchmarks": benchmarks}
     row["raw"] = _scored(labels_alone(cells.judge, cells.counts, cells.starts)[0], setting.rate)
-    row["plug_in"] = _scored(plug_in(cells).rates, setting.rate)
-    if setting.picked != "enriched":
-        tuned = ppi_plus_plus(cells)
-        row["labels_alone"] = _scored(tuned.alone, setting.rate)
-        row["ppi"] = _scored(tuned.rates, setting.rate)
-        row["ppi"]["width_ratio"] = row["ppi"]["width"] / row["labels_alone"]["width"]
-        row["ppi"]["judge_used"] = float(np.mean(tuned.power != 0))
+    tuned = ppi_plus_plus(cells)
+    row["labels_alone"] = _scored(tuned.alone, setting.rate)
+    row["ppi"] = _scored(tuned.rates, setting.rate)
+    row["ppi"]["width_ratio"] = row["ppi"]["width"] / row["labels_alone"]["width"]
+    row["ppi"]["judge_used"] = float(np.mean(tuned.power != 0))
     return row
 
 
 def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Pool coverage over settings of equal weight; find the widest PPI++ intervals."""
-    random = [row for row in rows if "ppi" in row]
-    good = [row for row in random if row["accuracy"] >= 0.8 and row["labels"] >= 100]
+    good = [row for row in rows if row["accuracy"] >= 0.8 and row["labels"] >= 100]
     return {
-        "ppi": _pooled(random, "ppi"),
-        "plug_in": _pooled(rows, "plug_in"),
-        "labels_alone": _pooled(random, "labels_alone"),
+        "ppi": _pooled(rows, "ppi"),
+        "labels_alone": _pooled(rows, "labels_alone"),
         "raw": _pooled(rows, "raw"),
-        "widest_ppi_to_labels_alone": max(row["ppi"]["width_ratio"] for row in random),
+        "widest_ppi_to_labels_alone": max(row["ppi"]["width_ratio"] for row in rows),
         "widest_at_accuracy_80_and_100_labels": max(row["ppi"]["width_ratio"] for row in good),
     }
 
@@ -208,16 +196,12 @@ def run(benchmarks: int, seed: int) -> dict[str, Any]:
 
 def tables(rows: Sequence[dict[str, Any]]) -> Iterator[Table]:
     """Yield tables of coverage (mean, lowest, highest) and mean width by accuracy and labels."""
-    parts = {
-        "PPI++, random items": ("ppi", "random", False),
-        "Plug-in, enriched items": ("plug_in", "enriched", False),
-        "Plug-in, random items": ("plug_in", "random", False),
-        "PPI++, grouped, random items": ("ppi", "random", True),
-        "PPI++, grouped, whole groups": ("ppi", "groups", True),
-        "Plug-in, grouped, random items": ("plug_in", "random", True),
-        "Plug-in, grouped, whole groups": ("plug_in", "groups", True),
+    parts: dict[str, tuple[Picked, bool]] = {
+        "PPI++, random items": ("random", False),
+        "PPI++, grouped, random items": ("random", True),
+        "PPI++, grouped, whole groups": ("groups", True),
     }
-    for title, (method, picked, grouped) in parts.items():
+    for title, (picked, grouped) in parts.items():
         chosen = [r for r in rows if r["picked"] == picked and (r["group_size"] > 1) == grouped]
         budgets = sorted({row["labels"] for row in chosen})
         table = Table("accuracy", *(f"{labels} labels" for labels in budgets), title=title)
@@ -225,10 +209,9 @@ def tables(rows: Sequence[dict[str, Any]]) -> Iterator[Table]:
             cells = []
             for labels in budgets:
                 at = [r for r in chosen if (r["accuracy"], r["labels"]) == (accuracy, labels)]
-                pooled = _pooled(at, method)
+                pooled = _pooled(at, "ppi")
                 text = "{coverage:.1%} ({lowest:.1%}-{highest:.1%}) w {width:.3f}".format(**pooled)
-                if method == "ppi":
-                    text += f" = {np.mean([r['ppi']['width_ratio'] for r in at]):.2f} x alone"
+                text += f" = {np.mean([r['ppi']['width_ratio'] for r in at]):.2f} x alone"
                 cells.append(text)
             table.add_row(f"{accuracy:.2f}", *cells)
         yield table

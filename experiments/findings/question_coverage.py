@@ -18,6 +18,8 @@ from scipy.stats import binomtest
 from evaluation.attacks.shares import measure_share
 from evaluation.calibration_error import calibration_error
 from evaluation.comparisons.gate import lowest_difference
+from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
+from evaluation.correction.scores import corrected_rate
 from evaluation.estimate import Draws, share
 from evaluation.intervals import Floats, Ints, percentile_interval, sign_flip_p
 from evaluation.measure import METRICS, Tally, TallyDraws
@@ -237,6 +239,51 @@ def _wordings(draws: int, rng: np.random.Generator) -> Iterator[Row]:
         yield _row("interval of an attack", f"60 rows, {wordings} wordings", ".95", before, now)
 
 
+REVIEWED_RATE, REVIEWED_AGREEMENT = 0.5521, 0.8065
+"""Rate of people's labels in :func:`_reviewed`, and agreement of the judge with them, measured on
+eight million rows."""
+
+
+def _reviewed(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    """Yield how a rate of people's labels is estimated from rows that were reviewed.
+
+    The judge is too sure, and leans to one label. Before: the least sure rows were labelled and
+    taken for a random sample.
+    """
+    for questions, rows, labels in ((2000, 1, 200), (400, 5, 200), (400, 5, 60), (100, 10, 100)):
+        clusters = np.repeat(np.arange(questions), rows)
+        held: dict[str, tuple[list[bool], list[bool]]] = {"rate": ([], []), "accuracy": ([], [])}
+        for _ in range(draws):
+            score = rng.normal(0.8, 2.5, len(clusters))
+            called = (score > 0).astype(np.float64)
+            human = (alike(clusters, 0.2, rng) < expit(score - 0.4)).astype(np.float64)
+            confidence = expit(np.abs(score))
+            least_sure = np.argsort(confidence)[:labels]
+            chances = sampling_probabilities(confidence, confidence < 0.6, labels)
+            drawn = systematic_sample(chances, confidence[:, None], rng)
+            for name, judge, truth, value in (
+                ("rate", called, human, REVIEWED_RATE),
+                ("accuracy", confidence, (human == called) * 1.0, REVIEWED_AGREEMENT),
+            ):
+                for kept, chosen, known in (
+                    (held[name][0], least_sure, None),
+                    (held[name][1], drawn, chances),
+                ):
+                    labelled = np.full(len(clusters), np.nan)
+                    labelled[chosen] = truth[chosen]
+                    found = corrected_rate(
+                        judge,
+                        labelled,
+                        random_sample=True,
+                        probabilities=known,
+                        groups=clusters,
+                    ).corrected
+                    kept.append(found.low <= value <= found.high)
+        setting = f"{labels} of {len(clusters)} rows, {rows} a question"
+        for name, (before, now) in held.items():
+            yield _row(f"{name} from reviewed rows", setting, ".95", before, now)
+
+
 PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
     "tests": _tests,
     "accuracies": _accuracies,
@@ -246,5 +293,6 @@ PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
     "gate": _gate,
     "fits": _fits,
     "wordings": _wordings,
+    "reviewed": _reviewed,
 }
 """Parts of the simulation by name."""

@@ -205,6 +205,8 @@ def summary_lines(table: Mapping[str, Any]) -> list[str]:
         lines += _corrected_lines(corrected)
     for corrected in table.get("corrected_measures", {}).values():
         lines += _corrected_lines(corrected)
+    if reason := table.get("not_corrected"):
+        lines.append(reason)
     return lines
 
 
@@ -243,14 +245,13 @@ def _short_names(
 def _corrected_lines(corrected: Mapping[str, Any]) -> list[str]:
     method = {
         "ppi++": "people graded a random sample (PPI++)",
-        "plug-in": "from the judge's sensitivity and specificity (plug-in)",
+        "weighted ppi++": "people's grades weighed by the chance of each (PPI++)",
     }[corrected["method"]]
     names = {"corrected": f"corrected {corrected['metric']}", "raw": "raw", "labelled": "people's"}
     lines = []
     for key, name in names.items():
-        if estimate := corrected[key]:
-            value, interval, n = interval_cells(estimate)
-            lines.append(f"{name}: {value} [{interval}], {n} items")
+        value, interval, n = interval_cells(corrected[key])
+        lines.append(f"{name}: {value} [{interval}], {n} items")
     lines[0] += f", {method}"
     if corrected["unscored"]:
         lines.append(f"left out of the correction, without a score: {corrected['unscored']}")

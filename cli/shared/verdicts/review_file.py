@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from cli.shared.request_rows import read_requests
 from cli.shared.verdicts.tables import TABLE_SUFFIXES, cell_text, read_verdict_table
@@ -16,6 +19,9 @@ from data_prep.tables.fields import METADATA
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.nested_cells import same_name
 from data_prep.tables.source import open_table
+from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
+from evaluation.correction.scores import SAMPLING_PROBABILITY
+from evaluation.intervals import number_clusters
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import system_errors_at
 from judging.files.csv_rows import CsvFile
@@ -36,6 +42,7 @@ _NO_TEXT = b"\xef\xbb\xbf\r\n"
 NO_LABEL = "without a verdict"
 TWO_READINGS = "with two readings that differ"
 BELOW_RISK = "below the risk"
+DRAWN = "drawn by chance"
 JUDGE_COLUMNS = ("judge_label", "judge_confidence", "judge_critique", "reason")
 _ABOUT_LABEL = (
     LabelledExample.model_fields.keys()
@@ -60,12 +67,26 @@ class ReviewRow:
     user_cells: Mapping[str, Any]
     """Cells of the user's other columns."""
     verdicts: Sequence[Verdict]
+    sampling_probability: float | None = None
+    """Probability with which the row was drawn; ``None`` where rows were not drawn."""
+
+    @property
+    def question(self) -> str:
+        """Return what the row shares with those that are alike: its group or its question."""
+        return str(self.user_cells.get("group") or self.fields["question"])
+
+    @property
+    def confidence(self) -> float:
+        """Return the confidence of the least sure judge; nan without one."""
+        known = [v.confidence for v in self.verdicts if v.confidence is not None]
+        return min(known, default=math.nan)
 
     @property
     def why(self) -> tuple[str, str]:
         """Return the kind of row for people that it is, and the reason; empty if nobody needs to.
 
-        The kinds are ``DIFFER``, ``NO_LABEL``, ``TWO_READINGS`` and ``BELOW_RISK``.
+        The kinds are ``DIFFER``, ``NO_LABEL``, ``TWO_READINGS``, ``BELOW_RISK`` and, of a row that
+        was drawn without such a reason, ``DRAWN``.
         """
         labels = [_label(verdict) for verdict in self.verdicts]
         if len(set(labels)) > 1:
@@ -76,7 +97,7 @@ class ReviewRow:
             if verdict.needs_review:
                 reason = verdict.message or "the two orders of the pair led to different labels"
                 return BELOW_RISK if "confidence" in reason else TWO_READINGS, reason
-        return "", ""
+        return ("", "") if self.sampling_probability is None else (DRAWN, DRAWN)
 
     def cells(self) -> dict[str, object]:
         """Return the cells of the row by column."""
@@ -89,6 +110,7 @@ class ReviewRow:
             ),
             "judge_critique": self._by_judge([v.critique or "" for v in self.verdicts]),
             "reason": self.why[1],
+            SAMPLING_PROBABILITY: self.sampling_probability,
         }
 
     def _by_judge(self, texts: Sequence[str]) -> str:
@@ -122,7 +144,7 @@ def read_review_rows(
         num_rows += 1
         verdicts = [verdicts.get(number) for verdicts in by_file]
         for path, verdict in zip(files, verdicts, strict=True):
-            if verdict is None or _plain_id(verdict.id) != _plain_id(request.id):
+            if verdict is None or plain_id(verdict.id) != plain_id(request.id):
                 raise CustosError(
                     f"{path}: no verdict on row {number} of {source}, whose id is '{request.id}'; "
                     "give the table that was graded, and its mapping"
@@ -145,10 +167,40 @@ def read_review_rows(
             )
 
 
+def draw_review_rows(
+    rows: Sequence[ReviewRow], num_rows: int, by: str | None, seed: int
+) -> list[ReviewRow]:
+    """Draw rows for people from all, with known probabilities and in random order.
+
+    Args:
+        rows: All rows of the table.
+        num_rows: Rows to draw; half of them may be doubtful ones (those with a reason).
+        by: Column, ours or the user's, of each value of which as many rows are drawn.
+        seed: Seed of the draw.
+
+    Raises:
+        CustosError: If no row has such a column.
+    """
+    names = dict.fromkeys(name for row in rows for name in (*row.fields, *row.user_cells))
+    if by is not None and by not in names:
+        raise CustosError(f"--by '{by}': no such column; take one of {', '.join(names)}")
+    slices = number_clusters(
+        ["" if by is None else cell_text({**row.fields, **row.user_cells}.get(by)) for row in rows]
+    )
+    confidence = np.array([row.confidence for row in rows])
+    is_doubtful = np.array([bool(row.why[0]) for row in rows], dtype=bool)
+    probabilities = sampling_probabilities(confidence, is_doubtful, num_rows, slices)
+    order = np.stack([slices, is_doubtful, np.nan_to_num(confidence)], axis=1)
+    drawn = systematic_sample(probabilities, order, np.random.default_rng(seed))
+    return [
+        replace(rows[index], sampling_probability=float(probabilities[index])) for index in drawn
+    ]
+
+
 def count_by_kind(rows: Sequence[ReviewRow]) -> str:
     """Return rows for people by kind as text, such as ``1 below the risk``; empty without rows."""
     counts = Counter(row.why[0] for row in rows)
-    kinds = (DIFFER, BELOW_RISK, TWO_READINGS, NO_LABEL)
+    kinds = (DIFFER, BELOW_RISK, TWO_READINGS, NO_LABEL, DRAWN)
     return ", ".join(f"{counts[kind]} {kind}" for kind in kinds if counts[kind])
 
 
@@ -220,7 +272,7 @@ def _rubrics(request: JudgeRequest) -> set[str]:
     return {"", *(get_task(each.task).full_rubric(each) for each in read)}
 
 
-def _plain_id(row_id: str) -> str:
+def plain_id(row_id: str) -> str:
     """Return an id as whole number and text of a spreadsheet alike, for a comparison."""
     return row_id.removesuffix(".0")
 

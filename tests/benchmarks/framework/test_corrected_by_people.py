@@ -10,8 +10,9 @@ from sklearn.metrics import confusion_matrix
 
 from benchmarks.framework.base import benchmark_names, get_benchmark
 from benchmarks.framework.corrected_by_people import corrected_score, human_scores, judge_agreement
+from benchmarks.framework.report.report import build_table, summary_lines
 from evaluation.correction.scores import corrected_rate
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.types import Verdict
 from tests.benchmarks.charthal.test_benchmark import item
 from tests.benchmarks.chartom.test_benchmark import item as chart
@@ -36,23 +37,45 @@ def graded(seed: int, count: int = 200) -> tuple[list[dict[str, Any]], list[dict
     return rows, people
 
 
-@pytest.mark.parametrize("random_sample", [True, False])
-def test_the_correction_is_that_of_the_labels(random_sample: bool) -> None:
+@pytest.mark.parametrize("is_random", [True, False])
+def test_the_correction_is_that_of_the_labels(is_random: bool) -> None:
     rows, people = graded(1)
+    chances = np.where(np.arange(len(rows)) < 20, 0.9, 0.2)
+    if not is_random:
+        for row, chance in zip(people, chances.tolist(), strict=False):
+            row["sampling_probability"] = chance
     judge = np.array([float(row["score"]) for row in rows])
     human = np.full(len(rows), np.nan)
     human[:60] = [row["score"] for row in people]
     groups = np.arange(len(rows)) // 2
-    expected = corrected_rate(judge, human, random_sample=random_sample, groups=groups)
-    found = corrected_score(CHARTHAL, rows, people, random_sample)
-    assert found["method"] == ("ppi++" if random_sample else "plug-in")
-    for name in ("corrected", "raw"):
+    expected = corrected_rate(
+        judge,
+        human,
+        random_sample=is_random,
+        probabilities=None if is_random else chances,
+        groups=groups,
+    )
+    found = corrected_score(CHARTHAL, rows, people, is_random)
+    assert found["method"] == ("ppi++" if is_random else "weighted ppi++")
+    for name in ("corrected", "raw", "labelled"):
         rate = getattr(expected, name)
         assert found[name] == pytest.approx(
             {"value": 100 * rate[0], "low": 100 * rate[1], "high": 100 * rate[2], "n": rate[3]}
         )
-    assert (found["labelled"] is None) != random_sample
     assert (found["metric"], found["unscored"]) == ("score", 0)
+
+
+def test_labels_of_unknown_sampling_correct_nothing_but_show_the_agreement() -> None:
+    rows, people = graded(1)
+    table = build_table(CHARTHAL, rows, people)
+    assert "corrected" not in table and "--random-sample" in table["not_corrected"]
+    assert table["not_corrected"] in summary_lines(table)
+    assert np.sum(table["agreement"]["confusion"]["counts"]) == 60
+    assert "not_corrected" not in build_table(CHARTHAL, rows, people, random_sample=True)
+    people[3]["sampling_probability"] = "often"
+    with pytest.raises(FieldError) as error:
+        build_table(CHARTHAL, rows, people)
+    assert error.value.field == "sampling_probability"
 
 
 def test_items_without_a_score_are_left_out() -> None:

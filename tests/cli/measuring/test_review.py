@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from collections import Counter
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +19,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
+from evaluation.correction.scores import corrected_rate
 from judging import Judge
 from judging.files.csv_rows import CsvFile
 from judging.types import JudgeRequest, LabelledExample
@@ -283,3 +287,117 @@ def test_every_text_of_a_review_file_is_read_as_it_was(tmp_path: Path, suffix: s
     assert [(r.id, r.question, r.references, r.response) for r in read] == [
         (text, text, (text,), text) for text in texts
     ]
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
+    """A table of 400 answers by four models, verdicts, and what people would say by id."""
+    rng = np.random.default_rng(3)
+    rows, lines, truth = [], [], {}
+    for number in range(1, 401):
+        chance = float(rng.beta(0.6, 0.4))
+        label = "Correct" if chance > 0.5 else "Wrong"
+        rows.append({"question": f"Question {number // 4}?", "gold": "x", "answer": f"y{number}"})
+        rows[-1]["model"] = "abcd"[number % 4]
+        verdict = {"id": str(number), "row": number, "status": "scored", "label": label}
+        verdict |= {"confidence": max(chance, 1 - chance), "judge_name": "one"}
+        lines.append(json.dumps(verdict | {"needs_review": 0.4 < chance < 0.6}) + "\n")
+        truth[str(number)] = "Correct" if rng.random() < 0.9 * chance else "Wrong"
+    source, files = tmp_path / "many.csv", tmp_path / "many.jsonl"
+    with source.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    files.write_text("".join(lines))
+    return source, files, truth
+
+
+def labelled(path: Path, truth: dict[str, str], first: int | None = None) -> Path:
+    """The same review file as people have labelled it, all or its first rows."""
+    rows = cells(path)
+    for row in rows[:first]:
+        row["label"] = truth[row["id"]]
+    out = path.with_name("labelled.csv")
+    with out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return out
+
+
+def estimate(source: Path, files: Path, path: Path) -> Any:
+    options = ["--map", "references=gold", "--map", "response=answer", "--reference-mode", "any"]
+    arguments = ["review", str(files), "--in", str(source), "--estimate", str(path), *options]
+    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+
+def figures(output: str) -> dict[str, list[float]]:
+    """The figures of a printed table by the name of the row: value, low and high of each column."""
+    rows = [re.split(r" {2,}", line) for line in output.splitlines() if "[" in line]
+    return {name: [float(x) for x in re.findall(r"[\d.]+", " ".join(rest))]
+            for name, *rest in rows}  # fmt: skip
+
+
+def test_drawn_rows_are_labelled_and_speak_for_all(
+    graded: tuple[Path, Path, dict[str, str]], tmp_path: Path
+) -> None:
+    source, files, truth = graded
+    out = tmp_path / "review.csv"
+    assert review(source, out, files, "--rows", "120", "--by", "model").exit_code == 0
+    rows = cells(out)
+    assert len(rows) == 120
+    assert Counter(row["model"] for row in rows) == dict.fromkeys("abcd", 30)
+    chances = {row["id"]: float(row["sampling_probability"]) for row in rows}
+    examples = [
+        row for _, row in read_table(labelled(out, truth), LabelledExample, TableMapping(), {})
+    ]
+    assert {e.id: e.sampling_probability for e in examples} == chances, "read as it was written"
+    verdicts = {str(v["id"]): v for v in map(json.loads, files.read_text().splitlines())}
+    result = estimate(source, files, labelled(out, truth))
+    shown = figures(result.stdout)
+    numbers = [str(number) for number in range(1, 401)]
+    expected = corrected_rate(
+        np.array([float(verdicts[number]["label"] == "Correct") for number in numbers]),
+        np.array([float(truth[n] == "Correct") if n in chances else np.nan for n in numbers]),
+        probabilities=np.array([chances.get(number, np.nan) for number in numbers]),
+        groups=np.array([int(number) // 4 for number in numbers]),
+    )
+    of_columns = (expected.corrected, expected.labelled, expected.raw)
+    assert shown["Correct"] == pytest.approx([x for r in of_columns for x in r[:3]], abs=6e-4)
+    right = np.mean([truth[number] == verdicts[number]["label"] for number in numbers])
+    assert shown["judge is right"][1] <= right <= shown["judge is right"][2]
+
+
+def test_who_stops_early_has_labelled_a_random_part(
+    graded: tuple[Path, Path, dict[str, str]], tmp_path: Path
+) -> None:
+    source, files, truth = graded
+    review(source, tmp_path / "review.csv", files, "--rows", "200")
+    whole, part = (
+        figures(estimate(source, files, labelled(tmp_path / "review.csv", truth, n)).stdout)
+        for n in (None, 80)
+    )
+    rate = np.mean([label == "Correct" for label in truth.values()])
+    for shown in (whole, part):
+        assert shown["Correct"][1] <= rate <= shown["Correct"][2]
+    widths = [shown["Correct"][2] - shown["Correct"][1] for shown in (whole, part)]
+    assert widths[0] < widths[1]
+
+
+def test_labels_that_say_nothing_of_other_rows_are_refused(
+    graded: tuple[Path, Path, dict[str, str]], tmp_path: Path
+) -> None:
+    source, files, truth = graded
+    out = tmp_path / "review.csv"
+    assert review(source, out, files).exit_code == 0
+    assert "sampling_probability" not in cells(out)[0]
+    result = estimate(source, files, labelled(out, truth))
+    assert result.exit_code == 2 and "custos review --rows" in result.stderr
+    review(source, out, files, "--rows", "50")
+    assert "no row has a label" in estimate(source, files, out).stderr
+    done = labelled(out, truth)
+    done.write_text(done.read_text().replace("Correct,", "Perhaps,"))
+    assert estimate(source, files, done).exit_code == 2
+    both = review(source, out, files, "--estimate", str(done))
+    assert both.exit_code == 2 and "--estimate" in both.stderr
+    assert "--by 'size'" in review(source, out, files, "--rows", "9", "--by", "size").stderr

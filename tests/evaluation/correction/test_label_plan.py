@@ -3,10 +3,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.comparisons.gate import lowest_difference
 from evaluation.correction.intervals import ppi_plus_plus
-from evaluation.correction.label_plan import expected_half_widths, judge_correlation, labels_needed
+from evaluation.correction.label_plan import (
+    MOST_QUESTIONS,
+    Need,
+    Questions,
+    expected_half_widths,
+    gate_needs,
+    judge_correlation,
+    labels_needed,
+    rate_needs,
+    risk_needs,
+    threshold_needs,
+)
+from evaluation.correction.scores import corrected_rate
+from evaluation.estimate import share
+from evaluation.intervals import Ints
 from experiments.findings.interval_coverage import ITEMS, Setting, draw
+from experiments.findings.question_coverage import alike
 from judging.errors import CustosError
+from judging.verdicts.risk import HeldOutVerdicts
 
 rates, accuracies = st.floats(0.05, 0.95), st.floats(0.5, 1.0)
 
@@ -91,3 +108,116 @@ def test_a_plan_from_impossible_numbers_is_refused(
 ) -> None:
     with pytest.raises(CustosError, match="a plan needs"):
         labels_needed(half_width, items, rate, correlation)
+
+
+SHAPES = [Questions(), Questions(5, 5, 0.1), Questions(10, 10, 0.3)]
+"""One row a question, five that are hardly alike, ten that are."""
+
+
+def clusters_of(need: Need, shape: Questions) -> Ints:
+    assert need.questions is not None
+    assert need.rows == need.questions * shape.rows
+    return np.repeat(np.arange(need.questions), int(shape.rows))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("rate", "half_width"), [(0.9, 0.04), (0.7, 0.06)])
+def test_the_planned_questions_give_an_accuracy_the_wanted_half_width(
+    shape: Questions, rate: float, half_width: float
+) -> None:
+    clusters = clusters_of(rate_needs(half_width, rate, shape), shape)
+    rng = np.random.default_rng(0)
+    halves = []
+    for _ in range(300):
+        right = alike(clusters, shape.correlation, rng) < rate
+        found = share(right, np.ones(len(right), dtype=bool), clusters)
+        halves.append((found["high"] - found["low"]) / 2)
+    assert np.mean(halves) == pytest.approx(half_width, rel=0.05)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_planned_questions_pass_the_gate_in_four_of_five_cases(shape: Questions) -> None:
+    clusters, rng = clusters_of(gate_needs(0.05, 0.16, shape), shape), np.random.default_rng(1)
+    passed = []
+    for _ in range(200):
+        drawn = alike(clusters, shape.correlation, rng)
+        difference = np.select([drawn < 0.08, drawn > 0.92], [-1.0, 1.0], 0.0)
+        passed.append(lowest_difference(difference, clusters)[0] > -0.05)
+    assert 0.74 <= np.mean(passed) <= 0.9
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_planned_questions_show_a_risk_in_four_of_five_cases(shape: Questions) -> None:
+    clusters, rng = clusters_of(risk_needs(0.1, 0.04, 0.8, shape), shape), np.random.default_rng(2)
+    shown = []
+    for _ in range(200):
+        wrong = alike(clusters, shape.correlation, rng) < 0.04
+        found = share(wrong, rng.random(len(wrong)) < 0.8, clusters)
+        shown.append(found["high"] < 0.1)
+    assert 0.74 <= np.mean(shown) <= 0.92
+
+
+def test_the_planned_questions_find_a_threshold_in_four_of_five_cases() -> None:
+    questions, rng = threshold_needs(0.1, 0.04, 0.8), np.random.default_rng(3)
+    assert questions is not None
+    found = []
+    for _ in range(200):
+        is_sure = rng.random(questions) < 0.8
+        right = rng.random(questions) < np.where(is_sure, 0.96, 0.4)
+        verdicts = HeldOutVerdicts(
+            confidence=tuple(np.where(is_sure, 0.99, 0.2).tolist()), right=tuple(right.tolist())
+        )
+        found.append(verdicts.threshold(0.1) is not None)
+    assert 0.75 <= np.mean(found) <= 0.92
+
+
+@pytest.mark.parametrize("shape", SHAPES[1:])
+def test_the_planned_labels_on_shared_questions_give_the_wanted_half_width(
+    shape: Questions,
+) -> None:
+    rows, rng, halves = 2000, np.random.default_rng(4), []
+    labels = labels_needed(0.07, rows, 0.4, judge_correlation(0.4, 0.85, 0.85), shape).with_judge
+    clusters = np.repeat(np.arange(int(rows / shape.rows)), int(shape.rows))
+    for _ in range(60):
+        human = (alike(clusters, shape.correlation, rng) < 0.4).astype(float)
+        judge = np.where(rng.random(rows) < 0.85, human, 1 - human)
+        human[rng.permutation(rows)[labels:]] = np.nan
+        found = corrected_rate(judge, human, random_sample=True, groups=clusters).corrected
+        halves.append((found.high - found.low) / 2)
+    assert np.mean(halves) == pytest.approx(0.07, rel=0.05)
+
+
+@pytest.mark.parametrize(("changed", "margin", "rows"), [(0.1, 0.02, 1546.99), (0.2, 0.05, 495.96)])
+def test_the_gate_needs_the_rows_of_a_paired_test(
+    changed: float, margin: float, rows: float
+) -> None:
+    """statsmodels 0.15: ``TTestPower().solve_power(margin / sqrt(changed), alpha=.05, power=.8)``.
+
+    The score test counts the variance at the margin, which is a little more.
+    """
+    assert rows < (gate_needs(margin, changed, Questions()).rows or 0) < 1.03 * rows
+
+
+@pytest.mark.parametrize(("rate", "half", "rows"), [(0.9, 0.03, 384.15), (0.5, 0.05, 384.15)])
+def test_an_accuracy_needs_the_rows_of_a_proportion(rate: float, half: float, rows: float) -> None:
+    """statsmodels 0.15: ``samplesize_confint_proportion(rate, half)``, by the normal interval."""
+    assert rate_needs(half, rate, Questions()).rows == pytest.approx(rows, rel=0.015)
+
+
+def test_rows_that_share_questions_are_measured_as_they_are() -> None:
+    rng = np.random.default_rng(5)
+    sizes = np.tile([2, 2, 2, 14], 500)
+    clusters = np.repeat(np.arange(2000), sizes)
+    shape = Questions.like((alike(clusters, 0.3, rng) < 0.8).astype(float), clusters)
+    assert [shape.rows, shape.alike] == pytest.approx([5, (3 * 4 + 196) / 20])
+    assert shape.correlation == pytest.approx(0.3, abs=0.06)
+    assert 0.3 < shape.even < 0.8, "many rows on few questions count for fewer"
+    even = Questions(5, 5, shape.correlation)
+    assert (rate_needs(0.05, 0.8, shape).rows or 0) > 1.3 * (rate_needs(0.05, 0.8, even).rows or 0)
+
+
+def test_what_needs_too_many_questions_says_so() -> None:
+    assert rate_needs(0.0001, 0.5, Questions()) == (None, None)
+    needed = rate_needs(0.001, 0.9, Questions(4, 4, 0)).questions
+    assert needed is not None
+    assert 10_000 < needed < MOST_QUESTIONS

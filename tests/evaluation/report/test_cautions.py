@@ -36,6 +36,32 @@ def test_verdicts_in_a_mode_that_was_not_trained_are_cautioned() -> None:
     assert text.startswith("20 of 30 rows ask for a `mode`")
 
 
+def test_rows_that_were_drawn_unequally_are_weighed_in_a_caution() -> None:
+    """Twenty rows stand for 200 that the judge is sure of, and twenty for themselves."""
+    examples = [
+        example(
+            "Correct",
+            id=str(number),
+            question=f"Question {number}?",
+            sampling_probability=1.0 if number < 20 else 0.1,
+        )
+        for number in range(40)
+    ]
+    right = [number % 2 == 0 if number < 20 else number % 10 > 0 for number in range(40)]
+    verdicts = [
+        scored("Correct" if is_right else "Wrong", id=str(number))
+        for number, is_right in enumerate(right)
+    ]
+    made = build_report(examples, verdicts, seconds=1, command="")
+    assert made["metrics"]["accuracy"]["value"] == pytest.approx(28 / 40)
+    drawn = made["unequally_drawn"]
+    assert (drawn["lowest"], drawn["highest"]) == (0.1, 1)
+    assert drawn["accuracy"]["value"] == pytest.approx((10 + 180) / 220)
+    assert any(with_interval(drawn["accuracy"]) in text for text in made["cautions"])
+    alike = [row.model_copy(update={"sampling_probability": 0.1}) for row in examples]
+    assert build_report(alike, verdicts, seconds=1, command="")["unequally_drawn"] is None
+
+
 def answers_with_few_wrong(
     questions: int, wrong: int, answers: int
 ) -> tuple[list[LabelledExample], list[Verdict]]:
