@@ -7,9 +7,12 @@ a verdict never depends on how busy a machine is.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
+from string import ascii_lowercase
 from typing import Any
 
 from judging.rules.mathematics_reading import Answer, UnreadError, read_answer, symbols
@@ -48,6 +51,8 @@ def same_mathematics(reference: str, answer: str) -> bool | None:
 def _compare(one: Answer, other: Answer) -> bool | None:
     """Tell whether two answers are equal; ``None`` if they are of kinds that are not compared."""
     kinds = {one.kind, other.kind}
+    if one.name and other.name and one.name != other.name:
+        return None
     if kinds == {"named"}:
         if one.marks == other.marks:
             return _all(map(_compare, one.items, other.items))
@@ -58,7 +63,8 @@ def _compare(one: Answer, other: Answer) -> bool | None:
         if named.kind == "named":
             if len(named.items) == 1:
                 return _compare(named.items[0], plain)
-            if plain.kind == "tuple" and len(plain.items) == len(named.items):
+            is_in_order = "".join(named.marks) in ascii_lowercase  # (x, y), but not (b, m)
+            if is_in_order and plain.kind == "tuple" and len(plain.items) == len(named.items):
                 return _all(map(_compare, named.items, plain.items))
             return None
     if kinds == {"value"}:
@@ -103,8 +109,10 @@ def _compare_matrices(one: Sequence[Any], other: Sequence[Any]) -> bool | None:
 
 def _compare_sets(one: Answer, other: Answer) -> bool | None:
     """Compare sets; two bare lists in different orders may be sequences."""
+    unions = [each for each in (one, other) if each.marks]
+    unlike = False if all(map(_is_apart, unions)) else None
     if len(one.items) != len(other.items):
-        return False
+        return unlike
     left = list(range(len(other.items)))
     found, is_open = [], False
     for item in one.items:
@@ -115,8 +123,35 @@ def _compare_sets(one: Answer, other: Answer) -> bool | None:
             left.remove(match)
         found.append(match)
     if None in found:
-        return None if is_open else False
+        return None if is_open else unlike
     return None if one.kind == other.kind == "list" and found != sorted(found) else True  # type: ignore[type-var]
+
+
+def _is_apart(union: Answer) -> bool:
+    """Tell whether no intervals of a union touch, so that other intervals are another union."""
+    pieces = []
+    for piece in union.items:
+        if piece.kind != "tuple" or len(piece.items) != 2:
+            return False
+        pieces.append((*map(_end, piece.items), *piece.marks))
+    pieces.sort()
+    return all(
+        first[1] < second[0] or (first[1] == second[0] and first[3] + second[2] == ")(")
+        for first, second in pairwise(pieces)
+    )
+
+
+def _end(end: Answer) -> float:
+    """Return the place of an interval's end.
+
+    Raises:
+        UnreadError: If it is no number.
+    """
+    if end.kind == "infinity":
+        return -math.inf if end.marks[0] else math.inf
+    if end.kind != "value" or symbols(end.items[0]):
+        raise UnreadError("an end that is no number")
+    return float(_context().re(_evaluate(end.items[0], {})))
 
 
 def _compare_values(one: Answer, other: Answer) -> bool | None:
@@ -242,6 +277,8 @@ def _evaluate(tree: Any, point: Mapping[str, Any]) -> Any:
         return context.fprod(parts)
     if name in ("Pow", "exp"):
         base, exponent = parts if name == "Pow" else (context.e, parts[0])
+        if context.im(base) == 0 and context.re(base) < 0 and not context.isint(exponent * 2):
+            raise ZeroDivisionError  # a real root for some, a complex one for others
         if base and abs(exponent * context.log(abs(base))) > _LARGEST_LOGARITHM:
             raise UnreadError("large")
         return context.power(base, exponent)
