@@ -118,7 +118,8 @@ def _last_line(text: str) -> str | None:
     before, _, line = text.rpartition("\n")
     is_alone = not before or (before[-1:] in "\n\r" and before.rstrip().endswith(_SENTENCE_MARKS))
     lead = before.rstrip()
-    is_stated = not has_doubt(_sentence_before(lead, len(lead) - 1) + lead[-1:])
+    introduction = _sentence_before(lead, len(lead) - 1) if lead.endswith((":", "：")) else ""
+    is_stated = not lead.endswith(("?", "？")) and not has_doubt(introduction)
     answer = line.lstrip(_BEFORE).rstrip(_AROUND)
     return answer if is_alone and is_stated and not _ITEM.match(line) else None
 
