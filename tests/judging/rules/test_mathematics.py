@@ -72,6 +72,8 @@ OPEN = [
     ("A", "B"),
     ("2(3)", "6"),  # a product, or a function
     ("1/2x", "x/2"),
+    (r"6/p \sqrt{x}", r"\frac{6}{p}\sqrt{x}"),
+    (r"6/(x + r) \times p", r"\frac{6}{x + r} p"),
     ("3,14", "3.14"),  # a list, or a decimal comma
     ("007", "7"),
     (r"\log 100", "2"),
