@@ -136,6 +136,19 @@ def test_a_tokenizer_without_a_control_token_is_refused(
     assert f"'{token}'" in str(caught.value)
 
 
+def test_a_copy_of_the_cache_that_was_cut_short_is_refused(
+    hub_folders: HubFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "qwen2.5-coder-0.5b@1"
+    shutil.copytree(hub_folders("Qwen2.5-0.5B-Instruct"), folder)
+    monkeypatch.setenv("CUSTOS_CACHE", str(tmp_path))
+    file = min(folder.glob("*.safetensors"))
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(CustosError) as caught:
+        load_backbone("qwen2.5-coder-0.5b", device="cpu")
+    assert file.name in str(caught.value)
+
+
 def test_every_projection_of_the_layers_is_adapted(text: Backbone) -> None:
     shell = load_backbone(text.name, weights=False)
     assert describe_attention(text.model) == "text custos_grouped"
