@@ -26,6 +26,8 @@ _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 """What the fixed values of symbols are made of; expressions of more symbols are not compared."""
 _SHORT_INTEGER = 5
 """Digits of whole numbers that are not taken for rounded ones, unless they end in two zeros."""
+_FREE = frozenset("CKckmn")
+"""Constants and whole numbers that may be any: ``2k + 1`` and ``2k - 1`` are the odd numbers."""
 _LOCK = threading.Lock()
 """math-verify's parser keeps tables that all threads would change."""
 
@@ -171,6 +173,9 @@ def _compare_values(one: Answer, other: Answer) -> bool | None:
             return None
     names = symbols(first)
     if names != symbols(second) or "i" in names:
+        return None
+    apart = [a - b for a, b in pairs]
+    if _FREE & set(names) and all(_difference_of(apart[0], each) <= _SAME for each in apart):
         return None
     if all(_difference_of(*pair) > _NEAR for pair in pairs):
         return False

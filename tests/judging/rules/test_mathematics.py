@@ -53,6 +53,8 @@ DIFFERENT = [
     (r"\{1, 2\}", r"\{1, 2, 3\}"),
     ("x > 3", "x < 3"),
     ("2x", "3x"),
+    (r"k\pi", r"2k\pi"),
+    ("x + 1", "x + 2"),
     (r"2\sqrt{3}", r"3\sqrt{2}"),
     ("5 cm", "5 mm"),
     ("-2", "2"),
@@ -72,6 +74,9 @@ OPEN = [
     ("A", "B"),
     ("2(3)", "6"),  # a product, or a function
     ("1/2x", "x/2"),
+    ("2k + 1", "2k - 1"),  # all odd numbers
+    (r"\frac{\pi}{2} + n\pi", r"-\frac{\pi}{2} + n\pi"),
+    (r"\sin^2 x + C", r"-\cos^2 x + C"),
     (r"6/p \sqrt{x}", r"\frac{6}{p}\sqrt{x}"),
     (r"6/(x + r) \times p", r"\frac{6}{x + r} p"),
     ("3,14", "3.14"),  # a list, or a decimal comma
