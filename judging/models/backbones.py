@@ -16,6 +16,7 @@ from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
     check_checkpoint,
+    check_windows,
     folder_sha256,
     missing_backbone,
     no_pictures,
@@ -237,6 +238,7 @@ def load_backbone(
     with reading(folder, CONFIG):
         config = AutoConfig.from_pretrained(str(folder))
         shell = empty_model(config)
+    check_windows(name, config.get_text_config())
     if quantization:
         check_quantization(name, config)
     processor = load_processor(folder, config.model_type)
