@@ -375,17 +375,16 @@ def _tree(text: str) -> Any:
     """Return math-verify's tree of an expression."""
     import logging
 
-    from latex2sympy2_extended import NormalizationConfig
     from math_verify import LatexExtractionConfig, parse
     from sympy import Expr
 
     logging.getLogger("math_verify").setLevel(logging.CRITICAL)  # it warns that it sets no alarm
     exact = _DECIMAL.sub(lambda n: rf"\frac{{{n[1]}{n[2]}}}{{1{'0' * len(n[2])}}}", text)
     # Its own cleaning drops what may be a unit: the h of \pi r^2 h, the t of 5t.
-    as_written = NormalizationConfig(basic_latex=False, malformed_operators=True, boxed="none")
+    cleaning = replace(LatexExtractionConfig().normalization_config, units=False)
     trees = parse(
         f"${exact}$",
-        extraction_config=[LatexExtractionConfig(normalization_config=as_written)],
+        extraction_config=[LatexExtractionConfig(normalization_config=cleaning)],
         fallback_mode="no_fallback",
         parsing_timeout=None,
     )

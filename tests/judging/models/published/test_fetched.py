@@ -156,10 +156,14 @@ def test_what_a_killed_process_left_does_not_stay(tmp_path: Path, index: Path) -
     made_once("made-up@1", make)
 
 
+def _nobody(_: int) -> None:
+    raise KeyError  # as for the user of a container
+
+
 def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable in ("CUSTOS_CACHE", "HOME"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr("pwd.getpwuid", lambda _: {}[0])  # as for the user of a container
+    monkeypatch.setattr("pwd.getpwuid", _nobody)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "custos"
     monkeypatch.setenv("XDG_CACHE_HOME", "")
