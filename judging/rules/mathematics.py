@@ -20,6 +20,8 @@ from judging.rules.quantities import parse_unit
 
 _NEAR = 0.01
 """Relative difference up to which two values may be one, rounded."""
+_MOST_PLACES = 4
+"""Decimals from which on a number is taken for one that was not rounded."""
 _DIGITS = 40
 _SAME = 1e-25
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
@@ -177,10 +179,25 @@ def _compare_values(one: Answer, other: Answer) -> bool | None:
     apart = [a - b for a, b in pairs]
     if _FREE & set(names) and all(_difference_of(apart[0], each) <= _SAME for each in apart):
         return None
+    if not names and (_is_rounded(*pairs[0]) or _is_rounded(*pairs[0][::-1])):
+        return None
     if all(_difference_of(*pair) > _NEAR for pair in pairs):
         return False
     are_counts = one.is_exact and other.is_exact and units[0] == units[1]
     return False if are_counts and all(map(_is_count, (first, second))) else None
+
+
+def _is_rounded(short: Any, long: Any) -> bool:
+    """Tell whether a number of few decimals is another, which has more, rounded: 3.5 and 2√3."""
+    places = [_places(short), _places(long)]
+    return 0 < places[0] < _MOST_PLACES <= places[1] and abs(short - long) * 2 <= 10 ** -places[0]
+
+
+def _places(number: Any) -> int:
+    """Return how many decimals a number has, or ``_MOST_PLACES`` if it has more."""
+    scaled = [number * 10**places for places in range(_MOST_PLACES)]
+    near = (_difference_of(each, _context().nint(each)) <= _SAME for each in scaled)
+    return next((places for places, is_near in enumerate(near) if is_near), _MOST_PLACES)
 
 
 def _is_count(number: Any) -> bool:
