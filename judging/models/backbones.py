@@ -16,6 +16,7 @@ from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
     check_checkpoint,
+    check_windows,
     folder_sha256,
     missing_backbone,
     no_pictures,
@@ -236,6 +237,8 @@ def load_backbone(
         device = use_device(device)  # reading them takes long
     with reading(folder, CONFIG):
         config = AutoConfig.from_pretrained(str(folder))
+        shell = empty_model(config)
+    check_windows(name, config.get_text_config())
     if quantization:
         check_quantization(name, config)
     processor = load_processor(folder, config.model_type)
@@ -244,11 +247,7 @@ def load_backbone(
         check_version(adapter, name, version, loaded_version)
     try:
         replaced = vision_weights() if name == EMBEDDED_2 and weights else None
-        model = (
-            _load_model(folder, config, dtype, adapter, replaced)
-            if weights
-            else empty_model(config)
-        )
+        model = _load_model(folder, config, dtype, adapter, replaced) if weights else shell
     except (OSError, ValueError) as error:
         raise missing_backbone(name, str(error)) from None
     model = on_device(model.eval(), device, quantization, held_on) if weights else model.eval()
@@ -276,15 +275,23 @@ def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str 
         Missing: If there is no such folder and the hub does not give the checkpoint.
         CustosError: If its files cannot be used.
     """
+    its_version: str | None = None
     if name in (EMBEDDED, EMBEDDED_2):
-        return embedded_folder(), name
-    if name in NAMED:
-        return named_folder(name), NAMED[name].file.version
-    if is_gguf(name):
-        return folder_of_gguf(Path(name))
-    if Path(name).is_dir():
-        check_checkpoint(name, Path(name), weights=weights)
-        return Path(name), None
+        folder, its_version = embedded_folder(), name
+    elif name in NAMED:
+        folder, its_version = named_folder(name), NAMED[name].file.version
+    elif is_gguf(name):
+        folder, its_version = folder_of_gguf(Path(name))
+    elif Path(name).is_dir():
+        folder = Path(name)
+    else:
+        return _found_on_hub(name, version, weights=weights)
+    check_checkpoint(name, folder, weights=weights)  # also a copy of the cache may be cut short
+    return folder, its_version
+
+
+def _found_on_hub(name: str, version: str | None, *, weights: bool) -> tuple[Path, str]:
+    """Return the folder of a checkpoint in the hub's cache, and its commit."""
     if not _HUB_ID.fullmatch(name):
         raise missing_backbone(
             name, "there is no such folder, and models on the hub are named OWNER/NAME"

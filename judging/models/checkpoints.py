@@ -76,6 +76,20 @@ def check_config(name: str, config: dict[str, Any]) -> None:
         )
 
 
+def check_windows(name: str, text: Any) -> None:
+    """Check that every layer of a text model sees whole prompts, as attention here assumes.
+
+    Raises:
+        CustosError: If one sees the latest tokens alone.
+    """
+    is_windowed = "sliding_attention" in (getattr(text, "layer_types", None) or ())
+    if is_windowed and text.sliding_window < text.max_position_embeddings:
+        raise CustosError(
+            f"backbone '{name}': layers of it see the last {text.sliding_window:,} tokens alone "
+            f"(sliding_window), which custos does not compute; use a checkpoint without it"
+        )
+
+
 def no_pictures(name: str) -> FieldError:
     """Return the error for pictures that a text family is to read."""
     return FieldError(

@@ -51,10 +51,20 @@ class PublishedFile:
 
 
 def cache_folder() -> Path:
-    """Return the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache."""
+    """Return the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache.
+
+    Raises:
+        CustosError: If no variable names one and the user has no home folder.
+    """
     if folder := os.environ.get("CUSTOS_CACHE"):
         return Path(folder)
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "custos"
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return Path(caches).expanduser() / "custos"
+    except RuntimeError:
+        raise CustosError(
+            "there is no home folder to keep backbones in; name a folder in CUSTOS_CACHE"
+        ) from None
 
 
 def is_made(version: str) -> bool:
@@ -84,6 +94,8 @@ def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
             if not folder.exists():
                 kept = folder.with_name(f"{version}.partial")
                 kept.mkdir(exist_ok=True)
+                for left in kept.glob("tmp*/"):  # of a process that was killed
+                    shutil.rmtree(left)
                 with tempfile.TemporaryDirectory(dir=kept) as scratch:
                     make(kept, Path(scratch) / "made")
                     (Path(scratch) / "made").rename(folder)

@@ -111,19 +111,23 @@ def convert(path: Path, folder: Path) -> None:
     Raises:
         CustosError: If it is damaged, or of an architecture that custos cannot load.
     """
+    try:
+        _convert(path, folder)
+    except (CustosError, OSError):
+        raise
+    except Exception as error:  # noqa: BLE001 (libraries raise whatever broken bytes lead to)
+        reason = " ".join(str(error).split())[:200]
+        raise CustosError(f"{path}: not a sound GGUF file ({reason}); download it again") from None
+
+
+def _convert(path: Path, folder: Path) -> None:
     from gguf import GGUFReader
 
-    try:
-        reader = GGUFReader(path)
-        tensors = {tensor.name: tensor for tensor in reader.tensors}
-        metadata = {
-            name: field.contents() for name, field in reader.fields.items() if name != MERGES
-        }
-        architecture = metadata["general.architecture"]
-        reader.fields.clear()  # hundreds of megabytes of a vocabulary
-    except Exception as error:  # noqa: BLE001 (the library raises whatever broken bytes lead to)
-        reason = " ".join(str(error).split())[:200]
-        raise CustosError(f"{path}: not a whole GGUF file ({reason}); download it again") from None
+    reader = GGUFReader(path)
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    metadata = {name: field.contents() for name, field in reader.fields.items() if name != MERGES}
+    architecture = metadata["general.architecture"]
+    reader.fields.clear()  # hundreds of megabytes of a vocabulary
     if architecture not in ARCHITECTURES:
         raise CustosError(
             f"{path}: a GGUF file of the architecture '{architecture}'; those of "
@@ -160,15 +164,18 @@ def _write_config(
         f"{ours}_token_id": metadata.get(f"tokenizer.ggml.{key}_token_id")
         for ours, key in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
     }
-    try:
-        values |= {
-            # Stored in float32; the published number is the shortest that is rounded to it.
-            "rms_norm_eps": float(str(np.float32(values["rms_norm_eps"]))),
-            "tie_word_embeddings": _is_tied(tensors),
-            "vocab_size": int(tensors[EMBEDDING].shape[1]),
-        }
-    except KeyError as error:
-        raise CustosError(f"{path}: no {error} in it; download it again") from None
+    values |= {
+        # Stored in float32; the published number is the shortest that is rounded to it.
+        "rms_norm_eps": float(str(np.float32(values["rms_norm_eps"]))),
+        "tie_word_embeddings": _is_tied(tensors),
+        "vocab_size": int(tensors[EMBEDDING].shape[1]),
+    }
+    layers = {name.split(".")[1] for name in tensors if name.startswith("blk.")}
+    if values.get("num_hidden_layers") != len(layers):  # of a billion none could be laid out
+        raise CustosError(
+            f"{path}: it says {values.get('num_hidden_layers')} layers and holds {len(layers)}; "
+            f"download it again"
+        )
     config = AutoConfig.for_model(
         architecture,
         architectures=[MODEL_CLASSES[architecture]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from judging.rules.doubts import has_doubt
+from judging.rules.doubts import has_doubt, leaves_number_open
 
 _BRACE = re.compile(r"\\f?boxed\s{0,3}\{|\\.|[{}]", re.DOTALL)
 _LABEL = re.compile(
@@ -27,9 +27,17 @@ _LEAD = re.compile(
 """What may stand before a label in its sentence; "He denied it: Answer: 3" announces nothing."""
 _HOPE = re.compile(r"\.?\s{0,3}I hope it is correct\.?\s{0,3}\Z")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\n。！？]")
-_AROUND = " \t\r\n*_`#。.：:"
+_BEFORE = " \t\r\n*_`#。：:"
+_AROUND = f"{_BEFORE}."
+"""What may stand around an answer; before it a point is part of it: ``.5``."""
 _AFTER_BOX = " \t\r\n$*_`.。])\\"
 """What may follow a box and is no more answer: the ends of formulas, stars, a full stop."""
+_OPENING = re.compile(
+    r"(?:[\s$*_`(\[{&]|\\[\[(,;:! ]"
+    r"|\\(?:q?quad|therefore|implies|Rightarrow|displaystyle)(?![A-Za-z]))+\Z"
+)
+"""What may stand right before a box without a meaning of its own."""
+_OPERATOR = re.compile(r"(?:[-+/≠^~|%!)}\]\d\\]|\\[A-Za-z]+|(?<![A-Za-z])[A-Za-z])\Z")
 _SENTENCE_MARKS = tuple(".!?:;。！？：；")
 _ITEM = re.compile(r"\s*(?:[-+•*]|\d{1,3}[.)])\s")
 """A dash and a space may begin an item or a negative number."""
@@ -72,9 +80,16 @@ def _is_taken_back(text: str, end: int, label: int) -> bool:
 def _boxed_answer(text: str, boxes: Sequence[tuple[int, int, str]]) -> str | None:
     start, end, content = boxes[-1]
     is_last = not text[end:].strip(_AFTER_BOX)
-    is_stated = not has_doubt(_sentence_before(text, start))
+    sentence = _sentence_before(text, start)
+    is_stated = not has_doubt(sentence) and not _is_joined(sentence)
     contents = [content for _, _, content in boxes]
     return content.strip() if is_last and is_stated and _are_one(contents) else None
+
+
+def _is_joined(before: str) -> bool:
+    """Tell whether what stands before a box changes its value: ``-``, ``2``, ``x <``, "minus"."""
+    head = _OPENING.sub("", before)
+    return bool(_OPERATOR.search(head)) or leaves_number_open(head.rpartition(" ")[2])
 
 
 def _announced_answer(text: str, labels: Sequence[re.Match[str]]) -> str | None:
@@ -86,7 +101,11 @@ def _announced_answer(text: str, labels: Sequence[re.Match[str]]) -> str | None:
     is_last = "\n" not in text[last.end() :].removesuffix("</answer>").strip(_AROUND)
     return (
         contents[-1] or None
-        if last in stated and is_last and not is_quoted and _are_one(contents)
+        if last in stated
+        and is_last
+        and not is_quoted
+        and _are_one(contents)
+        and not _ITEM.match(contents[-1])
         else None
     )
 
@@ -98,13 +117,17 @@ def _last_line(text: str) -> str | None:
     """
     before, _, line = text.rpartition("\n")
     is_alone = not before or (before[-1:] in "\n\r" and before.rstrip().endswith(_SENTENCE_MARKS))
-    return line.strip(_AROUND) if is_alone and not _ITEM.match(line) else None
+    lead = before.rstrip()
+    introduction = _sentence_before(lead, len(lead) - 1) if lead.endswith((":", "：")) else ""
+    is_stated = not lead.endswith(("?", "？")) and not has_doubt(introduction)
+    answer = line.lstrip(_BEFORE).rstrip(_AROUND)
+    return answer if is_alone and is_stated and not _ITEM.match(line) else None
 
 
 def _content(text: str, start: int) -> str:
     """Return the line that a label announces, or the one below it."""
-    line = text[start : start + _LONGEST_LINE].lstrip(_AROUND).partition("\n")[0]
-    return line.removesuffix("</answer>").strip(_AROUND)
+    line = text[start : start + _LONGEST_LINE].lstrip(_BEFORE).partition("\n")[0]
+    return line.removesuffix("</answer>").rstrip(_AROUND)
 
 
 def _are_one(contents: Sequence[str]) -> bool:

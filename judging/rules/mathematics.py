@@ -7,9 +7,12 @@ a verdict never depends on how busy a machine is.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
+from string import ascii_lowercase
 from typing import Any
 
 from judging.rules.mathematics_reading import Answer, UnreadError, read_answer, symbols
@@ -17,12 +20,16 @@ from judging.rules.quantities import parse_unit
 
 _NEAR = 0.01
 """Relative difference up to which two values may be one, rounded."""
+_MOST_PLACES = 4
+"""Decimals from which on a number is taken for one that was not rounded."""
 _DIGITS = 40
 _SAME = 1e-25
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
 """What the fixed values of symbols are made of; expressions of more symbols are not compared."""
 _SHORT_INTEGER = 5
 """Digits of whole numbers that are not taken for rounded ones, unless they end in two zeros."""
+_FREE = frozenset("CKckmn")
+"""Constants and whole numbers that may be any: ``2k + 1`` and ``2k - 1`` are the odd numbers."""
 _LOCK = threading.Lock()
 """math-verify's parser keeps tables that all threads would change."""
 
@@ -48,6 +55,8 @@ def same_mathematics(reference: str, answer: str) -> bool | None:
 def _compare(one: Answer, other: Answer) -> bool | None:
     """Tell whether two answers are equal; ``None`` if they are of kinds that are not compared."""
     kinds = {one.kind, other.kind}
+    if one.name and other.name and one.name != other.name:
+        return None
     if kinds == {"named"}:
         if one.marks == other.marks:
             return _all(map(_compare, one.items, other.items))
@@ -58,7 +67,8 @@ def _compare(one: Answer, other: Answer) -> bool | None:
         if named.kind == "named":
             if len(named.items) == 1:
                 return _compare(named.items[0], plain)
-            if plain.kind == "tuple" and len(plain.items) == len(named.items):
+            is_in_order = "".join(named.marks) in ascii_lowercase  # (x, y), but not (b, m)
+            if is_in_order and plain.kind == "tuple" and len(plain.items) == len(named.items):
                 return _all(map(_compare, named.items, plain.items))
             return None
     if kinds == {"value"}:
@@ -103,8 +113,10 @@ def _compare_matrices(one: Sequence[Any], other: Sequence[Any]) -> bool | None:
 
 def _compare_sets(one: Answer, other: Answer) -> bool | None:
     """Compare sets; two bare lists in different orders may be sequences."""
+    unions = [each for each in (one, other) if each.marks]
+    unlike = False if all(map(_is_apart, unions)) else None
     if len(one.items) != len(other.items):
-        return False
+        return unlike
     left = list(range(len(other.items)))
     found, is_open = [], False
     for item in one.items:
@@ -115,8 +127,35 @@ def _compare_sets(one: Answer, other: Answer) -> bool | None:
             left.remove(match)
         found.append(match)
     if None in found:
-        return None if is_open else False
+        return None if is_open else unlike
     return None if one.kind == other.kind == "list" and found != sorted(found) else True  # type: ignore[type-var]
+
+
+def _is_apart(union: Answer) -> bool:
+    """Tell whether no intervals of a union touch, so that other intervals are another union."""
+    pieces = []
+    for piece in union.items:
+        if piece.kind != "tuple" or len(piece.items) != 2:
+            return False
+        pieces.append((*map(_end, piece.items), *piece.marks))
+    pieces.sort()
+    return all(
+        first[1] < second[0] or (first[1] == second[0] and first[3] + second[2] == ")(")
+        for first, second in pairwise(pieces)
+    )
+
+
+def _end(end: Answer) -> float:
+    """Return the place of an interval's end.
+
+    Raises:
+        UnreadError: If it is no number.
+    """
+    if end.kind == "infinity":
+        return -math.inf if end.marks[0] else math.inf
+    if end.kind != "value" or symbols(end.items[0]):
+        raise UnreadError("an end that is no number")
+    return float(_context().re(_evaluate(end.items[0], {})))
 
 
 def _compare_values(one: Answer, other: Answer) -> bool | None:
@@ -137,10 +176,28 @@ def _compare_values(one: Answer, other: Answer) -> bool | None:
     names = symbols(first)
     if names != symbols(second) or "i" in names:
         return None
+    apart = [a - b for a, b in pairs]
+    if _FREE & set(names) and all(_difference_of(apart[0], each) <= _SAME for each in apart):
+        return None
+    if not names and (_is_rounded(*pairs[0]) or _is_rounded(*pairs[0][::-1])):
+        return None
     if all(_difference_of(*pair) > _NEAR for pair in pairs):
         return False
     are_counts = one.is_exact and other.is_exact and units[0] == units[1]
     return False if are_counts and all(map(_is_count, (first, second))) else None
+
+
+def _is_rounded(short: Any, long: Any) -> bool:
+    """Tell whether a number of few decimals is another, which has more, rounded: 3.5 and 2√3."""
+    places = [_places(short), _places(long)]
+    return 0 < places[0] < _MOST_PLACES <= places[1] and abs(short - long) * 2 <= 10 ** -places[0]
+
+
+def _places(number: Any) -> int:
+    """Return how many decimals a number has, or ``_MOST_PLACES`` if it has more."""
+    scaled = [number * 10**places for places in range(_MOST_PLACES)]
+    near = (_difference_of(each, _context().nint(each)) <= _SAME for each in scaled)
+    return next((places for places, is_near in enumerate(near) if is_near), _MOST_PLACES)
 
 
 def _is_count(number: Any) -> bool:
@@ -242,6 +299,8 @@ def _evaluate(tree: Any, point: Mapping[str, Any]) -> Any:
         return context.fprod(parts)
     if name in ("Pow", "exp"):
         base, exponent = parts if name == "Pow" else (context.e, parts[0])
+        if context.im(base) == 0 and context.re(base) < 0 and not context.isint(exponent * 2):
+            raise ZeroDivisionError  # a real root for some, a complex one for others
         if base and abs(exponent * context.log(abs(base))) > _LARGEST_LOGARITHM:
             raise UnreadError("large")
         return context.power(base, exponent)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any, Literal
@@ -22,20 +22,31 @@ _MOST_ITEMS = 30
 _LARGEST_POWER = 1000
 """Bound on the product of all exponents: a power of a power is no larger than one of this."""
 
+_FUNCTIONS = "ln|exp|sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan"
 _COMMANDS = (
-    "frac sqrt pi cdot times div infty ln exp sin cos tan cot sec csc arcsin arccos arctan alpha "
-    "beta gamma delta theta lambda mu phi omega log pm"
+    f"frac|sqrt|pi|cdot|times|div|infty|{_FUNCTIONS}|log|pm"
+    "|alpha|beta|gamma|delta|theta|lambda|mu|phi|omega"
 )
 _EXPRESSION = re.compile(
-    rf"(?:\\(?:{'|'.join(_COMMANDS.split())})(?![A-Za-z])|[A-Za-z](?:_\{{?\w\}}?)?|(?<=log)_"
+    rf"(?:\\(?:{_COMMANDS})(?![A-Za-z])|[A-Za-z](?:_\{{?\w\}}?)?|(?<=\\log)_"
     rf"|(?<![\d.])\d{{1,{_LONGEST_NUMBER}}}(?:\.\d{{1,{_LONGEST_NUMBER}}})?(?![\d.])"
     r"|[-+/^(){}\[\]| ])+"
 )
 _OPEN_TO_READING = re.compile(
-    r"\d\s+\d|(?<![\d.])0\d|\d\s*\(\s*-?[\d./]+\s*\)|\)\s*\d|/\s*\d+\s*[A-Za-z\\(]|\\log(?!_)|[-+]{3}"
+    r"\d\s+\d|(?<![\d.])0\d|\d\s*\(\s*-?[\d./]+\s*\)|\)\s*\d|/\s*(?:\d+|[a-z]|\([^()]*\))\s*[A-Za-z\\(]|\\log(?!_)|[-+]{3}"
     r"|\^\s*(?:-|\\)|\}\s*\d|\d\s*\\frac\{[^{}]*[^\d{}][^{}]*\}|_\{?\d+\}?\d"
+    r"|\^\{?\w+\}?\s*\^|\^(?:1|\{1\})\s*/|\\frac\s?\d{3}|\\sqrt\s?\d\d"
 )
 """What authors and parsers read in more than one way: ``2(3)``, ``1/2x``, ``5 10``, ``log 2``."""
+_FUNCTION = rf"\\(?:{_FUNCTIONS}|log_\{{?\w+\}}?)(?![A-Za-z])"
+_OPEN_ARGUMENT = re.compile(
+    rf"{_FUNCTION}(?:\^\{{?-?\d+\}}?)?+\s*+(?!\()(?!(?:\|[^|]*\||\{{[^{{}}]*\}}|\\sqrt\{{[^{{}}]*\}}"
+    r"|\\frac\{[^{}]*\}\{[^{}]*\}|(?:\d+(?:\.\d+)?)?\s*(?:\\[a-z]+|[a-z])?(?:\^\{?\w+\}?)?)"
+    rf"\s*(?:[-+)\]}}|]|{_FUNCTION}|\Z))"
+)
+"""A function of what has no brackets and goes on: ``ln 2 * 3`` and ``sin x / 2``."""
+_OPEN_POWER = re.compile(r"[\de]\^-?\d+[a-z]")
+"""In text without LaTeX: ``e^2x``."""
 _POWER = re.compile(r"\^(?:\{([^{}^]{1,12})\}|\{\\frac\{(\d{1,2})\}\{(\d{1,2})\}\}|(\w)(?![\d.]))")
 _PLAIN_WORD = re.compile(r"[A-Za-z]{2,}|[A-Z]|[a-z]\d|(?<![\d)}a-z])[a-z](?=\s*\()")
 """In text without LaTeX: words, names such as B12, and functions."""
@@ -67,7 +78,7 @@ _LAYOUT = (
     (re.compile(r"\*\*"), "^"),
     (re.compile(r"\*"), r"\\cdot "),
     (re.compile(r"±"), r"\\pm "),
-    (re.compile(r"√\s?(\d+|[a-z])"), r"\\sqrt{\1}"),
+    (re.compile(r"√\s?(\d+|[a-z])(?![\w(])"), r"\\sqrt{\1}"),
     (re.compile(r"(?:√|(?<![A-Za-z\\])sqrt)\s?\(([^()]*)\)"), r"\\sqrt{\1}"),
     (re.compile(r"(?<![A-Za-z\\])(pi|sin|cos|tan|ln|exp)(?![A-Za-z])"), r"\\\1 "),
     (re.compile(r"(?<=\d)[eE]([+-]?\d{1,3})(?!\w)"), r" \\cdot 10^{\1}"),
@@ -78,6 +89,8 @@ _LAYOUT = (
 )  # fmt: skip
 """Spellings of one notation, in the order in which they are unified."""
 _SUPERSCRIPT = re.compile(r"(?<=[\w)\]}])[⁰¹²³⁴-⁹⁻]+")
+_UNREAD = re.compile(r"\.\.|…|[⁰¹²³⁴-⁹]\s?√")
+"""What goes on without being written, and roots that look like powers."""
 _THOUSANDS = re.compile(r"(?<![\d.,(\[⟨])-?\d{1,3}(?:,\d{3})+(?![\d,])")
 _DELIMITERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"))
 _DECIMAL = re.compile(r"(\d+)\.(\d+)")
@@ -85,14 +98,14 @@ _UNIT = re.compile(
     r"(?P<value>.*[\d})])\s*(?:\\text\s?\{\s*(?P<text>[^{}\d]{1,30})\}(?P<power>\^\{?\d\}?)?"
     r"|(?P<word>[a-z]{2,15}(?:\s[a-z]{1,15}){0,2}|(?<=\d)\s?[mg]))\s*"
 )
-_MONEY = re.compile(r"(-?)\s?(?:\\\$|[$€£¥])\s?(?=\d)")
+_MONEY = re.compile(r"(-?)\s?\\?([$€£¥])\s?(?=\d)")
 _NAME = r"(?:[a-zA-Z](?:_\{?\w\}?)?|[fgh]\s?\([a-z]\))"
 _JOINT = r"[,;]|\sand\s|\sor\s"
 _AROUND = " \t\r\n.,;"
 _OPENINGS, _CLOSINGS = "([{⟨", ")]}⟩"
 _HALF_OPEN = (("(", "]"), ("[", ")"))
 _MATRIX = re.compile(
-    r"[\[(]?\s*\\begin\{([pbvB]?matrix|array)\}(?:\{[clr| ]+\})?(.*)\\end\{\1\}\s*[\])]?", re.DOTALL
+    r"[\[(]?\s*\\begin\{([pbB]?matrix|array)\}(?:\{[clr| ]+\})?(.*)\\end\{\1\}\s*[\])]?", re.DOTALL
 )
 
 Kind = Literal["value", "infinity", "set", "list", "tuple", "matrix", "equation", "named"]
@@ -113,6 +126,8 @@ class Answer:
     """Brackets of a tuple, names of a named answer, unit of a value, sign of an infinity."""
     is_exact: bool = False
     """A tuple that can only be an interval; a value that is a whole number in digits."""
+    name: str = ""
+    """Of what these are the values, if it is written: ``x`` in ``x > 1``."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -130,6 +145,8 @@ def read_answer(text: str) -> Answer:
 
 def _unified(text: str, *, is_latex: bool) -> str:
     """Write a text in one notation, without what stands around it."""
+    if _UNREAD.search(text):
+        raise UnreadError("it goes on, or has a root of another degree")
     text = _SUPERSCRIPT.sub(lambda power: f"^{{{_lowered(power[0])}}}", text)
     text = plain_numbers(text).strip(_AROUND)
     if not is_latex and _DATE_OR_SCORE.fullmatch(text):
@@ -140,6 +157,8 @@ def _unified(text: str, *, is_latex: bool) -> str:
             text = inner.strip(_AROUND)
     text = text.replace("$", " ") if text.count("$") > 1 else text
     if not is_latex:
+        if _OPEN_POWER.search(text):
+            raise UnreadError("a power that may end in two places")
         text = re.sub(r"\^\(([^()]*)\)|\^(-?\d+)", r"^{\1\2}", text)
     for spelling, notation in _LAYOUT:
         text = spelling.sub(notation, text)
@@ -168,9 +187,9 @@ class _Reader:
         if len(parts := _split(text, _JOINT)) > 1:
             return self._list(parts, is_both=" and " in text and " or " not in text)
         if len(parts := _split(text, "∪")) > 1:
-            return Answer("set", tuple(map(self.answer, parts)))
+            return Answer("set", tuple(map(self.answer, parts)), ("∪",))
         if len(parts := _split(text, "∈")) == 2 and re.fullmatch(_NAME, parts[0].strip()):
-            return self.answer(parts[1])
+            return replace(self.answer(parts[1]), name=parts[0].strip())
         if len(parts := _split(text, "=")) > 1:
             return self._equation(parts)
         if len(parts := _split(text, "[<>≤≥]")) > 1:
@@ -188,10 +207,15 @@ class _Reader:
             raise UnreadError("many parts")
         if all(item.kind == "named" and len(item.items) == 1 for item in items):
             by_name = {item.marks[0]: item.items[0] for item in items}
-            if len({name[0] for name in by_name}) == len(items):
-                names = tuple(sorted(by_name))
+            names, letters = tuple(sorted(by_name)), {name[0] for name in by_name}
+            if len(letters) == len(items):
                 return Answer("named", tuple(by_name[name] for name in names), names)
-            return Answer("set", tuple(item.items[0] for item in items))
+            if len(letters) > 1:
+                raise UnreadError("several values of several names")
+            if len(by_name) == len(items):  # roots in any order, or members of a sequence
+                values = tuple(by_name[name] for name in names)
+                return Answer("list", values, name=names[0][0])
+            return Answer("set", tuple(item.items[0] for item in items), name=names[0])
         if any(item.is_exact and item.kind == "tuple" for item in items):
             return _intersection(items, is_both=is_both)
         if any(item.kind in ("named", "equation", "set", "list") for item in items):
@@ -204,7 +228,8 @@ class _Reader:
             first, last = last, first
         if re.fullmatch(_NAME, first):
             value = self.answer(last)
-            return Answer("named", (value,), (first,)) if value.kind == "value" else value
+            is_value = value.kind == "value"
+            return Answer("named", (value,), (first,)) if is_value else replace(value, name=first)
         if names := re.fullmatch(r"\(((?:[a-z],\s*)+[a-z])\)", first):
             value, listed = self.answer(last), [name.strip() for name in names[1].split(",")]
             if value.kind == "tuple" and len(value.items) == len(listed):
@@ -238,7 +263,7 @@ class _Reader:
         high = self.answer(parts[at + 1]) if at + 1 < len(parts) else Answer("infinity", (), ("",))
         opening = "[" if at > 0 and signs[at - 1] == "≤" else "("
         closing = "]" if at < len(signs) and signs[at] == "≤" else ")"
-        return Answer("tuple", (low, high), (opening, closing), is_exact=True)
+        return Answer("tuple", (low, high), (opening, closing), is_exact=True, name=parts[at])
 
     def _bracket(self, text: str) -> Answer:
         opening, closing, inner = text[0], text[-1], text[1:-1]
@@ -267,7 +292,8 @@ class _Reader:
         words = re.sub(r"\\[A-Za-z]+", " ", text)
         if not self._is_latex and _PLAIN_WORD.search(words):
             raise UnreadError("words")
-        if not _EXPRESSION.fullmatch(text) or _OPEN_TO_READING.search(text):
+        is_open = _OPEN_TO_READING.search(text) or _OPEN_ARGUMENT.search(text)
+        if is_open or not _EXPRESSION.fullmatch(text):
             raise UnreadError("no expression with one meaning")
         _check_size(text)
         digits = re.fullmatch(r"-?\d+", text)
@@ -276,14 +302,16 @@ class _Reader:
 
 def _intersection(items: Sequence[Answer], *, is_both: bool) -> Answer:
     """Return the interval of ``x > 1 and x < 2``."""
-    if len(items) != 2 or not is_both or not all(item.is_exact for item in items):
+    is_one = is_both and len({item.name for item in items}) == 1
+    if len(items) != 2 or not is_one or not all(item.is_exact for item in items):
         raise UnreadError("several inequalities")
     low = [item for item in items if item.items[1].kind == "infinity"]
     high = [item for item in items if item.items[0].kind == "infinity"]
     if len(low) != 1 or len(high) != 1:
         raise UnreadError("two bounds on one side")
     ends = (low[0].items[0], high[0].items[1])
-    return Answer("tuple", ends, (low[0].marks[0], high[0].marks[1]), is_exact=True)
+    marks = low[0].marks[0], high[0].marks[1]
+    return Answer("tuple", ends, marks, is_exact=True, name=low[0].name)
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -313,7 +341,7 @@ def _closing(text: str) -> int:
 def _without_unit(text: str) -> tuple[str, str]:
     """Return a value and its unit, which may be empty."""
     if money := _MONEY.match(text):
-        return money[1] + text[money.end() :], "$"
+        return money[1] + text[money.end() :], money[2]
     if text.endswith("%"):
         return text[:-1].strip(), "%"
     if unit := _UNIT.fullmatch(text):
@@ -336,6 +364,7 @@ def _check_size(text: str) -> None:
     if (
         depth
         or deepest > _DEEPEST
+        or text.count("|") > _DEEPEST
         or len(powers) != text.count("^")
         or prod(max(1, size) for size in sizes) > _LARGEST_POWER
     ):
@@ -351,9 +380,11 @@ def _tree(text: str) -> Any:
 
     logging.getLogger("math_verify").setLevel(logging.CRITICAL)  # it warns that it sets no alarm
     exact = _DECIMAL.sub(lambda n: rf"\frac{{{n[1]}{n[2]}}}{{1{'0' * len(n[2])}}}", text)
+    # Its own cleaning drops what may be a unit: the h of \pi r^2 h, the t of 5t.
+    cleaning = replace(LatexExtractionConfig().normalization_config, units=False)
     trees = parse(
         f"${exact}$",
-        extraction_config=[LatexExtractionConfig()],
+        extraction_config=[LatexExtractionConfig(normalization_config=cleaning)],
         fallback_mode="no_fallback",
         parsing_timeout=None,
     )

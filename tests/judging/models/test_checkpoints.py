@@ -273,6 +273,8 @@ def test_a_template_file_without_a_template(folder: Path, content: str) -> None:
     [
         ("config.json", {"text_config": []}),
         ("config.json", {"text_config": {"hidden_size": "wide"}}),
+        ("config.json", {"text_config": {"num_attention_heads": 0}}),
+        ("config.json", {"text_config": {"hidden_act": "nope"}}),
         ("tokenizer.json", {"model": {"type": "none"}}),
         ("tokenizer_config.json", {"added_tokens_decoder": [1]}),
         ("tokenizer_config.json", {"tokenizer_class": 3}),
@@ -286,6 +288,12 @@ def test_a_value_that_the_library_cannot_use(
     message = _error(folder)
     assert message.startswith(f"{folder}: ")
     assert file in message.partition(" cannot be used (")[0]
+
+
+def test_a_template_that_cannot_end(folder: Path) -> None:
+    content = {"chat_template": "{% for _ in range(10**9) %}a{% endfor %}"}
+    (folder / "chat_template.json").write_text(json.dumps(content), encoding="utf-8")
+    assert "the chat template cannot be used" in _error(folder)
 
 
 def test_a_template_that_is_not_text(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,35 @@ def test_a_tokenizer_without_a_control_token_is_refused(
     with pytest.raises(CustosError) as caught:
         load_backbone(str(folder), weights=False)
     assert f"'{token}'" in str(caught.value)
+
+
+@pytest.mark.parametrize("window", [4, 10**6])
+def test_layers_that_see_less_than_the_prompt_are_refused(
+    window: int, hub_folders: HubFolders, tmp_path: Path
+) -> None:
+    folder = tmp_path / "windowed"
+    shutil.copytree(hub_folders("Qwen2.5-0.5B-Instruct"), folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"use_sliding_window": True, "sliding_window": window, "max_window_layers": 0}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    if window > config["max_position_embeddings"]:
+        load_backbone(str(folder), weights=False)
+    else:
+        with pytest.raises(CustosError, match="sliding_window"):
+            load_backbone(str(folder), weights=False)
+
+
+def test_a_copy_of_the_cache_that_was_cut_short_is_refused(
+    hub_folders: HubFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "qwen2.5-coder-0.5b@1"
+    shutil.copytree(hub_folders("Qwen2.5-0.5B-Instruct"), folder)
+    monkeypatch.setenv("CUSTOS_CACHE", str(tmp_path))
+    file = min(folder.glob("*.safetensors"))
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(CustosError) as caught:
+        load_backbone("qwen2.5-coder-0.5b", device="cpu")
+    assert file.name in str(caught.value)
 
 
 def test_every_projection_of_the_layers_is_adapted(text: Backbone) -> None:

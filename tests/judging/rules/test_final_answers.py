@@ -32,6 +32,13 @@ WORK = "First I double 3, which is 6.\nThen I add 1.\n\n"
         ("I get $\\boxed{6}$, which is wrong.\nAnswer: 7", "7"),
         ("Answer: 7\n\nTo check, I add again.\n\nAnswer: 7", "7"),
         (r"$\boxed{7}$ ... so $\boxed{ 7 }$", "7"),
+        ("6. Wait, that is not right.\n\n7", "7"),
+        (".7", ".7"),
+        (WORK + "The answer is .7.", ".7"),
+        (WORK + "#### .7", ".7"),
+        (r"The larger root is $x = (\boxed{7})$", "7"),
+        (r"Thus \[ \therefore\quad \boxed{7} \]", "7"),
+        (r"所以 $\boxed{7}$", "7"),
     ],
 )
 def test_final_answer(response: str, answer: str) -> None:
@@ -52,6 +59,19 @@ def test_final_answer(response: str, answer: str) -> None:
         "Towns:\n5\n6\n7",  # the last of a list
         "5\n\n7",
         "So:\n\n- 7",  # an item, or a negative number
+        "Answer: - 7",
+        "Answer:\n- 7",
+        r"$-\boxed{7}$",
+        r"$2\boxed{7}$",
+        r"$x \ne \boxed{7}$",
+        r"$x < \boxed{7}$",
+        r"$1/\boxed{7}$",
+        r"$\log \boxed{7}$",
+        r"It is minus $\boxed{7}$",
+        r"It is more than \(\boxed{7}\).",
+        r"$\$\boxed{7}$",
+        "It cannot be this one:\n\n7",
+        "Is it this?\n\n7",
         "",
     ],
 )

@@ -35,9 +35,20 @@ EQUAL = [
     (r"$x = 5$", "5"),
     ("１２", "12"),
     (r"e^{2x}", r"(e^{x})^{2}"),
+    (r"\pi r^2 h", r"h \pi r^{2}"),
+    (r"\frac{a}{b}c", r"\frac{ac}{b}"),
+    (r"\sin(x) / 2", r"\frac{\sin x}{2}"),
+    (r"\sin 2x \cos x", r"\cos x\sin(2x)"),
+    (r"\{1, 2\}", "x_1 = 2, x_2 = 1"),
+    (r"\sqrt[3]{16}", r"2\sqrt[3]{2}"),
+    (r"3\sqrt{6}", r"3 \cdot 6^{1/2}"),
+    ("3√6", "3*6^(1/2)"),
 ]
 DIFFERENT = [
     ("1/2", "1/3"),
+    (r"2\sqrt{3}", "3.6"),
+    (r"2\sqrt{3}", "4"),
+    ("0.5", "0.53"),
     ("81418", "81419"),
     ("(1, 2]", "[1, 2]"),
     ("(3, 4)", "(4, 3)"),
@@ -45,15 +56,21 @@ DIFFERENT = [
     (r"\{1, 2\}", r"\{1, 2, 3\}"),
     ("x > 3", "x < 3"),
     ("2x", "3x"),
+    (r"k\pi", r"2k\pi"),
+    ("x + 1", "x + 2"),
     (r"2\sqrt{3}", r"3\sqrt{2}"),
     ("5 cm", "5 mm"),
     ("-2", "2"),
     (r"\infty", "5"),
+    (r"(1, 2) \cup (3, 4)", r"(1, 2) \cup (3, 5)"),
 ]
 OPEN = [
     ("5 cm", "5"),  # the unit may be given by the question
     ("50", "50%"),
     (r"\pi", "3.14"),  # rounded
+    (r"2\sqrt{3}", "3.5"),
+    ("1/3", "0.3"),
+    ("2/13", "0.15"),
     ("331,000,000", "331,002,651"),
     ("1914-1918", "-4"),  # years
     ("3-2", "1"),  # a score
@@ -63,6 +80,11 @@ OPEN = [
     ("A", "B"),
     ("2(3)", "6"),  # a product, or a function
     ("1/2x", "x/2"),
+    ("2k + 1", "2k - 1"),  # all odd numbers
+    (r"\frac{\pi}{2} + n\pi", r"-\frac{\pi}{2} + n\pi"),
+    (r"\sin^2 x + C", r"-\cos^2 x + C"),
+    (r"6/p \sqrt{x}", r"\frac{6}{p}\sqrt{x}"),
+    (r"6/(x + r) \times p", r"\frac{6}{x + r} p"),
     ("3,14", "3.14"),  # a list, or a decimal comma
     ("007", "7"),
     (r"\log 100", "2"),
@@ -71,6 +93,39 @@ OPEN = [
     ("i^2", "-1"),
     ("nine", "9"),
     ("9 people", "9 dogs"),
+    ("5t", "5"),  # no unit of time
+    (r"\pi r^2 h", r"\pi r^2"),
+    (r"\frac{a}{b}c", r"\frac{a}{b}"),
+    ("3x + 2s", "3x + 2"),
+    ("$5", "€5"),
+    ("¥5", r"\$5"),
+    (r"\begin{vmatrix}1&2\\3&4\end{vmatrix}", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}"),
+    ("x > 1", "y > 1"),
+    ("1 < x < 2", "1 < y < 2"),
+    ("x = 1 or x = 2", "y = 1 or y = 2"),
+    ("a_1 = 1, a_2 = 2", "a_1 = 2, a_2 = 1"),
+    ("F_1 = 5, F_2 = 6", "6, 5"),
+    ("m = 3, b = 4", "(3, 4)"),
+    ("m = 3, b = 4", "(4, 3)"),
+    ("1, 2, 3, ...", "1, 2, 3"),
+    ("0.333...", "0.333"),
+    (r"\ln 2 \cdot 3", r"\ln 6"),  # a product in the logarithm, or behind it
+    (r"\ln x / x", "0"),
+    (r"\sin x \cdot y", r"\sin(xy)"),
+    (r"\tan x", r"\sin x / \cos x"),
+    (r"\ln{2} \cdot 3", r"\ln 6"),
+    ("2³√5", "8√5"),  # a cube root, or a power
+    ("(x > 1) and y < 2", "(1, 2)"),
+    ("x = 1, x = 2, y = 3", "x = 3, x = 2, y = 1"),
+    ("√3x", r"\sqrt{3x}"),
+    (r"-\sqrt[3]{2}", r"\sqrt[3]{-2}"),
+    ("(-1)^n", r"\cos(n\pi)"),  # for whole numbers
+    (r"[1, 2] \cup [2, 3]", r"[1, 3] \cup [1, 2]"),
+    (r"(-\infty, 1) \cup (0, \infty)", r"(-\infty, 2) \cup (0, \infty)"),
+    ("x^1/2", r"\sqrt{x}"),
+    ("2^3^2", "512"),
+    ("e^2x", "e^{2x}"),
+    (r"\frac123", "1/23"),
     ("", ""),
 ]
 HOSTILE = [
@@ -90,6 +145,8 @@ HOSTILE = [
     "__import__('os').system('true')",
     "\x00\ud800",
     ",".join("(" * 50),
+    "$" + "log_2" * 39 + "!$",
+    "\\pi" + "|" * 95 + "x" + "|" * 95,
 ]
 
 

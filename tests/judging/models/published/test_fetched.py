@@ -13,7 +13,7 @@ import pytest
 from huggingface_hub import constants
 
 from judging.errors import CustosError
-from judging.models.fetched import PublishedFile, fetch, made_once
+from judging.models.fetched import PublishedFile, cache_folder, fetch, made_once
 from tests.hub_server import hub_of
 
 CONTENT = bytes(range(256)) * 10
@@ -142,6 +142,36 @@ def test_a_folder_is_made_once_and_whole(index: Path, tmp_path: Path) -> None:
         assert made_once("made-up@1", make) == cache / "made-up@1"
     assert len(made) == 2
     assert not (cache / "made-up@1.partial").exists()
+
+
+def test_what_a_killed_process_left_does_not_stay(tmp_path: Path, index: Path) -> None:
+    """Each try could leave gigabytes, and the last one the disk has no place for."""
+    left = tmp_path / "cache/made-up@1.partial/tmpx"
+    (left / "made").mkdir(parents=True)
+
+    def make(_: Path, folder: Path) -> None:
+        assert not left.exists()
+        folder.mkdir()
+
+    made_once("made-up@1", make)
+
+
+def _nobody(_: int) -> None:
+    raise KeyError  # as for the user of a container
+
+
+def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable in ("CUSTOS_CACHE", "HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", _nobody)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "custos"
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    with pytest.raises(CustosError) as caught:
+        cache_folder()
+    assert "CUSTOS_CACHE" in str(caught.value)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache/custos"
 
 
 @pytest.mark.parametrize("content", [CONTENT, CONTENT[::-1]])

@@ -32,9 +32,10 @@ def _write(
     architecture: str | None = None,
     tensors: dict[str, Any] | None = None,
     scaling: str | None = None,
+    fields: dict[str, Any] | None = None,
 ) -> Path:
     """Write a checkpoint as a GGUF file, as llama.cpp does."""
-    config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+    config = json.loads((source / "config.json").read_text(encoding="utf-8")) | (fields or {})
     family = architecture or config["model_type"]
     writer = gguf.GGUFWriter(path, family)
     writer.add_context_length(config["max_position_embeddings"])
@@ -59,7 +60,7 @@ def _write(
     for index in range(len(ids), config["vocab_size"]):
         ids[f"[PAD{index}]"], kinds[f"[PAD{index}]"] = index, gguf.TokenType.UNUSED
     tokens = sorted(ids, key=lambda token: ids[token])
-    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_model((fields or {}).get("tokenizer", "gpt2"))
     writer.add_tokenizer_pre("qwen2")
     writer.add_token_list(tokens)
     writer.add_token_types([kinds[token] for token in tokens])
@@ -212,6 +213,28 @@ def test_other_weights_are_refused(qwen2: Path, tmp_path: Path) -> None:
     assert "blk.1.ffn_up" in _error_of(_write(tmp_path / "less.gguf", qwen2, tensors=less))
     other = tensors | {"blk.0.attn_k.bias": np.ones(7, np.float32)}
     assert "attn_k.bias" in _error_of(_write(tmp_path / "other.gguf", qwen2, tensors=other))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"num_hidden_layers": 10**9},  # which no machine could lay out
+        {"num_hidden_layers": 1},
+        {"num_attention_heads": 0},
+        {"hidden_size": 0},
+        {"tokenizer": "bert"},
+    ],
+)
+def test_fields_that_no_model_can_have_are_refused(
+    fields: dict[str, Any], qwen2: Path, tmp_path: Path
+) -> None:
+    _error_of(_write(tmp_path / "tiny.gguf", qwen2, fields=fields))
+
+
+def test_a_tensor_of_a_kind_without_a_reading_is_refused(qwen2: Path, tmp_path: Path) -> None:
+    tensors = _tensors(qwen2)
+    tensors["blk.0.attn_q.weight"] = tensors["blk.0.attn_q.weight"].astype(np.int16)
+    _error_of(_write(tmp_path / "tiny.gguf", qwen2, tensors=tensors))
 
 
 @pytest.mark.parametrize("size", [0, 3, 200, -1000])
