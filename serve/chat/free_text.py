@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MAX_NEW_TOKENS = 4096
 """A larger ``max_tokens`` is taken as this. A reply that reaches it ends with ``length``."""
 DEFAULT_NEW_TOKENS = 512
+MAX_STOP_CHARS = 1000
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ def sampling_of(chat: ChatRequest) -> tuple[Sampling, str | None]:
     if not 0 <= (chat.seed or 0) <= MAX_SEED:
         raise ApiError(422, f"expected 0 to {MAX_SEED}", "seed")
     stops = [chat.stop] if isinstance(chat.stop, str) else chat.stop or []
-    if len(stops) > 1 or "" in stops:
-        raise ApiError(422, "expected one text that is not empty", "stop")
+    if len(stops) > 1 or not all(0 < len(stop) <= MAX_STOP_CHARS for stop in stops):
+        raise ApiError(422, f"expected one text of 1 to {MAX_STOP_CHARS:,} characters", "stop")
     budget = chat.max_completion_tokens or chat.max_tokens or DEFAULT_NEW_TOKENS
     temperature = 1.0 if chat.temperature is None else chat.temperature
     sampling = Sampling(
