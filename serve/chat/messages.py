@@ -132,7 +132,7 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
     Raises:
         ApiError: 422 naming the field.
     """
-    decoded = decode_object(body)
+    decoded = decode_object(body, limits)
     for name in UNSUPPORTED:
         if decoded.get(name):
             raise ApiError(422, "not supported here", name)

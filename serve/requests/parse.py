@@ -13,9 +13,13 @@ from judging import CustosError, JudgeRequest
 from judging.best_judge import choose_judge
 from judging.files.records import refuse_repeated_keys
 from serve.errors import ApiError
+from serve.limits import Limits
 from serve.queue.service import Service
 from serve.requests.checks import checked_requests, parse_request, refusal
 from serve.requests.remote_images import RemoteImages
+
+PART_BYTES = 65_536
+"""Bytes of a body that are looked through at once."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ def parse_call(body: bytes, service: Service, remote_images: RemoteImages | None
     Raises:
         ApiError: 422 naming the field, 404 for an unknown judge.
     """
-    decoded = decode_body(body)
+    decoded = decode_body(body, service.limits)
     judge: str | None = None
     if isinstance(decoded, list):
         rows, path = decoded, ""
@@ -65,44 +69,77 @@ def parse_single(
     Raises:
         ApiError: As :func:`parse_call`.
     """
-    rows = [decode_object(body)]
+    rows = [decode_object(body, service.limits)]
     (request,), (judge,) = _parse_rows(rows, [""], None, service, remote_images)
     return request, judge
 
 
-def decode_body(body: bytes) -> Any:
+def decode_body(body: bytes, limits: Limits) -> Any:
     """Decode JSON in UTF-8, or in another form of Unicode that its first bytes show.
 
     Raises:
-        ApiError: 422 if it is not valid, or an object has a key twice.
+        ApiError: 422 if it is not valid, has too many values or a number that is too large, or an
+            object has a key twice.
     """
     try:
-        text = body.decode(json.detect_encoding(body))
-    except UnicodeDecodeError as error:
-        where = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
-        message = f"the body is not UTF-8 text ({where}); encode it so"
-        raise ApiError(422, message, "body") from None
+        if (encoding := json.detect_encoding(body)) != "utf-8":
+            body = body.decode(encoding).encode()
+        _check_values(body, limits)
+        decoded = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise ApiError(422, _fault(body, error), "body") from None
+    written = to_json(decoded)
+    if b"Infinity" in written and to_json(decoded, inf_nan_mode="null") != written:
+        raise ApiError(422, "a number in the body is too large", "body")
     try:
-        decoded = from_json(text, allow_inf_nan=False)
-    except ValueError:
-        raise ApiError(422, "the body is not valid JSON", "body") from None
-    try:
-        refuse_repeated_keys(text, to_json(decoded))
+        refuse_repeated_keys(body, written)
     except CustosError as error:
         raise ApiError(422, str(error), "body") from None
     return decoded
 
 
-def decode_object(body: bytes) -> dict[str, Any]:
+def decode_object(body: bytes, limits: Limits) -> dict[str, Any]:
     """Decode a JSON object.
 
     Raises:
         ApiError: 422 if it is not one.
     """
-    decoded = decode_body(body)
+    decoded = decode_body(body, limits)
     if not isinstance(decoded, dict):
         raise ApiError(422, "expected a JSON object", "body")
     return decoded
+
+
+def _check_values(body: bytes, limits: Limits) -> None:
+    """Check, before JSON is decoded, that it has few values: each takes much more memory then.
+
+    Raises:
+        ApiError: 422 if it has many.
+    """
+    num_values, in_text, rest = 1, 0, b""
+    for start in range(0, len(body), PART_BYTES):
+        part = (rest + body[start : start + PART_BYTES]).replace(rb"\\", b"")
+        rest = part[-1:] if part.endswith(b"\\") else b""  # the other half comes in the next part
+        pieces = part.replace(rb"\"", b"").split(b'"')
+        outside_texts = b"".join(pieces[in_text::2])
+        in_text = (in_text + len(pieces) - 1) % 2
+        num_values += sum(map(outside_texts.count, (b",", b"[", b"{")))
+        if num_values > limits.values:
+            raise ApiError(422, f"more than {limits.values:,} values", "body")
+
+
+def _fault(body: bytes, error: ValueError) -> str:
+    """Return why a body cannot be decoded."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as fault:
+        error = fault
+    if isinstance(error, UnicodeDecodeError):
+        where = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
+        return f"the body is not UTF-8 text ({where}); encode it so"
+    if "recursion limit" in str(error):
+        return "lists and objects stand in each other more than 200 times"
+    return "the body is not valid JSON"
 
 
 def _parse_rows(

@@ -67,6 +67,10 @@ def judge(body: Any, **headers: str) -> Send:
     return lambda http: status_and_message(http.post("/judge", content=content, headers=headers))
 
 
+def with_metadata(value: bytes) -> bytes:
+    return json.dumps(row()).encode()[:-1] + b', "metadata": {"x": ' + value + b"}}"
+
+
 def chat(body: Any) -> Send:
     return lambda http: status_and_message(http.post("/v1/chat/completions", json=body))
 
@@ -125,6 +129,7 @@ UNREADABLE = (
 ELSEWHERE = "pictures are not fetched from this address"
 UNFETCHED = "the picture could not be fetched"
 NO_JSON = "the body is not valid JSON"
+TOO_LARGE = "a number in the body is too large"
 NO_UTF8 = "the body is not UTF-8 text"
 NO_BASE64 = "bad base64: the picture holds characters that are not part of it"
 CASES = [
@@ -200,11 +205,23 @@ CASES = [
         judge(row("x" * 200_001)),
         *(422, "String should have at most 200000 characters"),
     ),
+    Case("101 references", judge(row(references=["x"] * 101)), 422, "more than 100 items"),
     Case(
         "a million references",
         judge(row(references=[""] * 1_000_000)),
-        *(422, "more than 100 items"),
+        *(422, "more than 100,000 values"),
     ),
+    Case(
+        "six million lists in `metadata`",
+        judge(with_metadata(b"[" + b"[]," * 6_000_000 + b"[]]")),
+        *(422, "more than 100,000 values"),
+    ),
+    Case(
+        "202 lists in each other",
+        judge(with_metadata(b"[" * 200 + b"]" * 200)),
+        *(422, "lists and objects stand in each other more than 200 times"),
+    ),
+    Case("`1e999` in the JSON", judge(with_metadata(b"1e999")), 422, TOO_LARGE),
     Case(
         "101 fields that no request has",
         judge(row() | {f"x{number}": 1 for number in range(98)}),
@@ -243,7 +260,7 @@ CASES = [
         *(200, "field 'question': the prompt has"),
     ),
     Case("half a JSON object", judge(b'{"question": '), 422, NO_JSON),
-    Case("100,000 opening brackets", judge(b"[" * 100_000), 422, NO_JSON),
+    Case("100,000 opening brackets", judge(b"[" * 100_000), 422, "more than 100,000 values"),
     Case("`NaN` in the JSON", judge(b'{"metadata": {"x": NaN}}'), 422, NO_JSON),
     Case("a byte that is not UTF-8", judge(b'{"question": "\xff"}'), 422, NO_UTF8),
     Case(
@@ -267,6 +284,11 @@ CASES = [
         "task 'hieval-qs' needs it",
     ),
     Case("an unknown judge", judge(row(judge="x")), 404, "no judge 'x' here; there are: tiny"),
+    Case(
+        "a `stop` of 1,001 characters, in a chat with an untrained backbone",
+        chat({"model": "tiny", "messages": user("x"), "stop": "x" * 1001}),
+        *(422, "expected one text of 1 to 1,000 characters"),
+    ),
     Case("tools in a chat request", chat(qa("x", tools=[{}])), 422, "not supported here"),
     Case(
         "delimiters in a response",
