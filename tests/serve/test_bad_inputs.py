@@ -337,9 +337,24 @@ CASES = [
         *(400, "Invalid HTTP request received."),
     ),
     Case(
+        "two equal `Content-Length` headers",
+        raw(POST + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}"),
+        *(400, "expected one length of the body"),
+    ),
+    Case(
         "a header of 40,000 bytes",
+        raw(POST + b"X: " + b"x" * 40_000 + b"\r\nContent-Length: 2\r\n\r\n{}"),
+        *(400, "the headers are longer than 32,768 bytes"),
+    ),
+    Case(
+        "a header of 40,000 bytes that does not end",
         raw(POST + b"X: " + b"x" * 40_000),
-        *(400, "Invalid HTTP request received."),
+        *(400, "the headers are longer than 32,768 bytes"),
+    ),
+    Case(
+        "`POST /judge/`",
+        lambda http: status_and_message(http.post("/judge/", json=row())),
+        *(404, "there is no such route"),
     ),
     Case(
         "10 bytes of a body of 1,000",
