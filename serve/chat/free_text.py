@@ -5,7 +5,6 @@ They ask for the backbone by its own name.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from serve.limits import MAX_SEED
 from serve.queue.deadline import Deadline
 from serve.queue.estimate import TokenCounter, picture_tokens, text_tokens
 from serve.queue.service import Service
-from serve.threads import read
 
 if TYPE_CHECKING:
     from judging.scoring.engine import Sampling
@@ -90,10 +88,14 @@ async def free_reply(
     async with deadline.within():
         count = service.token_counters[judge]
         length = sum(len(turn.text) for turn in conversation)
-        await read(length, _check_length, conversation, writer.backbone.context, count)
+        await service.readers.read(
+            length, _check_length, conversation, writer.backbone.context, count
+        )
         conversation = await _with_small_pictures(conversation, service, writer)
         pictures = [source for turn in conversation for source in turn.images]
-        tokens = await asyncio.to_thread(picture_tokens, pictures, writer)
+        tokens = await service.readers.read(
+            sum(map(len, pictures)), picture_tokens, pictures, writer
+        )
     tokens += text_tokens(turn.text for turn in conversation) + sampling.max_new_tokens
     write = partial(complete, writer, conversation, sampling, chat.seed or 0, stop)
     parts = service.write(judge, write, tokens, deadline=deadline)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,7 +13,7 @@ from serve.call_context import call_bytes, caller_name, request_id
 from serve.pictures.decoders import Decoders
 from serve.queue.estimate import TokenCounter, check_length, request_tokens
 from serve.queue.worker import ModelJob
-from serve.threads import read
+from serve.threads import Readers
 
 MOST_SENT_PIXELS = 2 * MOST_PIXELS
 """Most pixels of a picture that is sent to a model whose own limit is not known. Chat models scale
@@ -26,9 +25,11 @@ class Intake:
 
     Args:
         picture_seconds: Longest time to decode a picture.
+        readers: Read what is long.
     """
 
-    def __init__(self, picture_seconds: float) -> None:
+    def __init__(self, picture_seconds: float, readers: Readers) -> None:
+        self._readers = readers
         self._decoders = Decoders(picture_seconds)
 
     async def job(
@@ -48,7 +49,8 @@ class Intake:
                 images = await self.small_pictures(request.images, judge)
                 request = request.model_copy(update={"images": images})
             read_texts = request.question, *request.references, *request.choices, *request.images
-            tokens = await read(sum(map(len, read_texts)), _cost, request, judge, count)
+            length = sum(map(len, read_texts))
+            tokens = await self._readers.read(length, _cost, request, judge, count)
         except FieldError as error:
             return Verdict.from_error(error, request, judge_name=name)
         return ModelJob(
@@ -73,7 +75,7 @@ class Intake:
         is_size_known = judge.engine.posterior == "exact"
         pictures = []
         for source in sources:
-            size = await asyncio.to_thread(picture_size, source)
+            size = await self._readers.read(len(source), picture_size, source)
             scaled = (
                 judge.backbone.scaled_size(size)
                 if is_size_known

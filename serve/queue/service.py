@@ -25,6 +25,7 @@ from serve.queue.results import text_of, verdict_of
 from serve.queue.verdict_cache import VerdictCache, cache_key
 from serve.queue.watchdog import Watchdog
 from serve.queue.worker import ModelJob, OnText, Worker
+from serve.threads import Readers
 
 State = Literal["starting", "ready", "draining"]
 T = TypeVar("T")
@@ -65,7 +66,8 @@ class Service:
         self._cache = CacheAccess(cache, self.metrics.count_cache_fault) if cache else None
         self._share_cache = share_cache
         self._quotas = Quotas(self.limits.key_requests_per_minute)
-        self.intake = Intake(self.limits.picture_seconds)
+        self.readers = Readers(self.limits.key_queue_share)
+        self.intake = Intake(self.limits.picture_seconds, self.readers)
         self._watchdog = Watchdog(self.limits.stall_s)
         self._counters = Counter(dict.fromkeys(OUTCOMES, 0))
         self._started_worker: Worker | None = None
@@ -390,9 +392,12 @@ class Service:
         def keys() -> list[bytes | None]:
             return [cache_key(*of, salt) for of in zip(graders, requests, strict=True)]
 
-        if any(request.images for request in requests):  # hashing them takes time
-            return await asyncio.to_thread(keys)
-        return keys()
+        length = sum(
+            len(text)
+            for each in requests
+            for text in (each.question, *each.references, *each.responses, *each.images)
+        )
+        return await self.readers.read(length, keys)
 
     async def _look_up(self, keys: Sequence[bytes | None]) -> dict[bytes, Verdict]:
         return await self._cache.look_up(list(filter(None, keys))) if self._cache else {}

@@ -26,8 +26,7 @@ SECONDS = 10.0
 CALL_SECONDS = 30.0
 """Longest time for all pictures of a call, from the first look-up to the last byte."""
 CALLS_AT_ONCE = 16
-"""Calls whose pictures are fetched at the same time (429). Each holds one of the threads in which
-bodies are read, of which slow hosts must not take all."""
+"""Calls whose pictures are fetched at the same time (429)."""
 MEDIA_TYPES = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp")
 OPEN_IPV6 = ipaddress.IPv6Network("2000::/3")
 """The only IPv6 addresses that are given out to the open internet. Among the others are site-local
@@ -106,7 +105,7 @@ class RemoteImages:
         # Threads of its own, as a look-up cannot be ended and may take longer than a call.
         self._resolvers = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="resolver")
 
-    def fetch_all(self, groups: Sequence[tuple[Sequence[str], str]]) -> list[tuple[str, ...]]:
+    async def fetch_all(self, groups: Sequence[tuple[Sequence[str], str]]) -> list[tuple[str, ...]]:
         """Replace https addresses by data URLs; none is resolved unless all are allowed.
 
         Args:
@@ -124,7 +123,7 @@ class RemoteImages:
         if not self._calls.acquire(blocking=False):
             raise ApiError(429, "too many pictures are being fetched; try again", retry_after=5)
         try:
-            return asyncio.run(self._fetch_all(groups))
+            return await self._fetch_all(groups)
         finally:
             self._calls.release()
 
