@@ -204,6 +204,8 @@ class LimitedConnection(H11Protocol):
     knows no addresses, and its own answers have another form than all other errors.
     """
 
+    conn: _PlainHeaders
+
     def __init__(
         self,
         open_connections: OpenConnections,

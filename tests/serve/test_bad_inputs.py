@@ -285,8 +285,8 @@ CASES = [
     ),
     Case("an unknown judge", judge(row(judge="x")), 404, "no judge 'x' here; there are: tiny"),
     Case(
-        "a `stop` of 1,001 characters, in a chat with an untrained backbone",
-        chat({"model": "tiny", "messages": user("x"), "stop": "x" * 1001}),
+        "a `stop` of 10 MB, in a chat with an untrained backbone",
+        chat({"model": "tiny", "messages": user("x"), "stop": "x" * 10_000_000}),
         *(422, "expected one text of 1 to 1,000 characters"),
     ),
     Case("tools in a chat request", chat(qa("x", tools=[{}])), 422, "not supported here"),
