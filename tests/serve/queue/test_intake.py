@@ -15,7 +15,7 @@ from judging.messages import Message
 from judging.models.backbones import Backbone
 from serve.limits import Limits
 from serve.pictures.decoders import Decoders
-from serve.queue.intake import MOST_SENT_PIXELS, Intake
+from serve.queue.intake import MOST_SENT_PIXELS, Asked, Intake
 from serve.queue.service import Service
 from serve.queue.worker import ModelJob
 from serve.threads import Readers
@@ -30,7 +30,7 @@ def prepared(judge: FakeJudge, *sources: str) -> tuple[str, ...]:
         intake = Intake(30, Readers())
         try:
             request = JudgeRequest.model_validate(row(images=sources))
-            job = await intake.job(request, "a", judge, len)
+            [job] = await intake.jobs([Asked(request, "a", judge, len)])
             assert isinstance(job, ModelJob)
             assert job.request
             return job.request.images

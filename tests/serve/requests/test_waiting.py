@@ -136,6 +136,19 @@ def test_a_client_that_hangs_up_on_a_waiting_stream_is_not_graded(
 KEYS = {name: f"{name}'s-key-is-long-enough" for name in ("alice", "bob")}
 
 
+def test_many_short_texts_of_a_call_are_read_as_a_long_one() -> None:
+    judge = SlowReader(0.05)
+    many = [row(question="x" * 19_000)] * 40
+    with serving(Service({"a": judge})) as client, ThreadPoolExecutor(1) as pool:
+        call = pool.submit(client.post, "/judge", json=many)
+        wait_until(lambda: judge.num_counted > 0)
+        start = time.monotonic()
+        assert client.get("/health/ready").status_code == 200
+        assert time.monotonic() - start < 1  # of two
+        assert judge.num_counted < 40
+        assert call.result().status_code == 200
+
+
 @pytest.mark.parametrize("leaves", [False, True])
 def test_reading_ends_with_its_call_and_holds_up_no_other_key(leaves: bool) -> None:
     judge = SlowReader(0.3)
