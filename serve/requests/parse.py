@@ -98,8 +98,8 @@ def decode_body(body: bytes, limits: Limits) -> Any:
     """Decode JSON in UTF-8, or in another form of Unicode that its first bytes show.
 
     Raises:
-        ApiError: 422 if it is not valid, has too many values or a number that is too large, or an
-            object has a key twice.
+        ApiError: 422 if it is not valid, has a number that is too large, or an object has a key
+            twice; 413 if it has too many values.
     """
     try:
         if (encoding := json.detect_encoding(body)) != "utf-8":
@@ -134,7 +134,7 @@ def _check_values(body: bytes, limits: Limits) -> None:
     """Check, before JSON is decoded, that it has few values: each takes much more memory then.
 
     Raises:
-        ApiError: 422 if it has many.
+        ApiError: 413 if it has many.
     """
     num_values, in_text, rest = 1, 0, b""
     for start in range(0, len(body), PART_BYTES):
@@ -145,7 +145,7 @@ def _check_values(body: bytes, limits: Limits) -> None:
         in_text = (in_text + len(pieces) - 1) % 2
         num_values += sum(map(outside_texts.count, (b",", b"[", b"{")))
         if num_values > limits.values:
-            raise ApiError(422, f"more than {limits.values:,} values", "body")
+            raise ApiError(413, f"the body has more than {limits.values:,} values", "body")
 
 
 def _fault(body: bytes, error: ValueError) -> str:
