@@ -79,7 +79,15 @@ class GrowingText:
         if not self.finished:
             self.tokens.append(token)
             self._read()
-        end = len(self.text) if self.finished else len(self._whole) - self._stop.num_matched
+        self._report_to(
+            len(self.text) if self.finished else len(self._whole) - self._stop.num_matched
+        )
+
+    def close(self) -> None:
+        """Report what is left, as no token comes any more."""
+        self._report_to(len(self.text))
+
+    def _report_to(self, end: int) -> None:
         if self._report:
             self._report(self.text[self._num_reported : end])
         self._num_reported = max(self._num_reported, end)
@@ -244,6 +252,8 @@ def generate_texts(
             cache,
         )
         position = position + 1
+    for text in texts:
+        text.close()
     fed_by_row = tuple(zip(*fed, strict=True)) if fed else ((),) * rows
     memory = TextMemory(cache, tuple(prompts), width, fed_by_row)
     return [GeneratedText(tuple(t.tokens), t.text, t.finished) for t in texts], memory

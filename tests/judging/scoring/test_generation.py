@@ -153,6 +153,8 @@ def test_reported_text_never_changes(text: str, finished: bool, settled: str) ->
     if finished:
         growing.add(end)
     assert "".join(pieces) == settled
+    growing.close()
+    assert "".join(pieces) == growing.text == text
     assert growing.finished == finished
 
 
@@ -220,4 +222,4 @@ def test_every_token_is_reported_so_that_a_text_can_be_ended(
         lambda _, piece: pieces.append(piece),
     )
     finished_texts(generated)
-    assert pieces == [""] * 9
+    assert pieces == [*[""] * 9, whole.text]
