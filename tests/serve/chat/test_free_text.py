@@ -91,7 +91,7 @@ def test_tokens_that_show_nothing_end_when_nobody_waits(
     judge = Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
     service = Service({"tiny": judge})
     monkeypatch.setattr(judge.backbone.tokenizer, "decode", lambda tokens: "")
-    body = {"model": "tiny", "messages": user("Go on."), "max_tokens": 4096}
+    body = {"model": "tiny", "messages": user("Go on."), "max_tokens": 4096, "temperature": 0}
     deadline = {} if leaves else {"X-Deadline-Ms": "1000"}
     with serving(service) as http:
         with suppress(httpx.ReadTimeout):
