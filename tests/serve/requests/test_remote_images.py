@@ -274,8 +274,8 @@ def test_nothing_is_fetched_for_a_call_that_is_refused() -> None:
         ([row(images=[allowed]), row(images=[allowed] * 9)], "more than 8 pictures"),
     ):
         with pytest.raises(ApiError, match=says):
-            body = json.dumps({"requests": rows}).encode()
-            asyncio.run(read_call(body, service, images, parse_call))
+            rows_body = json.dumps({"requests": rows}).encode()
+            asyncio.run(read_call(rows_body, service, images, parse_call))
     parts = [{"type": "image_url", "image_url": {"url": allowed}}]
     body = {"model": "fake", "messages": [{"role": "user", "content": parts * 3}] * 3}
     with pytest.raises(ApiError, match="more than 8 pictures"):
