@@ -171,8 +171,9 @@ class AsyncJudgeClient:
             try:
                 get_task(request.task).check(request)
                 rows[index] = {
-                    # Without fields that are not set, which older services do not know.
-                    **request.model_dump(mode="json", exclude_none=True),
+                    # Without fields that are not set, which older services do not know, and
+                    # without what no judge sees.
+                    **request.model_dump(mode="json", exclude={"metadata"}, exclude_none=True),
                     "images": [picture_url(source) for source in request.images],
                 }
             except CustosError as error:

@@ -252,7 +252,7 @@ class Judge:
             progress: Show a progress bar on standard error.
             calibrated: Apply the judge's calibration, where it has one.
             sampling: How critiques are drawn; default as :func:`critique_sampling` says.
-            on_text: Called with each new piece of a critique.
+            on_text: Called with each new piece of a critique, which may be empty.
             is_wanted: Asked before the model scores a request; one that nobody waits for any more
                 gives status ``judge_error`` and costs nothing.
 

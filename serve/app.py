@@ -20,7 +20,6 @@ from serve.errors import add_error_handling
 from serve.keys import KnownKeys
 from serve.limits import CallLimits
 from serve.middleware.access_keys import AccessKeys
-from serve.middleware.body_length import RequireOneLength
 from serve.middleware.body_limits import BodyLimits
 from serve.middleware.contents import LogContents
 from serve.middleware.envelope import Envelope
@@ -81,6 +80,7 @@ def create_app(
         description="Judges that grade answers the way people do.",
         lifespan=lifespan,
         openapi_url=None,
+        redirect_slashes=False,  # a redirect would name the host that the caller does
     )
     add_error_handling(app)
     # The last one added is the first to see a call.
@@ -95,7 +95,6 @@ def create_app(
         )
     else:
         app.add_middleware(RefuseOtherSites, only_local=only_local)
-    app.add_middleware(RequireOneLength)
     app.add_middleware(Envelope, metrics=service.metrics)
 
     app.include_router(requests.routes(service, remote_images))

@@ -72,7 +72,8 @@ class CallBytes:
         self.total = total
         self.caller = caller_name()
         self.num_bytes = 0
-        self._is_over = False
+        self.is_over = False
+        self._num_holders = 1
         self._lock = threading.Lock()
 
     def take(self, num_bytes: int) -> None:
@@ -84,7 +85,7 @@ class CallBytes:
                 the deadline.
         """
         with self._lock:
-            if self._is_over:
+            if self.is_over:
                 raise ApiError(503, "the call is over")
             self.num_bytes += num_bytes
             self.total.add(num_bytes, self.caller)
@@ -94,13 +95,35 @@ class CallBytes:
             message = f"too many request bodies{whose} are in memory; try again"
             raise ApiError(429, message, retry_after=RETRY_AFTER_S)
 
-    def release(self) -> None:
-        """End the call: hold nothing any more, and take nothing more."""
+    def end(self) -> None:
+        """End the call: take nothing more, and hold nothing once nobody else does."""
+        self.is_over = True
+        self.release()
+
+    def hold(self) -> None:
+        """Count the bytes until :meth:`release`, even if the call ends before, from any thread."""
         with self._lock:
-            self._is_over = True
-            self.total.add(-self.num_bytes, self.caller)
-            self.num_bytes = 0
+            self._num_holders += 1
+
+    def release(self) -> None:
+        """End what :meth:`hold` began."""
+        with self._lock:
+            self._num_holders -= 1
+            if not self._num_holders:
+                self.total.add(-self.num_bytes, self.caller)
+                self.num_bytes = 0
 
 
 call_bytes: ContextVar[CallBytes | None] = ContextVar("call_bytes", default=None)
 """Bytes held for the call; ``None`` outside of one."""
+
+
+def require_open() -> None:
+    """End the work of a thread for a call that has been answered, or whose client has left.
+
+    Raises:
+        ApiError: 503, which nobody sees.
+    """
+    num_held = call_bytes.get()
+    if num_held and num_held.is_over:
+        raise ApiError(503, "the call is over")

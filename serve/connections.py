@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import re
 import resource
 import socket
 import struct
@@ -27,6 +28,11 @@ Peer = tuple[str, int]
 
 HEADERS_S = 30
 """Longest time to send the headers of a call."""
+MAX_HEADER_BYTES = 32_768
+"""Most bytes of the headers of a call, with its first line."""
+HEADERS_END = re.compile(rb"\n\r?\n")
+LENGTHS = re.compile(rb"\n(?:content-length|transfer-encoding):((?:[^\n]|\n[ \t])*)", re.IGNORECASE)
+"""Each length of the body that headers state, which may be a list."""
 WRITE_S = 30
 """Time in which a client must read ``WRITE_BYTES`` of an answer that waits for it, or the rest."""
 WRITE_BYTES = 32_768
@@ -155,6 +161,40 @@ class _CountedSocket(socket.socket):
             self.on_close = None
 
 
+class _PlainHeaders(h11.Connection):
+    """HTTP of a connection, whose calls have short headers that state the body's length once.
+
+    h11 itself limits only headers that have not come as a whole, and takes a length that is stated
+    twice. A proxy that heeds another one than this server takes a part of the body for the next
+    call, which may be another client's (RFC 9112, 6.3).
+    """
+
+    fault = ""
+    """What is wrong with the headers, where it is not what h11 says."""
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Return what comes next.
+
+        Raises:
+            h11.RemoteProtocolError: If it is no HTTP, or its headers are not such.
+        """
+        if self.their_state is not h11.IDLE:
+            return super().next_event()
+        received = self.trailing_data[0]
+        if len(received) > MAX_HEADER_BYTES and not HEADERS_END.search(
+            received, 0, MAX_HEADER_BYTES
+        ):
+            self.fault = f"the headers are longer than {MAX_HEADER_BYTES:,} bytes"
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            head = received[: len(received) - len(self.trailing_data[0])]
+            if len(b",".join(LENGTHS.findall(head)).split(b",")) > 1:
+                self.fault = "expected one length of the body"
+        if self.fault:
+            raise h11.RemoteProtocolError(self.fault)
+        return event
+
+
 class LimitedConnection(H11Protocol):
     """Connection that nobody can hold for ever.
 
@@ -163,6 +203,8 @@ class LimitedConnection(H11Protocol):
     begins after an answer, and ends with the first byte of the next call. uvicorn's own limit
     knows no addresses, and its own answers have another form than all other errors.
     """
+
+    conn: _PlainHeaders
 
     def __init__(
         self,
@@ -173,6 +215,7 @@ class LimitedConnection(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.conn = _PlainHeaders(h11.SERVER, MAX_HEADER_BYTES)
         self._excess = open_connections.excess
         self._headers_s: float = HEADERS_S
         self._headers_timer: asyncio.TimerHandle | None = None
@@ -219,7 +262,7 @@ class LimitedConnection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP, in the form of all other errors."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            response = ApiError(400, msg).response()
+            response = ApiError(400, self.conn.fault or msg).response()
             for event in (
                 h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),
                 h11.Data(data=bytes(response.body)),

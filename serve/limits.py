@@ -18,6 +18,8 @@ class CallLimits:
     """Seconds to send a whole body (408)."""
     requests: int = 256
     """Requests in one call (422)."""
+    values: int = 100_000
+    """Values in a body, as commas and opening brackets outside of texts tell them (413)."""
     field_chars: int = 200_000
     """Characters of one text field (422)."""
     items: int = 100

@@ -24,7 +24,7 @@ ERRORS = {
     "401": "No access key, or an unknown one.",
     "404": "There is no such judge or route.",
     "408": "The body came too slowly.",
-    "413": "The body is too large.",
+    "413": "The body is too large or has too many values.",
     "415": "The body is not called JSON.",
     "422": "This route does not take the body; `field` says what is wrong with it.",
     "429": "Too much is waiting; `Retry-After` says when to try again.",

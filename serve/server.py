@@ -36,7 +36,6 @@ DRAIN_SPARE_S = 1.0
 """How much longer than the longest deadline a drain may last."""
 LAST_ANSWERS_S = 5
 """Longest time to send the last answers."""
-MAX_HEADER_BYTES = 32_768
 SWITCH_S = 0.0005
 """Longest time that the event loop may keep Python's interpreter from the model thread. A forward
 pass needs the interpreter thousands of times. Python's default of 5 ms would be added to each while
@@ -131,7 +130,6 @@ class DrainingServer(uvicorn.Server):
                 log_config=None,
                 server_header=False,
                 proxy_headers=False,
-                h11_max_incomplete_event_size=MAX_HEADER_BYTES,
                 backlog=BACKLOG,
                 timeout_keep_alive=HEADERS_S,
                 timeout_graceful_shutdown=LAST_ANSWERS_S,

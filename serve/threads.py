@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier, BoundedSemaphore
-from typing import Any, ParamSpec, TypeVar
+from threading import Barrier
+from typing import Any, TypeVar
 
-P = ParamSpec("P")
+from serve.call_context import call_bytes, caller_name
+from serve.turns import Turns
+
 T = TypeVar("T")
 
-NUM_THREADS = 40
-"""More than calls that wait for pictures from other servers, so that these hold up no others."""
+NUM_READING = 2
+"""Texts that are read at once. Between them the event loop gets its turn at the interpreter; it
+would wait for all that are read at once."""
+NUM_THREADS = 2 * NUM_READING
 
 SHORT = 20_000
 """Characters or bytes that are read on the event loop, which takes less time than to change
 threads."""
-
-_TURNS = BoundedSemaphore(2)
 
 
 def started_threads(num_threads: int = NUM_THREADS) -> ThreadPoolExecutor:
@@ -35,25 +37,42 @@ def started_threads(num_threads: int = NUM_THREADS) -> ThreadPoolExecutor:
     return executor
 
 
-def in_turn(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do work that keeps the interpreter busy, such as reading a long text: two at a time.
+class Readers:
+    """Reads long texts in threads, a few at a time; callers take turns.
 
-    The event loop gets its turn between them. It would wait for all that ran at once.
-    """
-    with _TURNS:
-        return work(*args, **kwargs)
-
-
-async def read(length: int, work: Callable[..., T], *args: Any) -> T:
-    """Do work that keeps the interpreter busy for as long as a text is long, such as parsing it.
-
-    A short text is read at once, so that it never waits for long ones.
+    Used on one event loop.
 
     Args:
-        length: Characters or bytes of the text.
-        work: Reads it; must not wait for others.
-        *args: What it is called with.
+        caller_share: Share of what is read at once that one named caller may have.
     """
-    if length <= SHORT:
-        return work(*args)
-    return await asyncio.to_thread(in_turn, work, *args)
+
+    def __init__(self, caller_share: float = 1.0) -> None:
+        self._turns = Turns(NUM_READING, max(1, int(caller_share * NUM_READING)))
+
+    async def read(self, length: int, work: Callable[..., T], *args: Any) -> T:
+        """Do work that keeps the interpreter busy for as long as a text is long, such as parsing.
+
+        A short text is read at once, so that it never waits for long ones. A thread cannot be
+        stopped: if the call is cancelled, its turn and its bytes are taken until the thread ends,
+        which is at the next :func:`serve.call_context.require_open`.
+
+        Args:
+            length: Characters or bytes of the text.
+            work: Reads it; must not wait for others.
+            *args: What it is called with.
+        """
+        if length <= SHORT:
+            return work(*args)
+        caller, num_held = caller_name(), call_bytes.get()
+        await self._turns.take(caller)
+        if num_held:
+            num_held.hold()
+
+        def end(_: asyncio.Task[T]) -> None:
+            self._turns.give_back(caller)
+            if num_held:
+                num_held.release()
+
+        reading = asyncio.create_task(asyncio.to_thread(work, *args))
+        reading.add_done_callback(end)
+        return await asyncio.shield(reading)

@@ -154,7 +154,7 @@ def score_labels(
         encoder: Encoder that made them.
         engine: Runs the model.
         sampling: How critiques are drawn; ``None`` scores the labels without one.
-        on_text: Called with each new piece of a critique.
+        on_text: Called with each new piece of a critique, which may be empty.
         is_wanted: Says, for labels without a critique, whether anybody still waits for a prompt.
 
     Returns:

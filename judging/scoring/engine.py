@@ -131,7 +131,8 @@ class Engine(Protocol):
             stop: Text that ends a text and is left out of it.
             seeds: One per prompt.
             sampling: How tokens are drawn.
-            on_text: Called with a prompt's index and each new piece of its text.
+            on_text: Called with a prompt's index and each new piece of its text, which may be
+                empty. What it raises ends the texts.
 
         Raises:
             CustosError: If the engine fails as a whole.

@@ -27,14 +27,21 @@ from judging.scoring.tree_batch import TreeModel, make_tree_batch
 NO_LABELS = LabelTree((), (), (), ())
 
 
+MOST_HALF_TOKENS = 32
+"""Tokens that may come after the last whole letter. A letter has at most four; more are no text."""
+
+
 class GrowingText:
     """A text to which tokens are added until its end token or its stop text comes.
+
+    A token costs the same however long the text and the stop text are.
 
     Args:
         decode: Turns token ids into text.
         end_id: Token that ends the text.
         stop: Text that ends the text.
-        report: Called with each new piece of text that no later token can change.
+        report: Called after each token with the new piece of text that no later token can change,
+            which may be empty.
     """
 
     def __init__(
@@ -45,13 +52,24 @@ class GrowingText:
         report: Callable[[str], None] | None = None,
     ) -> None:
         self.tokens: list[int] = []
-        self.text = ""
         self.finished = False
         self._decode = decode
         self._end_id = end_id
-        self._stop = stop
+        self._stop = _StopText(stop)
         self._report = report
         self._num_reported = 0
+        self._whole = ""
+        self._half = ""
+        """The end, whose last letter may lack tokens."""
+        self._before, self._unread = 0, 0
+        """Where the tokens begin after which the unread ones are decoded, and where these begin."""
+        self._num_read = 0
+        """Letters of the unread tokens that are whole."""
+
+    @property
+    def text(self) -> str:
+        """Return the text without what ended it."""
+        return self._whole + self._half
 
     def add(self, token: int) -> None:
         """Add one token, unless the text is finished, and report the text that is settled."""
@@ -60,20 +78,62 @@ class GrowingText:
         self.finished = token == self._end_id
         if not self.finished:
             self.tokens.append(token)
-            self.text, stop, _ = self._decode(self.tokens).partition(self._stop)
-            self.finished = bool(stop)
-        end = self._num_settled()
-        if self._report and end > self._num_reported:
-            self._report(self.text[self._num_reported : end])
-            self._num_reported = end
+            self._read()
+        self._report_to(
+            len(self.text) if self.finished else len(self._whole) - self._stop.num_matched
+        )
 
-    def _num_settled(self) -> int:
-        """Count the characters that will not change: no start of the stop text, no half letter."""
-        if self.finished:
-            return len(self.text)
-        text = self.text.rstrip("\ufffd")
-        sizes = range(len(self._stop) - 1, 0, -1)
-        return len(text) - next((n for n in sizes if text.endswith(self._stop[:n])), 0)
+    def close(self) -> None:
+        """Report what is left, as no token comes any more."""
+        self._report_to(len(self.text))
+
+    def _report_to(self, end: int) -> None:
+        if self._report:
+            self._report(self.text[self._num_reported : end])
+        self._num_reported = max(self._num_reported, end)
+
+    def _read(self) -> None:
+        # Some tokenizers decode the first token of a text in another way, so others stand before.
+        known = len(self._decode(self.tokens[self._before : self._unread]))
+        text = self._decode(self.tokens[self._before :])[known:]
+        is_half = len(self.tokens) - self._unread <= MOST_HALF_TOKENS
+        whole = text.rstrip("\ufffd") if is_half else text
+        self._half = text[len(whole) :]
+        new, self._num_read = whole[self._num_read :], len(whole)
+        if not self._half:
+            self._before, self._unread, self._num_read = self._unread, len(self.tokens), 0
+        end = self._stop.find_end(new)
+        self._whole += new[:end]
+        if end is not None:
+            self._whole, self._half = self._whole[: -self._stop.num_matched], ""
+            self.finished = True
+
+
+class _StopText:
+    """Search for a text in another that comes in pieces (Knuth, Morris and Pratt's)."""
+
+    def __init__(self, text: str) -> None:
+        self.num_matched = 0
+        """Length of the longest start of the text that the pieces so far end with."""
+        self._text = text
+        # For every start of the text, the longest shorter start that it ends with.
+        self._shorter = [0, 0]
+        for letter in text[1:]:
+            self._shorter.append(self._longest(self._shorter[-1], letter))
+
+    def find_end(self, piece: str) -> int | None:
+        """Return where in the next piece the text ends first; ``None`` if it is not there yet."""
+        for place, letter in enumerate(piece, 1):
+            self.num_matched = self._longest(self.num_matched, letter)
+            if self.num_matched == len(self._text):
+                return place
+        return None
+
+    def _longest(self, length: int, letter: str) -> int:
+        """Return how long a start of the text is that ends with a letter after some start."""
+        while length and self._text[length] != letter:
+            length = self._shorter[length]
+        return length + (self._text[length] == letter)
 
 
 @dataclass(frozen=True)
@@ -192,6 +252,8 @@ def generate_texts(
             cache,
         )
         position = position + 1
+    for text in texts:
+        text.close()
     fed_by_row = tuple(zip(*fed, strict=True)) if fed else ((),) * rows
     memory = TextMemory(cache, tuple(prompts), width, fed_by_row)
     return [GeneratedText(tuple(t.tokens), t.text, t.finished) for t in texts], memory

@@ -248,9 +248,9 @@ class TreeEngine:
                 index = indices[row]
                 written[index] += len(piece)
                 num_new = written[index] - num_reported[index]  # a text may come a second time
-                if on_text and num_new > 0:
-                    num_reported[index] = written[index]
-                    on_text(index, piece[-num_new:])
+                num_reported[index] = max(num_reported[index], written[index])
+                if on_text:
+                    on_text(index, piece[-num_new:] if num_new > 0 else "")
 
             with suppress(torch.OutOfMemoryError):
                 return generate_texts(

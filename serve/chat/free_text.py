@@ -5,7 +5,6 @@ They ask for the backbone by its own name.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from serve.limits import MAX_SEED
 from serve.queue.deadline import Deadline
 from serve.queue.estimate import TokenCounter, picture_tokens, text_tokens
 from serve.queue.service import Service
-from serve.threads import read
 
 if TYPE_CHECKING:
     from judging.scoring.engine import Sampling
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
 MAX_NEW_TOKENS = 4096
 """A larger ``max_tokens`` is taken as this. A reply that reaches it ends with ``length``."""
 DEFAULT_NEW_TOKENS = 512
+MAX_STOP_CHARS = 1000
 
 
 @dataclass(frozen=True)
@@ -60,8 +59,8 @@ def sampling_of(chat: ChatRequest) -> tuple[Sampling, str | None]:
     if not 0 <= (chat.seed or 0) <= MAX_SEED:
         raise ApiError(422, f"expected 0 to {MAX_SEED}", "seed")
     stops = [chat.stop] if isinstance(chat.stop, str) else chat.stop or []
-    if len(stops) > 1 or "" in stops:
-        raise ApiError(422, "expected one text that is not empty", "stop")
+    if len(stops) > 1 or not all(0 < len(stop) <= MAX_STOP_CHARS for stop in stops):
+        raise ApiError(422, f"expected one text of 1 to {MAX_STOP_CHARS:,} characters", "stop")
     budget = chat.max_completion_tokens or chat.max_tokens or DEFAULT_NEW_TOKENS
     temperature = 1.0 if chat.temperature is None else chat.temperature
     sampling = Sampling(
@@ -89,10 +88,14 @@ async def free_reply(
     async with deadline.within():
         count = service.token_counters[judge]
         length = sum(len(turn.text) for turn in conversation)
-        await read(length, _check_length, conversation, writer.backbone.context, count)
+        await service.readers.read(
+            length, _check_length, conversation, writer.backbone.context, count
+        )
         conversation = await _with_small_pictures(conversation, service, writer)
         pictures = [source for turn in conversation for source in turn.images]
-        tokens = await asyncio.to_thread(picture_tokens, pictures, writer)
+        tokens = await service.readers.read(
+            sum(map(len, pictures)), picture_tokens, pictures, writer
+        )
     tokens += text_tokens(turn.text for turn in conversation) + sampling.max_new_tokens
     write = partial(complete, writer, conversation, sampling, chat.seed or 0, stop)
     parts = service.write(judge, write, tokens, deadline=deadline)

@@ -11,6 +11,7 @@ from judging.files.base64_pictures import one_form
 from judging.messages import Message
 from serve.errors import ApiError
 from serve.limits import Limits
+from serve.queue.service import Service
 from serve.requests.checks import check_items, checked_pictures, refusal
 from serve.requests.parse import decode_object
 from serve.requests.remote_images import RemoteImages
@@ -132,7 +133,7 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
     Raises:
         ApiError: 422 naming the field.
     """
-    decoded = decode_object(body)
+    decoded = decode_object(body, limits)
     for name in UNSUPPORTED:
         if decoded.get(name):
             raise ApiError(422, "not supported here", name)
@@ -157,14 +158,14 @@ def _check_items(decoded: dict[str, Any], limits: Limits) -> None:
             check_items(message, f"messages.{index}.", limits)
 
 
-def read_conversation(
-    chat: ChatRequest, limits: Limits, remote_images: RemoteImages | None
+async def read_conversation(
+    chat: ChatRequest, service: Service, remote_images: RemoteImages | None
 ) -> list[Message]:
     """Return the messages for a model that writes freely, their pictures fetched and checked.
 
     Args:
         chat: The body.
-        limits: Limits on the pictures.
+        service: Has the limits and the readers.
         remote_images: Fetches pictures; without, only data URLs are taken.
 
     Raises:
@@ -172,14 +173,15 @@ def read_conversation(
     """
     if chat.messages[-1].role != "user":
         raise ApiError(422, "expected the user to speak last", "messages")
-    if sum(len(message.images) for message in chat.messages) > limits.images:
-        raise ApiError(422, f"more than {limits.images} pictures", "messages")
-    pictures = checked_pictures(
+    most = service.limits.images
+    if sum(len(message.images) for message in chat.messages) > most:
+        raise ApiError(422, f"more than {most} pictures", "messages")
+    pictures = await checked_pictures(
         [
             (message.images, f"messages.{index}.content")
             for index, message in enumerate(chat.messages)
         ],
-        limits,
+        service,
         remote_images,
     )
     roles: list[Any] = [

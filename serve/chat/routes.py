@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
@@ -18,11 +18,9 @@ from serve.chat.verdict_reply import greeting, is_probe, read_prompt, verdict_re
 from serve.chat.wire import Reply, ReplyFrame, as_events, as_object, with_first_part
 from serve.queue.deadline import Deadline
 from serve.queue.service import Service
+from serve.requests.checks import with_pictures
 from serve.requests.remote_images import RemoteImages
 from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
-from serve.threads import read
-
-T = TypeVar("T")
 
 BODY = {
     "required": True,
@@ -78,6 +76,13 @@ def routes(
         """Describe one of them."""
         return JSONResponse(_model_object(name, models.get(name)))
 
+    async def read_chat(
+        body: bytes, deadline: Deadline
+    ) -> tuple[ChatRequest, ChatModel, str, Reply]:
+        chat = await service.readers.read(len(body), parse_chat, body, service.limits)
+        model = models.get(chat.model)
+        return chat, model, *await _reply(chat, model, service, remote_images, deadline)
+
     @router.post("/v1/chat/completions", openapi_extra={"requestBody": BODY})
     async def complete_chat(request: Request) -> Response:
         """Answer a benchmark script's prompt with a verdict in its own form, or write freely."""
@@ -85,11 +90,7 @@ def routes(
         deadline = deadline_of(request, service.limits)
         async with deadline.within():
             body = await request.body()
-            chat = await read(len(body), parse_chat, body, service.limits)
-            model = models.get(chat.model)
-            fingerprint, reply = await _reply(
-                chat, len(body), model, service, remote_images, deadline
-            )
+            chat, model, fingerprint, reply = await unless_gone(request, read_chat(body, deadline))
         num_top = (chat.top_logprobs or 0) if chat.logprobs else None
         frame = ReplyFrame(model.name, fingerprint, num_top)
         if not chat.stream:
@@ -113,7 +114,6 @@ def _model_object(name: str, model: ChatModel) -> dict[str, Any]:
 
 async def _reply(
     chat: ChatRequest,
-    length: int,
     model: ChatModel,
     service: Service,
     remote_images: RemoteImages | None,
@@ -123,10 +123,9 @@ async def _reply(
 
     Args:
         chat: The request.
-        length: Bytes of its body.
         model: The model that it names.
         service: The service.
-        remote_images: As in :func:`_read_messages`.
+        remote_images: Fetches pictures; without, only data URLs are taken.
         deadline: When the caller stops waiting.
 
     Raises:
@@ -134,30 +133,15 @@ async def _reply(
     """
     judge = service.judges[model.judge]
     if model.contract is None:
-        turns = await _read_messages(length, remote_images, read_conversation, chat, service.limits)
+        turns = await read_conversation(chat, service, remote_images)
         return judge.identity, free_reply(chat, turns, service, model.judge, deadline)
     if is_probe(chat):
         return "", greeting(chat, service, model.judge, model.name)
     arguments = (chat, model.contract, service, model.judge)
-    prompt = await _read_messages(length, remote_images, read_prompt, *arguments)
+    prompt = await service.readers.read(len(chat.text), read_prompt, *arguments)
+    (request,) = await with_pictures([prompt.request], [""], service, remote_images)
+    prompt = replace(prompt, request=request)
     reply = verdict_reply(
         prompt, service, model.judge, streamed=bool(chat.stream), deadline=deadline
     )
     return judge.fingerprint(prompt.request), reply
-
-
-async def _read_messages(
-    length: int, remote_images: RemoteImages | None, work: Callable[..., T], *args: Any
-) -> T:
-    """Read messages beside the event loop.
-
-    Args:
-        length: Bytes of the call's body.
-        remote_images: Fetches pictures from other servers, which may take long, so that such a call
-            holds up no others; ``None`` if none may be fetched.
-        work: Reads them, given ``args`` and ``remote_images``.
-        *args: Its first arguments.
-    """
-    if remote_images:
-        return await asyncio.to_thread(work, *args, remote_images)
-    return await read(length, work, *args, None)

@@ -18,9 +18,7 @@ from serve.chat.wire import Ending, Piece, Reply
 from serve.errors import ApiError
 from serve.queue.deadline import Deadline
 from serve.queue.service import Service
-from serve.requests.checks import checked_requests, refusal
-from serve.requests.remote_images import RemoteImages
-from serve.threads import read
+from serve.requests.checks import check_request, refusal
 
 PROBES = ("hello", "hi", "ping", "test")
 NEUTRAL = str.maketrans("<>", "‹›")
@@ -62,9 +60,10 @@ def read_prompt(
     contract: Contract,
     service: Service,
     judge: str,
-    remote_images: RemoteImages | None = None,
 ) -> ScriptPrompt:
     """Cut a prompt into the fields of a request, as a judge takes it, and check the request.
+
+    Its pictures are left as they are.
 
     Raises:
         ApiError: 422 if it is not one user message whose fields can be told apart, or if the
@@ -97,7 +96,7 @@ def read_prompt(
         request = service.judges[judge].resolve(request)
     except CustosError as error:
         raise refusal(error) from None
-    (request,) = checked_requests([request], [""], service.limits, remote_images)
+    check_request(request, "", service.limits)
     return ScriptPrompt(contract, layout, request, chat.wants_json, chat.text)
 
 
@@ -146,7 +145,9 @@ async def _ending(
 ) -> Ending:
     """Return the end of a reply, with its tokens counted."""
     count = service.token_counters[judge]
-    tokens = await read(len(prompt) + len(text), lambda: (count(prompt), count(text)))
+    tokens = await service.readers.read(
+        len(prompt) + len(text), lambda: (count(prompt), count(text))
+    )
     return Ending(reason, *tokens)
 
 

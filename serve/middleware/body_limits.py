@@ -34,7 +34,7 @@ class BodyLimits:
         try:
             await self.app(scope, body.receive, send)
         finally:
-            body.num_held.release()
+            body.num_held.end()
 
 
 class _Body:

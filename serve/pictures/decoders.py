@@ -13,7 +13,7 @@ from judging.files.pictures import PictureSize
 from judging.models.cpu_cores import num_cores
 from serve.call_context import caller_name
 from serve.pictures import decode
-from serve.pictures.turns import Turns
+from serve.turns import Turns
 
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH")
 """Variables that the processes get; access keys are not among them."""

@@ -17,7 +17,7 @@ from serve.limits import Limits
 from serve.queue.cache_access import CacheAccess
 from serve.queue.deadline import Deadline
 from serve.queue.estimate import TokenCounter, window_tokens
-from serve.queue.intake import Intake
+from serve.queue.intake import Asked, Intake
 from serve.queue.lanes import Lanes
 from serve.queue.metrics import OUTCOMES, Metrics, QueueState
 from serve.queue.quotas import Quotas
@@ -25,6 +25,7 @@ from serve.queue.results import text_of, verdict_of
 from serve.queue.verdict_cache import VerdictCache, cache_key
 from serve.queue.watchdog import Watchdog
 from serve.queue.worker import ModelJob, OnText, Worker
+from serve.threads import Readers
 
 State = Literal["starting", "ready", "draining"]
 T = TypeVar("T")
@@ -65,7 +66,8 @@ class Service:
         self._cache = CacheAccess(cache, self.metrics.count_cache_fault) if cache else None
         self._share_cache = share_cache
         self._quotas = Quotas(self.limits.key_requests_per_minute)
-        self.intake = Intake(self.limits.picture_seconds)
+        self.readers = Readers(self.limits.key_queue_share)
+        self.intake = Intake(self.limits.picture_seconds, self.readers)
         self._watchdog = Watchdog(self.limits.stall_s)
         self._counters = Counter(dict.fromkeys(OUTCOMES, 0))
         self._started_worker: Worker | None = None
@@ -156,7 +158,7 @@ class Service:
         """
         deadline = deadline or Deadline(self.limits)
         async with deadline.within():
-            outcome = await self._job(request, judge)
+            [outcome] = await self._jobs([request], [judge])
         if isinstance(outcome, Verdict):
             verdict = outcome
         else:
@@ -283,18 +285,19 @@ class Service:
     ) -> dict[int, ModelJob | Verdict]:
         """Return a job for each request that is not in the cache, or its verdict if it has none."""
         numbers = [number for number, key in enumerate(keys) if key is None or key not in cached]
-        try:
-            async with asyncio.TaskGroup() as group:  # a refused call decodes no more pictures
-                tasks = {
-                    number: group.create_task(self._job(requests[number], judges[number]))
-                    for number in numbers
-                }
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        return {number: task.result() for number, task in tasks.items()}
+        outcomes = await self._jobs(
+            [requests[number] for number in numbers], [judges[number] for number in numbers]
+        )
+        return dict(zip(numbers, outcomes, strict=True))
 
-    async def _job(self, request: JudgeRequest, name: str) -> ModelJob | Verdict:
-        return await self.intake.job(request, name, self.judges[name], self.token_counters[name])
+    async def _jobs(
+        self, requests: Sequence[JudgeRequest], names: Sequence[str]
+    ) -> list[ModelJob | Verdict]:
+        asked = [
+            Asked(request, name, self.judges[name], self.token_counters[name])
+            for request, name in zip(requests, names, strict=True)
+        ]
+        return await self.intake.jobs(asked)
 
     @asynccontextmanager
     async def _queued(self, jobs: Sequence[ModelJob]) -> AsyncIterator[None]:
@@ -390,9 +393,8 @@ class Service:
         def keys() -> list[bytes | None]:
             return [cache_key(*of, salt) for of in zip(graders, requests, strict=True)]
 
-        if any(request.images for request in requests):  # hashing them takes time
-            return await asyncio.to_thread(keys)
-        return keys()
+        length = sum(len(image) for request in requests for image in request.images)
+        return await self.readers.read(length, keys)
 
     async def _look_up(self, keys: Sequence[bytes | None]) -> dict[bytes, Verdict]:
         return await self._cache.look_up(list(filter(None, keys))) if self._cache else {}

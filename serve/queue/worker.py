@@ -12,6 +12,7 @@ from typing import Any
 
 from judging import CustosError, Judge, JudgeRequest
 from judging.types import Pass
+from serve.call_context import CallBytes, call_bytes
 from serve.errors import RETRY_AFTER_S, ApiError
 from serve.queue.lanes import Job, Lanes, Pace
 from serve.queue.metrics import QueueState
@@ -35,6 +36,8 @@ class ModelJob(Job):
     """Called on the event loop with each new piece of its text."""
     request_id: str = ""
     """Names the call in the log."""
+    num_held: CallBytes | None = field(default_factory=call_bytes.get)
+    """Bytes held for the call, of which this may be the last to let go."""
     future: asyncio.Future[Any] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -189,6 +192,9 @@ class Worker:
 
     def _start(self, window: list[ModelJob]) -> list[ModelJob]:
         self._running += window
+        for job in window:
+            if job.num_held:
+                job.num_held.hold()
         return window
 
     def _run(self, window: list[ModelJob]) -> None:
@@ -202,6 +208,9 @@ class Worker:
             with self._changed:
                 self._running = [job for job in self._running if job not in window]
                 is_idle = not self._running
+            for job in window:
+                if job.num_held:
+                    job.num_held.release()
             if is_idle:  # otherwise scores have interrupted a text, which goes on
                 self.watchdog.rest()
         ended = [job for job in window if job.ended_at]

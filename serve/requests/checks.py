@@ -10,8 +10,10 @@ from pydantic import ValidationError
 from judging import CustosError, JudgeRequest
 from judging.errors import FieldError
 from judging.types import field_names
+from serve.call_context import require_open
 from serve.errors import ApiError
 from serve.limits import MAX_SEED, Limits
+from serve.queue.service import Service
 from serve.requests.images import num_pixels
 from serve.requests.remote_images import RemoteImages
 
@@ -30,6 +32,7 @@ def parse_request(row: Any, prefix: str, limits: Limits) -> JudgeRequest:
     Raises:
         ApiError: 422 naming the field.
     """
+    require_open()
     if isinstance(row, dict):
         check_items(row, prefix, limits)
     try:
@@ -74,69 +77,86 @@ def refusal(error: CustosError, prefix: str = "") -> ApiError:
     return ApiError(422, message, (prefix + field).rstrip(".") or "body")
 
 
-def checked_requests(
-    requests: Sequence[JudgeRequest],
-    prefixes: Sequence[str],
-    limits: Limits,
-    remote_images: RemoteImages | None,
-) -> tuple[JudgeRequest, ...]:
-    """Check that the texts and pictures of requests are within limits.
+def check_request(request: JudgeRequest, prefix: str, limits: Limits) -> None:
+    """Check that everything in a request but its pictures is within limits.
 
     Args:
-        requests: The requests of one call.
-        prefixes: As for :func:`parse_request`, of each.
-        limits: Limits on them.
-        remote_images: Fetches pictures once everything else is known to be right; without, only
-            data URLs are taken.
-
-    Returns:
-        The requests, with their pictures fetched.
+        request: The request.
+        prefix: As for :func:`parse_request`.
+        limits: Limits on it.
 
     Raises:
         ApiError: 422 naming the field.
     """
-    for request, prefix in zip(requests, prefixes, strict=True):
-        check_items(dict(request), prefix, limits)  # those of a chat prompt were in one text
-        _check_texts(request, prefix, limits)
-        if not 0 <= request.seed <= MAX_SEED:
-            raise ApiError(422, f"expected 0 to {MAX_SEED}", f"{prefix}seed")
-        if len(request.images) > limits.images:
-            raise ApiError(422, f"more than {limits.images} pictures", f"{prefix}images")
-    fields = [f"{prefix}images" for prefix in prefixes]
-    groups = checked_pictures(
-        [(request.images, field) for request, field in zip(requests, fields, strict=True)],
-        limits,
-        remote_images,
-    )
+    check_items(dict(request), prefix, limits)  # those of a chat prompt were in one text
+    _check_texts(request, prefix, limits)
+    if not 0 <= request.seed <= MAX_SEED:
+        raise ApiError(422, f"expected 0 to {MAX_SEED}", f"{prefix}seed")
+    if len(request.images) > limits.images:
+        raise ApiError(422, f"more than {limits.images} pictures", f"{prefix}images")
+
+
+async def with_pictures(
+    requests: Sequence[JudgeRequest],
+    prefixes: Sequence[str],
+    service: Service,
+    remote_images: RemoteImages | None,
+) -> tuple[JudgeRequest, ...]:
+    """Return checked requests with their pictures fetched and measured.
+
+    Args:
+        requests: The requests of one call.
+        prefixes: As for :func:`parse_request`, of each.
+        service: Has the limits and the readers.
+        remote_images: Fetches pictures; without, only data URLs are taken.
+
+    Raises:
+        ApiError: 422 naming the field.
+    """
+    groups = [
+        (request.images, f"{prefix}images")
+        for request, prefix in zip(requests, prefixes, strict=True)
+    ]
+    fetched = await checked_pictures(groups, service, remote_images)
     return tuple(
         # A copy keeps which fields the client has set.
         request if images == request.images else request.model_copy(update={"images": images})
-        for request, images in zip(requests, groups, strict=True)
+        for request, images in zip(requests, fetched, strict=True)
     )
 
 
-def checked_pictures(
+async def checked_pictures(
     groups: Sequence[tuple[tuple[str, ...], str]],
-    limits: Limits,
+    service: Service,
     remote_images: RemoteImages | None,
 ) -> list[tuple[str, ...]]:
     """Fetch the pictures of a call and measure them.
 
     Args:
         groups: The pictures of each request or message, and their path in the body.
-        limits: Limits on their pixels.
-        remote_images: As for :func:`checked_requests`.
+        service: As for :func:`with_pictures`.
+        remote_images: As for :func:`with_pictures`.
 
     Raises:
         ApiError: 422 naming the path.
     """
-    fetched = remote_images.fetch_all(groups) if remote_images else [group[0] for group in groups]
+    fetched = [images for images, _ in groups]
+    if remote_images:
+        fetched = await remote_images.fetch_all(groups)
+    length = sum(len(source) for images in fetched for source in images)
+    fields = [field for _, field in groups]
+    await service.readers.read(length, _check_pixels, fetched, fields, service.limits)
+    return fetched
+
+
+def _check_pixels(groups: Sequence[Sequence[str]], fields: Sequence[str], limits: Limits) -> None:
     pixels = 0
-    for images, (_, field) in zip(fetched, groups, strict=True):
-        pixels += sum(num_pixels(source, field, limits) for source in images)
+    for images, field in zip(groups, fields, strict=True):
+        for source in images:
+            require_open()
+            pixels += num_pixels(source, field, limits)
         if pixels > limits.call_pixels:
             raise ApiError(422, f"more than {limits.call_pixels:,} pixels in one call", field)
-    return fetched
 
 
 def _check_texts(request: JudgeRequest, prefix: str, limits: Limits) -> None:

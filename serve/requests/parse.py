@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -13,9 +13,13 @@ from judging import CustosError, JudgeRequest
 from judging.best_judge import choose_judge
 from judging.files.records import refuse_repeated_keys
 from serve.errors import ApiError
+from serve.limits import Limits
 from serve.queue.service import Service
-from serve.requests.checks import checked_requests, parse_request, refusal
+from serve.requests.checks import check_request, parse_request, refusal, with_pictures
 from serve.requests.remote_images import RemoteImages
+
+PART_BYTES = 65_536
+"""Bytes of a body that are looked through at once."""
 
 
 @dataclass(frozen=True)
@@ -23,21 +27,46 @@ class Call:
     """One valid call."""
 
     requests: tuple[JudgeRequest, ...]
+    prefixes: tuple[str, ...]
+    """Path of each request in the body, as for :func:`parse_request`."""
     judges: tuple[str, ...]
     """Name of the judge of each request."""
     is_list: bool
     """The body held a list of requests, so the answer is a list too."""
 
 
-def parse_call(body: bytes, service: Service, remote_images: RemoteImages | None = None) -> Call:
+async def read_call(
+    body: bytes,
+    service: Service,
+    remote_images: RemoteImages | None,
+    parse: Callable[[bytes, Service], Call],
+) -> Call:
+    """Validate a body beside the event loop, and fetch its pictures.
+
+    Args:
+        body: JSON.
+        service: Has the judges, the limits and the readers.
+        remote_images: Fetches pictures; without, only data URLs are taken.
+        parse: :func:`parse_call` or :func:`parse_single`.
+
+    Raises:
+        ApiError: As they do.
+    """
+    call = await service.readers.read(len(body), parse, body, service)
+    requests = await with_pictures(call.requests, call.prefixes, service, remote_images)
+    return replace(call, requests=requests)
+
+
+def parse_call(body: bytes, service: Service) -> Call:
     """Validate a body: one request object, a list of them, or ``{"requests": [...]}``.
 
     Every request may name its ``judge``. Beside ``requests``, a name stands for all of them.
+    Pictures are left as they are.
 
     Raises:
         ApiError: 422 naming the field, 404 for an unknown judge.
     """
-    decoded = decode_body(body)
+    decoded = decode_body(body, service.limits)
     judge: str | None = None
     if isinstance(decoded, list):
         rows, path = decoded, ""
@@ -47,62 +76,90 @@ def parse_call(body: bytes, service: Service, remote_images: RemoteImages | None
     elif not isinstance(decoded, dict):
         raise ApiError(422, "expected a request object, or a list of them", "body")
     else:
-        requests, judges = _parse_rows([decoded], [""], None, service, remote_images)
-        return Call(requests, judges, is_list=False)
+        return _parse_rows([decoded], [""], None, service, is_list=False)
     if len(rows) > service.limits.requests:
         message = f"{len(rows)} requests in one call; at most {service.limits.requests} are taken"
         raise ApiError(422, message, path.rstrip(".") or "body")
     prefixes = [f"{path}{number}." for number in range(len(rows))]
-    requests, judges = _parse_rows(rows, prefixes, judge, service, remote_images)
-    return Call(requests, judges, is_list=True)
+    return _parse_rows(rows, prefixes, judge, service, is_list=True)
 
 
-def parse_single(
-    body: bytes, service: Service, remote_images: RemoteImages | None = None
-) -> tuple[JudgeRequest, str]:
-    """Validate a body that must hold one request; return the request and the name of its judge.
+def parse_single(body: bytes, service: Service) -> Call:
+    """Validate a body that must hold one request.
 
     Raises:
         ApiError: As :func:`parse_call`.
     """
-    rows = [decode_object(body)]
-    (request,), (judge,) = _parse_rows(rows, [""], None, service, remote_images)
-    return request, judge
+    rows = [decode_object(body, service.limits)]
+    return _parse_rows(rows, [""], None, service, is_list=False)
 
 
-def decode_body(body: bytes) -> Any:
+def decode_body(body: bytes, limits: Limits) -> Any:
     """Decode JSON in UTF-8, or in another form of Unicode that its first bytes show.
 
     Raises:
-        ApiError: 422 if it is not valid, or an object has a key twice.
+        ApiError: 422 if it is not valid, has a number that is too large, or an object has a key
+            twice; 413 if it has too many values.
     """
     try:
-        text = body.decode(json.detect_encoding(body))
-    except UnicodeDecodeError as error:
-        where = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
-        message = f"the body is not UTF-8 text ({where}); encode it so"
-        raise ApiError(422, message, "body") from None
+        if (encoding := json.detect_encoding(body)) != "utf-8":
+            body = body.decode(encoding).encode()
+        _check_values(body, limits)
+        decoded = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise ApiError(422, _fault(body, error), "body") from None
+    written = to_json(decoded)
+    if b"Infinity" in written and to_json(decoded, inf_nan_mode="null") != written:
+        raise ApiError(422, "a number in the body is too large", "body")
     try:
-        decoded = from_json(text, allow_inf_nan=False)
-    except ValueError:
-        raise ApiError(422, "the body is not valid JSON", "body") from None
-    try:
-        refuse_repeated_keys(text, to_json(decoded))
+        refuse_repeated_keys(body, written)
     except CustosError as error:
         raise ApiError(422, str(error), "body") from None
     return decoded
 
 
-def decode_object(body: bytes) -> dict[str, Any]:
+def decode_object(body: bytes, limits: Limits) -> dict[str, Any]:
     """Decode a JSON object.
 
     Raises:
         ApiError: 422 if it is not one.
     """
-    decoded = decode_body(body)
+    decoded = decode_body(body, limits)
     if not isinstance(decoded, dict):
         raise ApiError(422, "expected a JSON object", "body")
     return decoded
+
+
+def _check_values(body: bytes, limits: Limits) -> None:
+    """Check, before JSON is decoded, that it has few values: each takes much more memory then.
+
+    Raises:
+        ApiError: 413 if it has many.
+    """
+    num_values, in_text, rest = 1, 0, b""
+    for start in range(0, len(body), PART_BYTES):
+        part = (rest + body[start : start + PART_BYTES]).replace(rb"\\", b"")
+        rest = part[-1:] if part.endswith(b"\\") else b""  # the other half comes in the next part
+        pieces = part.replace(rb"\"", b"").split(b'"')
+        outside_texts = b"".join(pieces[in_text::2])
+        in_text = (in_text + len(pieces) - 1) % 2
+        num_values += sum(map(outside_texts.count, (b",", b"[", b"{")))
+        if num_values > limits.values:
+            raise ApiError(413, f"the body has more than {limits.values:,} values", "body")
+
+
+def _fault(body: bytes, error: ValueError) -> str:
+    """Return why a body cannot be decoded."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as fault:
+        error = fault
+    if isinstance(error, UnicodeDecodeError):
+        where = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
+        return f"the body is not UTF-8 text ({where}); encode it so"
+    if "recursion limit" in str(error):
+        return "lists and objects stand in each other more than 200 times"
+    return "the body is not valid JSON"
 
 
 def _parse_rows(
@@ -110,16 +167,17 @@ def _parse_rows(
     prefixes: Sequence[str],
     judge: str | None,
     service: Service,
-    remote_images: RemoteImages | None,
-) -> tuple[tuple[JudgeRequest, ...], tuple[str, ...]]:
-    """Return the requests of a call and the names of their judges.
+    *,
+    is_list: bool,
+) -> Call:
+    """Return the call that some rows make.
 
     Args:
         rows: What the client sent as requests.
         prefixes: Path of each in the body, as for :func:`parse_request`.
         judge: The judge that is named for all of them.
         service: Has the judges and the limits.
-        remote_images: Fetches pictures; without, only data URLs are taken.
+        is_list: The body held a list.
     """
     names = [
         _take_judge(row, service, prefix) if isinstance(row, dict) else None
@@ -133,10 +191,10 @@ def _parse_rows(
         _with_judge(parse_request(row, prefix, service.limits), name or judge, service, prefix)
         for row, name, prefix in zip(rows, names, prefixes, strict=True)
     ]
-    requests = checked_requests(
-        [request for request, _ in resolved], prefixes, service.limits, remote_images
-    )
-    return requests, tuple(name for _, name in resolved)
+    for (request, _), prefix in zip(resolved, prefixes, strict=True):
+        check_request(request, prefix, service.limits)
+    requests, judges = zip(*resolved, strict=True) if resolved else ((), ())
+    return Call(requests, tuple(prefixes), judges, is_list)
 
 
 def _with_judge(

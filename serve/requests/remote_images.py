@@ -7,7 +7,6 @@ import base64
 import ipaddress
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,17 +16,17 @@ from urllib.parse import SplitResult, urlsplit
 import httpx
 
 from judging import CustosError
-from serve.call_context import call_bytes
+from serve.call_context import call_bytes, caller_name
 from serve.errors import ApiError
 from serve.pictures.decode import FORMAT_NAMES
+from serve.turns import Turns
 
 SECONDS = 10.0
 """Longest silence of a host."""
 CALL_SECONDS = 30.0
 """Longest time for all pictures of a call, from the first look-up to the last byte."""
 CALLS_AT_ONCE = 16
-"""Calls whose pictures are fetched at the same time (429). Each holds one of the threads in which
-bodies are read, of which slow hosts must not take all."""
+"""Calls whose pictures are fetched at the same time, half of them of one key. The others wait."""
 MEDIA_TYPES = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp")
 OPEN_IPV6 = ipaddress.IPv6Network("2000::/3")
 """The only IPv6 addresses that are given out to the open internet. Among the others are site-local
@@ -102,18 +101,18 @@ class RemoteImages:
         self._resolve = resolve
         self._is_allowed = is_allowed
         self._trust = trust or ssl.create_default_context()
-        self._calls = threading.BoundedSemaphore(CALLS_AT_ONCE)
+        self._turns = Turns(CALLS_AT_ONCE, CALLS_AT_ONCE // 2)
         # Threads of its own, as a look-up cannot be ended and may take longer than a call.
         self._resolvers = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="resolver")
 
-    def fetch_all(self, groups: Sequence[tuple[Sequence[str], str]]) -> list[tuple[str, ...]]:
+    async def fetch_all(self, groups: Sequence[tuple[Sequence[str], str]]) -> list[tuple[str, ...]]:
         """Replace https addresses by data URLs; none is resolved unless all are allowed.
 
         Args:
             groups: The pictures of each request or message of a call, and their path in the body.
 
         Raises:
-            ApiError: 422 naming the path, 429 if too many calls fetch pictures now.
+            ApiError: 422 naming the path.
         """
         if not any(map(_is_remote, chain.from_iterable(images for images, _ in groups))):
             return [tuple(images) for images, _ in groups]
@@ -121,12 +120,8 @@ class RemoteImages:
             for source in images:
                 if _is_remote(source) and _split(source)[1] not in self.endpoints:
                     raise ApiError(422, "pictures are not fetched from this address", field)
-        if not self._calls.acquire(blocking=False):
-            raise ApiError(429, "too many pictures are being fetched; try again", retry_after=5)
-        try:
-            return asyncio.run(self._fetch_all(groups))
-        finally:
-            self._calls.release()
+        async with self._turns.slot(caller_name()):
+            return await self._fetch_all(groups)
 
     async def _fetch_all(
         self, groups: Sequence[tuple[Sequence[str], str]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 
@@ -15,10 +14,9 @@ from judging import Verdict
 from serve.errors import ApiError
 from serve.measured import not_measured_headers
 from serve.queue.service import Service, Timing
-from serve.requests.parse import parse_call, parse_single
+from serve.requests.parse import parse_call, parse_single, read_call
 from serve.requests.remote_images import RemoteImages
 from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
-from serve.threads import read
 
 EVENT = {
     "type": "object",
@@ -57,10 +55,7 @@ def routes(service: Service, remote_images: RemoteImages | None = None) -> APIRo
         deadline = deadline_of(request, service.limits)
         async with deadline.within():
             body = await request.body()
-            if remote_images:
-                call = await asyncio.to_thread(parse_call, body, service, remote_images)
-            else:
-                call = await read(len(body), parse_call, body, service)
+            call = await unless_gone(request, read_call(body, service, remote_images, parse_call))
         timing = Timing()
         verdicts = await unless_gone(
             request,
@@ -83,10 +78,8 @@ def routes(service: Service, remote_images: RemoteImages | None = None) -> APIRo
         deadline = deadline_of(request, service.limits)
         async with deadline.within():
             body = await request.body()
-            judge_request, judge_name = await asyncio.to_thread(
-                parse_single, body, service, remote_images
-            )
-        parts = with_heartbeat(service.stream(judge_request, judge_name, deadline=deadline))
+            call = await unless_gone(request, read_call(body, service, remote_images, parse_single))
+        parts = with_heartbeat(service.stream(call.requests[0], call.judges[0], deadline=deadline))
         first = await unless_gone(request, anext(parts))  # an early refusal still has its status
         return EventSourceResponse(_events(first, parts))
 

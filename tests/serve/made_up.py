@@ -122,6 +122,26 @@ class FakeJudge(Judge):
         )
 
 
+class SlowReader(FakeJudge):
+    """Takes a while to count the tokens of each long text, and waits at the gate ``reading``."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__()
+        self.num_counted = 0
+        self.reading = threading.Event()
+        self.reading.set()
+        self.backbone = SimpleNamespace(**{**vars(FakeJudge.backbone), "context": 10_000})
+
+        def count(text: str) -> int:
+            self.num_counted += 1
+            time.sleep(seconds)
+            self.reading.wait(20)
+            return 1
+
+        encoder = {**vars(FakeJudge.encoder), "counter": lambda: count}
+        self.encoder = SimpleNamespace(**encoder)
+
+
 def card_of(tasks: Mapping[str, tuple[str, ...]]) -> JudgeCard:
     """The card of a judge that was trained for some rubrics of some tasks."""
     return JudgeCard(backbone="none", backbone_version="none", tasks=dict(tasks), instructions={})

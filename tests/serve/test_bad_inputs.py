@@ -67,6 +67,10 @@ def judge(body: Any, **headers: str) -> Send:
     return lambda http: status_and_message(http.post("/judge", content=content, headers=headers))
 
 
+def with_metadata(value: bytes) -> bytes:
+    return json.dumps(row()).encode()[:-1] + b', "metadata": {"x": ' + value + b"}}"
+
+
 def chat(body: Any) -> Send:
     return lambda http: status_and_message(http.post("/v1/chat/completions", json=body))
 
@@ -124,7 +128,9 @@ UNREADABLE = (
 )
 ELSEWHERE = "pictures are not fetched from this address"
 UNFETCHED = "the picture could not be fetched"
+MANY = "the body has more than 100,000 values"
 NO_JSON = "the body is not valid JSON"
+TOO_LARGE = "a number in the body is too large"
 NO_UTF8 = "the body is not UTF-8 text"
 NO_BASE64 = "bad base64: the picture holds characters that are not part of it"
 CASES = [
@@ -200,11 +206,23 @@ CASES = [
         judge(row("x" * 200_001)),
         *(422, "String should have at most 200000 characters"),
     ),
+    Case("101 references", judge(row(references=["x"] * 101)), 422, "more than 100 items"),
     Case(
         "a million references",
         judge(row(references=[""] * 1_000_000)),
-        *(422, "more than 100 items"),
+        *(413, MANY),
     ),
+    Case(
+        "six million lists in `metadata`",
+        judge(with_metadata(b"[" + b"[]," * 6_000_000 + b"[]]")),
+        *(413, MANY),
+    ),
+    Case(
+        "202 lists in each other",
+        judge(with_metadata(b"[" * 200 + b"]" * 200)),
+        *(422, "lists and objects stand in each other more than 200 times"),
+    ),
+    Case("`1e999` in the JSON", judge(with_metadata(b"1e999")), 422, TOO_LARGE),
     Case(
         "101 fields that no request has",
         judge(row() | {f"x{number}": 1 for number in range(98)}),
@@ -243,7 +261,7 @@ CASES = [
         *(200, "field 'question': the prompt has"),
     ),
     Case("half a JSON object", judge(b'{"question": '), 422, NO_JSON),
-    Case("100,000 opening brackets", judge(b"[" * 100_000), 422, NO_JSON),
+    Case("100,000 opening brackets", judge(b"[" * 100_000), 413, MANY),
     Case("`NaN` in the JSON", judge(b'{"metadata": {"x": NaN}}'), 422, NO_JSON),
     Case("a byte that is not UTF-8", judge(b'{"question": "\xff"}'), 422, NO_UTF8),
     Case(
@@ -267,6 +285,11 @@ CASES = [
         "task 'hieval-qs' needs it",
     ),
     Case("an unknown judge", judge(row(judge="x")), 404, "no judge 'x' here; there are: tiny"),
+    Case(
+        "a `stop` of 10 MB, in a chat with an untrained backbone",
+        chat({"model": "tiny", "messages": user("x"), "stop": "x" * 10_000_000}),
+        *(422, "expected one text of 1 to 1,000 characters"),
+    ),
     Case("tools in a chat request", chat(qa("x", tools=[{}])), 422, "not supported here"),
     Case(
         "delimiters in a response",
@@ -315,9 +338,24 @@ CASES = [
         *(400, "Invalid HTTP request received."),
     ),
     Case(
+        "two equal `Content-Length` headers",
+        raw(POST + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}"),
+        *(400, "expected one length of the body"),
+    ),
+    Case(
         "a header of 40,000 bytes",
+        raw(POST + b"X: " + b"x" * 40_000 + b"\r\nContent-Length: 2\r\n\r\n{}"),
+        *(400, "the headers are longer than 32,768 bytes"),
+    ),
+    Case(
+        "a header of 40,000 bytes that does not end",
         raw(POST + b"X: " + b"x" * 40_000),
-        *(400, "Invalid HTTP request received."),
+        *(400, "the headers are longer than 32,768 bytes"),
+    ),
+    Case(
+        "`POST /judge/`",
+        lambda http: status_and_message(http.post("/judge/", json=row())),
+        *(404, "there is no such route"),
     ),
     Case(
         "10 bytes of a body of 1,000",

@@ -45,6 +45,11 @@ def test_slow_headers_end_the_connection(judge: FakeJudge, monkeypatch: pytest.M
     "head",
     [
         b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n{}",
+        b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 2, 2\r\n\r\n{}",
+        b"POST /judge HTTP/1.1\nHost: x\ncontent-length: 2\n ,2\n\n{}",
+        b"POST /judge HTTP/1.1\r\nHost: x\r\nX: " + b" " * 40_000 + b"x\r\n\r\n",
+        b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % (b"x" * 40_000),
         b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: -3\r\n\r\n{}",
         b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 3x\r\n\r\n{}",
         b"POST /judge HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
@@ -69,6 +74,21 @@ def test_header_tricks_are_4xx(judge: FakeJudge, head: bytes) -> None:
         assert line.startswith("HTTP/1.1 4"), line
         assert client.post("/judge", json=row()).status_code == 200
     assert judge.batches == [[""]]
+
+
+@pytest.mark.parametrize("num_bytes", [32_768, 32_769, 40_000, 100_000])
+def test_headers_that_come_as_a_whole_are_limited(judge: FakeJudge, num_bytes: int) -> None:
+    """In the first call of a connection, and in one that comes together with others."""
+    short = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    long = short.replace(b"\r\n\r\n", b"\r\nX: %s\r\nConnection: close\r\n\r\n")
+    long %= b"x" * (num_bytes - len(long) + 2)
+    assert len(long) == num_bytes
+    status = 200 if num_bytes <= 32_768 else 400
+    with serving(Service({"a": judge})) as client:
+        for calls in (long, short + short + long):
+            received = read_all(send_raw(client, calls))
+            statuses = [int(part[:3]) for part in received.split(b"HTTP/1.1 ")[1:]]
+            assert statuses == [200] * calls.count(short) + [status]
 
 
 def test_what_is_no_http_is_refused_in_the_form_of_all_errors(judge: FakeJudge) -> None:

@@ -59,7 +59,27 @@ def error_of(answer: httpx.Response) -> tuple[int, str | None, str]:
 def test_a_list_of_a_million_items_is_refused_at_once(http: httpx.Client, field: str) -> None:
     start = time.process_time()
     answer = http.post("/judge", json=row() | {field: [""] * 1_000_000})
+    assert error_of(answer)[:2] == (413, "body")
+    answer = http.post("/judge", json=row() | {field: [""] * 90_000})
     assert error_of(answer)[:2] == (422, field)
+    assert time.process_time() - start < 3
+
+
+@pytest.mark.parametrize("value", ['["\\u0022", %s{}]', "[%s[]]", '{"a": [%s[]]}'])
+@pytest.mark.parametrize("item", ["{},", "[],", '"\\\\",', "1,"])
+def test_values_that_nobody_reads_cost_no_memory(
+    http: httpx.Client, chat: httpx.Client, value: str, item: str
+) -> None:
+    hidden = value % (item * (17_000_000 // len(item)))
+    start = time.process_time()
+    for client, path, fields in (
+        (http, "/judge", row()),
+        (http, "/judge/stream", row()),
+        (chat, "/v1/chat/completions", qa("Paris")),
+    ):
+        body = f'{json.dumps(fields)[:-1]}, "metadata": {{"x": {hidden}}}}}'
+        answer = client.post(path, content=body)
+        assert error_of(answer)[:2] == (413, "body")
     assert time.process_time() - start < 3
 
 

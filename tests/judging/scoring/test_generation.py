@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -141,10 +145,81 @@ def test_stop_text_ends_and_is_left_out(tiny: Backbone, pictures: list[str]) -> 
 def test_reported_text_never_changes(text: str, finished: bool, settled: str) -> None:
     pieces: list[str] = []
     end = len(text)
-    growing = GrowingText(lambda tokens: text[: len(tokens)], end, "</critique>", pieces.append)
+    growing = GrowingText(
+        lambda tokens: "".join(text[i] for i in tokens), end, "</critique>", pieces.append
+    )
     for token in range(len(text)):
         growing.add(token)
     if finished:
         growing.add(end)
     assert "".join(pieces) == settled
+    growing.close()
+    assert "".join(pieces) == growing.text == text
     assert growing.finished == finished
+
+
+def grown(
+    tokenizer: Any, tokens: Sequence[int], stop: str, pieces: list[str] | None = None
+) -> GrowingText:
+    growing = GrowingText(tokenizer.decode, -1, stop, (pieces if pieces is not None else []).append)
+    for token in tokens:
+        growing.add(token)
+    return growing
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_text_read_token_by_token_is_the_one_read_as_a_whole(tiny: Backbone, seed: int) -> None:
+    """Letters of several tokens, tokens of half letters, and stops wherever they may end."""
+    random, tokenizer = Random(seed), tiny.tokenizer
+    letters = "".join(random.choices("ab\u00e9\u4e16\U0001f600 .", k=60))
+    tokens = tokenizer.encode(letters, add_special_tokens=False)
+    noise = [*tokens, *random.choices(range(250), k=12), *tokens]
+    for ids in (tokens, noise):
+        whole = tokenizer.decode(ids)
+        pieces: list[str] = []
+        growing = grown(tokenizer, ids, "</never>", pieces)
+        assert (growing.text, growing.finished) == (whole, False)
+        assert whole.removesuffix("\ufffd").startswith("".join(pieces))
+    place = random.randrange(50)
+    stop = letters[place : place + random.randint(1, 4)]
+    assert grown(tokenizer, tokens, stop).text == letters[: letters.index(stop)]
+
+
+@pytest.mark.parametrize("stop", ["a" * 20_000 + "b", "ab" * 10_000])
+def test_a_token_costs_the_same_whatever_the_stop_text_is(stop: str) -> None:
+    """The text ends with a start of the stop text all the time."""
+    start = time.process_time()
+    growing = GrowingText(lambda tokens: "".join(map(chr, tokens)), -1, stop)
+    for _ in range(30_000):
+        growing.add(ord("a"))
+    assert time.process_time() - start < 2
+    assert not growing.finished
+
+
+@pytest.mark.parametrize("stop", ["aab", "abab", "aa", "b"])
+def test_a_stop_text_is_found_wherever_pieces_end(stop: str) -> None:
+    for letters in product("ab", repeat=7):
+        growing = GrowingText(lambda tokens: "".join(map(chr, tokens)), -1, stop)
+        for letter in letters:
+            growing.add(ord(letter))
+        assert growing.text == "".join(letters).partition(stop)[0]
+        assert growing.finished == (stop in "".join(letters))
+
+
+def test_every_token_is_reported_so_that_a_text_can_be_ended(
+    tiny: Backbone, pictures: list[str]
+) -> None:
+    [prompt] = prompts_with_pictures(tiny, pictures)[:1]
+    sampling, pieces = Sampling(max_new_tokens=9, temperature=0.0), list[str]()
+    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
+    [whole] = finished_texts(engine.generate([prompt], Encoder(tiny), "</never>", [0], sampling))
+    generated = engine.generate(
+        [prompt],
+        Encoder(tiny),
+        whole.text + "x",
+        [0],
+        sampling,
+        lambda _, piece: pieces.append(piece),
+    )
+    finished_texts(generated)
+    assert pieces == [*[""] * 9, whole.text]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
 
 from clients.connection import RequestRefused
-from judging import CustosError
+from judging import CustosError, Judge
 from judging.errors import FieldError
 from serve.chat.free_text import sampling_of
 from serve.chat.messages import parse_chat
 from serve.limits import Limits
+from serve.queue.service import Service
+from tests.conftest import Folders
 from tests.serve.chat.made_up import user
 from tests.serve.made_up import FakeJudge
-from tests.serve.sockets import serving_judges
+from tests.serve.sockets import serving, serving_judges, wait_until
 
 URL = "/v1/chat/completions"
 FAULTS = [
@@ -79,3 +82,19 @@ def test_an_empty_nucleus_is_the_likeliest_token(
     sampling, _ = sampling_of(parse_chat(json.dumps(body).encode(), Limits()))
     assert sampling.temperature == temperature
     assert sampling.top_p == (options.get("top_p") or 1)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_tokens_that_show_nothing_end_when_nobody_waits(
+    tiny_folders: Folders, monkeypatch: pytest.MonkeyPatch, leaves: bool
+) -> None:
+    judge = Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
+    service = Service({"tiny": judge})
+    monkeypatch.setattr(judge.backbone.tokenizer, "decode", lambda tokens: "")
+    body = {"model": "tiny", "messages": user("Go on."), "max_tokens": 4096, "temperature": 0}
+    deadline = {} if leaves else {"X-Deadline-Ms": "1000"}
+    with serving(service) as http:
+        with suppress(httpx.ReadTimeout):
+            answer = http.post(URL, json=body, headers=deadline, timeout=2)
+            assert answer.status_code == 504
+        wait_until(lambda: service.is_idle, 3)

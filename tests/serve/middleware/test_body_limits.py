@@ -1,5 +1,6 @@
 """Bodies that are too large, too slow, or too many."""
 
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from serve.limits import Limits
 from serve.queue.service import Service
-from tests.serve.made_up import FakeJudge, refused, row
+from tests.serve.made_up import FakeJudge, SlowReader, refused, row
 from tests.serve.sockets import JSON, POST, first_line, send_raw, serving, wait_until
 
 LIMITS = Limits()
@@ -77,6 +78,21 @@ def test_bodies_of_one_key_leave_room_for_others(closed: FakeJudge) -> None:
         closed.gate.set()
         assert [call.result().status_code for call in held] == [200, 200]
         assert ask("alice").status_code == 200
+
+
+@pytest.mark.parametrize("where", ["reading", "gate"])
+def test_bytes_count_until_nothing_holds_them(where: str) -> None:
+    """A thread still reads the body, or the model its text, when the deadline is over."""
+    judge = SlowReader()
+    gate: threading.Event = getattr(judge, where)
+    gate.clear()
+    large = row(question="x" * 90_000)
+    with serving(Service({"a": judge}, Limits(held_bytes=150_000))) as client:
+        late = client.post("/judge", json=large, headers={"X-Deadline-Ms": "500"})
+        assert late.status_code == 504
+        assert client.post("/judge", json=large).status_code == 429
+        gate.set()
+        wait_until(lambda: client.post("/judge", json=large).status_code == 200, 10)
 
 
 def test_a_slow_body_is_408(judge: FakeJudge) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from serve.call_context import access_key
 from serve.keys import AccessKey
 from serve.pictures.decoders import Decoders
-from serve.pictures.turns import Turns
+from serve.turns import Turns
 from tests.serve.made_up import picture
 
 

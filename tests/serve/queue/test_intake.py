@@ -15,9 +15,10 @@ from judging.messages import Message
 from judging.models.backbones import Backbone
 from serve.limits import Limits
 from serve.pictures.decoders import Decoders
-from serve.queue.intake import MOST_SENT_PIXELS, Intake
+from serve.queue.intake import MOST_SENT_PIXELS, Asked, Intake
 from serve.queue.service import Service
 from serve.queue.worker import ModelJob
+from serve.threads import Readers
 from tests.serve.made_up import FakeJudge, picture, progressive, row
 from tests.serve.sockets import serving
 
@@ -26,10 +27,10 @@ def prepared(judge: FakeJudge, *sources: str) -> tuple[str, ...]:
     """The pictures of a job, as the model thread gets them."""
 
     async def main() -> tuple[str, ...]:
-        intake = Intake(30)
+        intake = Intake(30, Readers())
         try:
             request = JudgeRequest.model_validate(row(images=sources))
-            job = await intake.job(request, "a", judge, len)
+            [job] = await intake.jobs([Asked(request, "a", judge, len)])
             assert isinstance(job, ModelJob)
             assert job.request
             return job.request.images

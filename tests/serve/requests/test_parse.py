@@ -1,13 +1,19 @@
 """Bodies of ``POST /judge``: the judge that they name, and errors that name the field."""
 
+import json
+import tracemalloc
+from random import Random
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from serve.app import create_app
+from serve.errors import ApiError
 from serve.limits import Limits
 from serve.queue.service import Service
+from serve.requests import parse
+from serve.requests.parse import decode_body
 from tests.serve.made_up import FakeJudge, refused, row
 
 LIMITS = Limits()
@@ -65,7 +71,7 @@ NO_TEXT = "expected a text, got a number"
         (b"{", "body", "not valid JSON"),
         (b"", "body", "not valid JSON"),
         (b'{"metadata": {"x": NaN}}', "body", "not valid JSON"),
-        (b"[" * 100_000, "body", "not valid JSON"),
+        (b"[" * 90_000, "body", "more than 200 times"),
         (b'[{}, {"metadata": {"\\u0022": 1, "\\u0022": 2}}]', "body", "row 2: the key"),
         (b"3", "body", "expected a request object, or a list of them"),
         ([row(), row(references=[])], "1.references", "needs it"),
@@ -125,3 +131,41 @@ def test_errors_name_the_field(
     assert named == field
     assert says in message
     assert judge.batches == []
+
+
+def test_values_are_counted_before_they_are_decoded() -> None:
+    body = b'{"metadata": {"x": [' + b"[]," * 3_000_000 + b"[]]}}"
+    tracemalloc.start()
+    with pytest.raises(ApiError, match="more than 100,000 values"):
+        decode_body(body, LIMITS)
+    assert tracemalloc.get_traced_memory()[1] < 3_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
+@pytest.mark.parametrize("seed", range(30))
+def test_values_are_counted_as_a_decoder_would(
+    seed: int, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts that hold quotation marks, backslashes, commas and brackets, wherever parts end."""
+    random = Random(seed)
+    letters = ['"', "\\", "[", ",", "{", "\u2222", "\u2c2c", "x"]
+
+    def made(depth: int) -> Any:
+        kind = random.random() if depth < 4 else 0
+        if kind < 0.4:
+            return random.choice(["".join(random.choices(letters, k=9)), 1.5, None])
+        items = [made(depth + 1) for _ in range(random.randint(1, 4))]
+        return items if kind < 0.7 else {f'{n}"[': item for n, item in enumerate(items)}
+
+    def count(value: Any) -> int:
+        parts = value.values() if isinstance(value, dict) else value
+        return 1 + sum(map(count, parts)) if isinstance(value, dict | list) else 1
+
+    monkeypatch.setattr(parse, "PART_BYTES", random.randint(1, 20))
+    value = {"x": [made(0) for _ in range(9)], "y": 1}
+    body = json.dumps(value, ensure_ascii=random.random() < 0.5).encode(encoding)
+    num_values = count(value)
+    assert decode_body(body, Limits(values=num_values)) == value
+    with pytest.raises(ApiError, match="values"):
+        decode_body(body, Limits(values=num_values - 1))

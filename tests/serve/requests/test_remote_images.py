@@ -1,5 +1,6 @@
 """Pictures by address: only from allowed hosts, only at public addresses, never onwards."""
 
+import asyncio
 import gzip
 import io
 import json
@@ -8,9 +9,12 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from random import Random
+from typing import Any
 
+import httpx
 import pytest
 import trustme
 from PIL import Image
@@ -23,8 +27,9 @@ from serve.errors import ApiError
 from serve.limits import Limits
 from serve.queue.service import Service
 from serve.requests import remote_images
+from serve.requests.checks import with_pictures
 from serve.requests.images import num_pixels
-from serve.requests.parse import parse_call
+from serve.requests.parse import parse_call, read_call
 from serve.requests.remote_images import RemoteImages, is_public
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving, wait_until
@@ -43,11 +48,9 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Location", "http://169.254.169.254/latest/meta-data")
             self.end_headers()
             return
-        if self.path == "/late":
-            time.sleep(0.5)
         kind = "text/html" if self.path == "/page" else "image/png"
         large = png(noisy=True)
-        content = {"/huge": b"x" * 300_000, "/large": large, "/late": large}.get(self.path, png())
+        content = {"/huge": b"x" * 300_000, "/large": large}.get(self.path, png())
         self.send_response(404 if self.path == "/missing" else 200)
         self.send_header("Content-Type", kind)
         if self.path == "/packed":
@@ -55,7 +58,6 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.server.num_sent += 1  # type: ignore[attr-defined]
         self.wfile.write(content)
 
     def send_slowly(self) -> None:
@@ -68,6 +70,7 @@ class Handler(BaseHTTPRequestHandler):
                 time.sleep(0.1)
         except OSError:  # the service has hung up
             self.close_connection = True
+            self.server.num_left += 1  # type: ignore[attr-defined]
 
     def log_message(self, *_: object) -> None:
         pass
@@ -94,7 +97,7 @@ def web(authority: trustme.CA) -> Iterator[HTTPServer]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.calls = []  # type: ignore[attr-defined]
         server.encodings = []  # type: ignore[attr-defined]
-        server.num_sent = 0  # type: ignore[attr-defined]
+        server.num_left = 0  # type: ignore[attr-defined]
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -116,7 +119,7 @@ def fetcher(web: HTTPServer, authority: trustme.CA, name: str = HOST) -> RemoteI
 
 
 def fetch(images: RemoteImages, address: str) -> str:
-    [(source,)] = images.fetch_all([((address,), "requests.2.images")])
+    [(source,)] = asyncio.run(images.fetch_all([((address,), "requests.2.images")]))
     return source
 
 
@@ -148,17 +151,18 @@ def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: tru
     body = {"model": "custos/truthful-pair", "messages": [{"role": "user", "content": parts}]}
     chat = parse_chat(json.dumps(body).encode(), Limits())
     images = fetcher(web, authority)
-    (source,) = read_prompt(
-        chat, contract, Service({"fake": FakeJudge(tasks=("truthful-pair",))}), "fake", images
-    ).request.images
+    service = Service({"fake": FakeJudge(tasks=("truthful-pair",))})
+    request = read_prompt(chat, contract, service, "fake").request
+    assert request.images == (address,)
+    [fetched] = asyncio.run(with_pictures([request], [""], service, images))
+    [source] = fetched.images
     assert num_pixels(source, "images", Limits()) == 63
-    (turn,) = read_conversation(chat, Limits(), images)
+    [turn] = asyncio.run(read_conversation(chat, service, images))
     assert turn.images == (source,)
-    with pytest.raises(ApiError) as caught:
-        read_conversation(chat, Limits(), None)
-    assert caught.value.status == 422
     with pytest.raises(ApiError, match="only data URLs"):
-        read_prompt(chat, contract, Service({"fake": FakeJudge(tasks=("truthful-pair",))}), "fake")
+        asyncio.run(read_conversation(chat, service, None))
+    with pytest.raises(ApiError, match="only data URLs"):
+        asyncio.run(with_pictures([request], [""], service, None))
 
 
 @pytest.mark.parametrize(
@@ -260,7 +264,8 @@ def test_nothing_is_fetched_for_a_call_that_is_refused() -> None:
     images = RemoteImages([HOST], 1000, resolve=resolve)
     allowed = f"https://{HOST}/a.png"
     with pytest.raises(ApiError, match="not fetched from this address") as caught:
-        images.fetch_all([((allowed,), "requests.0.images"), (("https://b.test/",), "requests.1")])
+        groups = [((allowed,), "requests.0.images"), (("https://b.test/",), "requests.1")]
+        asyncio.run(images.fetch_all(groups))
     assert caught.value.field == "requests.1"
     service = Service({"a": FakeJudge()})
     for rows, says in (
@@ -269,11 +274,13 @@ def test_nothing_is_fetched_for_a_call_that_is_refused() -> None:
         ([row(images=[allowed]), row(images=[allowed] * 9)], "more than 8 pictures"),
     ):
         with pytest.raises(ApiError, match=says):
-            parse_call(json.dumps({"requests": rows}).encode(), service, images)
+            rows_body = json.dumps({"requests": rows}).encode()
+            asyncio.run(read_call(rows_body, service, images, parse_call))
     parts = [{"type": "image_url", "image_url": {"url": allowed}}]
     body = {"model": "fake", "messages": [{"role": "user", "content": parts * 3}] * 3}
     with pytest.raises(ApiError, match="more than 8 pictures"):
-        read_conversation(parse_chat(json.dumps(body).encode(), Limits()), Limits(), images)
+        chat = parse_chat(json.dumps(body).encode(), Limits())
+        asyncio.run(read_conversation(chat, service, images))
 
 
 def test_the_bytes_of_a_call_are_counted_together(web: HTTPServer, authority: trustme.CA) -> None:
@@ -281,9 +288,9 @@ def test_the_bytes_of_a_call_are_counted_together(web: HTTPServer, authority: tr
     images.max_bytes = int(2.5 * len(png()))
     address = f"https://{HOST}:{web.server_port}/a.png"
     groups = [((address,), f"requests.{number}.images") for number in range(3)]
-    assert len(images.fetch_all(groups[:2])) == 2
+    assert len(asyncio.run(images.fetch_all(groups[:2]))) == 2
     with pytest.raises(ApiError, match="too large") as caught:
-        images.fetch_all(groups)
+        asyncio.run(images.fetch_all(groups))
     assert caught.value.field == "requests.2.images"
 
 
@@ -303,18 +310,19 @@ def test_pictures_in_hand_are_bounded_as_bodies_are(web: HTTPServer, authority: 
         assert client.post("/judge", json=body).status_code == 200
 
 
-def test_pictures_that_come_after_the_deadline_are_not_held(
-    web: HTTPServer, authority: trustme.CA
+@pytest.mark.parametrize("leaves", [False, True])
+def test_pictures_are_fetched_no_longer_than_their_caller_waits(
+    web: HTTPServer, authority: trustme.CA, leaves: bool
 ) -> None:
-    limits = Limits(held_bytes=150_000)
-    body = row(images=[f"https://{HOST}:{web.server_port}/late"])
+    body = row(images=[f"https://{HOST}:{web.server_port}/slow-body"])
     images = fetcher(web, authority)
-    with serving(Service({"a": FakeJudge()}, limits), remote_images=images) as client:
-        for _ in range(3):
-            assert client.post("/judge", json=body, headers={"X-Deadline-Ms": "100"}).is_error
-        wait_until(lambda: web.num_sent == 3)  # type: ignore[attr-defined]
-        time.sleep(0.3)  # for the service to read the last one
-        assert client.post("/judge", json=row()).status_code == 200
+    with serving(Service({"a": FakeJudge()}), remote_images=images) as client:
+        deadline = {} if leaves else {"X-Deadline-Ms": "1500"}
+        with suppress(httpx.ReadTimeout):
+            answer = client.post("/judge", json=body, headers=deadline, timeout=3)
+            assert answer.status_code == 504
+        assert len(web.calls) == 1  # type: ignore[attr-defined]
+        wait_until(lambda: web.num_left == 1, 4)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("path", ["/slow-header", "/slow-body"])
@@ -342,24 +350,42 @@ def test_a_look_up_that_hangs_has_the_same_limit(monkeypatch: pytest.MonkeyPatch
     gate.set()
 
 
-def test_slow_hosts_leave_threads_for_other_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = threading.Event()
+def test_slow_hosts_hold_up_no_other_calls(
+    web: HTTPServer, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All pictures of one key hang; others, and pictures of another key, are served."""
+    gate, keys = threading.Event(), {name: f"{name}'s-key-is-long-enough" for name in ("a", "b")}
+    monkeypatch.setattr(remote_images, "CALLS_AT_ONCE", 4)
 
     def resolve(host: str, port: int) -> Sequence[str]:
-        gate.wait(20)
-        return []
+        if host == "slow.test":
+            gate.wait(20)
+        return ["127.0.0.1"]
 
-    images = RemoteImages([HOST], 1000, resolve=resolve)
-    slow = row(images=[f"https://{HOST}/a.png"])
+    images = fetcher(web, authority)
+    images.endpoints.add(("slow.test", 443))
+    images._resolve = resolve
     service = Service({"a": FakeJudge()})
-    with serving(service, remote_images=images) as client, ThreadPoolExecutor(60) as pool:
-        calls = [pool.submit(client.post, "/judge", json=slow) for _ in range(60)]
-        wait_until(lambda: sum(call.done() for call in calls) == 60 - remote_images.CALLS_AT_ONCE)
-        assert client.post("/judge", json=row()).status_code == 200
+    with (
+        serving(service, tuple(keys.values()), remote_images=images) as client,
+        ThreadPoolExecutor(20) as pool,
+    ):
+
+        def ask(name: str, **fields: Any) -> httpx.Response:
+            headers = {"Authorization": f"Bearer {keys[name]}"}
+            return client.post("/judge", json=row(**fields), headers=headers)
+
+        slow = "https://slow.test/a.png"
+        calls = [pool.submit(ask, "a", images=[slow]) for _ in range(20)]
+        time.sleep(0.5)
+        start = time.monotonic()
+        assert ask("a").status_code == 200
+        address = f"https://{HOST}:{web.server_port}/a.png"
+        assert ask("b", images=[address]).status_code == 200
+        assert time.monotonic() - start < 5
+        assert not any(call.done() for call in calls)
         gate.set()
-        answers = [call.result() for call in calls]
-    assert sorted({answer.status_code for answer in answers}) == [422, 429]
-    assert {answer.headers.get("Retry-After") for answer in answers} == {None, "5"}
+        assert {call.result().status_code for call in calls} == {422}  # nobody answers there
 
 
 def test_public_addresses() -> None:

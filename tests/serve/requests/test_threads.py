@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
-from serve.threads import SHORT, in_turn, read, started_threads
+import pytest
+
+from serve.call_context import CallBytes, HeldBytes, access_key, call_bytes, require_open
+from serve.keys import AccessKey
+from serve.threads import SHORT, Readers, started_threads
 
 
 def test_an_executor_has_all_its_threads_from_the_start() -> None:
@@ -18,51 +21,90 @@ def test_an_executor_has_all_its_threads_from_the_start() -> None:
         assert threading.active_count() == before + 5
 
 
-def test_work_that_keeps_the_interpreter_busy_is_done_two_at_a_time() -> None:
-    running, most, two_run = 0, 0, threading.Barrier(2)
-    lock = threading.Lock()
+def test_two_long_texts_are_read_at_a_time() -> None:
+    """The others wait; a short one does not."""
+    gate, started = threading.Event(), threading.Semaphore(0)
 
-    def work(number: int) -> int:
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        two_run.wait(10)
-        with lock:
-            running -= 1
-        return number
+    def long() -> bool:
+        started.release()
+        return gate.wait(10)
 
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda number: in_turn(work, number), range(8))) == list(range(8))
-    assert most == 2
+    async def main() -> list[bool]:
+        readers = Readers()
+        tasks = [asyncio.create_task(readers.read(SHORT + 1, long)) for _ in range(5)]
+        for _ in range(2):
+            await asyncio.to_thread(started.acquire)
+        await asyncio.sleep(0.05)
+        assert not started.acquire(blocking=False)
+        assert await readers.read(SHORT, len, "done") == 4
+        gate.set()
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(main()) == [True] * 5
 
 
 def test_a_failure_gives_the_turn_back() -> None:
     def fail() -> None:
-        raise ValueError
+        raise ValueError("wrong")
 
-    for _ in range(3):
+    async def main() -> None:
+        readers = Readers()
+        for _ in range(5):
+            with pytest.raises(ValueError, match="wrong"):
+                await readers.read(SHORT + 1, fail)
+        assert await readers.read(SHORT + 1, len, "done") == 4
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
+def test_who_leaves_is_answered_at_once_but_the_turn_and_the_bytes_are_taken() -> None:
+    gate, started, held = threading.Event(), threading.Semaphore(0), HeldBytes(1000)
+
+    def long() -> None:
+        started.release()
+        gate.wait(10)
+        require_open()
+        pytest.fail("goes on though nobody waits")
+
+    async def call(readers: Readers) -> None:
+        num_held = CallBytes(held)
+        call_bytes.set(num_held)
+        num_held.take(100)
         try:
-            in_turn(fail)
-        except ValueError:
-            continue
-    assert in_turn(len, "done") == 4
+            async with asyncio.timeout(0.1):
+                await readers.read(SHORT + 1, long)
+        finally:
+            num_held.end()
+
+    async def main() -> None:
+        readers = Readers()
+        calls = [asyncio.create_task(call(readers)) for _ in range(4)]
+        results = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
+        assert set(map(type, results)) == {TimeoutError}
+        assert held.num_bytes == 200  # the other two never began
+        gate.set()
+        assert await readers.read(SHORT + 1, len, "done") == 4
+        while held.num_bytes:
+            await asyncio.sleep(0.001)
+        assert started._value == 2
+
+    asyncio.run(asyncio.wait_for(main(), 20))
 
 
-def test_a_short_text_does_not_wait_for_long_ones() -> None:
-    """Two long texts hold both turns until the short one has been read."""
-    short_is_read, reading = threading.Event(), threading.Semaphore(0)
+def test_one_key_leaves_a_turn_to_the_others() -> None:
+    gate = threading.Event()
 
-    def long() -> bool:
-        reading.release()
-        return short_is_read.wait(10)
+    async def call(readers: Readers, name: str) -> bool:
+        access_key.set(AccessKey(name, b""))
+        return await readers.read(SHORT + 1, gate.wait, 10)
 
-    async def calls() -> list[bool]:
-        tasks = [asyncio.create_task(read(SHORT + 1, long)) for _ in range(3)]
-        for _ in range(2):
-            await asyncio.to_thread(reading.acquire)
-        assert await read(SHORT, len, "done") == 4
-        short_is_read.set()
-        return await asyncio.gather(*tasks)
+    async def main() -> None:
+        readers = Readers(0.5)
+        crowd = [asyncio.create_task(call(readers, "alice")) for _ in range(9)]
+        await asyncio.sleep(0.05)
+        access_key.set(AccessKey("bob", b""))
+        assert await asyncio.wait_for(readers.read(SHORT + 1, len, "done"), 5) == 4
+        gate.set()
+        assert all(await asyncio.gather(*crowd))
 
-    assert asyncio.run(calls()) == [True] * 3
+    asyncio.run(asyncio.wait_for(main(), 20))

@@ -1,14 +1,20 @@
 """Deadlines, and clients that close the connection."""
 
+import json
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
 
+from serve.call_context import require_open
 from serve.queue.service import Service
-from serve.requests import waiting
+from serve.requests import parse, waiting
+from serve.requests.checks import parse_request
 from tests.serve.chat.made_up import qa
-from tests.serve.made_up import FakeJudge, row
+from tests.serve.made_up import FakeJudge, SlowReader, row
 from tests.serve.sockets import POST, first_line, send_raw, serving, wait_until
 
 
@@ -125,3 +131,68 @@ def test_a_client_that_hangs_up_on_a_waiting_stream_is_not_graded(
         closed.gate.set()
         assert running.result().status_code == 200
     assert closed.batches == [["kept"]]
+
+
+KEYS = {name: f"{name}'s-key-is-long-enough" for name in ("alice", "bob")}
+
+
+def test_many_short_texts_of_a_call_are_read_as_a_long_one() -> None:
+    judge = SlowReader(0.05)
+    many = [row(question="x" * 19_000)] * 40
+    with serving(Service({"a": judge})) as client, ThreadPoolExecutor(1) as pool:
+        call = pool.submit(client.post, "/judge", json=many)
+        wait_until(lambda: judge.num_counted > 0)
+        start = time.monotonic()
+        assert client.get("/health/ready").status_code == 200
+        assert time.monotonic() - start < 1  # of two
+        assert judge.num_counted < 40
+        assert call.result().status_code == 200
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_reading_ends_with_its_call_and_holds_up_no_other_key(leaves: bool) -> None:
+    judge = SlowReader(0.3)
+    many = json.dumps([row(question="x" * 25_000)] * 20).encode()
+    head = POST + f"Authorization: Bearer {KEYS['alice']}\r\n".encode()
+    head += b"Content-Length: %d\r\nX-Deadline-Ms: 1000\r\n\r\n" % len(many)
+    with serving(Service({"a": judge}), keys=tuple(KEYS.values())) as client:
+        calls = [send_raw(client, head + many) for _ in range(8)]
+        wait_until(lambda: judge.num_counted > 0)
+        start = time.monotonic()
+        bob = {"Authorization": f"Bearer {KEYS['bob']}"}
+        answer = client.post("/judge", json=row(question="x" * 25_000), headers=bob)
+        assert answer.status_code == 200
+        assert time.monotonic() - start < 5  # all that alice sends takes 48 s to read
+        for call in calls:
+            if not leaves:
+                assert first_line(call) == "HTTP/1.1 504 Gateway Timeout"
+            call.close()
+        time.sleep(1)
+        num_counted = judge.num_counted
+        time.sleep(1)
+        assert judge.num_counted == num_counted < 20
+
+
+def test_a_body_whose_client_leaves_is_not_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    num_read, gate = 0, threading.Event()
+
+    def slowly(*args: Any) -> Any:
+        nonlocal num_read
+        require_open()
+        num_read += 1
+        gate.wait(0.05)
+        return parse_request(*args)
+
+    monkeypatch.setattr(parse, "parse_request", slowly)
+    many = json.dumps([row("x" * 200)] * 200).encode()
+    with serving(Service({"a": FakeJudge()})) as client:
+        leaving = send_raw(client, POST + b"Content-Length: %d\r\n\r\n%s" % (len(many), many))
+        wait_until(lambda: num_read > 0)
+        leaving.close()
+        time.sleep(1)
+        assert num_read < 200  # of which each takes .05 s
+        last = num_read
+        time.sleep(0.5)
+        assert num_read == last
+        gate.set()
+        assert client.post("/judge", json=row()).status_code == 200

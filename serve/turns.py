@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -15,10 +15,13 @@ class Turns:
 
     Args:
         num_slots: Most slots that are held at once.
+        caller_slots: Most of them that one named caller holds; default all.
     """
 
-    def __init__(self, num_slots: int) -> None:
+    def __init__(self, num_slots: int, caller_slots: int | None = None) -> None:
         self._num_free = num_slots
+        self._caller_slots = caller_slots or num_slots
+        self._num_held = Counter[str]()
         # The caller whose turn is next comes first.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
@@ -29,34 +32,45 @@ class Turns:
         Args:
             caller: Name of the access key of the call; empty if calls need none.
         """
-        if self._num_free:
-            self._num_free -= 1
-        else:
-            await self._wait(caller)
+        await self.take(caller)
         try:
             yield
         finally:
-            self._pass_on()
+            self.give_back(caller)
 
-    async def _wait(self, caller: str) -> None:
+    async def take(self, caller: str) -> None:
+        """Hold a slot, once there is one, until :meth:`give_back`."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(caller, deque()).append(turn)
+        self._pass_on()
         try:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():  # the slot has come already
-                self._pass_on()
+                self.give_back(caller)
             raise
 
+    def give_back(self, caller: str) -> None:
+        """Hold a slot no more."""
+        self._num_held[caller] -= 1
+        if not self._num_held[caller]:
+            del self._num_held[caller]
+        self._num_free += 1
+        self._pass_on()
+
     def _pass_on(self) -> None:
-        """Give a slot that is held no more to whoever is next."""
-        while self._waiting:
-            caller = next(iter(self._waiting))
+        """Give free slots to whoever is next."""
+        for caller in list(self._waiting):
+            if not self._num_free:
+                return
+            if caller and self._num_held[caller] >= self._caller_slots:
+                continue
             turns = self._waiting.pop(caller)
-            turn = turns.popleft()
+            while turns and turns[0].cancelled():
+                turns.popleft()
+            if turns:
+                self._num_free -= 1
+                self._num_held[caller] += 1
+                turns.popleft().set_result(None)
             if turns:
                 self._waiting[caller] = turns
-            if not turn.cancelled():
-                turn.set_result(None)
-                return
-        self._num_free += 1
