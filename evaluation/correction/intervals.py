@@ -266,14 +266,14 @@ def plug_in(cells: Cells) -> PlugInEstimate:
 
     groups = _count_groups(labelled, cells.starts)
     z2 = Z_95**2 / _student_ratio(labelled.sum(axis=-1), groups)
-    low, high = _fieller_bounds(score, informed, (variance(0.0), variance(0.5), variance(1.0)), z2)
+    low, high = fieller_bounds(score, informed, (variance(0.0), variance(0.5), variance(1.0)), z2)
     exists = (informed > 0) & (high > 0) & (low < 1)
     ends = (ratio(score, informed), low, high)
     rates = Rates(*(np.where(exists, np.clip(end, 0, 1), np.nan) for end in ends))
     return PlugInEstimate(rates, on_positives, 1 - on_negatives)
 
 
-def _fieller_bounds(
+def fieller_bounds(
     score: Floats, informed: Floats, variances: tuple[Floats, Floats, Floats], z2: Floats
 ) -> tuple[Floats, Floats]:
     """Solve ``(score - informed * rate)² = z2 * variance(rate)`` for the rate.
