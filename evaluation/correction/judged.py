@@ -93,7 +93,9 @@ def error_rates(
         verdicts: The judge's verdicts, one per example; those without a label are left out.
 
     Returns:
-        Rubric, such as ``hieval-qs/plain/any``, to the fields of :class:`ErrorRates`.
+        Rubric, such as ``hieval-qs/plain/any``, to the fields of :class:`ErrorRates`; ``people``,
+        the rate of the label by people; and ``judged``, what :meth:`JudgedRate.as_json` returns of
+        as many other rows that the judge alone would label as it did these.
     """
     by_rubric: dict[str, list[tuple[bool, bool, str]]] = {}
     best: dict[str, str] = {}
@@ -106,21 +108,32 @@ def error_rates(
         people, judge = (score_of(full_label(each)) == label for each in (example, verdict))
         by_rubric.setdefault(rubric, []).append((people, judge, example.group or example.question))
     return {
-        rubric: _measure(best[rubric], *zip(*rows, strict=True))
+        rubric: _measure(rubric, best[rubric], *zip(*rows, strict=True))
         for rubric, rows in sorted(by_rubric.items())
     }
 
 
 def _measure(
-    label: str, people: Sequence[bool], judge: Sequence[bool], questions: Sequence[str]
+    rubric: str,
+    label: str,
+    people: Sequence[bool],
+    judge: Sequence[bool],
+    questions: Sequence[str],
 ) -> dict[str, Any]:
     truth, called, clusters = np.array(people), np.array(judge), number_clusters(questions)
-    return {
+    measured = {
         "label": label,
         "sensitivity": _share(called, truth, clusters),
         "false_positive_rate": _share(called, ~truth, clusters),
         "n": len(truth),
         "questions": int(clusters.max()) + 1,
+    }
+    errors = {rubric: ErrorRates(**measured, source=f"these {len(truth):,} rows")}
+    judged = judged_rate(called.astype(np.float64), clusters, [rubric] * len(truth), errors)
+    return {
+        **measured,
+        "people": _share(truth, np.ones_like(truth), clusters),
+        "judged": judged.as_json(),
     }
 
 
