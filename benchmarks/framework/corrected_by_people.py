@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.framework.base import Benchmark, join_responses
 from benchmarks.framework.compare import ScoredItems
 from benchmarks.framework.files import Row
+from evaluation.correction.judged import added_width
 from evaluation.correction.scores import Rate, corrected_rate
 from evaluation.estimate import without_nan
 from evaluation.intervals import Floats, number_clusters
@@ -68,8 +69,8 @@ def corrected_score(
 
     Returns:
         ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with ``value, low, high, n`` in
-        the measure's unit (``labelled`` is ``None`` for the plug-in); ``power``, ``sensitivity``,
-        ``specificity``, ``unscored``.
+        the measure's unit, and ``added_width`` (``labelled`` is ``None`` for the plug-in);
+        ``power``, ``sensitivity``, ``specificity``, ``unscored``.
 
     Raises:
         CustosError: If an id is unknown or repeated, or the estimate does not exist.
@@ -84,12 +85,14 @@ def corrected_score(
         random_sample=random_sample,
         groups=number_clusters([score.cluster for score in scored]),
     )
+    raw, by_people = _in_unit(rate.raw, full), _in_unit(rate.corrected, full)
     corrected: dict[str, Any] = without_nan(
         {
             "metric": metric,
             "method": rate.method,
-            "raw": _in_unit(rate.raw, full),
-            "corrected": _in_unit(rate.corrected, full),
+            "raw": raw,
+            "corrected": by_people,
+            "added_width": added_width(raw, by_people),
             "labelled": None if rate.labelled is None else _in_unit(rate.labelled, full),
             "power": rate.power,
             "sensitivity": rate.sensitivity,

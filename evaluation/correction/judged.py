@@ -9,6 +9,7 @@ rows as on those that it was measured on.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from evaluation.correction.scores import Rate
 from evaluation.estimate import Mask
 from evaluation.intervals import Z_95, Floats, Ints, number_clusters
 from evaluation.outcomes import full_label
-from judging.card import run_folder
+from judging.card import SHIPPED, shipped_judges
 from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict, score_of
@@ -73,10 +74,17 @@ class JudgedRate:
         """
         corrected = None if self.corrected is None else _scaled(self.corrected, scale)
         raw = _scaled(self.raw, scale)
-        added = None
-        if corrected is not None:
-            added = (corrected["high"] - corrected["low"]) - (raw["high"] - raw["low"])
-        return {"raw": raw, "corrected": corrected, "added_width": added, "source": self.source}
+        return {
+            "raw": raw,
+            "corrected": corrected,
+            "added_width": None if corrected is None else added_width(raw, corrected),
+            "source": self.source,
+        }
+
+
+def added_width(raw: Mapping[str, float], corrected: Mapping[str, float]) -> float:
+    """Return by how much the interval of the corrected rate is wider than that of the raw one."""
+    return (corrected["high"] - corrected["low"]) - (raw["high"] - raw["low"])
 
 
 def _scaled(rate: Rate, scale: float) -> dict[str, float]:
@@ -107,40 +115,47 @@ def error_rates(
         label = best.setdefault(rubric, score_of(task.labels(task.rubric(example))[0]))
         people, judge = (score_of(full_label(each)) == label for each in (example, verdict))
         by_rubric.setdefault(rubric, []).append((people, judge, example.group or example.question))
-    return {
-        rubric: _measure(rubric, best[rubric], *zip(*rows, strict=True))
-        for rubric, rows in sorted(by_rubric.items())
-    }
+    measured = {}
+    for rubric, rows in sorted(by_rubric.items()):
+        truth, called = (np.array([row[side] for row in rows]) for side in (0, 1))
+        clusters = number_clusters([question for *_, question in rows])
+        errors = measure_errors(best[rubric], truth, called, clusters)
+        judged = judged_rate(
+            called.astype(np.float64),
+            clusters,
+            [rubric] * len(rows),
+            {rubric: errors.model_copy(update={"source": f"these {len(rows):,} rows"})},
+        )
+        measured[rubric] = {
+            **errors.model_dump(exclude={"source"}),
+            "people": _share(truth, np.ones_like(truth), clusters).model_dump(),
+            "judged": judged.as_json(),
+        }
+    return measured
 
 
-def _measure(
-    rubric: str,
-    label: str,
-    people: Sequence[bool],
-    judge: Sequence[bool],
-    questions: Sequence[str],
-) -> dict[str, Any]:
-    truth, called, clusters = np.array(people), np.array(judge), number_clusters(questions)
-    measured = {
-        "label": label,
-        "sensitivity": _share(called, truth, clusters),
-        "false_positive_rate": _share(called, ~truth, clusters),
-        "n": len(truth),
-        "questions": int(clusters.max()) + 1,
-    }
-    errors = {rubric: ErrorRates(**measured, source=f"these {len(truth):,} rows")}
-    judged = judged_rate(called.astype(np.float64), clusters, [rubric] * len(truth), errors)
-    return {
-        **measured,
-        "people": _share(truth, np.ones_like(truth), clusters),
-        "judged": judged.as_json(),
-    }
+def measure_errors(label: str, people: Mask, judge: Mask, clusters: Ints) -> ErrorRates:
+    """Measure how a judge errs on rows that people labelled.
+
+    Args:
+        label: The label that is asked about.
+        people: Whether people gave it. Shape ``[n]``.
+        judge: Whether the judge gave it. Shape ``[n]``.
+        clusters: Question of each row. Shape ``[n]``.
+    """
+    return ErrorRates(
+        label=label,
+        sensitivity=_share(judge, people, clusters),
+        false_positive_rate=_share(judge, ~people, clusters),
+        n=len(people),
+        questions=len(np.unique(clusters)),
+    )
 
 
-def _share(hits: Mask, among: Mask, clusters: Ints) -> dict[str, Any]:
+def _share(hits: Mask, among: Mask, clusters: Ints) -> Figure:
     if not among.any():
-        return {"value": None, "low": None, "high": None, "n": 0}
-    return _raw(hits[among].astype(np.float64), clusters[among])._asdict()
+        return Figure(value=None, low=None, high=None, n=0)
+    return Figure(**_raw(hits[among].astype(np.float64), clusters[among])._asdict())
 
 
 def _raw(hits: Floats, clusters: Ints) -> Rate:
@@ -185,9 +200,8 @@ def parse_errors(rates: object, location: str) -> dict[str, ErrorRates]:
 
 
 def errors_of_judge(name: str) -> dict[str, ErrorRates]:
-    """Return what is known of a judge by its name or folder; empty for one that is not at hand."""
-    folder = run_folder(name) if name else None
-    return read_errors(folder) if folder is not None else {}
+    """Return how a shipped judge errs, by rubric; empty for any other."""
+    return read_errors(SHIPPED / name) if name in shipped_judges() else {}
 
 
 def judged_rate(
@@ -218,8 +232,8 @@ def judged_rate(
         if name:
             rubric = str(name)[1:]
             if (known := errors.get(rubric)) is None:
-                where = f"under {rubric}" if rubric else "here, or the file does not name it"
-                return JudgedRate(raw, None, f"the judge was not measured {where}")
+                where = f"not measured under {rubric}" if rubric else "not known"
+                return JudgedRate(raw, None, f"the judge's errors are {where}")
             sources.append(known.source)
             if (corrected := rogan_gladen(part, known)) is None:
                 return JudgedRate(raw, None, f"{_refusal(known)} under {rubric}")
@@ -273,6 +287,30 @@ def rogan_gladen(judged: Rate, errors: ErrorRates) -> Rate | None:
 
     low, high = end(q.low, f.high, s.high, 0), end(q.high, f.low, s.low, 1)
     return Rate((q.value - f.value) / informed, low, high, q.n)
+
+
+def drawn_errors(rubric: str, errors: ErrorRates, draws: int) -> tuple[Floats, Floats]:
+    """Draw sensitivities and false-positive rates that the measured ones may stand for.
+
+    They are normal on either side of the measured value, as wide as the interval there. One rubric
+    has the same draws each time.
+
+    Args:
+        rubric: Name of the rubric.
+        errors: Errors under it, with intervals.
+        draws: Number of draws ``B``.
+
+    Returns:
+        Shape ``[B]`` each.
+    """
+    rng = np.random.default_rng(zlib.crc32(rubric.encode()))
+    drawn = []
+    for figure in (errors.sensitivity, errors.false_positive_rate):
+        rate = _rate(figure) or Rate(*[np.nan] * 3, 0)
+        z = rng.standard_normal(draws) / Z_95
+        away = np.where(z < 0, z * (rate.value - rate.low), z * (rate.high - rate.value))
+        drawn.append(np.clip(rate.value + away, 0, 1))
+    return drawn[0], drawn[1]
 
 
 def _rate(figure: Figure) -> Rate | None:

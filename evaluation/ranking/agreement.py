@@ -144,8 +144,8 @@ def rank_answerers(
         ``answerers`` (best first by people; each ``n``, ``people`` and ``judge``) and
         ``kendall_tau`` (tau-b of the two orders, with the ``ceiling`` of :func:`sampling_ceiling`)
         and what :func:`order_probabilities` returns, for people's order on all such questions and
-        the judge's on these. ``None`` with fewer than two systems or more than :data:`MAX_ANSWERERS`, or with labels that
-        do not include Correct.
+        the judge's on these. ``None`` with fewer than two systems or more than
+        :data:`MAX_ANSWERERS`, or with labels that do not include Correct.
     """
     names = sorted({name for name in answerers if name is not None})
     correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
