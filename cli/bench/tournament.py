@@ -57,8 +57,8 @@ People = Annotated[
     Path | None,
     typer.Option(
         help="Correct the ranking by people's labels (id of a match, as in --out, and label A, B "
-        "or None) of a random sample of the matches, in this JSON, JSONL or Parquet file, and say "
-        "how likely their order is the judge's. Default: none."
+        "or None) of a random sample of the matches, in this JSON, JSONL, CSV or Parquet file, and "
+        "say how likely their order is the judge's. Default: none."
     ),
 ]
 

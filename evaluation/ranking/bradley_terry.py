@@ -112,6 +112,9 @@ def fit_strengths(wins: Floats, *, penalised: bool = False) -> Floats:
             variance = np.diagonal(spread, axis1=-2, axis2=-1)
             leverage = weight * (variance[:, :, None] + variance[:, None, :] - 2 * spread)
             slope += (leverage * (0.5 - chance)).sum(axis=-1)
+            weight = leverage * chance * (1 - chance)
+            curvature -= weight
+            curvature[:, diagonal, diagonal] += weight.sum(axis=-1)
         step = np.linalg.solve(curvature, slope[..., None])[..., 0]
         reach = np.ptp(step, axis=-1, keepdims=True)
         damping = np.divide(np.log1p(reach), reach, out=np.ones_like(reach), where=reach > 0)

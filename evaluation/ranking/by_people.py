@@ -48,9 +48,10 @@ def rank_by_people(
     judged = fit_strengths(win_matrix(results), penalised=True)
     power = _power(results, people, judged)
     sums = cluster_sums(_columns(results, people), clusters)
-    values = _strengths(sums.sum(axis=0, keepdims=True), power)[0]
-    if np.isnan(values).any():
+    total = sums.sum(axis=0, keepdims=True)
+    if np.isnan(_strengths(total, 0)).any():
         raise CustosError("no chain of matches that people decided connects all models")
+    values = _strengths(total, power)[0]
     drawn = _strengths(resample_clusters(sums, RESAMPLES, seed), power)
     models = {}
     for i in np.argsort(-values, kind="stable"):
