@@ -194,8 +194,8 @@ def _several_models(
         console.print(line)
     for reason in result["not_compared"]:
         console.print(f"not compared: {reason}")
-    for model, measured in result["models"].items():
-        console.print(f"{model}: {'; '.join(summary_lines(measured))}")
+    for model, of_model in result["models"].items():
+        console.print(f"{model}: {'; '.join(summary_lines(of_model))}")
     return (
         result,
         lambda: render_leaderboard_markdown(benchmark, result),

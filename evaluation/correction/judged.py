@@ -243,8 +243,9 @@ def judged_rate(
     if whole.high <= 0 or whole.low >= 1:
         reason = "the judge's measured errors cannot give such a rate"
         return JudgedRate(raw, None, reason)
-    ends = (float(np.clip(end, 0, 1)) for end in whole[:3])
-    return JudgedRate(raw, Rate(*ends, whole.n), " and ".join(dict.fromkeys(filter(None, sources))))
+    value, low, high = np.clip(whole[:3], 0, 1).tolist()
+    source = " and ".join(dict.fromkeys(filter(None, sources)))
+    return JudgedRate(raw, Rate(value, low, high, whole.n), source)
 
 
 def rogan_gladen(judged: Rate, errors: ErrorRates) -> Rate | None:
@@ -306,7 +307,7 @@ def drawn_errors(rubric: str, errors: ErrorRates, draws: int) -> tuple[Floats, F
     rng = np.random.default_rng(zlib.crc32(rubric.encode()))
     drawn = []
     for figure in (errors.sensitivity, errors.false_positive_rate):
-        rate = _rate(figure) or Rate(*[np.nan] * 3, 0)
+        rate = _rate(figure) or Rate(np.nan, np.nan, np.nan, 0)
         z = rng.standard_normal(draws) / Z_95
         away = np.where(z < 0, z * (rate.value - rate.low), z * (rate.high - rate.value))
         drawn.append(np.clip(rate.value + away, 0, 1))

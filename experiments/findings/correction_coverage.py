@@ -130,7 +130,7 @@ def draw_matches(
     first, second = (np.tile(side, questions) for side in (first, second))
 
     def decide(strengths: Floats) -> Mask:
-        return rng.random(len(first)) < expit(strengths[first] - strengths[second])
+        return np.asarray(rng.random(len(first)) < expit(strengths[first] - strengths[second]))
 
     people = decide(truth)
     judge = np.where(rng.random(len(first)) < agrees, people, decide(leaning))

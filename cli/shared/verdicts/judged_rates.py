@@ -1,0 +1,92 @@
+"""Shares of the best label among verdicts, raw and corrected by the errors of their judges."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from judging import CustosError, Judge, Verdict
+from judging.tasks import get_task
+from judging.types import score_of
+
+if TYPE_CHECKING:
+    from clients.kept_verdicts import Grader
+    from evaluation.correction.judged import ErrorRates
+
+PAIR_LABELS = {"A", "B"}
+
+
+@dataclass
+class _Verdicts:
+    """Verdicts of one judge under one rubric."""
+
+    best: str
+    hits: array[int] = field(default_factory=lambda: array("b"))
+    questions: array[int] = field(default_factory=lambda: array("q"))
+
+
+class JudgedRates:
+    """Verdicts by judge and rubric, and the questions that they are on."""
+
+    def __init__(self) -> None:
+        self._by_judge: dict[tuple[str, str], _Verdicts | None] = {}
+        """``None`` for pairs, and where nothing is known of the labels."""
+
+    def add(self, verdict: Verdict, question: int) -> None:
+        """Count a verdict; one without a label does not count.
+
+        Args:
+            verdict: Verdict on a row.
+            question: Number that rows on the same question have in common.
+        """
+        if verdict.label is None:
+            return
+        key = verdict.judge_name, verdict.rubric
+        if key not in self._by_judge:
+            best = _best_label(verdict.rubric)
+            self._by_judge[key] = None if best is None else _Verdicts(best)
+        if (verdicts := self._by_judge[key]) is not None:
+            verdicts.hits.append(score_of(verdict.label) == verdicts.best)
+            verdicts.questions.append(question)
+
+    def lines(self, grader: Grader | None = None) -> Iterator[str]:
+        """Yield a sentence for each judge and rubric.
+
+        Args:
+            grader: Judge that is at hand; what its folder says of it counts.
+        """
+        import numpy as np
+
+        from evaluation.correction.judged import errors_of_judge, judged_rate
+        from evaluation.report.judged_rates import judged_text
+
+        for (judge, rubric), verdicts in self._by_judge.items():
+            if verdicts is None:
+                continue
+            errors = _errors_of_grader(grader, judge) or errors_of_judge(judge)
+            hits = np.array(verdicts.hits, np.float64)
+            rubrics = [rubric] * len(hits)
+            rate = judged_rate(hits, np.array(verdicts.questions), rubrics, errors)
+            yield f"share of {verdicts.best}, {rubric}: {judged_text(rate.as_json())}"
+
+
+def _best_label(rubric: str) -> str | None:
+    task, _, rest = rubric.partition("/")
+    try:
+        labels = get_task(task).labels(rest)
+    except CustosError:  # of a service whose tasks are not ours
+        return None
+    return None if not labels or PAIR_LABELS <= set(labels) else score_of(labels[0])
+
+
+def _errors_of_grader(grader: Grader | None, judge: str) -> dict[str, ErrorRates]:
+    from evaluation.correction.judged import read_errors
+
+    if not isinstance(grader, Judge) or grader.folder is None or grader.name != judge:
+        return {}
+    try:
+        return read_errors(grader.folder)
+    except CustosError:  # a report of another program says nothing of the judge
+        return {}
