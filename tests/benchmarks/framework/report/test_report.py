@@ -47,7 +47,7 @@ def test_the_table_with_people_in_every_form(tmp_path: Path) -> None:
     for text in (done.stdout, out["markdown"].read_text(), out["html"].read_text()):
         for expected in (shown, time, "judges: j1", "200 to score, 100.0% scored", "this file"):
             assert expected in text
-    # rates, confusion, calibration
+        # rates, confusion, calibration
         assert Page(out["html"].read_text()).all("figure") == [{}, {}, {}]
 
 
