@@ -165,11 +165,13 @@ def order_by_people(
     for part, size in zip(parts, sizes, strict=True):
         stacked[row : row + len(part.clusters), column : column + size] = part.columns
         row, column = row + len(part.clusters), column + size
-    drawn = resample_clusters(cluster_sums(stacked, number_clusters(keys)))
+    questions = cluster_sums(stacked, number_clusters(keys))
+    drawn = resample_clusters(questions)
     of_models = np.split(drawn, np.cumsum(sizes)[:-1], axis=1)
     scores = [part.score(sums) for part, sums in zip(parts, of_models, strict=True)]
     judged = np.array([table["judged"]["raw"]["value"] for table in tables.values()])
-    return {**order_probabilities(judged, np.stack(scores, axis=1)), "uncorrected": []}
+    probabilities = order_probabilities(judged, np.stack(scores, axis=1), len(questions))
+    return {**probabilities, "uncorrected": []}
 
 
 def _is_sampled(table: Mapping[str, Any]) -> bool:

@@ -65,7 +65,7 @@ def sampling_ceiling(values: Floats, resampled: Floats) -> float:
     return float(correlations[exists].mean()) if exists.any() else float("nan")
 
 
-def order_probabilities(judged: Floats, drawn: Floats) -> dict[str, float | None]:
+def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[str, float | None]:
     """Return how likely people's order of some models is the judged one.
 
     The draws stand for what people's scores may truly be, as resamples of the best estimate of them
@@ -74,6 +74,8 @@ def order_probabilities(judged: Floats, drawn: Floats) -> dict[str, float | None
     Args:
         judged: Scores by the judge, the higher the better. Shape ``[m]``.
         drawn: Draws of people's scores; rows with a nan are left out. Shape ``[B, m]``.
+        clusters: Questions that the draws were made from. A coin would speak for one of two models
+            on all ``C`` of them with probability ``2 ** -C``: nothing is said to be surer.
 
     Returns:
         ``same_order``: of every two models; ``same_winner``: of the best. They are the share of
@@ -90,8 +92,10 @@ def order_probabilities(judged: Floats, drawn: Floats) -> dict[str, float | None
     coin = np.random.default_rng(0).random(rounded.shape)
     drawn_order = np.lexsort((coin, -rounded), axis=-1)
     is_same = drawn_order == np.arange(len(ranked))
+    surest = 1 - 2.0**-clusters
     same_order, same_winner = (
-        float((hits.sum() + 1) / (len(hits) + 2)) for hits in (is_same.all(axis=-1), is_same[:, 0])
+        float(np.clip((hits.sum() + 1) / (len(hits) + 2), 1 - surest, surest))
+        for hits in (is_same.all(axis=-1), is_same[:, 0])
     )
     is_tied = np.diff(scores).round(RANK_DIGITS) == 0
     return {
@@ -178,7 +182,7 @@ def rank_answerers(
             "n": len(names),
             "ceiling": sampling_ceiling(people, people_resampled),
         },
-        **order_probabilities(judge, people_resampled),
+        **order_probabilities(judge, people_resampled, len(draws.sums)),
     }
 
 

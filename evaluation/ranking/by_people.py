@@ -60,7 +60,7 @@ def rank_by_people(
         models[results.names[i]] = {"value": value, "low": interval.low, "high": interval.high}
     return {
         "models": models,
-        **order_probabilities(judged, drawn),
+        **order_probabilities(judged, drawn, len(np.unique(clusters[known]))),
         "n": int(known.sum()),
         "power": power,
     }

@@ -78,17 +78,24 @@ def test_too_few_outcomes_are_refused() -> None:
 
 def test_probabilities_of_an_order_by_hand() -> None:
     drawn = np.array([[3.0, 2, 1]] * 5 + [[3.0, 1, 2]] * 3 + [[1.0, 2, 3]] + [[np.nan, 1, 2]] * 7)
-    found = order_probabilities(np.array([0.9, 0.5, 0.1]), drawn)
+    found = order_probabilities(np.array([0.9, 0.5, 0.1]), drawn, 99)
     assert found == {"same_order": pytest.approx(6 / 11), "same_winner": pytest.approx(9 / 11)}
-    tied = order_probabilities(np.array([0.9, 0.5, 0.5]), drawn)
+    tied = order_probabilities(np.array([0.9, 0.5, 0.5]), drawn, 99)
     assert tied == {"same_order": None, "same_winner": pytest.approx(9 / 11)}
-    assert order_probabilities(np.array([0.5, 0.5, 0.1]), drawn)["same_winner"] is None
-    assert order_probabilities(np.ones(2), np.full((4, 2), np.nan)) == {
+    assert order_probabilities(np.array([0.5, 0.5, 0.1]), drawn, 99)["same_winner"] is None
+    assert order_probabilities(np.ones(2), np.full((4, 2), np.nan), 99) == {
         "same_order": None,
         "same_winner": None,
     }
 
 
 def test_draws_that_tie_models_count_half() -> None:
-    found = order_probabilities(np.array([0.2, 0.8]), np.full((4000, 2), 0.5))
+    found = order_probabilities(np.array([0.2, 0.8]), np.full((4000, 2), 0.5), 99)
     assert found["same_winner"] == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("scores", [[0.9, 0.1], [0.1, 0.9]])
+def test_three_questions_make_nothing_sure(scores: list[float]) -> None:
+    """Where a model is better on three of three questions, every resample has it better."""
+    found = order_probabilities(np.array(scores), np.tile([1.0, 0.0], (1000, 1)), 3)
+    assert found["same_winner"] == (7 / 8 if scores[0] > scores[1] else 1 / 8)
