@@ -68,11 +68,11 @@ def draw_rates(rates: Mapping[str, Mapping[str, Any]], path: Path, full: float =
     names = list(rates)
     with figure_file(path, 7.5, 1.5 + 0.75 * len(names)) as figure:
         axes = figure.subplots()
-        for offset, (part, label, colour, mark) in zip((-0.24, 0, 0.24), BARS, strict=True):
+        shown = [bar for bar in BARS if any(rate.get(bar[0]) for rate in rates.values())]
+        for place, (part, label, colour, mark) in enumerate(shown):
+            offset = 0.24 * (place - (len(shown) - 1) / 2)
             drawn = [(at, rates[name].get(part)) for at, name in enumerate(names)]
             known: Sequence[tuple[int, Any]] = [(at, rate) for at, rate in drawn if rate]
-            if not known:
-                continue
             axes.errorbar(
                 np.array([rate["value"] for _, rate in known], dtype=float) / full,
                 np.array([at + offset for at, _ in known]),

@@ -139,7 +139,8 @@ def rate_charts(
     if not rates:
         return []
     url = drawn_url(partial(draw_rates, rates, full=benchmark.full_score))
-    return [{"title": f"{benchmark.headline} as judged and corrected", "url": url}]
+    title = f"{benchmark.headline} as judged and corrected"
+    return [{"title": title[0].upper() + title[1:], "url": url}]
 
 
 def draw_charts(agreement: Mapping[str, Any] | None) -> list[dict[str, str]]:

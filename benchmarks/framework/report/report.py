@@ -90,8 +90,8 @@ def paper_tables(
         if by_people or judged:
             estimate = (by_people or judged)["corrected"]
             corrected[model] = scaled(estimate, scale) if estimate else UNCORRECTED
-            means |= {"by people" if by_people else "by the judge's errors"} if estimate else set()
-    heading = " ".join(["corrected", *(means if len(means) == 1 else ())])
+            means |= {bool(by_people)} if estimate else set()
+    heading = "corrected by people" if means == {True} else "corrected"
     # Without the names of models, which come from outside.
     cautions = {f"Caution on our rows: {t['caution']}" for t in tables.values() if t["caution"]}
     published = sorted(benchmark.published, key=lambda table: table.source not in rows)

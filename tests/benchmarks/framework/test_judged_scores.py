@@ -131,7 +131,7 @@ def test_two_models_under_a_measured_judge(report: Path) -> None:
     assert order["uncorrected"] == []
     assert "with probability" in order_text(order)
     [table] = [table for table in board["tables"] if table["source"] == "Table 2"]
-    assert table["columns"][-1] == "overall, corrected by the judge's errors"
+    assert table["columns"][-1] == "overall, corrected"
     assert len(rate_charts(CHARTHAL, board["models"])) == 1
 
 

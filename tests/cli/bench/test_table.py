@@ -98,7 +98,7 @@ def test_a_report_on_the_judge_corrects_the_score(judge: Grader, tmp_path: Path)
     assert (judged["raw"]["value"], judged["corrected"]["value"]) == (75, pytest.approx(50))
     assert judged["added_width"] > 0
     assert "1,800 rows of report.json: 50 [" in " ".join(done.stdout.split())
-    assert "score as judged and corrected" in (tmp_path / "p.html").read_text()
+    assert "Score as judged and corrected" in (tmp_path / "p.html").read_text()
     refused = run(*command, "--measured", write(tmp_path / "no.json", []))
     assert refused.exit_code == 2
     assert "no.json" in refused.stderr
