@@ -94,7 +94,7 @@ def _scaled(rate: Rate, scale: float) -> dict[str, float]:
 def error_rates(
     examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
 ) -> dict[str, dict[str, Any]]:
-    """Measure by rubric how a judge errs on the best label; pairs have none.
+    """Measure by rubric how a judge errs on the best label; pairs and scales have none.
 
     Args:
         examples: Examples with people's labels.
@@ -106,20 +106,19 @@ def error_rates(
         as many other rows that the judge alone would label as it did these.
     """
     by_rubric: dict[str, list[tuple[bool, bool, str]]] = {}
-    best: dict[str, str] = {}
+    best: dict[str, str | None] = {}
     for example, verdict in zip(examples, verdicts, strict=True):
-        if verdict.label is None or len(example.responses) != 1:
+        rubric = get_task(example.task).full_rubric(example)
+        label = best.setdefault(rubric, best_label(rubric))
+        if verdict.label is None or label is None:
             continue
-        task = get_task(example.task)
-        rubric = task.full_rubric(example)
-        label = best.setdefault(rubric, score_of(task.labels(task.rubric(example))[0]))
         people, judge = (score_of(full_label(each)) == label for each in (example, verdict))
         by_rubric.setdefault(rubric, []).append((people, judge, example.group or example.question))
     measured = {}
     for rubric, rows in sorted(by_rubric.items()):
         truth, called = (np.array([row[side] for row in rows]) for side in (0, 1))
         clusters = number_clusters([question for *_, question in rows])
-        errors = measure_errors(best[rubric], truth, called, clusters)
+        errors = measure_errors(best[rubric] or "", truth, called, clusters)
         judged = judged_rate(
             called.astype(np.float64),
             clusters,
@@ -132,6 +131,23 @@ def error_rates(
             "judged": judged.as_json(),
         }
     return measured
+
+
+def best_label(rubric: str) -> str | None:
+    """Return the score that an answer which is right throughout gets under a full rubric.
+
+    It is ``None`` where there is no such score, as for pairs and for scores on a scale, and for a
+    task that is not known here, as that of a service may be.
+    """
+    name, _, rest = rubric.partition("/")
+    try:
+        task = get_task(name)
+        labels = task.labels(rest)
+    except CustosError:
+        return None
+    if task.score_range() is not None or "A" in labels:
+        return None
+    return score_of(labels[0])
 
 
 def measure_errors(label: str, people: Mask, judge: Mask, clusters: Ints) -> ErrorRates:

@@ -8,14 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from judging import CustosError, Judge, Verdict
-from judging.tasks import get_task
 from judging.types import score_of
 
 if TYPE_CHECKING:
     from clients.kept_verdicts import Grader
     from evaluation.correction.judged import ErrorRates
-
-PAIR_LABELS = {"A", "B"}
 
 
 @dataclass
@@ -32,7 +29,7 @@ class JudgedRates:
 
     def __init__(self) -> None:
         self._by_judge: dict[tuple[str, str], _Verdicts | None] = {}
-        """``None`` for pairs, and where nothing is known of the labels."""
+        """``None`` where no label is the best one."""
 
     def add(self, verdict: Verdict, question: int) -> None:
         """Count a verdict; one without a label does not count.
@@ -45,7 +42,9 @@ class JudgedRates:
             return
         key = verdict.judge_name, verdict.rubric
         if key not in self._by_judge:
-            best = _best_label(verdict.rubric)
+            from evaluation.correction.judged import best_label
+
+            best = best_label(verdict.rubric)
             self._by_judge[key] = None if best is None else _Verdicts(best)
         if (verdicts := self._by_judge[key]) is not None:
             verdicts.hits.append(score_of(verdict.label) == verdicts.best)
@@ -70,15 +69,6 @@ class JudgedRates:
             rubrics = [rubric] * len(hits)
             rate = judged_rate(hits, np.array(verdicts.questions), rubrics, errors)
             yield f"share of {verdicts.best}, {rubric}: {judged_text(rate.as_json())}"
-
-
-def _best_label(rubric: str) -> str | None:
-    task, _, rest = rubric.partition("/")
-    try:
-        labels = get_task(task).labels(rest)
-    except CustosError:  # of a service whose tasks are not ours
-        return None
-    return None if not labels or PAIR_LABELS <= set(labels) else score_of(labels[0])
 
 
 def _errors_of_grader(grader: Grader | None, judge: str) -> dict[str, ErrorRates]:

@@ -14,6 +14,7 @@ from evaluation.correction.judged import (
     ErrorRates,
     Figure,
     added_width,
+    best_label,
     drawn_errors,
     error_rates,
     errors_of_judge,
@@ -203,6 +204,22 @@ def test_pairs_and_rows_without_a_label_have_no_part() -> None:
     [measured] = report_on([("Correct", "Correct")] * 3).values()
     assert measured["false_positive_rate"] == {"value": None, "low": None, "high": None, "n": 0}
     assert measured["judged"]["corrected"] is None
+
+
+@pytest.mark.parametrize(
+    ("rubric", "label"),
+    [
+        ("hieval-qs/plain/any", "Correct"),
+        ("hieval-ea/plain/all", "Correct"),
+        ("charthal/irrelevant", "1"),
+        ("truthful-pair/plain", None),
+        ("truthful-critique-score/plain", None),
+        ("another/plain", None),
+        ("", None),
+    ],
+)
+def test_pairs_and_scales_have_no_best_label(rubric: str, label: str | None) -> None:
+    assert best_label(rubric) == label
 
 
 def test_a_card_wins_over_a_report_and_its_first_data_set_over_the_next(tmp_path: Path) -> None:
