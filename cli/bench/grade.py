@@ -175,15 +175,10 @@ def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
 
 def _known_errors(grader: Grader, work: ResponsesToGrade) -> dict[str, Any]:
     """Return how the judge was measured to err under the rubrics of the requests."""
-    from evaluation.correction.judged import read_errors
+    from evaluation.correction.judged import errors_in_folder
     from judging.tasks import get_task
 
-    if not isinstance(grader, Judge) or grader.folder is None:
-        return {}
-    try:
-        known = read_errors(grader.folder)
-    except CustosError:  # a report of another program says nothing of the judge
-        return {}
+    known = errors_in_folder(grader.folder if isinstance(grader, Judge) else None)
     asked = {get_task(each.task).full_rubric(each) for _, each in work.numbered_requests()}
     return {rubric: known[rubric].model_dump() for rubric in sorted(asked & known.keys())}
 

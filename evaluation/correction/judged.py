@@ -220,6 +220,14 @@ def errors_of_judge(name: str) -> dict[str, ErrorRates]:
     return read_errors(SHIPPED / name) if name in shipped_judges() else {}
 
 
+def errors_in_folder(folder: Path | None) -> dict[str, ErrorRates]:
+    """Return what a judge's folder says of its errors; empty where it holds nothing of ours."""
+    try:
+        return read_errors(folder) if folder is not None else {}
+    except CustosError:  # a report of another program says nothing of the judge
+        return {}
+
+
 def judged_rate(
     hits: Floats,
     clusters: Ints,

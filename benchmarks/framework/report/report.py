@@ -14,6 +14,7 @@ from benchmarks.framework.judged_scores import judged_score, known_errors
 from benchmarks.framework.tables import Estimate, estimates, scaled
 from evaluation.cautions import few_questions
 from evaluation.report.judged_rates import UNCORRECTED
+from judging.log_lines import one_line
 
 SMALL = 2.0
 """Size below which figures of ours are written with three decimals."""
@@ -258,7 +259,7 @@ def _judged_line(judged: Mapping[str, Any]) -> str:
     value, interval, n = interval_cells(judged["raw"])
     raw = f"{judged['metric']} as judged: {value} [{interval}], {n} items"
     if judged["corrected"] is None:
-        return f"{raw}, {UNCORRECTED}: {judged['source']}"
+        return one_line(f"{raw}, {UNCORRECTED}: {judged['source']}")
     value, interval, _ = interval_cells(judged["corrected"])
     return (
         f"{raw}; corrected by the judge's errors on {judged['source']}: {value} [{interval}], "

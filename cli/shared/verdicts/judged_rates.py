@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from judging import CustosError, Judge, Verdict
+from judging import Judge, Verdict
+from judging.log_lines import one_line
 from judging.types import score_of
 
 if TYPE_CHECKING:
     from clients.kept_verdicts import Grader
-    from evaluation.correction.judged import ErrorRates
 
 
 @dataclass
@@ -58,25 +58,17 @@ class JudgedRates:
         """
         import numpy as np
 
-        from evaluation.correction.judged import errors_of_judge, judged_rate
+        from evaluation.correction.judged import errors_in_folder, errors_of_judge, judged_rate
         from evaluation.report.judged_rates import judged_text
 
+        name, folder = (grader.name, grader.folder) if isinstance(grader, Judge) else ("", None)
+        by_folder = errors_in_folder(folder)
         for (judge, rubric), verdicts in self._by_judge.items():
             if verdicts is None:
                 continue
-            errors = _errors_of_grader(grader, judge) or errors_of_judge(judge)
+            errors = (by_folder if judge == name else {}) or errors_of_judge(judge)
             hits = np.array(verdicts.hits, np.float64)
             rubrics = [rubric] * len(hits)
             rate = judged_rate(hits, np.array(verdicts.questions), rubrics, errors)
-            yield f"share of {verdicts.best}, {rubric}: {judged_text(rate.as_json())}"
-
-
-def _errors_of_grader(grader: Grader | None, judge: str) -> dict[str, ErrorRates]:
-    from evaluation.correction.judged import read_errors
-
-    if not isinstance(grader, Judge) or grader.folder is None or grader.name != judge:
-        return {}
-    try:
-        return read_errors(grader.folder)
-    except CustosError:  # a report of another program says nothing of the judge
-        return {}
+            text = f"share of {verdicts.best}, {rubric}: {judged_text(rate.as_json())}"
+            yield one_line(text)  # a service may name its rubrics as it likes
