@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from benchmarks.framework.base import get_benchmark
@@ -17,7 +18,6 @@ from benchmarks.framework.report.leaderboard import order_text
 from benchmarks.framework.report.page import rate_charts
 from benchmarks.framework.report.report import summary_lines
 from evaluation.correction.judged import judged_rate, parse_errors
-from evaluation.intervals import Floats
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.benchmarks.charthal.test_benchmark import item
@@ -44,7 +44,7 @@ def report(tmp_path: Path) -> Path:
 
 
 def graded(
-    said: Floats, judge: str = "gpt", cell: str = "desc_normal", rubric: str = RUBRIC
+    said: npt.NDArray[Any], judge: str = "gpt", cell: str = "desc_normal", rubric: str = RUBRIC
 ) -> list[dict[str, Any]]:
     """Items, two on each figure, that a judge gave 0 or 1."""
     rows = []
