@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +26,7 @@ from cli.shared.request_rows import (
     warn_of_open_modes,
 )
 from cli.shared.verdicts.files import check_verdict_files, write_verdicts
+from cli.shared.verdicts.judged_rates import JudgedRates
 from cli.shared.verdicts.summary import Summary, end_with
 from clients.kept_verdicts import Grader, NumberedRequest, partial_file
 from data_prep.tables.source import Table, open_table
@@ -133,18 +135,25 @@ def _grade_file(
 ) -> Summary:
     source = table.path
     num_rows = num_open = 0
+    questions = array("q")
     for _, request in read():  # A file that cannot be read is no reason to load a model.
         num_rows += 1
+        questions.append(hash(request.question) if isinstance(request, JudgeRequest) else 0)
         num_open += isinstance(request, JudgeRequest) and leaves_mode_open(request)
     warn_of_open_modes(source, num_open)
     partial = partial_file(outputs[0])
     with locked(partial.path):
         before = source_digest(source)
-        fill_showing(partial, load(), read, num_rows, batch, retry_failed)
+        grader = load()
+        fill_showing(partial, grader, read, num_rows, batch, retry_failed)
         if source_digest(source) != before:
             raise CustosError(f"{source}: the file has changed while it was graded")
         for output in outputs:
             write_verdicts(output, table, partial)
         summary = Summary(partial.lines())
+        rates = JudgedRates()
+        for line, question in zip(partial.lines(), questions, strict=True):
+            rates.add(line.verdict, question)
+        summary.rates = list(rates.lines(grader))
         partial.remove_unless_failed()
     return summary

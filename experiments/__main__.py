@@ -21,6 +21,7 @@ ROOMS = (
     experiments.service,
 )
 HELPERS = {
+    "correction_coverage",
     "figures",
     "grading",
     "kill_works",

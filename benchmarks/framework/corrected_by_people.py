@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.framework.base import Benchmark, join_responses
 from benchmarks.framework.compare import ScoredItems
 from benchmarks.framework.files import Row
+from evaluation.correction.judged import added_width
 from evaluation.correction.scores import (
     SAMPLING_PROBABILITY,
     Rate,
@@ -83,7 +84,7 @@ def corrected_score(
 
     Returns:
         ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with ``value, low, high, n`` in
-        the measure's unit; ``power``, ``sensitivity``, ``specificity``, ``unscored``.
+        the measure's unit, and ``added_width``; ``power``, ``sensitivity``, ``specificity``, ``unscored``.
 
     Raises:
         CustosError: If an id is unknown or repeated, or as ``corrected_rate``.
@@ -102,12 +103,14 @@ def corrected_score(
         else None,
         groups=number_clusters([score.cluster for score in scored]),
     )
+    raw, by_people = _in_unit(rate.raw, full), _in_unit(rate.corrected, full)
     corrected: dict[str, Any] = without_nan(
         {
             "metric": metric,
             "method": rate.method,
-            "raw": _in_unit(rate.raw, full),
-            "corrected": _in_unit(rate.corrected, full),
+            "raw": raw,
+            "corrected": by_people,
+            "added_width": added_width(raw, by_people),
             "labelled": _in_unit(rate.labelled, full),
             "power": rate.power,
             "sensitivity": rate.sensitivity,

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.compare import ScoredItems, compare_graded
 from benchmarks.framework.files import Row
 from benchmarks.framework.graded_models import GradedModel
+from benchmarks.framework.judged_scores import known_errors, order_by_people
 from benchmarks.framework.report.report import build_table, paper_tables
 from evaluation.intervals import holm
 from judging.errors import CustosError
 
 
 def build_leaderboard(
-    benchmark: Benchmark, models: Mapping[str, GradedModel], random_sample: bool = False
+    benchmark: Benchmark,
+    models: Mapping[str, GradedModel],
+    random_sample: bool = False,
+    measured: Path | None = None,
 ) -> dict[str, Any]:
     """Return the tables of several models, the published ones with their rows, and differences.
 
@@ -24,14 +29,15 @@ def build_leaderboard(
         benchmark: The benchmark that the items belong to.
         models: Models by name.
         random_sample: Whether people graded random samples of the items.
+        measured: Report that says how the judge errs; default what is known of it.
 
     Returns:
         ``benchmark`` and ``metric`` (the headline score, which differences are of). ``models``:
         name to the result of ``build_table`` with ``source``, the highest headline score first.
-        ``tables``: as ``paper_tables``. ``differences``: for every two models on the items that
-        both score ``models`` (their names), what ``compare_graded`` returns, and
-        ``p_holm``, corrected for the number of pairs. ``not_compared``: reasons why models
-        are not among them.
+        ``tables``: as ``paper_tables``. ``order``: as ``order_by_people``. ``differences``: for
+        every two models on the items that both score ``models`` (their names), what
+        ``compare_graded`` returns, and ``p_holm``, corrected for the number of pairs.
+        ``not_compared``: reasons why models are not among them.
 
     Raises:
         CustosError: If the items of a model do not fit; the message names its file.
@@ -39,7 +45,9 @@ def build_leaderboard(
     tables = {}
     for name, model in models.items():
         try:
-            table = build_table(benchmark, model.rows, model.people, random_sample, model.run)
+            table = build_table(
+                benchmark, model.rows, model.people, random_sample, model.run, measured
+            )
         except CustosError as error:
             raise CustosError(f"{model.source}: {error}") from None
         tables[name] = {"source": model.source, **table}
@@ -50,6 +58,12 @@ def build_leaderboard(
         "metric": benchmark.headline,
         "models": tables,
         "tables": paper_tables(benchmark, tables),
+        "order": order_by_people(
+            benchmark,
+            models,
+            tables,
+            {name: known_errors(measured, model.run) for name, model in models.items()},
+        ),
         **_paired_differences(benchmark, {name: models[name].rows for name in ranked}),
     }
 

@@ -16,7 +16,8 @@ from evaluation.estimate import share, without_nan
 from evaluation.intervals import number_clusters
 from evaluation.ranking.agreement import ranking_agreement
 from evaluation.ranking.bradley_terry import bradley_terry
-from evaluation.ranking.match_results import MatchResults
+from evaluation.ranking.by_people import rank_by_people
+from evaluation.ranking.match_results import HALF_POINTS, MatchResults
 from evaluation.ranking.tournament import rank_models
 from judging.errors import CustosError, FieldError
 from judging.tasks.truthful import TIE
@@ -176,6 +177,49 @@ def compare_rankings(
     cleaned: dict[str, Any] = without_nan(
         {**ranking_agreement(*ratings), "same_outcome": same_outcome, "matches": len(decided)}
     )
+    return cleaned
+
+
+def people_ranking(
+    matches: Sequence[ModelMatch], verdicts: Sequence[Verdict], people: Iterable[Row]
+) -> dict[str, Any]:
+    """Estimate the ranking by people, who decided a random sample of the matches.
+
+    Args:
+        matches: The matches that were judged.
+        verdicts: The judge's verdicts, one per match. Those without a decision are left out.
+        people: Rows with the ``id`` of a match and people's ``label``: ``A``, ``B``, or ``None`` or
+            ``tie`` for neither. Rows without a label are left out.
+
+    Returns:
+        As ``evaluation.ranking.by_people.rank_by_people``.
+
+    Raises:
+        FieldError: If a row names no match, or one twice, or has another label.
+        CustosError: If people decided too few matches.
+    """
+    ids = {match.request.id for match in matches}
+    by_id: dict[str, float] = {}
+    for number, row in enumerate(people, 1):
+        key, label = str(row.get("id", "")), row.get("label")
+        if key not in ids or key in by_id:
+            fault = f"'{key}' occurs twice" if key in by_id else f"'{key}' is no match"
+            raise FieldError("id", fault, f"row {number}")
+        if label in (None, ""):
+            continue
+        outcome = "tie" if label == TIE else label
+        if outcome not in HALF_POINTS:
+            raise FieldError("label", f"'{label}' is not A, B, {TIE} or tie", f"row {number}")
+        by_id[key] = HALF_POINTS[outcome]
+    decided = [
+        (match, outcome)
+        for match, verdict in zip(matches, verdicts, strict=True)
+        if (outcome := _outcome(verdict)) is not None
+    ]
+    results = MatchResults.of((match.first, match.second, outcome) for match, outcome in decided)
+    labels = np.array([by_id.get(match.request.id, np.nan) for match, _ in decided])
+    clusters = number_clusters([match.question for match, _ in decided])
+    cleaned: dict[str, Any] = without_nan(rank_by_people(results, labels, clusters))
     return cleaned
 
 

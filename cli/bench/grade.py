@@ -121,7 +121,9 @@ def grade(
                 typer.echo(line)
             run = _fill(partial, grader, work, batch, retry_failed, price)
             rubrics = str(rubric_file) if rubric_file else None
-            write_json(run_file(out), {**run, "measured": measured, "rubric_file": rubrics})
+            errors = {} if rubric_file else _known_errors(grader, work)
+            more = {"measured": measured, "rubric_file": rubrics, "error_rates": errors}
+            write_json(run_file(out), {**run, **more})
         elif judge not in (None, RULES):
             typer.echo(f"--judge {judge}: not asked; rules decide all of '{name}'", err=True)
         kept = partial.lines() if work.num_requests else ()
@@ -169,6 +171,16 @@ def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
     tasks = sorted({request.task for _, request in work.numbered_requests()})
     folder = grader.folder if isinstance(grader, Judge) else None
     return measured_lines(grader.name, folder, tasks)
+
+
+def _known_errors(grader: Grader, work: ResponsesToGrade) -> dict[str, Any]:
+    """Return how the judge was measured to err under the rubrics of the requests."""
+    from evaluation.correction.judged import errors_in_folder
+    from judging.tasks import get_task
+
+    known = errors_in_folder(grader.folder if isinstance(grader, Judge) else None)
+    asked = {get_task(each.task).full_rubric(each) for _, each in work.numbered_requests()}
+    return {rubric: known[rubric].model_dump() for rubric in sorted(asked & known.keys())}
 
 
 def _check_wording(grader: Grader, rubric_file: Path | None, work: ResponsesToGrade) -> None:

@@ -71,6 +71,15 @@ RandomSample = Annotated[
     typer.Option("--random-sample", help="Say that people graded a random sample of the items."),
 ]
 
+MeasuredJudge = Annotated[
+    Path | None,
+    typer.Option(
+        "--measured",
+        help="Correct the score by how the judge errs in this report.json or reliability.json, or "
+        "in the one of this folder. Default: what custos bench grade knew of the judge.",
+    ),
+]
+
 
 def table(
     name: Name,
@@ -81,11 +90,13 @@ def table(
     html_out: HtmlOut = None,
     people: People = None,
     random_sample: RandomSample = False,
+    measured: MeasuredJudge = None,
 ) -> None:
     """Print a benchmark's tables with 95 % intervals, beside every row that its paper reports.
 
     Several models stand in one table, with their paired differences. Published tables are sorted by
-    their main column.
+    their main column. Beside a score that a judge decided stands the one that people would give,
+    from their grades or from the judge's measured errors, or the word uncorrected.
 
     Example: custos bench table charthal gpt=gpt.eval.json qwen=qwen.eval.json --html models.html
     """
@@ -98,11 +109,11 @@ def table(
     by_model = {} if graded is None else benchmark.by_model(read_items(graded))
     if graded is not None and len(by_model) == 1:
         [items] = by_model.values()
-        rendered = _one_model(benchmark, graded, items, people or [], random_sample)
+        rendered = _one_model(benchmark, graded, items, people or [], random_sample, measured)
     else:
         labelled = read_assignments(people, "--people", "MODEL=FILE, a model only once", once=True)
         read = read_models(benchmark, models or [str(graded)], labelled)
-        rendered = _several_models(benchmark, read, random_sample)
+        rendered = _several_models(benchmark, read, random_sample, measured)
     result, markdown, html = rendered
     if json_out is not None:
         write_json(json_out, result)
@@ -117,6 +128,7 @@ def _one_model(
     items: Sequence[Row],
     people: Sequence[str],
     random_sample: bool,
+    measured: Path | None,
 ) -> Rendered:
     """Print the table of one graded file."""
     from benchmarks.framework.files import error_location, read_run
@@ -138,7 +150,8 @@ def _one_model(
         benchmark.scores(rows)
     labelled = read_people(benchmark, rows, Path(people[0])) if people else []
     with error_location(graded):
-        result = build_table(benchmark, rows, labelled, random_sample, read_run(graded))
+        run = read_run(graded)
+        result = build_table(benchmark, rows, labelled, random_sample, run, measured)
     console = wide_console()
     console.print(interval_table(benchmark.name, result["intervals"]))
     for line in summary_lines(result):
@@ -152,18 +165,22 @@ def _one_model(
 
 
 def _several_models(
-    benchmark: Benchmark, models: Mapping[str, GradedModel], random_sample: bool
+    benchmark: Benchmark,
+    models: Mapping[str, GradedModel],
+    random_sample: bool,
+    measured: Path | None,
 ) -> Rendered:
     """Print the tables of several models and their paired differences."""
     from benchmarks.framework.leaderboard import build_leaderboard
     from benchmarks.framework.report.leaderboard import (
         difference_rows,
+        order_text,
         render_leaderboard_html,
         render_leaderboard_markdown,
     )
     from benchmarks.framework.report.report import summary_lines
 
-    result = build_leaderboard(benchmark, models, random_sample)
+    result = build_leaderboard(benchmark, models, random_sample, measured)
     _show_published(result["tables"])
     console = wide_console()
     if rows := difference_rows(result, benchmark.full_score):
@@ -173,10 +190,12 @@ def _several_models(
         for cells in rows:
             differences.add_row(*cells)
         console.print(differences)
+    if line := order_text(result["order"]):
+        console.print(line)
     for reason in result["not_compared"]:
         console.print(f"not compared: {reason}")
-    for model, measured in result["models"].items():
-        console.print(f"{model}: {'; '.join(summary_lines(measured))}")
+    for model, of_model in result["models"].items():
+        console.print(f"{model}: {'; '.join(summary_lines(of_model))}")
     return (
         result,
         lambda: render_leaderboard_markdown(benchmark, result),

@@ -25,6 +25,7 @@ from judging.files.records import read_records, write_json, write_records
 
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark
+    from benchmarks.framework.files import Row
     from benchmarks.framework.model_matches import ModelMatch
 
 Responses = Annotated[
@@ -52,6 +53,14 @@ Against = Annotated[
         "Give its --out of the same tournament. Default: no comparison."
     ),
 ]
+People = Annotated[
+    Path | None,
+    typer.Option(
+        help="Correct the ranking by people's labels (id of a match, as in --out, and label A, B "
+        "or None) of a random sample of the matches, in this JSON, JSONL, CSV or Parquet file, and "
+        "say how likely their order is the judge's. Default: none."
+    ),
+]
 
 
 @with_groups
@@ -73,6 +82,7 @@ def tournament(
     critique: Critique = False,
     with_reference: WithReference = False,
     against: Against = None,
+    people: People = None,
     json_out: JsonOut = None,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
@@ -90,7 +100,13 @@ def tournament(
     --responses qwen=qwen.json --judge runs/truthful_judge --critique --out matches.jsonl
     """
     from benchmarks.framework.base import get_benchmark
-    from benchmarks.framework.model_matches import compare_rankings, pair_up, tournament_table
+    from benchmarks.framework.files import error_location
+    from benchmarks.framework.model_matches import (
+        compare_rankings,
+        pair_up,
+        people_ranking,
+        tournament_table,
+    )
 
     benchmark = get_benchmark(name)
     files = read_assignments(responses, "--responses", "MODEL=FILE, a model only once", once=True)
@@ -106,6 +122,7 @@ def tournament(
         with_reference=with_reference,
     )
     others = _read_others(against, matches) if against is not None else None
+    labelled = _read_people(people) if people is not None else None
     partial = partial_file(out)
     with locked(partial.path):
         grader = load_benchmark_grader(judge, model, request_options)
@@ -117,6 +134,9 @@ def tournament(
         result = tournament_table(matches, verdicts)
         if others is not None:
             result["agreement"] = compare_rankings(matches, verdicts, others)
+        if labelled is not None and people is not None:
+            with error_location(people):
+                result["by_people"] = people_ranking(matches, verdicts, labelled)
         if json_out is not None:
             write_json(json_out, result)
         partial.remove_unless_failed()
@@ -140,6 +160,12 @@ def _read_others(file: Path, matches: Sequence[ModelMatch]) -> list[Verdict]:
     return others
 
 
+def _read_people(file: Path) -> list[Row]:
+    from benchmarks.framework.graded_models import read_items
+
+    return read_items(file)
+
+
 def _write_verdicts(out: Path, verdicts: Sequence[Verdict]) -> None:
     """Write the verdicts, and report those without a label; exit if there is no verdict at all."""
     write_records(out, verdicts)
@@ -156,10 +182,16 @@ def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> 
     from benchmarks.framework.report.report import interval_cells
     from evaluation.intervals import RESAMPLES
     from evaluation.ranking.tournament import TAIL
+    from evaluation.report.judged_rates import order_line
 
     console = wide_console()
     console.print(_ranking_table(result["models"]))
-    if (num_open := RESAMPLES - result["draws"]) > TAIL * RESAMPLES:
+    if result["penalised"]:
+        console.print(
+            "ratings have no interval: a model wins or loses all its matches, and Firth's penalty "
+            "alone keeps its rating finite"
+        )
+    elif (num_open := RESAMPLES - result["draws"]) > TAIL * RESAMPLES:
         console.print(
             f"ratings have no interval: in {num_open:,} of {RESAMPLES:,} resamples of questions "
             "they are not finite, as where a model wins or loses all its matches"
@@ -168,6 +200,13 @@ def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> 
     statuses = ", ".join(f"{count} {status}" for status, count in result["statuses"].items())
     console.print(f"{num_matches} matches on {result['questions']} questions: {statuses}")
     console.print(f"judges: {', '.join(result['judges'])}")
+    if "by_people" in result:
+        by_people = result["by_people"]
+        for name, rating in by_people["models"].items():
+            value, interval, _ = interval_cells({**rating, "n": by_people["n"]})
+            console.print(f"{name}, corrected by people on {by_people['n']} matches: "
+                          f"{value} ({interval})")  # fmt: skip
+        console.print(order_line(by_people) or "two models have the same rating")
     if "agreement" in result:
         tau, interval, models = interval_cells(result["agreement"])
         console.print(f"Kendall's tau-b with {against}: {tau} ({interval}), {models} models")

@@ -13,6 +13,7 @@ from cli.shared.columns import in_columns
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, TableOptions
 from cli.shared.output_folders import output_file
+from cli.shared.verdicts.judged_rates import JudgedRates
 from cli.shared.verdicts.review_file import (
     ReviewRow,
     check_no_labels,
@@ -121,6 +122,12 @@ def review(
     renamed = write_review_file(out, to_review)
     counts = f": {kinds}" if (kinds := count_by_kind(to_review)) else ""
     typer.echo(f"{len(to_review)} of {len(rows)} rows are for people{counts}; written to {out}")
+    rates = JudgedRates()
+    for row in rows:
+        for verdict in row.verdicts:
+            rates.add(verdict, hash(row.fields["question"]))
+    for line in rates.lines():
+        typer.echo(line)
     if renamed:
         names = ", ".join(f"{name} as {new}" for name, new in renamed.items())
         typer.echo(f"columns of yours that are called as ours are kept under other names: {names}")

@@ -22,6 +22,9 @@ MAX_ANSWERERS = 100
 """Most answering systems that are ranked. Where there are more, as where ``answerer`` names the
 person who wrote each answer, an order of them says nothing."""
 
+RANK_DIGITS = 9
+"""Decimals in which scores that are equal may differ by errors of arithmetic."""
+
 
 def kendall_tau_b(first: Floats, second: Floats) -> Floats:
     """Return Kendall's rank correlation with the correction for ties (tau-b, Kendall 1945).
@@ -60,6 +63,45 @@ def sampling_ceiling(values: Floats, resampled: Floats) -> float:
     correlations = kendall_tau_b(values, resampled)
     exists = ~np.isnan(correlations)
     return float(correlations[exists].mean()) if exists.any() else float("nan")
+
+
+def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[str, float | None]:
+    """Return how likely people's order of some models is the judged one.
+
+    The draws stand for what people's scores may truly be, as resamples of the best estimate of them
+    do. Models that a draw ties are put in order at random.
+
+    Args:
+        judged: Scores by the judge, the higher the better. Shape ``[m]``.
+        drawn: Draws of people's scores; rows with a nan are left out. Shape ``[B, m]``.
+        clusters: Questions that the draws were made from. A coin would speak for one of two models
+            on all ``C`` of them with probability ``2 ** -C``: nothing is said to be surer.
+
+    Returns:
+        ``same_order``: of every two models; ``same_winner``: of the best. They are the share of
+        draws with it, as ``(k + 1) / (B + 2)``, which is never certain. ``None`` without draws, or
+        with a tie in the judged scores that it depends on.
+    """
+    known = drawn[~np.isnan(drawn).any(axis=-1)]
+    ranked = np.argsort(-judged, kind="stable")
+    scores = judged[ranked]
+    if not len(known):
+        return {"same_order": None, "same_winner": None}
+    # Sums of equal numbers in another order differ in their last digits.
+    rounded = known[:, ranked].round(RANK_DIGITS)
+    coin = np.random.default_rng(0).random(rounded.shape)
+    drawn_order = np.lexsort((coin, -rounded), axis=-1)
+    is_same = drawn_order == np.arange(len(ranked))
+    surest = 1 - 2.0**-clusters
+    same_order, same_winner = (
+        float(np.clip((hits.sum() + 1) / (len(hits) + 2), 1 - surest, surest))
+        for hits in (is_same.all(axis=-1), is_same[:, 0])
+    )
+    is_tied = np.diff(scores).round(RANK_DIGITS) == 0
+    return {
+        "same_order": None if is_tied.any() else same_order,
+        "same_winner": None if is_tied[:1].any() else same_winner,
+    }
 
 
 def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
@@ -104,9 +146,10 @@ def rank_answerers(
 
     Returns:
         ``answerers`` (best first by people; each ``n``, ``people`` and ``judge``) and
-        ``kendall_tau`` (tau-b of the two orders, with the ``ceiling`` of :func:`sampling_ceiling`).
-        ``None`` with fewer than two systems or more than :data:`MAX_ANSWERERS`, or with labels that
-        do not include Correct.
+        ``kendall_tau`` (tau-b of the two orders, with the ``ceiling`` of :func:`sampling_ceiling`)
+        and what :func:`order_probabilities` returns, for people's order on all such questions and
+        the judge's on these. ``None`` with fewer than two systems or more than
+        :data:`MAX_ANSWERERS`, or with labels that do not include Correct.
     """
     names = sorted({name for name in answerers if name is not None})
     correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
@@ -139,6 +182,7 @@ def rank_answerers(
             "n": len(names),
             "ceiling": sampling_ceiling(people, people_resampled),
         },
+        **order_probabilities(judge, people_resampled, len(draws.sums)),
     }
 
 

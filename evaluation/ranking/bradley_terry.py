@@ -17,6 +17,8 @@ RATING_MEAN, RATING_SCALE = 1500.0, 400.0
 TruthfulVQA's paper prints (appendix E.4)."""
 LOG_ODDS_PER_POINT = np.log(10) / RATING_SCALE
 """Natural log-odds of one rating point."""
+STRONGEST = 12.0
+"""Farthest that a penalised strength is from the mean, in natural log-odds: 2,085 points."""
 _NEWTON_STEPS = 100
 _NEWTON_TOLERANCE = 1e-9
 _RATING_DIGITS = 6
@@ -33,6 +35,8 @@ class Ratings:
     """Shape ``[m]``."""
     resampled: Floats
     """Over the resamples; a row of nan where a resample has no finite strengths. ``[B, m]``."""
+    is_penalised: bool = False
+    """Whether Firth's penalty made them finite, as where a model won all its matches."""
 
 
 def bradley_terry(
@@ -41,7 +45,9 @@ def bradley_terry(
     """Fit maximum-likelihood strengths, ``P(i beats j) = 1 / (1 + 10^((r_j - r_i) / 400))``.
 
     The model is Bradley & Terry's (1952), a tie being half a win for each side. The order of
-    matches does not matter.
+    matches does not matter. Where the strength of a model would be infinite, as it is not connected
+    to the others by both a win (or tie) and a loss (or tie), directly or through a chain, all
+    strengths and resamples are those of Firth's penalty.
 
     Args:
         results: Results of the matches.
@@ -51,33 +57,42 @@ def bradley_terry(
         seed: Seed of the resamples.
 
     Raises:
-        CustosError: If the strength of a model is not determined, because it is not connected to
-            the others, directly or through a chain, by both a win (or tie) and a loss (or tie); the
-            message names the model.
+        CustosError: If no chain of matches leads from a model to another one.
     """
     wins = win_matrix(results)
     _check_connected(wins, results.names)
-    resampled = fit_strengths(resampled_wins(results, clusters, resamples, seed))
-    return Ratings(results.names, fit_strengths(wins), resampled)
+    penalised = not _reaches(wins).all()
+    drawn = fit_strengths(resampled_wins(results, clusters, resamples, seed), penalised=penalised)
+    return Ratings(results.names, fit_strengths(wins, penalised=penalised), drawn, penalised)
 
 
-def fit_strengths(wins: Floats) -> Floats:
+def fit_strengths(wins: Floats, *, penalised: bool = False) -> Floats:
     """Fit Bradley-Terry strengths on the Elo scale to win counts, for many tables at once.
 
     Newton's method runs on the concave log-likelihood with the damped step ``log(1 + r) / r``,
     ``r`` being the largest change of a strength difference. This step never overshoots for a
     logistic model and needs no line search (Sun & Tran-Dinh 2019, generalised self-concordance).
 
+    Firth's penalty (1993; Heinze & Schemper 2002 for logistic models) adds half the logarithm of
+    the information's determinant. Matches of two models then count as if each had won a little
+    more, by half their leverage: together one win for each model but one. That takes away the
+    first-order bias and keeps the strengths of a model that always won finite.
+
     Args:
-        wins: Wins of row over column, ties half. Shape ``[..., m, m]``.
+        wins: Wins of row over column, ties half. Corrected ones may lie beyond the matches that
+            were played, which ``penalised`` alone allows. Shape ``[..., m, m]``.
+        penalised: Whether to use Firth's penalty. No strength is then farther from the mean than
+            :data:`STRONGEST`.
 
     Returns:
-        Strengths with mean 1500, nan where no finite ones exist. Shape ``[..., m]``.
+        Strengths with mean 1500, nan where no finite ones exist or, with the penalty, where models
+        are not connected by matches. Shape ``[..., m]``.
     """
     models = wins.shape[-1]
     tables = wins.reshape(-1, models, models)
     fitted = np.full((len(tables), models), np.nan)
-    determined = np.flatnonzero(_reaches(tables).all(axis=(-2, -1)))
+    links = tables + tables.swapaxes(-1, -2) if penalised else tables
+    determined = np.flatnonzero(_reaches(links).all(axis=(-2, -1)))
     tables = tables[determined]
     games = tables + tables.swapaxes(-1, -2)
     points = tables.sum(axis=-1)
@@ -92,10 +107,21 @@ def fit_strengths(wins: Floats) -> Floats:
         diagonal = np.arange(models)
         curvature[:, diagonal, diagonal] += weight.sum(axis=-1)
         slope = points - (games * chance).sum(axis=-1)
+        if penalised:
+            spread = np.linalg.inv(curvature)
+            variance = np.diagonal(spread, axis1=-2, axis2=-1)
+            leverage = weight * (variance[:, :, None] + variance[:, None, :] - 2 * spread)
+            slope += (leverage * (0.5 - chance)).sum(axis=-1)
+            weight = leverage * chance * (1 - chance)
+            curvature -= weight
+            curvature[:, diagonal, diagonal] += weight.sum(axis=-1)
         step = np.linalg.solve(curvature, slope[..., None])[..., 0]
         reach = np.ptp(step, axis=-1, keepdims=True)
         damping = np.divide(np.log1p(reach), reach, out=np.ones_like(reach), where=reach > 0)
         strengths += damping * step
+        if penalised:
+            strengths -= strengths.mean(axis=-1, keepdims=True)
+            strengths = np.clip(strengths, -STRONGEST, STRONGEST)
         if not len(reach) or reach.max() < _NEWTON_TOLERANCE:
             break
     strengths -= strengths.mean(axis=-1, keepdims=True)
@@ -114,18 +140,12 @@ def _reaches(wins: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _check_connected(wins: Floats, names: Sequence[str]) -> None:
-    beats = _reaches(wins)
-    if beats.all():
+    met = _reaches(wins + wins.T)
+    if met.all():
         return
-    # The message names the model with the fewest two-way connections.
-    isolated = int(np.argmin((beats & beats.T).sum(axis=1)))
-    other = int(np.argmin((beats & beats.T)[isolated]))
-    if not _reaches(wins + wins.T)[isolated, other]:
-        reason = f"no chain of matches leads to '{names[other]}'"
-    elif beats[isolated, other]:
-        reason = f"no chain of wins or ties leads from '{names[other]}' back to it"
-    else:
-        reason = f"no chain of its wins or ties leads to '{names[other]}'"
+    isolated = int(np.argmin(met.sum(axis=1)))
+    other = int(np.argmin(met[isolated]))
     raise CustosError(
-        f"model '{names[isolated]}' cannot be ranked: {reason}; add matches or leave the model out"
+        f"model '{names[isolated]}' cannot be ranked: no chain of matches leads to "
+        f"'{names[other]}'; add matches or leave the model out"
     )

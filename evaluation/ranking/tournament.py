@@ -27,14 +27,16 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
 
     A resample in which a model wins or loses all its matches has no finite strengths. Where more
     than :data:`TAIL` of the resamples have none, the ends of the intervals lie among these, and
-    ratings have no interval.
+    ratings have no interval. Nor have they where a model wins or loses all its matches and Firth's
+    penalty makes the ratings finite: how much stronger it may be, no resample shows.
 
     Returns:
         ``models``, strongest first by Bradley-Terry: ``rating`` (``value``, ``low``, ``high``),
         ``matches``, ``points`` (ties half) and ``elo`` (as ``elo_table``). ``wins``: model to model
         to points of the former over the latter. ``win_rate``: the same over their matches
         (``value``, ``low``, ``high``, ``n``), nan for pairs that never met. ``n``: the number of
-        matches. ``draws``: the resamples with finite strengths.
+        matches. ``draws``: the resamples with finite strengths. ``penalised``: whether ratings are
+        those of Firth's penalty.
 
     Raises:
         CustosError: As ``bradley_terry``.
@@ -44,7 +46,7 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
     elo = elo_table(results)
     wins = win_matrix(results)
     is_finite = ~np.isnan(ratings.resampled[:, 0])
-    has_intervals = is_finite.mean() >= 1 - TAIL
+    has_intervals = is_finite.mean() >= 1 - TAIL and not ratings.is_penalised
     models = {}
     for i in np.argsort(-ratings.values, kind="stable"):
         value = float(ratings.values[i])
@@ -71,6 +73,7 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
         ),
         "n": len(results),
         "draws": int(is_finite.sum()),
+        "penalised": ratings.is_penalised,
     }
 
 

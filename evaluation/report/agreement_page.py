@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.report.disagreements import FILE, Disagreement
+from evaluation.report.judged_rates import rate_url
 from evaluation.report.markdown import ANNOTATOR_ROWS, METRIC_NAMES, review_line
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 from judging.files.atomic import write_text
@@ -54,6 +55,8 @@ def render_page(
             review_line=review_line(report),
             reliability=_reliability(report),
             risk_coverage=_risk_coverage(report),
+            rate_picture=rate_url(report),
+            ranking=_ranking(report),
             items=shown,
             num_items=len(disagreements),
             pairs=Counter(row.pair for row in shown),
@@ -81,3 +84,12 @@ def _risk_coverage(report: Mapping[str, Any]) -> str | None:
 
     curve, abstention = report["risk_coverage"], report["abstention"]
     return drawn_url(partial(plots.draw_risk_coverage, curve, abstention))
+
+
+def _ranking(report: Mapping[str, Any]) -> str | None:
+    """Return the picture of the answering systems as a data URL; ``None`` where none are known."""
+    if not report["answerer_ranking"]:
+        return None
+    from evaluation.report import plots
+
+    return drawn_url(partial(plots.draw_ranking, report["answerer_ranking"]))

@@ -26,7 +26,7 @@ RISK = 0.05
 """Risk that abstention is measured at."""
 COPIED = (
     *("n", "questions", "metrics", "per_class", "calibration", "slices", "risk_coverage"),
-    *("abstention", "cautions", "dataset_sha256"),
+    *("abstention", "cautions", "dataset_sha256", "error_rates"),
 )
 """Parts of a report that the card shows of each data set."""
 

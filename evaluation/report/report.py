@@ -20,6 +20,7 @@ from evaluation.comparisons.by_task import measure_by_task
 from evaluation.comparisons.pair_baselines import pair_baselines
 from evaluation.comparisons.paired import paired_accuracies
 from evaluation.comparisons.second_annotator import compare_annotators
+from evaluation.correction.judged import error_rates
 from evaluation.correction.scores import corrected_rate
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
@@ -109,6 +110,7 @@ def build_report(
         "metrics": measured,
         "per_class": per_class(total),
         "error_types": measure_error_types(judge, seed),
+        "error_rates": error_rates(examples, verdicts),
         "pairs": _pairs(examples, verdicts, labels, seed),
         "self_consistency": {
             name: self_consistency(runs, [each.group or each.question for each in examples])

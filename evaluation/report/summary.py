@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.report.disagreements import Disagreement
+from evaluation.report.judged_rates import order_line, rate_lines
 from evaluation.report.markdown import (
     ANNOTATOR_ROWS,
     chance_text,
@@ -60,6 +61,8 @@ def summary_lines(
         )
     if report["second_annotator"]:
         lines += ["", *_annotator_lines(report["second_annotator"])]
+    for line in filter(None, [*rate_lines(report), order_line(report["answerer_ranking"] or {})]):
+        lines += ["", *textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
     lines += ["", *_disagreement_lines(disagreements)]
     lines += textwrap.wrap(review_line(report), WIDTH, subsequent_indent="  ")
     notes = [f"caution: {text}" for text in report["cautions"]]

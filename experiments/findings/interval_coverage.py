@@ -2,8 +2,9 @@
 
 python -m experiments interval_coverage --out runs/coverage.json
 
-Two parts. Rows that share questions (``question_coverage``): the intervals and tests of a report,
-as they were before and as they are now. Judge-corrected scores: per setting (accuracy and asymmetry
+Three parts. Rows that share questions (``question_coverage``): the intervals and tests of a report,
+as they were before and as they are now. Judged rates and rankings (``correction_coverage``), as
+they stand and corrected. Judge-corrected scores: per setting (accuracy and asymmetry
 of the judge, rate of people's labels, number of labels, how the labelled items were picked, how
 items depend on each other) many benchmarks are drawn and corrected.
 Accuracy is balanced, the mean of sensitivity and specificity: at a rate of .9 a plain accuracy of
@@ -32,6 +33,7 @@ from rich.table import Table
 
 from evaluation.correction.intervals import Cells, Rates, labels_alone, ppi_plus_plus
 from evaluation.intervals import Floats
+from experiments.findings.correction_coverage import simulate_corrections
 from experiments.findings.question_coverage import question_tables, simulate_questions
 from judging.files.records import write_json
 
@@ -251,6 +253,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(argv)
 
     questions = simulate_questions(arguments.draws, arguments.seed)
+    questions += simulate_corrections(arguments.draws, arguments.seed)
     console = Console(width=120)
     for table in question_tables(questions):
         console.print(table)

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.report.markdown import TEMPLATES, report_templates
+from benchmarks.framework.report.page import rate_charts
 from benchmarks.framework.report.pictures import (
     SMALLEST_BAND,
     draw_calibration,
@@ -19,6 +20,7 @@ from benchmarks.framework.report.report import (
     number_of,
     summary_lines,
 )
+from evaluation.report.judged_rates import UNCORRECTED, order_line
 from evaluation.report.markdown import p_value
 from evaluation.report.page import drawn_url, page_templates
 
@@ -69,7 +71,21 @@ def _content(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> dict[str, 
         ],
         "papers": leaderboard["tables"],
         "not_compared": leaderboard["not_compared"],
+        "order": order_text(leaderboard["order"]),
     }
+
+
+def order_text(order: Mapping[str, Any] | None) -> str:
+    """Return how likely people's ranking is the judge's, in words; empty where nothing is asked.
+
+    Args:
+        order: Result of ``order_by_people``.
+    """
+    if order is None:
+        return ""
+    if order["uncorrected"]:
+        return f"Ranking {UNCORRECTED}, as are the scores of {', '.join(order['uncorrected'])}"
+    return f"Ranking: {order_line(order) or 'two models have the same score'}"
 
 
 def difference_rows(leaderboard: Mapping[str, Any], full_score: float) -> list[list[str]]:
@@ -143,8 +159,8 @@ def _reversed(difference: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _draw_charts(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Draw radar and calibration pictures, each a ``title`` and the ``url`` of a PNG."""
-    charts = []
+    """Draw rates, radar and calibration, each a ``title`` and the ``url`` of a PNG."""
+    charts = rate_charts(benchmark, leaderboard["models"])
     axes_of = {table.source: table.radar for table in benchmark.published}
     for paper in leaderboard["tables"]:
         if (axes := axes_of[paper["source"]]) and (shapes := radar_shapes(paper, axes)):

@@ -20,6 +20,7 @@ from benchmarks.framework.report.report import (
     summary_lines,
 )
 from benchmarks.framework.tables import in_order
+from evaluation.report.judged_rates import draw_rates
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 
 
@@ -49,7 +50,10 @@ def render_html(
         summary=summary_lines(table),
         sections=sections(table["intervals"]),
         papers=paper_tables(benchmark, {model_name(table): table}),
-        charts=draw_charts(table.get("agreement")),
+        charts=[
+            *rate_charts(benchmark, {model_name(table): table}),
+            *draw_charts(table.get("agreement")),
+        ],
         **_item_browser(benchmark, rows, people),
         full_score=benchmark.full_score,
     )
@@ -116,6 +120,27 @@ def cell_map(
 
 def _mean_cell(shares: Sequence[float] | None) -> dict[str, float] | None:
     return {"value": sum(shares) / len(shares), "n": len(shares)} if shares else None
+
+
+def rate_charts(
+    benchmark: Benchmark, tables: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, str]]:
+    """Draw the scores of models as judged and corrected, if any is corrected.
+
+    Args:
+        benchmark: The benchmark that the items belong to.
+        tables: Results of ``build_table`` by name of the model.
+    """
+    rates = {
+        name: known
+        for name, table in tables.items()
+        if (known := table.get("corrected") or table["judged"]) and known["corrected"]
+    }
+    if not rates:
+        return []
+    url = drawn_url(partial(draw_rates, rates, full=benchmark.full_score))
+    title = f"{benchmark.headline} as judged and corrected"
+    return [{"title": title[0].upper() + title[1:], "url": url}]
 
 
 def draw_charts(agreement: Mapping[str, Any] | None) -> list[dict[str, str]]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.framework.base import Benchmark, Figure, MeasuredRow, PublishedTable
 from benchmarks.framework.corrected_by_people import corrected_scores, judge_agreement
 from benchmarks.framework.files import Row
+from benchmarks.framework.judged_scores import judged_score, known_errors
 from benchmarks.framework.tables import Estimate, estimates, scaled
 from evaluation.cautions import few_questions
+from evaluation.report.judged_rates import UNCORRECTED
+from judging.log_lines import one_line
 
 SMALL = 2.0
 """Size below which figures of ours are written with three decimals."""
@@ -22,6 +26,7 @@ def build_table(
     people: Sequence[Row] = (),
     random_sample: bool = False,
     run: Mapping[str, Any] | None = None,
+    measured: Path | None = None,
 ) -> dict[str, Any]:
     """Return a benchmark's table with what else is known of the judge.
 
@@ -31,10 +36,12 @@ def build_table(
         people: Some of them as people graded them.
         random_sample: Whether those are a random sample.
         run: Time and cost of grading.
+        measured: Report that says how the judge errs; default what is known of it.
 
     Returns:
-        The table; ``run``; ``caution`` where it rests on few questions; with human labels also
-        what ``corrected_scores`` returns, and ``agreement``.
+        The table; ``run``; ``caution`` where it rests on few questions; ``judged``, what
+        ``judged_score`` returns; with human labels also what ``corrected_scores`` returns, and
+        ``agreement``.
 
     Raises:
         CustosError: If the items do not fit or the corrected score does not exist.
@@ -42,6 +49,7 @@ def build_table(
     table: dict[str, Any] = {**benchmark.table(rows), "run": dict(run) if run else None}
     questions = len({s.cluster for s in benchmark.scores(rows) if s.value is not None})
     table["caution"] = few_questions(questions)
+    table["judged"] = judged_score(benchmark, rows, known_errors(measured, run))
     if people:
         table |= corrected_scores(benchmark, rows, people, random_sample)
     if agreement := judge_agreement(benchmark, rows, people):
@@ -59,8 +67,8 @@ def paper_tables(
 ) -> list[dict[str, Any]]:
     """Return the published tables with our rows among the published ones.
 
-    Tables with rows of ours come first. Where people's labels corrected a model's headline score,
-    its column is followed by one with the corrected score.
+    Tables with rows of ours come first. Where a judge decided, the column of the headline score is
+    followed by one with the corrected score, or the word ``uncorrected``.
 
     Args:
         benchmark: The benchmark that the items belong to.
@@ -76,16 +84,20 @@ def paper_tables(
         for source, of_model in benchmark.paper_rows(table, model).items():
             rows.setdefault(source, {}).update(of_model)
     scale = 100 / benchmark.full_score
-    corrected = {
-        model: scaled(table["corrected"]["corrected"], scale)
-        for model, table in tables.items()
-        if "corrected" in table
-    }
+    corrected: dict[str, Estimate | Figure] = {}
+    means = set()
+    for model, table in tables.items():
+        by_people, judged = table.get("corrected"), table["judged"]
+        if by_people or judged:
+            estimate = (by_people or judged)["corrected"]
+            corrected[model] = scaled(estimate, scale) if estimate else UNCORRECTED
+            means |= {bool(by_people)} if estimate else set()
+    heading = "corrected by people" if means == {True} else "corrected"
     # Without the names of models, which come from outside.
     cautions = {f"Caution on our rows: {t['caution']}" for t in tables.values() if t["caution"]}
     published = sorted(benchmark.published, key=lambda table: table.source not in rows)
     return [
-        _paper_table(table, rows.get(table.source, {}), corrected, sorted(cautions))
+        _paper_table(table, rows.get(table.source, {}), corrected, heading, sorted(cautions))
         for table in published
     ]
 
@@ -93,7 +105,8 @@ def paper_tables(
 def _paper_table(
     published: PublishedTable,
     ours: Mapping[str, MeasuredRow],
-    corrected: Mapping[str, Estimate],
+    corrected: Mapping[str, Estimate | Figure],
+    heading: str,
     cautions: Sequence[str],
 ) -> dict[str, Any]:
     columns = list(published.columns)
@@ -109,7 +122,7 @@ def _paper_table(
         order = _order_note(published.ranked_by, [row["figures"][rank] for row in rows])
     if published.corrected is not None and ours.keys() & corrected.keys():
         after = columns.index(published.corrected) + 1
-        columns.insert(after, f"{published.corrected}, corrected by people")
+        columns.insert(after, f"{published.corrected}, {heading}")
         for row in rows:
             row["figures"].insert(after, corrected.get(row["name"]) if row["ours"] else None)
     return {
@@ -203,6 +216,8 @@ def summary_lines(table: Mapping[str, Any]) -> list[str]:
         lines += run.get("measured") or []
     if corrected := table.get("corrected"):
         lines += _corrected_lines(corrected)
+    elif judged := table["judged"]:
+        lines.append(_judged_line(judged))
     for corrected in table.get("corrected_measures", {}).values():
         lines += _corrected_lines(corrected)
     if reason := table.get("not_corrected"):
@@ -242,6 +257,18 @@ def _short_names(
     return [(" / ".join(names[:-1] if drop else names), row) for names, row in rows]
 
 
+def _judged_line(judged: Mapping[str, Any]) -> str:
+    value, interval, n = interval_cells(judged["raw"])
+    raw = f"{judged['metric']} as judged: {value} [{interval}], {n} items"
+    if judged["corrected"] is None:
+        return one_line(f"{raw}, {UNCORRECTED}: {judged['source']}")
+    value, interval, _ = interval_cells(judged["corrected"])
+    return (
+        f"{raw}; corrected by the judge's errors on {judged['source']}: {value} [{interval}], "
+        f"the interval's width grows by {judged['added_width']:.4g}"
+    )
+
+
 def _corrected_lines(corrected: Mapping[str, Any]) -> list[str]:
     method = {
         "ppi++": "people graded a random sample (PPI++)",
@@ -253,6 +280,7 @@ def _corrected_lines(corrected: Mapping[str, Any]) -> list[str]:
         value, interval, n = interval_cells(corrected[key])
         lines.append(f"{name}: {value} [{interval}], {n} items")
     lines[0] += f", {method}"
+    lines.append(f"the correction adds to the interval's width: {corrected['added_width']:.4g}")
     if corrected["unscored"]:
         lines.append(f"left out of the correction, without a score: {corrected['unscored']}")
     return lines

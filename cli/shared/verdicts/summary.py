@@ -44,6 +44,8 @@ class Summary:
         """Number of verdicts in a mode that the judge was not trained for."""
         self.may_state_risk = False
         """Whether no request stated a risk, and a verdict has a confidence to compare with one."""
+        self.rates: Sequence[str] = ()
+        """Sentences on the judged rates (:class:`cli.shared.verdicts.judged_rates.JudgedRates`)."""
         states_risk = False
         for line in lines:
             verdict = line.verdict
@@ -106,7 +108,7 @@ def end_with(
     written = " and ".join(map(str, outputs))
     total = summary.statuses.total()
     typer.echo(f"{total} rows graded ({counts or 'none'}): {written}")
-    for line in summary.judge_lines():
+    for line in (*summary.judge_lines(), *summary.rates):
         typer.echo(line)
     if summary.num_in_untrained_mode:
         typer.echo(

@@ -46,14 +46,14 @@ def test_models_stand_among_all_published_rows_from_the_best_down() -> None:
     rows = table_2(leaderboard)["rows"]
     published = next(table for table in CHARTHAL.published if table.source == "Table 2")
     assert {row["name"] for row in rows} == {*published.rows, "low", "high"}
-    overall = [row["figures"][-1] for row in rows]
+    overall = [row["figures"][-2] for row in rows]
     values = [cell["value"] if isinstance(cell, dict) else cell for cell in overall]
     assert values == sorted(values, reverse=True)
     assert [row["name"] for row in rows if row["ours"]] == ["high", "low"]
     for name, own in (("low", low), ("high", high)):
         [row] = [row for row in rows if row["name"] == name]
         expected = CHARTHAL.table(own)["intervals"]["overall"]["score"]
-        assert row["figures"][-1] == expected
+        assert row["figures"][-2:] == [expected, "uncorrected"]
         assert expected["low"] < expected["value"] < expected["high"]
 
 
@@ -61,7 +61,7 @@ def test_a_published_name_is_not_taken_from_its_row() -> None:
     rows = table_2(board(**{"GPT-4o-2024-11-20": responses(0.5)}))["rows"]
     same = [row for row in rows if row["name"] == "GPT-4o-2024-11-20"]
     assert sorted(row["ours"] for row in same) == [False, True]
-    assert [row["figures"][-1] for row in same if not row["ours"]] == [32.49]
+    assert [row["figures"][-2:] for row in same if not row["ours"]] == [[32.49, None]]
 
 
 def test_every_pair_is_compared_as_bench_compare_does() -> None:
@@ -112,7 +112,7 @@ def test_people_correct_the_headline_column_of_their_model() -> None:
     cells = {row["name"]: row["figures"][-1] for row in table["rows"]}
     expected = corrected_score(CHARTHAL, rows, people, True)["corrected"]
     assert cells["corrected"] == pytest.approx(expected)
-    assert cells["raw"] is None
+    assert cells["raw"] == "uncorrected"
     assert cells["GPT-5"] is None
     assert all(len(row["figures"]) == len(table["columns"]) for row in table["rows"])
 

@@ -62,6 +62,48 @@ def test_people_of_one_model(judge: Grader, tmp_path: Path) -> None:
     assert "expected MODEL=FILE" in refused.stderr
 
 
+def test_a_report_on_the_judge_corrects_the_score(judge: Grader, tmp_path: Path) -> None:
+    """Three of four as judged, by a judge that misses none and passes half of the others."""
+    _, strong = graded_files(tmp_path)
+    rows = read(strong)
+    for row in rows.values():
+        row["verdicts"]["charthal"]["rubric"] = "charthal/irrelevant"
+    write(strong, rows)
+    share = {"low": 0.48, "high": 0.52, "n": 900}
+    rates = {
+        "label": "1",
+        "n": 1800,
+        "questions": 300,
+        "sensitivity": {"value": 1.0, "low": 0.99, "high": 1.0, "n": 900},
+        "false_positive_rate": {"value": 0.5, **share},
+    }
+    folder = tmp_path / "report"
+    folder.mkdir()
+    write(folder / "report.json", {"error_rates": {"charthal/irrelevant": rates}})
+    out = tmp_path / "out.json"
+    command = (
+        "table",
+        "charthal",
+        "--graded",
+        strong,
+        "--json",
+        out,
+        "--html",
+        tmp_path / "p.html",
+    )
+    assert "uncorrected" in run(*command).stdout
+    done = run(*command, "--measured", folder)
+    assert done.exit_code == 0, done.stderr
+    judged = read(out)["judged"]
+    assert (judged["raw"]["value"], judged["corrected"]["value"]) == (75, pytest.approx(50))
+    assert judged["added_width"] > 0
+    assert "1,800 rows of report.json: 50 [" in " ".join(done.stdout.split())
+    assert "Score as judged and corrected" in (tmp_path / "p.html").read_text()
+    refused = run(*command, "--measured", write(tmp_path / "no.json", []))
+    assert refused.exit_code == 2
+    assert "no.json" in refused.stderr
+
+
 def test_what_is_wrong_with_the_command_is_one_line(judge: Grader, tmp_path: Path) -> None:
     weak, strong = graded_files(tmp_path)
     for arguments in ((), (weak, "--graded", strong)):

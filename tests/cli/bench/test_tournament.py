@@ -60,6 +60,30 @@ def test_ratings_that_many_resamples_lack_have_no_interval(
     assert {row["rating"]["low"] for row in table["models"].values()} == {None}
 
 
+def test_people_on_some_matches_correct_the_ranking(
+    fake: FakeServer, play: list[str | Path], tmp_path: Path
+) -> None:
+    fail_on("nothing", fake)
+    ids = [f"q{n}/{pair}" for n in range(3) for pair in ("x/y", "x/z", "y/z")]
+    labels = ["B", "B", "", "A", "None", "B", "B", "tie", "B"]
+    rows = [{"id": id, "label": label} for id, label in zip(ids, labels, strict=True)]
+    people = write(tmp_path / "people.json", rows)
+    done = run(*play, "--people", people)
+    assert done.exit_code == 0, done.stderr
+    found = read(tmp_path / "table.json")["by_people"]
+    assert found["n"] == 8
+    assert list(found["models"]) == ["z", "y", "x"]
+    assert 1 / 8 <= found["same_winner"] <= 7 / 8
+    assert "corrected by people on 8 matches" in done.stdout
+    for bad, field in (
+        ({"id": "q9/x/y", "label": "A"}, "id"),
+        ({"id": ids[0], "label": "C"}, "label"),
+    ):
+        refused = run(*play, "--people", write(tmp_path / "bad.json", [bad]))
+        assert refused.exit_code == 2
+        assert f"field '{field}'" in refused.stderr
+
+
 def test_names_in_brackets_are_printed_as_they_are(
     fake: FakeServer, play: list[str | Path]
 ) -> None:

@@ -82,6 +82,19 @@ def test_a_verdict_per_row_in_order(run: Run, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
+def test_the_judged_share_is_corrected_where_the_judge_was_measured(
+    run: Run, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row("Paris" if n % 2 else "Rome", question=f"q{n}") for n in range(20)]
+    [line] = [line for line in run(rows).stdout.splitlines() if "share of Correct" in line]
+    assert "as judged 0.500" in line
+    assert "uncorrected" in line
+    monkeypatch.setattr(judge, "name", "embedded-qs")
+    [line] = [line for line in run(rows).stdout.splitlines() if "share of Correct" in line]
+    assert "corrected 0." in line
+    assert "rows of " in line
+
+
 def test_labelled_rows_can_be_graded(run: Run, tmp_path: Path) -> None:
     run([row(label="Wrong", split="test", group="g")])
     assert read(tmp_path / "out.jsonl")[0]["label"] == "Correct"

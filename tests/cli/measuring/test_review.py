@@ -401,3 +401,20 @@ def test_labels_that_say_nothing_of_other_rows_are_refused(
     both = review(source, out, files, "--estimate", str(done))
     assert both.exit_code == 2 and "--estimate" in both.stderr
     assert "--by 'size'" in review(source, out, files, "--rows", "9", "--by", "size").stderr
+
+
+def test_the_judged_share_stands_beside_the_corrected_one(table: Path, tmp_path: Path) -> None:
+    """As people would label, by the measured errors of a shipped judge; another judge has none."""
+    files = []
+    for name in ("embedded-qs", "another"):
+        files.append(verdicts(tmp_path / f"{name}.jsonl", ["Correct", "Wrong", "Correct"], name))
+        lines = [json.loads(line) for line in files[-1].read_text().splitlines()]
+        lines = [{**line, "rubric": "hieval-qs/plain/any"} for line in lines]
+        files[-1].write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    done = review(table, tmp_path / "review.csv", *files)
+    shipped, other = [line for line in done.stdout.splitlines() if "share of Correct" in line]
+    assert "as judged 0.667" in shipped
+    # (2/3 - .126) / (.957 - .126)
+    assert "corrected 0.651 [" in shipped
+    assert "445 rows of people" in shipped
+    assert "uncorrected: the judge's errors are not measured under hieval-qs/plain/any" in other

@@ -60,3 +60,13 @@ def test_ties_alone_are_no_proof_of_equality() -> None:
     rate = found["win_rate"]["p"]["q"]
     assert (rate["value"], rate["n"]) == (0.5, 5)
     assert (rate["low"], rate["high"]) == pytest.approx(wilson_interval(2.5, 5))
+
+
+def test_a_model_that_nobody_beat_has_a_rating_and_no_interval() -> None:
+    rows = [("p", "q", "A"), ("p", "r", "A"), ("q", "r", "A"), ("r", "q", "A")] * 20
+    found = rank_models(MatchResults.of(rows))
+    assert next(iter(found["models"])) == "p"
+    assert found["penalised"]
+    for model in found["models"].values():
+        assert np.isfinite(model["rating"]["value"])
+        assert np.isnan([model["rating"]["low"], model["rating"]["high"]]).all()

@@ -47,7 +47,8 @@ def test_the_table_with_people_in_every_form(tmp_path: Path) -> None:
     for text in (done.stdout, out["markdown"].read_text(), out["html"].read_text()):
         for expected in (shown, time, "judges: j1", "200 to score, 100.0% scored", "this file"):
             assert expected in text
-    assert Page(out["html"].read_text()).all("figure") == [{}, {}]  # confusion, calibration
+        # rates, confusion, calibration
+        assert Page(out["html"].read_text()).all("figure") == [{}, {}, {}]
 
 
 def test_a_correction_that_does_not_exist_is_one_line(tmp_path: Path) -> None:

@@ -1,0 +1,370 @@
+"""Rates of verdicts where people labelled nothing, corrected by how the judge was measured to err.
+
+A judge that calls a share ``q`` of the answers right, a share ``s`` of those that people call right
+(its sensitivity) and ``f`` of the others (its false-positive rate) stands for a rate of
+``(q - f) / (s - f)`` by people (Rogan & Gladen 1978). It holds as long as the judge errs on these
+rows as on those that it was measured on.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from evaluation.correction.intervals import clustered_rate, fieller_bounds
+from evaluation.correction.scores import Rate
+from evaluation.estimate import Mask
+from evaluation.intervals import Z_95, Floats, Ints, number_clusters
+from evaluation.outcomes import full_label
+from judging.card import SHIPPED, shipped_judges
+from judging.errors import CustosError, FieldError
+from judging.tasks import get_task
+from judging.types import LabelledExample, Verdict, score_of
+
+CARD, REPORT = "reliability.json", "report.json"
+"""Files of a judge's folder that say how it errs; the first one wins."""
+
+
+class Figure(BaseModel):
+    """A measured share with its 95 % interval; ``None`` where nothing was there to measure."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+class ErrorRates(BaseModel):
+    """How often a judge gave a rubric's best label where people did, and where they did not."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    label: str
+    sensitivity: Figure
+    false_positive_rate: Figure
+    n: int
+    questions: int
+    source: str = ""
+    """Where the figures are from, in words."""
+
+
+@dataclass(frozen=True)
+class JudgedRate:
+    """A rate of verdicts, as it was judged and as people would have it."""
+
+    raw: Rate
+    corrected: Rate | None
+    source: str
+    """What the correction rests on or, without one, why there is none."""
+
+    def as_json(self, scale: float = 1.0) -> dict[str, Any]:
+        """Return plain values: ``raw``, ``corrected``, ``added_width`` and ``source``.
+
+        Args:
+            scale: What a rate of 1 is in the unit of the figures.
+        """
+        corrected = None if self.corrected is None else _scaled(self.corrected, scale)
+        raw = _scaled(self.raw, scale)
+        return {
+            "raw": raw,
+            "corrected": corrected,
+            "added_width": None if corrected is None else added_width(raw, corrected),
+            "source": self.source,
+        }
+
+
+def added_width(raw: Mapping[str, float], corrected: Mapping[str, float]) -> float:
+    """Return by how much the interval of the corrected rate is wider than that of the raw one."""
+    return (corrected["high"] - corrected["low"]) - (raw["high"] - raw["low"])
+
+
+def _scaled(rate: Rate, scale: float) -> dict[str, float]:
+    return {**{end: scale * getattr(rate, end) for end in ("value", "low", "high")}, "n": rate.n}
+
+
+def error_rates(
+    examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
+) -> dict[str, dict[str, Any]]:
+    """Measure by rubric how a judge errs on the best label; pairs and scales have none.
+
+    Args:
+        examples: Examples with people's labels.
+        verdicts: The judge's verdicts, one per example; those without a label are left out.
+
+    Returns:
+        Rubric, such as ``hieval-qs/plain/any``, to the fields of :class:`ErrorRates`; ``people``,
+        the rate of the label by people; and ``judged``, what :meth:`JudgedRate.as_json` returns of
+        as many other rows that the judge alone would label as it did these.
+    """
+    by_rubric: dict[str, list[tuple[bool, bool, str]]] = {}
+    best: dict[str, str | None] = {}
+    for example, verdict in zip(examples, verdicts, strict=True):
+        rubric = get_task(example.task).full_rubric(example)
+        label = best.setdefault(rubric, best_label(rubric))
+        if verdict.label is None or label is None:
+            continue
+        people, judge = (score_of(full_label(each)) == label for each in (example, verdict))
+        by_rubric.setdefault(rubric, []).append((people, judge, example.group or example.question))
+    measured = {}
+    for rubric, rows in sorted(by_rubric.items()):
+        truth, called = (np.array([row[side] for row in rows]) for side in (0, 1))
+        clusters = number_clusters([question for *_, question in rows])
+        errors = measure_errors(best[rubric] or "", truth, called, clusters)
+        judged = judged_rate(
+            called.astype(np.float64),
+            clusters,
+            [rubric] * len(rows),
+            {rubric: errors.model_copy(update={"source": f"these {len(rows):,} rows"})},
+        )
+        measured[rubric] = {
+            **errors.model_dump(exclude={"source"}),
+            "people": _share(truth, np.ones_like(truth), clusters).model_dump(),
+            "judged": judged.as_json(),
+        }
+    return measured
+
+
+def best_label(rubric: str) -> str | None:
+    """Return the score that an answer which is right throughout gets under a full rubric.
+
+    It is ``None`` where there is no such score, as for pairs and for scores on a scale, and for a
+    task that is not known here, as that of a service may be.
+    """
+    name, _, rest = rubric.partition("/")
+    try:
+        task = get_task(name)
+        labels = task.labels(rest)
+    except CustosError:
+        return None
+    if task.score_range() is not None or "A" in labels:
+        return None
+    return score_of(labels[0])
+
+
+def measure_errors(label: str, people: Mask, judge: Mask, clusters: Ints) -> ErrorRates:
+    """Measure how a judge errs on rows that people labelled.
+
+    Args:
+        label: The label that is asked about.
+        people: Whether people gave it. Shape ``[n]``.
+        judge: Whether the judge gave it. Shape ``[n]``.
+        clusters: Question of each row. Shape ``[n]``.
+    """
+    return ErrorRates(
+        label=label,
+        sensitivity=_share(judge, people, clusters),
+        false_positive_rate=_share(judge, ~people, clusters),
+        n=len(people),
+        questions=len(np.unique(clusters)),
+    )
+
+
+def _share(hits: Mask, among: Mask, clusters: Ints) -> Figure:
+    if not among.any():
+        return Figure(value=None, low=None, high=None, n=0)
+    return Figure(**_raw(hits[among].astype(np.float64), clusters[among])._asdict())
+
+
+def _raw(hits: Floats, clusters: Ints) -> Rate:
+    return Rate(float(hits.mean()), *clustered_rate(hits, clusters), len(hits))
+
+
+def read_errors(source: Path) -> dict[str, ErrorRates]:
+    """Read by rubric how a judge was measured to err.
+
+    Args:
+        source: Folder of a judge or of a report, or one of the files ``reliability.json`` and
+            ``report.json``. Where several data sets of a card have a rubric, the first one counts.
+
+    Raises:
+        CustosError: If a file is none of these.
+    """
+    files = [source / name for name in (CARD, REPORT)] if source.is_dir() else [source]
+    found: dict[str, ErrorRates] = {}
+    for path in (path for path in files if path.is_file()):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            raise CustosError(f"{path}: no JSON; give a report.json or reliability.json") from None
+        if not isinstance(content, dict):
+            raise CustosError(f"{path}: no report and no card of a judge")
+        data = content.get("data")
+        parts = data if isinstance(data, dict) else {path.name: content}
+        for name, part in parts.items():
+            rates = part.get("error_rates", {}) if isinstance(part, dict) else {}
+            for rubric, errors in parse_errors(rates, str(path)).items():
+                where = f"{errors.n:,} rows of {name}"
+                found.setdefault(rubric, errors.model_copy(update={"source": where}))
+    return found
+
+
+def parse_errors(rates: object, location: str) -> dict[str, ErrorRates]:
+    """Read the JSON value of ``error_rates``; raise ``CustosError`` if it is something else."""
+    try:
+        return TypeAdapter(dict[str, ErrorRates]).validate_python(rates)
+    except ValidationError as error:
+        raise FieldError.from_validation(error, f"{location}: error_rates") from None
+
+
+def errors_of_judge(name: str) -> dict[str, ErrorRates]:
+    """Return how a shipped judge errs, by rubric; empty for any other."""
+    return read_errors(SHIPPED / name) if name in shipped_judges() else {}
+
+
+def errors_in_folder(folder: Path | None) -> dict[str, ErrorRates]:
+    """Return what a judge's folder says of its errors; empty where it holds nothing of ours."""
+    try:
+        return read_errors(folder) if folder is not None else {}
+    except CustosError:  # a report of another program says nothing of the judge
+        return {}
+
+
+def judged_rate(
+    hits: Floats,
+    clusters: Ints,
+    rubrics: Sequence[str | None],
+    errors: Mapping[str, ErrorRates],
+) -> JudgedRate:
+    """Return the rate of verdicts with the best label, raw and corrected.
+
+    Rubrics are corrected each by its own errors and put together by their numbers of rows. The
+    squared halves of their intervals add up (Zou & Donner 2008), with what the choice of rubrics
+    adds.
+
+    Args:
+        hits: 1 for the best label, else 0. Shape ``[n]``, at least one.
+        clusters: Question of each row. Shape ``[n]``.
+        rubrics: Rubric of each row; ``None`` where no judge decided, so that nothing is to correct.
+            Length ``n``.
+        errors: How the judge errs, by rubric.
+    """
+    raw = _raw(hits, clusters)
+    names = np.array(["" if rubric is None else f"/{rubric}" for rubric in rubrics])
+    parts, sources = [], []
+    for name in np.unique(names):
+        rows = names == name
+        part = _raw(hits[rows], clusters[rows])
+        if name:
+            rubric = str(name)[1:]
+            if (known := errors.get(rubric)) is None:
+                where = f"not measured under {rubric}" if rubric else "not known"
+                return JudgedRate(raw, None, f"the judge's errors are {where}")
+            sources.append(known.source)
+            if (corrected := rogan_gladen(part, known)) is None:
+                return JudgedRate(raw, None, f"{_refusal(known)} under {rubric}")
+            part = corrected
+        parts.append(part)
+    whole = _together(parts, len(np.unique(clusters)))
+    if whole.high <= 0 or whole.low >= 1:
+        reason = "the judge's measured errors cannot give such a rate"
+        return JudgedRate(raw, None, reason)
+    value, low, high = np.clip(whole[:3], 0, 1).tolist()
+    source = " and ".join(dict.fromkeys(filter(None, sources)))
+    return JudgedRate(raw, Rate(value, low, high, whole.n), source)
+
+
+def rogan_gladen(judged: Rate, errors: ErrorRates) -> Rate | None:
+    """Correct a rate by a judge's measured errors; it may come to lie outside of 0 and 1.
+
+    The interval holds every rate that the three measured shares do not contradict: with a true
+    rate ``r``, ``q - (1 - r) f - r s`` is 0. Its error is put together from the halves of the
+    three intervals, on the side where they would hide a difference (Zou & Donner 2008), so that
+    likeness within questions, few rows and shares near 0 or 1 count as they do there. Without
+    errors of the judge it is the interval of ``q`` itself.
+
+    Returns:
+        ``None`` unless the sensitivity is clearly above the false-positive rate.
+    """
+    q = judged
+    s, f = (_rate(figure) for figure in (errors.sensitivity, errors.false_positive_rate))
+    if s is None or f is None:
+        return None
+    informed = s.value - f.value
+    if informed <= np.hypot(s.value - s.low, f.high - f.value):
+        return None
+
+    def end(of_q: float, of_f: float, of_s: float, side: int) -> float:
+        """Solve for one end; arguments are the ends of the three intervals that it depends on."""
+        spread = [
+            np.asarray(
+                (of_q - q.value) ** 2
+                + (1 - rate) ** 2 * (of_f - f.value) ** 2
+                + rate**2 * (of_s - s.value) ** 2
+            )
+            for rate in (0.0, 0.5, 1.0)
+        ]
+        bounds = fieller_bounds(
+            np.asarray(q.value - f.value),
+            np.asarray(informed),
+            (spread[0], spread[1], spread[2]),
+            np.asarray(1.0),
+        )
+        return float(bounds[side])
+
+    low, high = end(q.low, f.high, s.high, 0), end(q.high, f.low, s.low, 1)
+    return Rate((q.value - f.value) / informed, low, high, q.n)
+
+
+def drawn_errors(rubric: str, errors: ErrorRates, draws: int) -> tuple[Floats, Floats]:
+    """Draw sensitivities and false-positive rates that the measured ones may stand for.
+
+    They are normal on either side of the measured value, as wide as the interval there. One rubric
+    has the same draws each time.
+
+    Args:
+        rubric: Name of the rubric.
+        errors: Errors under it, with intervals.
+        draws: Number of draws ``B``.
+
+    Returns:
+        Shape ``[B]`` each.
+    """
+    rng = np.random.default_rng(zlib.crc32(rubric.encode()))
+    drawn = []
+    for figure in (errors.sensitivity, errors.false_positive_rate):
+        rate = _rate(figure) or Rate(np.nan, np.nan, np.nan, 0)
+        z = rng.standard_normal(draws) / Z_95
+        away = np.where(z < 0, z * (rate.value - rate.low), z * (rate.high - rate.value))
+        drawn.append(np.clip(rate.value + away, 0, 1))
+    return drawn[0], drawn[1]
+
+
+def _rate(figure: Figure) -> Rate | None:
+    if figure.value is None or figure.low is None or figure.high is None:
+        return None
+    return Rate(figure.value, figure.low, figure.high, figure.n)
+
+
+def _refusal(errors: ErrorRates) -> str:
+    s, f = errors.sensitivity, errors.false_positive_rate
+    if s.value is None or f.value is None:
+        return "the judge was not measured on both right and wrong answers"
+    return (
+        f"the judge's sensitivity of {s.value:.2f} is not clearly above its false-positive rate of "
+        f"{f.value:.2f}"
+    )
+
+
+def _together(parts: Sequence[Rate], clusters: int) -> Rate:
+    """Put the rates of parts together by their numbers of rows."""
+    if len(parts) == 1:
+        return parts[0]
+    n = sum(part.n for part in parts)
+    weights = np.array([part.n / n for part in parts])
+    values, lows, highs = (
+        np.array([getattr(part, end) for part in parts]) for end in ("value", "low", "high")
+    )
+    value = float(weights @ values)
+    composition = Z_95**2 * float(weights @ (values - value) ** 2) / clusters
+    below = np.sqrt(np.sum((weights * (values - lows)) ** 2) + composition)
+    above = np.sqrt(np.sum((weights * (highs - values)) ** 2) + composition)
+    return Rate(value, float(value - below), float(value + above), n)
