@@ -84,7 +84,8 @@ def corrected_score(
 
     Returns:
         ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with ``value, low, high, n`` in
-        the measure's unit, and ``added_width``; ``power``, ``sensitivity``, ``specificity``, ``unscored``.
+        the measure's unit, and ``added_width``; ``power``, ``sensitivity``, ``specificity``,
+        ``unscored``.
 
     Raises:
         CustosError: If an id is unknown or repeated, or as ``corrected_rate``.
