@@ -79,7 +79,9 @@ class Judge:
         self.adapter_sha256 = adapter_sha256
         self.calibration = calibration
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
-        self.encoder = Encoder.of_card(backbone, card) if card else Encoder(backbone)
+        self.encoder = (
+            Encoder.of_card(backbone, card) if card else Encoder(backbone, is_untrained=True)
+        )
         self._encoding = threading.Lock()  # as streams may share the encoder that reads ahead
 
     @classmethod
@@ -209,7 +211,9 @@ class Judge:
                     "mode": request.mode,
                     # Left out where all are shown: verdicts of earlier versions are kept.
                     **({"pictures": "left out"} if is_cut else {}),
-                    "instruction": instruction_hash(task, task.rubric(request)),
+                    "instruction": instruction_hash(
+                        self.encoder.instruction(task, request), task.labels(task.rubric(request))
+                    ),
                     "calibration": self.calibration.id if self.calibration else None,
                     "packages": package_versions(),
                 }
