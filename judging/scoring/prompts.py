@@ -105,8 +105,10 @@ class Encoder:
         self._around: dict[tuple[str, int, int], tuple[int, int]] = {}
 
     @classmethod
-    def of_card(cls, backbone: Backbone, card: JudgeCard) -> Encoder:
-        """Make the encoder of a trained judge, which shows requests as it was trained on them."""
+    def of_card(cls, backbone: Backbone, card: JudgeCard | None) -> Encoder:
+        """Make the encoder of a judge, which shows requests as in its training, if it had any."""
+        if card is None:
+            return cls(backbone, is_untrained=True)
         return cls(
             backbone,
             card.response_budget,
