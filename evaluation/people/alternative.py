@@ -1,9 +1,9 @@
 """The alternative annotator test: could a judge take the place of a person?
 
-It is that of Calderon et al. (2025). Every person is left out in turn. On each row that the person labelled, the judge and the person are
-compared with the other people: whose label do more of them share? The judge wins against the person
-if it is shown that its label is not the worse one more often than it is the better one by a margin
-epsilon, which is what its lower cost is worth.
+It is that of Calderon et al. (2025). Every person is left out in turn. On each row that the person
+labelled, the judge and the person are compared with the other people: whose label do more of them
+share? The judge wins against the person if the rows show that it loses such comparisons less often
+than it wins them plus epsilon, a margin that is what its lower cost is worth.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from evaluation.comparisons.gate import loss_within_p
 from evaluation.estimate import Draws, share
 from evaluation.intervals import Floats, Ints
 from evaluation.metrics import UNSCORED, ratio
-from evaluation.people.given import PeoplesLabels
+from evaluation.people.given import MIN_ROWS, PeoplesLabels
 
 EPSILON = 0.1
 """The paper's margin for crowd-workers; .15 for skilled people and .2 for experts."""
 FALSE_DISCOVERIES = 0.05
 """Expected share of wins that are none, at most (Benjamini & Yekutieli 2001)."""
-MIN_ROWS = 30
-"""Fewest rows of a person to test the judge against, as in the paper."""
 PASSES = 0.5
 """Share of the people that the judge has to win against."""
 

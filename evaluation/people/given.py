@@ -18,6 +18,8 @@ from judging.types import LabelledExample, Verdict, score_of
 PERSON = " person"
 FIRST, SECOND = f"first{PERSON}", f"second{PERSON}"
 """The people of a row with ``label`` and ``second_label``."""
+MIN_ROWS = 30
+"""Fewest rows of a person to test a judge against, as in Calderon et al. (2025)."""
 SCORES = ("Correct", "Partial", "Wrong")
 """Scores that are levels, from right to wrong."""
 

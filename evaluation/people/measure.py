@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evaluation.estimate import Draws, mean, share
-from evaluation.intervals import Floats
+from evaluation.comparisons.compare import MIN_COMMON, read_shared
+from evaluation.estimate import Draws, mean, share, without_nan
+from evaluation.intervals import Floats, Ints
 from evaluation.metrics import UNSCORED, ratio
 from evaluation.outcomes import Outcomes, gather
 from evaluation.people.agreement import (
@@ -17,7 +19,13 @@ from evaluation.people.agreement import (
     mean_share,
     people_with_each_other,
 )
-from evaluation.people.alternative import EPSILON, alternative_annotator_test, duels
+from evaluation.people.alternative import (
+    EPSILON,
+    advantage_columns,
+    alternative_annotator_test,
+    duels,
+    mean_of_shares,
+)
 from evaluation.people.given import PeoplesLabels, gather_people
 from judging.types import LabelledExample, Verdict
 
@@ -47,8 +55,8 @@ def measure_people(
     Returns:
         ``None`` without rows of two people, or without a label of the judge on one. Else
 
-        - ``names``, ``n`` (rows of two people or more), ``per_row`` (mean number of people of such a
-          row), ``ties`` (rows without a single most frequent label), ``n_common`` (rows with a
+        - ``names``, ``n`` (rows of two people or more), ``per_row`` (mean number of people of such
+          a row), ``ties`` (rows without a single most frequent label), ``n_common`` (rows with a
           label of the judge too), ``questions`` (of these);
         - ``alpha`` of :func:`evaluation.people.agreement.krippendorff_alpha`;
         - ``people`` (two people of a row, drawn at random), ``judge`` (the judge and one of them),
@@ -98,6 +106,80 @@ def measure_people(
         },
         "soft": soft_labels(shared, judged, seed),
     }
+
+
+def compare_with_people(
+    first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
+) -> dict[str, Any] | None:
+    """Compare two evaluation folders on the rows that two people or more labelled.
+
+    Args:
+        first: Folder of judge A.
+        second: Folder of judge B.
+        min_common: Fewest shared items.
+        seed: Seed of the resamples.
+
+    Returns:
+        ``n`` (rows that both judges labelled too), ``questions``, and ``agreement`` with a person,
+        ``advantage`` (:func:`evaluation.people.alternative.mean_advantage`) and ``cross_entropy``
+        against the shares of people, each with ``a``, ``b`` and ``difference``, B minus A; ``None``
+        stands for what does not exist. ``None`` without such rows.
+
+    Raises:
+        CustosError: As :func:`evaluation.comparisons.compare.compare_evaluations`.
+    """
+    shared = read_shared(first, second, min_common)
+    a, b = shared.outcomes
+    people = gather_people(shared.examples, a.labels)
+    if people is None:
+        return None
+    common = (people.num_people >= 2) & a.scored & b.scored
+    if not common.any():
+        return None
+    people, judges = people.take(common), (a.take(common), b.take(common))
+    shares, clusters = people.counts / people.num_people[:, None], people.clusters
+    places = np.arange(len(shares))
+    agreement = [shares[places, judge.predicted] for judge in judges]
+    known = ~np.isnan(np.sum([judge.probabilities.sum(axis=1) for judge in judges], axis=0))
+    entropy = [
+        -np.sum(shares * np.log(np.maximum(judge.probabilities, SMALLEST)), axis=1)[known]
+        for judge in judges
+    ]
+    tested = [
+        [duel for duel in duels(people, judge.predicted) if duel.is_tested] for judge in judges
+    ]
+    columns = [advantage_columns(each, len(shares))[0] for each in tested]
+    measured = {
+        "n": int(common.sum()),
+        "questions": len(np.unique(clusters)),
+        "agreement": _compared(_means(agreement), clusters, _mean, seed),
+        "advantage": _compared(columns, clusters, mean_of_shares, seed) if tested[0] else None,
+        "cross_entropy": _compared(_means(entropy), clusters[known], _mean, seed)
+        if known.any()
+        else None,
+    }
+    return dict(without_nan(measured))
+
+
+def _means(values: Sequence[Floats]) -> list[Floats]:
+    return [np.stack([each, np.ones(len(each))], axis=1) for each in values]
+
+
+def _mean(sums: Floats) -> Floats:
+    return ratio(sums[..., 0], sums[..., 1])
+
+
+def _compared(
+    columns: Sequence[Floats], clusters: Ints, value: Callable[[Floats], Floats], seed: int
+) -> dict[str, Any]:
+    """Return a figure of both judges and its difference, by the columns of each."""
+    draws = Draws.of(np.concatenate(columns, axis=1), clusters, seed)
+    half = columns[0].shape[1]
+    first, second = (float(value(each.sum(axis=0))) for each in columns)
+    difference = draws.estimate(
+        lambda sums: value(sums[..., half:]) - value(sums[..., :half]), len(clusters)
+    )
+    return {"a": first, "b": second, "difference": difference}
 
 
 def second_annotator(

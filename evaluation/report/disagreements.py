@@ -62,10 +62,9 @@ class Disagreement:
             people = ", ".join(f"{name} {label}" for name, label in by_person.items())
         else:
             counts = Counter(by_person.values()).most_common()
-            (most, number), *others = counts
-            people = ", ".join(
-                [f"{number} people {most}", *(f"{count} {label}" for label, count in others)]
-            )
+            unit = "person" if counts[0][1] == 1 else "people"
+            texts = [f"{count} {label}" for label, count in counts]
+            people = ", ".join([f"{counts[0][1]} {unit} {counts[0][0]}", *texts[1:]])
             if self.people not in commonest(by_person):
                 people += f", decided {self.people}"
         return f"{people}, judge {self.judge}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.people.alternative import MIN_ROWS
+from evaluation.people.given import MIN_ROWS
 from evaluation.report.published import JUDGES_IN_REPORTS, published_shares
 from judging.log_lines import one_line
 
@@ -100,7 +100,8 @@ def people_sentences(report: Mapping[str, Any]) -> list[str]:
         f"one of them on {with_interval(judge['agreement'])} (kappa "
         f"{with_interval(judge['kappa'])}). No judge could agree on more than "
         f"{number(best['agreement']['value'])}.",
-        f"Krippendorff's alpha of people is {with_interval(measured['alpha']['nominal'])}{distance}.",
+        f"Krippendorff's alpha of people is "
+        f"{with_interval(measured['alpha']['nominal'])}{distance}.",
     ]
     if soft := measured["soft"]:
         sentences.append(

@@ -95,7 +95,7 @@ def test_labels_with_error_types_and_a_second_person() -> None:
     second = [row.model_copy(update={"second_label": "Correct"}) for row in examples]
     page = page_of(second, verdicts)
     assert 'data-side="second"' in page
-    assert "first person, second person" in page
+    assert "In place of a person" in page and "<th>second person</th>" in page
     assert "Partial; Reasoning Error" in page
 
 

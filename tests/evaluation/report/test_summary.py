@@ -4,7 +4,7 @@ from evaluation.report.disagreements import find_disagreements
 from evaluation.report.report import build_report
 from evaluation.report.summary import WIDTH, summary_lines
 from judging.types import Verdict
-from tests.evaluation.comparisons.test_second_annotator import with_second
+from tests.evaluation.people.test_second_annotator import with_second
 from tests.evaluation.made_up import evaluation, typed_records
 
 
