@@ -156,9 +156,7 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
 def _with_people(annotators: Mapping[str, Any] | None) -> list[str]:
     if not annotators:
         return []
-    metrics = {
-        title: annotators[name] for name, title in PEOPLE_NAMES.items() if annotators[name]
-    }
+    metrics = {title: annotators[name] for name, title in PEOPLE_NAMES.items() if annotators[name]}
     heading = f"people, {annotators['n']} rows of two or more"
     return [_metric_table(heading, metrics), ""]
 

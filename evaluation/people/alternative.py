@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from evaluation.comparisons.gate import loss_within_p
-from evaluation.estimate import Draws, share
+from evaluation.estimate import mean, share
 from evaluation.intervals import Floats, Ints
-from evaluation.metrics import UNSCORED, ratio
+from evaluation.metrics import UNSCORED
 from evaluation.people.given import MIN_ROWS, PeoplesLabels
 
 EPSILON = 0.1
@@ -152,32 +152,27 @@ def mean_advantage(tested: Sequence[Duel], num_rows: int, seed: int = 0) -> dict
         num_rows: Number of all rows.
         seed: Seed of the resamples.
     """
-    columns, clusters = advantage_columns(tested, num_rows)
-    rows = columns[:, len(tested) :].any(axis=1)
-    draws = Draws.of(columns[rows], clusters[rows], seed)
-    return draws.estimate(mean_of_shares, float(rows.sum()), (0.0, 1.0))
+    values, clusters = advantage_by_row(tested, num_rows)
+    estimate = mean(values, np.ones(len(values), dtype=bool), clusters, seed)
+    return {**estimate, "low": max(0.0, estimate["low"]), "high": min(1.0, estimate["high"])}
 
 
-def advantage_columns(found: Sequence[Duel], num_rows: int) -> tuple[Floats, Ints]:
-    """Return, for each row, the judge's successes and trials against each person.
+def advantage_by_row(tested: Sequence[Duel], num_rows: int) -> tuple[Floats, Ints]:
+    """Return a number for each row, whose mean is the mean advantage and varies as it does.
+
+    A row adds, for each person, how far its success is from the person's share, over the number of
+    the person's rows (the linear form of a mean of ratios).
 
     Returns:
-        Shape ``[n, 2 * P]``, and the question of each row, ``[n]``.
+        The numbers and the questions of the rows that somebody tested labelled. Shape ``[m]`` each.
     """
-    columns = np.zeros((num_rows, 2 * len(found)))
-    clusters = np.zeros(num_rows, dtype=np.int64)
-    for number, duel in enumerate(found):
-        columns[duel.rows, number] = duel.judge
-        columns[duel.rows, len(found) + number] = 1
+    deviations, clusters = np.zeros(num_rows), np.full(num_rows, -1, dtype=np.int64)
+    shares = [float(duel.judge.mean()) for duel in tested]
+    for duel, of_person in zip(tested, shares, strict=True):
+        deviations[duel.rows] += (duel.judge - of_person) / (len(duel.rows) * len(tested))
         clusters[duel.rows] = duel.clusters
-    return columns, clusters
-
-
-def mean_of_shares(sums: Floats) -> Floats:
-    """Return the mean share of people with trials. Shape ``[..., 2 * P]`` to ``[...]``."""
-    half = sums.shape[-1] // 2
-    shares = ratio(sums[..., :half], sums[..., half:])
-    return ratio(np.nansum(shares, axis=-1), np.sum(~np.isnan(shares), axis=-1))
+    used = clusters >= 0
+    return np.mean(shares) + deviations[used] * used.sum(), clusters[used]
 
 
 def _advantage(duel: Duel, seed: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from evaluation.comparisons.compare import MIN_COMMON, read_shared
 from evaluation.estimate import Draws, mean, share, without_nan
-from evaluation.intervals import Floats, Ints
+from evaluation.intervals import Floats
 from evaluation.metrics import UNSCORED, ratio
 from evaluation.outcomes import Outcomes, gather
 from evaluation.people.agreement import (
@@ -21,10 +21,9 @@ from evaluation.people.agreement import (
 )
 from evaluation.people.alternative import (
     EPSILON,
-    advantage_columns,
+    advantage_by_row,
     alternative_annotator_test,
     duels,
-    mean_of_shares,
 )
 from evaluation.people.given import PeoplesLabels, gather_people
 from judging.types import LabelledExample, Verdict
@@ -139,47 +138,32 @@ def compare_with_people(
     people, judges = people.take(common), (a.take(common), b.take(common))
     shares, clusters = people.counts / people.num_people[:, None], people.clusters
     places = np.arange(len(shares))
-    agreement = [shares[places, judge.predicted] for judge in judges]
-    known = ~np.isnan(np.sum([judge.probabilities.sum(axis=1) for judge in judges], axis=0))
-    entropy = [
-        -np.sum(shares * np.log(np.maximum(judge.probabilities, SMALLEST)), axis=1)[known]
-        for judge in judges
-    ]
+    figures = {"agreement": ([shares[places, judge.predicted] for judge in judges], clusters)}
     tested = [
         [duel for duel in duels(people, judge.predicted) if duel.is_tested] for judge in judges
     ]
-    columns = [advantage_columns(each, len(shares))[0] for each in tested]
-    measured = {
-        "n": int(common.sum()),
-        "questions": len(np.unique(clusters)),
-        "agreement": _compared(_means(agreement), clusters, _mean, seed),
-        "advantage": _compared(columns, clusters, mean_of_shares, seed) if tested[0] else None,
-        "cross_entropy": _compared(_means(entropy), clusters[known], _mean, seed)
-        if known.any()
-        else None,
+    if tested[0]:
+        (first_by_row, rows), (second_by_row, _) = (
+            advantage_by_row(of_judge, len(shares)) for of_judge in tested
+        )
+        figures["advantage"] = [first_by_row, second_by_row], rows
+    known = ~np.isnan(np.sum([judge.probabilities.sum(axis=1) for judge in judges], axis=0))
+    if known.any():
+        chances = [np.maximum(judge.probabilities, SMALLEST) for judge in judges]
+        entropies = [-np.sum(shares * np.log(each), axis=1)[known] for each in chances]
+        figures["cross_entropy"] = entropies, clusters[known]
+    compared: dict[str, Any] = {
+        name: {
+            "a": float(values[0].mean()),
+            "b": float(values[1].mean()),
+            "difference": mean(
+                values[1] - values[0], np.ones(len(of_rows), dtype=bool), of_rows, seed
+            ),
+        }
+        for name, (values, of_rows) in figures.items()
     }
-    return dict(without_nan(measured))
-
-
-def _means(values: Sequence[Floats]) -> list[Floats]:
-    return [np.stack([each, np.ones(len(each))], axis=1) for each in values]
-
-
-def _mean(sums: Floats) -> Floats:
-    return ratio(sums[..., 0], sums[..., 1])
-
-
-def _compared(
-    columns: Sequence[Floats], clusters: Ints, value: Callable[[Floats], Floats], seed: int
-) -> dict[str, Any]:
-    """Return a figure of both judges and its difference, by the columns of each."""
-    draws = Draws.of(np.concatenate(columns, axis=1), clusters, seed)
-    half = columns[0].shape[1]
-    first, second = (float(value(each.sum(axis=0))) for each in columns)
-    difference = draws.estimate(
-        lambda sums: value(sums[..., half:]) - value(sums[..., :half]), len(clusters)
-    )
-    return {"a": first, "b": second, "difference": difference}
+    number = {"n": int(common.sum()), "questions": len(np.unique(clusters))}
+    return dict(without_nan({**number, "advantage": None, "cross_entropy": None, **compared}))
 
 
 def second_annotator(
