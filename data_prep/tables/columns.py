@@ -167,8 +167,7 @@ class ColumnPlan:
         for response in self._responses:
             fields.setdefault(response, "")
         kept = {name: value for name, value in metadata.items() if value is not None}
-        ours = {name: value for name, value in fields.items() if self._is_ours(name)}
-        return ours, kept
+        return {name: value for name, value in fields.items() if self._is_ours(name)}, kept
 
     def _field_of(self, column: str) -> str | None:
         """Return the field that a column fills because it is called so."""

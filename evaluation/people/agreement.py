@@ -170,18 +170,21 @@ class Sides:
         """Estimate ``agreement`` and ``kappa``."""
         return {"agreement": self.agreement(name), "kappa": self.kappa(name)}
 
-    def differences(self, name: str, other: str) -> dict[str, Any]:
+    def differences(
+        self, name: str, other: str, figures: Sequence[str] = ("agreement", "kappa")
+    ) -> dict[str, Any]:
         """Estimate one giver's ``agreement`` and ``kappa`` less another's, on the same rows."""
         columns = np.concatenate([self._columns[name], self._columns[other]], axis=1)
         draws = Draws.of(columns, self._clusters, self._seed)
         half, n = columns.shape[1] // 2, len(self._clusters)
         values: dict[str, Callable[[Floats], Floats]] = {"agreement": _same_share, "kappa": _kappa}
-        return {
-            figure: draws.estimate(
-                lambda sums, of=value: of(sums[..., :half]) - of(sums[..., half:]), n, (-2.0, 2.0)
+
+        def difference(value: Callable[[Floats], Floats]) -> dict[str, Any]:
+            return draws.estimate(
+                lambda sums: value(sums[..., :half]) - value(sums[..., half:]), n, (-2.0, 2.0)
             )
-            for figure, value in values.items()
-        }
+
+        return {figure: difference(values[figure]) for figure in figures}
 
 
 def mean_share(shares: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:

@@ -185,4 +185,4 @@ def _nearness(labels: Sequence[str]) -> Floats:
         numbers = np.array([float(label) for label in labels])
     except ValueError:
         return np.eye(len(labels))
-    return -((numbers[:, None] - numbers[None, :]) ** 2)
+    return np.asarray(-((numbers[:, None] - numbers[None, :]) ** 2))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evaluation.intervals import Floats, Ints, number_clusters
-from evaluation.metrics import UNSCORED
+from evaluation.metrics import UNSCORED, ratio
 from evaluation.outcomes import full_label
 from judging.types import LabelledExample, Verdict, score_of
 
@@ -63,7 +63,7 @@ class PeoplesLabels:
         rows = np.flatnonzero(self.given[:, person] != UNSCORED)
         counts[rows, self.given[rows, person]] -= 1
         number = counts.sum(axis=1, keepdims=True)
-        return np.divide(counts, number, out=np.full_like(counts, np.nan), where=number > 0)
+        return ratio(counts, number)
 
     def take(self, rows: npt.NDArray[Any]) -> PeoplesLabels:
         """Return the rows that a mask or indices select."""

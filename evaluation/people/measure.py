@@ -62,8 +62,8 @@ def measure_people(
           ``best`` (a judge that always gives a most frequent label: none could agree on more rows)
           and ``judge_minus_people``, each with ``agreement`` and ``kappa``;
         - ``each``: for every person by name ``person`` (the person and the others of the row, drawn
-          at random), ``judge`` (the judge and these others) and ``judge_minus_person``, and
-          ``n``, ``advantage``, ``p`` and ``wins`` of the test;
+          at random) and ``judge`` (the judge and these others), ``judge_minus_person`` (of the
+          agreements), and ``n``, ``advantage``, ``p`` and ``wins`` of the test;
         - ``alternative``: :func:`evaluation.people.alternative.alternative_annotator_test`;
         - ``others``: ``agreement`` with a person, ``advantage`` and ``winning_rate`` of the rivals;
         - ``soft``: :func:`soft_labels`.
@@ -241,7 +241,7 @@ def soft_labels(people: PeoplesLabels, judge: Outcomes, seed: int = 0) -> dict[s
         label) and mean ``confidence``, each with its number of rows. ``None`` without
         probabilities.
     """
-    known = ~np.isnan(judge.probabilities).any(axis=1)
+    known = np.asarray(~np.isnan(judge.probabilities).any(axis=1))
     if not known.any():
         return None
     people, judge = people.take(known), judge.take(known)
@@ -291,7 +291,7 @@ def _beside_others(
     return {
         "person": sides.both("person"),
         "judge": sides.both("judge"),
-        "judge_minus_person": sides.differences("judge", "person"),
+        "judge_minus_person": sides.differences("judge", "person", ["agreement"]),
     }
 
 

@@ -91,12 +91,13 @@ def _people_lines(report: Mapping[str, Any]) -> list[str]:
     each = sorted(report["annotators"]["each"].items(), key=lambda person: -person[1]["n"])
     lines = [_person_line("person", "n", "with others", "judge with others", "p", "")]
     for name, measured in each[:MAX_PEOPLE]:
-        p, agreement = measured["p"], (measured["person"], measured["judge"])
+        p = measured["p"]
         lines.append(
             _person_line(
                 _cut(name, NAME_WIDTH),
                 str(measured["n"]),
-                *(with_interval(figures["agreement"]) for figures in agreement),
+                with_interval(measured["person"]["agreement"]),
+                with_interval(measured["judge"]["agreement"]),
                 "" if p is None else p_value(p).replace("< 0", "<0"),
                 "wins" if measured["wins"] else "",
             )

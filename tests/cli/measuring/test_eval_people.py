@@ -40,7 +40,9 @@ def rows() -> list[dict[str, str]]:
 def wide(path: Path) -> Path:
     lines = ["question,references,response," + ",".join(NAMES)]
     for row in rows():
-        lines.append(f"{row['question']},Paris,{row['response']}," + ",".join(map(row.get, NAMES)))
+        lines.append(
+            f"{row['question']},Paris,{row['response']}," + ",".join(row[name] for name in NAMES)
+        )
     path.write_text("\n".join(lines))
     return path
 

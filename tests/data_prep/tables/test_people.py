@@ -23,7 +23,7 @@ HEAD = "question,references,response"
 
 
 def examples(path: Path, **mapping: Any) -> list[LabelledExample]:
-    return [example for _, example in read_examples(path, TableMapping(**mapping))]
+    return [example for _, example in read_examples(path, TableMapping.model_validate(mapping))]
 
 
 def test_columns_of_single_people(tmp_path: Path) -> None:
@@ -91,7 +91,11 @@ def test_cells_that_hold_no_labels_of_people(tmp_path: Path, given: Any) -> None
 def test_an_unknown_label_names_the_column(tmp_path: Path) -> None:
     path = save(tmp_path / "rows.csv", f"{HEAD},anna,ben\n?,x,y,Correct,so-so\n")
     with pytest.raises(UnknownLabel) as error:
-        list(read_table(path, LabelledExample, TableMapping(annotators=["anna", "ben"])))
+        list(
+            read_table(
+                path, LabelledExample, TableMapping.model_validate({"annotators": ["anna", "ben"]})
+            )
+        )
     assert (error.value.column, error.value.label) == ("ben", "so-so")
 
 
@@ -150,7 +154,7 @@ def test_the_error_type_is_that_of_the_label(tmp_path: Path) -> None:
 def test_requests_do_not_need_people(tmp_path: Path) -> None:
     """A judge grades the same file."""
     path = save(tmp_path / "labels.csv", f"{HEAD},anna,ben\n?,x,y,Correct,so-so\n")
-    mapping = TableMapping(annotators=["anna", "ben"])
+    mapping = TableMapping.model_validate({"annotators": ["anna", "ben"]})
     [(_, request)] = read_table(path, JudgeRequest, mapping)
     assert request.metadata == {}
     path = save(tmp_path / "rows.jsonl", json.dumps({**ROW, "annotator_labels": ["Correct"]}))
