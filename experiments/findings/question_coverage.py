@@ -276,8 +276,8 @@ def _people(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                 for name, found in krippendorff_alpha(labels, number % 4).items():
                     held[name].append(found["low"] <= truth[name]["value"] <= found["high"])
         for name in truth:
-            setting = f"{questions} questions, 6 rows"
-            yield _row(f"interval of {name} alpha", setting, ".95", before[name], now[name])
+            setting = f"{name}, {questions} questions, 6 rows"
+            yield _row("interval of alpha", setting, ".95", before[name], now[name])
 
 
 PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
