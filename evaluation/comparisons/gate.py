@@ -135,7 +135,7 @@ def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float
     low, high = -1.0, mean
     while high - low > PRECISION:
         loss = (low + high) / 2
-        is_rejected = _tango_score(mean, changed, loss) * np.sqrt(effective) > quantile
+        is_rejected = tango_score(mean, changed, loss) * np.sqrt(effective) > quantile
         low, high = (loss, high) if is_rejected else (low, loss)
     spread = changed - mean**2
     error = np.sqrt(max(spread, 1 / effective) / effective)  # as if one item at least had changed
@@ -153,7 +153,7 @@ def loss_within_p(differences: Floats, clusters: Ints, margin: float) -> float:
     mean, changed, effective, freedom = _summary(differences, clusters)
     if not freedom > 0:
         return 1.0
-    return float(stdtr(freedom, -_tango_score(mean, changed, -margin) * np.sqrt(effective)))
+    return float(stdtr(freedom, -tango_score(mean, changed, -margin) * np.sqrt(effective)))
 
 
 def _summary(differences: Floats, clusters: Ints) -> tuple[float, float, float, float]:
@@ -166,7 +166,7 @@ def _summary(differences: Floats, clusters: Ints) -> tuple[float, float, float, 
     return mean, changed / n, n / float(found.effect), float(found.clusters) - 1
 
 
-def _tango_score(mean: float, changed: float, difference: float) -> float:
+def tango_score(mean: float, changed: float, difference: float) -> float:
     """Return the score of Tango (1998) of a true difference, for a single item.
 
     Args:
