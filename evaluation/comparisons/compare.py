@@ -26,6 +26,11 @@ COMPARED = (
     *("accuracy", "kappa", "mcc", "macro_f1", "fpr"),
     *("ece", "overconfidence", "brier", "nll"),
 )
+PEOPLE_NAMES = {
+    "agreement": "agreement with a person",
+    "advantage": "as near to people as a person",
+    "cross_entropy": "cross-entropy, shares of people",
+}
 
 ItemsById = Mapping[str, tuple[LabelledExample, Verdict]]
 
@@ -122,12 +127,12 @@ def compare_evaluations(
 
 
 def render_comparison(comparison: Mapping[str, Any]) -> str:
-    """Lay out a comparison as text: one table, two sentences, and a caution if it needs one."""
+    """Lay out a comparison as text: tables, two sentences, and a caution if it needs one.
+
+    The second table is there if several people labelled rows (``annotators``, from
+    :func:`evaluation.people.measure.compare_with_people`).
+    """
     caution = few_questions(comparison["questions"])
-    rows = [
-        (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
-        for name, metric in comparison["metrics"].items()
-    ]
     return "\n".join(
         [
             f"A  {comparison['a']}",
@@ -137,14 +142,31 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
             f"from both (A {comparison['n_scored_a']}, B {comparison['n_scored_b']}) on "
             f"{comparison['questions']} questions.",
             "",
-            table(("metric", "A", "B", "B - A, 95 % interval"), rows),
+            _metric_table("metric", comparison["metrics"]),
             "",
+            *_with_people(comparison.get("annotators")),
             f"Only A right: {comparison['n_only_a_right']}. Only B right: "
             f"{comparison['n_only_b_right']}. Labels differ: {comparison['n_labels_differ']}. "
             f"p by questions {p_value(comparison['p'])}.",
             *([f"caution: {caution}"] if caution else []),
         ]
     )
+
+
+def _with_people(annotators: Mapping[str, Any] | None) -> list[str]:
+    if not annotators:
+        return []
+    metrics = {title: annotators[name] for name, title in PEOPLE_NAMES.items() if annotators[name]}
+    heading = f"people, {annotators['n']} rows of two or more"
+    return [_metric_table(heading, metrics), ""]
+
+
+def _metric_table(heading: str, metrics: Mapping[str, Any]) -> str:
+    rows = [
+        (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
+        for name, metric in metrics.items()
+    ]
+    return table((heading, "A", "B", "B - A, 95 % interval"), rows)
 
 
 def _compare_outcomes(

@@ -10,7 +10,7 @@ from typing import Any
 
 from evaluation.report.disagreements import FILE, Disagreement
 from evaluation.report.judged_rates import rate_url
-from evaluation.report.markdown import ANNOTATOR_ROWS, METRIC_NAMES, review_line
+from evaluation.report.markdown import METRIC_NAMES, people_sentences, review_line
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 from judging.files.atomic import write_text
 
@@ -51,7 +51,8 @@ def render_page(
             source=source,
             headlines=HEADLINES,
             metric_names=METRIC_NAMES,
-            annotator_rows=ANNOTATOR_ROWS,
+            people_sentences=people_sentences(report),
+            people_picture=_people(report),
             review_line=review_line(report),
             reliability=_reliability(report),
             risk_coverage=_risk_coverage(report),
@@ -65,6 +66,15 @@ def render_page(
             csv_file=FILE,
         )
     )
+
+
+def _people(report: Mapping[str, Any]) -> str | None:
+    """Return the picture of people and judge as a data URL; ``None`` without several people."""
+    if not report["annotators"]:
+        return None
+    from evaluation.report import plots
+
+    return drawn_url(partial(plots.draw_people, report["annotators"]))
 
 
 def _reliability(report: Mapping[str, Any]) -> str | None:

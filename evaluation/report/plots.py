@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
 """Okabe and Ito's colours, which colour-blind readers can tell apart."""
+MOST_PEOPLE = 20
+"""Most people in a picture."""
 SHORT_LABEL = 14
 """Longest label, in characters, that is not set aslant."""
 
@@ -37,6 +39,9 @@ def draw_report(report: Mapping[str, Any], out_dir: Path) -> list[str]:
     if report["risk_coverage"]:
         names.append("risk_coverage.png")
         draw_risk_coverage(report["risk_coverage"], report["abstention"], out_dir / names[-1])
+    if report["annotators"]:
+        names.append("people.png")
+        draw_people(report["annotators"], out_dir / names[-1])
     if report["answerer_ranking"]:
         names.append("ranking.png")
         draw_ranking(report["answerer_ranking"], out_dir / names[-1])
@@ -181,6 +186,53 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
         tau = ranking["kendall_tau"]["value"]
         axes.set_title("Answering systems" + ("" if tau is None else f", Kendall tau-b {tau:.2f}"))
         finish_axes(axes)
+
+
+def draw_people(annotators: Mapping[str, Any], path: Path) -> None:
+    """Draw every person's agreement with the others beside the judge's, and the ceiling.
+
+    Args:
+        annotators: Result of ``measure_people``; of many people, those with most rows are drawn.
+        path: PNG file to write.
+    """
+    each = sorted(annotators["each"].items(), key=lambda person: -person[1]["n"])[:MOST_PEOPLE]
+    heights = np.arange(len(each))
+    with figure_file(path, 7.5, 2 + 0.6 * len(each)) as figure:
+        axes = figure.subplots()
+        for side, name, colour, offset in (
+            ("person", "this person", BLUE, -0.18),
+            ("judge", "judge in place of this person", ORANGE, 0.18),
+        ):
+            shares = [measured[side]["agreement"] for _, measured in each]
+            axes.barh(
+                heights + offset,
+                [share["value"] for share in shares],
+                height=0.34,
+                xerr=error_bars(shares),
+                color=colour,
+                ecolor=GREY,
+                capsize=3,
+                label=name,
+            )
+        ceiling, best = (annotators[name]["agreement"]["value"] for name in ("people", "best"))
+        axes.axvline(ceiling, color="black", linestyle="--", label="two people agree")
+        axes.axvline(best, color=GREY, linestyle=":", label="no judge could agree on more")
+        # A name may hold dollar signs, which are no formula, and control characters.
+        axes.set_yticks(
+            heights,
+            [
+                f"{one_line(name)}{' *' if measured['wins'] else ''}\n{measured['n']:,} rows"
+                for name, measured in each
+            ],
+            parse_math=False,
+        )
+        axes.invert_yaxis()
+        axes.set_xlim(0, 1.01)
+        axes.set_xlabel("share of rows with the label of another person, 95 % interval")
+        axes.set_title("Judge in place of each person; * shown to be no worse")
+        axes.grid(alpha=0.25, axis="x")
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
 
 
 def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> None:

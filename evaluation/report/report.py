@@ -19,7 +19,6 @@ from evaluation.comparisons.baselines import RULES, majority_verdicts, rule_verd
 from evaluation.comparisons.by_task import measure_by_task
 from evaluation.comparisons.pair_baselines import pair_baselines
 from evaluation.comparisons.paired import paired_accuracies
-from evaluation.comparisons.second_annotator import compare_annotators
 from evaluation.correction.judged import error_rates
 from evaluation.correction.scores import corrected_rate
 from evaluation.declared_labels import label_set
@@ -39,6 +38,8 @@ from evaluation.outcomes import Outcomes, full_label, gather
 from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs, self_consistency
 from evaluation.pairs.order_effects import order_effects
 from evaluation.pairs.verbosity import verbosity_effect
+from evaluation.people.alternative import EPSILON
+from evaluation.people.measure import measure_people, second_annotator
 from evaluation.ranking.agreement import rank_answerers
 from evaluation.report.abstention import abstention, risk_coverage
 from evaluation.report.markdown import render_markdown
@@ -64,6 +65,7 @@ def build_report(
     seen: Mapping[str, Any] | None = None,
     risk: float | None = None,
     drawn: Mapping[str, Sequence[Sequence[str | None]]] | None = None,
+    epsilon: float = EPSILON,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Compare a judge's verdicts with human labels.
@@ -83,6 +85,7 @@ def build_report(
         seen: What the judge's run says of this data (:func:`evaluation.seen_data.seen_data`).
         risk: Stated risk that the verdicts' ``needs_review`` was set at.
         drawn: Labels that judges gave when they were drawn anew: name, example, run.
+        epsilon: Margin of the alternative annotator test.
         seed: Seed of the resamples.
 
     Returns:
@@ -123,7 +126,8 @@ def build_report(
             name: _baseline(judge, gather(examples, rival, labels), seed)
             for name, rival in rivals.items()
         },
-        "second_annotator": compare_annotators(examples, verdicts, labels, seed),
+        "annotators": measure_people(examples, judge, rivals, epsilon, seed),
+        "second_annotator": second_annotator(examples, judge, seed),
         "answerer_ranking": rank_answerers(judge, answerers, seed),
         "calibration": _calibration(examples, judge, uncalibrated, labels, seed),
         "risk_coverage": risk_coverage(judge),
