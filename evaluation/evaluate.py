@@ -37,6 +37,7 @@ def report_verdicts(
     dataset_sha256: str | None = None,
     risk: float | None = None,
     drawn: Mapping[str, Sequence[Sequence[str | None]]] | None = None,
+    family: str | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Report how far a judge's verdicts agree with people.
@@ -52,6 +53,7 @@ def report_verdicts(
         dataset_sha256: Hash of the file that the examples came from.
         risk: Share of wrong verdicts among those that need no review, as the requests stated it.
         drawn: Labels that judges gave when they were drawn anew: name, example, run.
+        family: Family of the judge's backbone, as :func:`evaluation.ranking.favour.family_of` says.
         seed: Seed of the intervals.
 
     Returns:
@@ -78,6 +80,7 @@ def report_verdicts(
         seen=seen,
         risk=risk,
         drawn=drawn,
+        family=family,
         seed=seed,
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.report.disagreements import FILE, Disagreement
-from evaluation.report.markdown import ANNOTATOR_ROWS, METRIC_NAMES, review_line
+from evaluation.report.markdown import ANNOTATOR_ROWS, METRIC_NAMES, favour_lines, review_line
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 from judging.files.atomic import write_text
 
@@ -52,6 +52,8 @@ def render_page(
             metric_names=METRIC_NAMES,
             annotator_rows=ANNOTATOR_ROWS,
             review_line=review_line(report),
+            favour_lines=favour_lines(report["favour"]),
+            favour=_favour(report),
             reliability=_reliability(report),
             risk_coverage=_risk_coverage(report),
             items=shown,
@@ -71,6 +73,15 @@ def _reliability(report: Mapping[str, Any]) -> str | None:
     from evaluation.report import plots
 
     return drawn_url(partial(plots.draw_reliability, report["calibration"]))
+
+
+def _favour(report: Mapping[str, Any]) -> str | None:
+    """Return the picture of whom the judge favours as a data URL; ``None`` for one system."""
+    if not report["favour"]:
+        return None
+    from evaluation.report import plots
+
+    return drawn_url(partial(plots.draw_favour, report["favour"]))
 
 
 def _risk_coverage(report: Mapping[str, Any]) -> str | None:

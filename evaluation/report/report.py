@@ -37,7 +37,8 @@ from evaluation.outcomes import Outcomes, full_label, gather
 from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs, self_consistency
 from evaluation.pairs.order_effects import order_effects
 from evaluation.pairs.verbosity import verbosity_effect
-from evaluation.ranking.agreement import rank_answerers
+from evaluation.ranking.agreement import answerer_of, rank_answerers
+from evaluation.ranking.favour import favour
 from evaluation.report.abstention import abstention, risk_coverage
 from evaluation.report.markdown import render_markdown
 from evaluation.slices import slice_metrics
@@ -62,6 +63,7 @@ def build_report(
     seen: Mapping[str, Any] | None = None,
     risk: float | None = None,
     drawn: Mapping[str, Sequence[Sequence[str | None]]] | None = None,
+    family: str | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Compare a judge's verdicts with human labels.
@@ -81,6 +83,7 @@ def build_report(
         seen: What the judge's run says of this data (:func:`evaluation.seen_data.seen_data`).
         risk: Stated risk that the verdicts' ``needs_review`` was set at.
         drawn: Labels that judges gave when they were drawn anew: name, example, run.
+        family: Family of the judge's backbone, as :func:`evaluation.ranking.favour.family_of` says.
         seed: Seed of the resamples.
 
     Returns:
@@ -97,7 +100,7 @@ def build_report(
     judge = gather(examples, verdicts, labels)
     total = TallyDraws.of(judge).total
     measured = measure(judge, seed=seed)
-    answerers = [_answerer(example) for example in examples]
+    answerers = [answerer_of(example) for example in examples]
     report: dict[str, Any] = {
         "n": len(examples),
         "questions": int(judge.clusters.max()) + 1,
@@ -122,6 +125,7 @@ def build_report(
         },
         "second_annotator": compare_annotators(examples, verdicts, labels, seed),
         "answerer_ranking": rank_answerers(judge, answerers, seed),
+        "favour": favour(judge, answerers, family),
         "calibration": _calibration(examples, judge, uncalibrated, labels, seed),
         "risk_coverage": risk_coverage(judge),
         "abstention": risk
@@ -153,7 +157,8 @@ def write_report(report: dict[str, Any], out_dir: Path) -> None:
     """Write ``report.json``, ``report.md`` and the pictures that the report has figures for.
 
     The pictures are ``confusion.png`` always, ``reliability.png`` and ``risk_coverage.png`` if the
-    judge gave confidences, and ``ranking.png`` if two or more answering systems are known.
+    judge gave confidences, and ``ranking.png`` and ``favour.png`` if two or more answering systems
+    are known.
     """
     from evaluation.report import plots
 
@@ -295,8 +300,3 @@ def _pairs(
         "order": order_effects(examples, verdicts, seed),
         "length": verbosity_effect(examples, verdicts, seed),
     }
-
-
-def _answerer(example: LabelledExample) -> str | None:
-    answerer = example.metadata.get("answerer")
-    return None if answerer is None else str(answerer)

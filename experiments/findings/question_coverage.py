@@ -18,10 +18,11 @@ from scipy.stats import binomtest
 from evaluation.attacks.shares import measure_share
 from evaluation.calibration_error import calibration_error
 from evaluation.comparisons.gate import lowest_difference
-from evaluation.estimate import Draws, share
+from evaluation.estimate import Draws, Mask, share
 from evaluation.intervals import Floats, Ints, percentile_interval, sign_flip_p
 from evaluation.measure import METRICS, Tally, TallyDraws
 from evaluation.outcomes import Outcomes
+from evaluation.ranking.favour import differences_from_others
 from judging.verdicts.calibration_fit import draw_rows, fit_calibration
 from judging.verdicts.risk import HeldOutVerdicts
 
@@ -237,6 +238,41 @@ def _wordings(draws: int, rng: np.random.Generator) -> Iterator[Row]:
         yield _row("interval of an attack", f"60 rows, {wordings} wordings", ".95", before, now)
 
 
+def _favours(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    """Simulate five systems, the last with fewer rows, and a judge that errs alike on all."""
+    false_alarm, miss = 0.12, 0.05
+    for questions, answered in ((89, 1.0), (89, 0.4), (30, 1.0)):
+        shown: dict[str, list[bool]] = {"before": [], "now": []}
+        holds: dict[str, list[bool]] = {"before": [], "now": []}
+        for number in range(draws):
+            clusters, system = np.repeat(np.arange(questions), 5), np.tile(np.arange(5), questions)
+            given = (system < 4) | (rng.random(len(system)) < answered)
+            clusters, system = clusters[given], system[given]
+            right = alike(clusters, 0.2, rng) < 0.7
+            error = alike(clusters, 0.2, rng)
+            called = np.where(right, error >= miss, error < false_alarm)
+            groups = [system == one for one in range(5)]
+            surplus = called.astype(float) - right
+            before = [_resampled_difference(surplus, each, clusters, number % 4) for each in groups]
+            found = differences_from_others(called, right, groups, clusters)
+            now = [(each["difference"]["low"], each["difference"]["high"]) for each in found]
+            shown["before"].append(any(low > 0 or high < 0 for low, high in before))
+            shown["now"].append(any(each["finding"] != "not shown" for each in found))
+            for when, intervals in (("before", before), ("now", now)):
+                holds[when] += [low <= 0 <= high for low, high in intervals]
+        setting = f"{questions} questions, 5 systems, the last on {answered:.0%}"
+        yield _row("a system is called favoured or harmed", setting, "<= .05", **shown)
+        yield _row("interval of a system's bias less the others'", setting, ".95", **holds)
+
+
+def _resampled_difference(
+    surplus: Floats, group: Mask, clusters: Ints, seed: int
+) -> tuple[float, float]:
+    columns = np.stack([group * surplus, group, ~group * surplus, ~group], axis=1)
+    inside, size, outside, rest = Draws.of(columns.astype(float), clusters, seed).resampled.T
+    return percentile_interval(inside / size - outside / rest)
+
+
 PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
     "tests": _tests,
     "accuracies": _accuracies,
@@ -246,5 +282,6 @@ PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
     "gate": _gate,
     "fits": _fits,
     "wordings": _wordings,
+    "favours": _favours,
 }
 """Parts of the simulation by name."""
