@@ -45,6 +45,7 @@ from evaluation.slices import slice_metrics
 from evaluation.unscored import unscored_reasons
 from judging.files.atomic import write_text
 from judging.files.records import write_json
+from judging.models.sentences import minilm
 from judging.types import LabelledExample, Verdict
 from judging.verdicts.notes import is_in_untrained_mode
 
@@ -216,7 +217,7 @@ def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Ve
         baselines |= {name: rule_verdicts(rule, examples) for name, rule in RULES.items()}
         if by_overlap := overlap_regression.overlap_verdicts(examples):
             baselines[overlap_regression.NAME] = by_overlap
-        embed = sentence_regression.minilm()
+        embed = minilm()
         if embed and (by_sentence := sentence_regression.sentence_verdicts(examples, embed)):
             baselines[sentence_regression.NAME] = by_sentence
     if all(len(example.responses) == 2 for example in examples):
