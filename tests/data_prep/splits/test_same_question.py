@@ -6,8 +6,7 @@ import pytest
 
 from data_prep.splits.near_duplicates import near_duplicate_clusters
 from data_prep.splits.same_question import same_question_clusters, with_paraphrases
-from judging.models.sentences import is_installed, minilm
-from judging.questions import normalise_question
+from judging.questions import has_sentence_model, minilm, normalise_question
 from tests.data_prep.splits.question_pairs import ALIKE, ALIKE_UNSEEN, SAME, SAME_UNSEEN
 
 Pairs = Iterable[tuple[str, str]]
@@ -90,7 +89,7 @@ def test_a_sentence_model_is_not_believed_where_words_contradict(
     assert (joined[0] == joined[1]) == is_joined
 
 
-@pytest.mark.skipif(not is_installed(), reason="pip install custos[sentences]")
+@pytest.mark.skipif(not has_sentence_model(), reason="pip install custos[sentences]")
 def test_paraphrases_are_found() -> None:
     embed = minilm()
     assert embed is not None
