@@ -39,6 +39,7 @@ def report_verdicts(
     risk: float | None = None,
     drawn: Mapping[str, Sequence[Sequence[str | None]]] | None = None,
     epsilon: float = EPSILON,
+    family: str | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Report how far a judge's verdicts agree with people.
@@ -55,6 +56,7 @@ def report_verdicts(
         risk: Share of wrong verdicts among those that need no review, as the requests stated it.
         drawn: Labels that judges gave when they were drawn anew: name, example, run.
         epsilon: Margin of the alternative annotator test.
+        family: Family of the judge's backbone, as :func:`evaluation.ranking.favour.family_of` says.
         seed: Seed of the intervals.
 
     Returns:
@@ -82,6 +84,7 @@ def report_verdicts(
         risk=risk,
         drawn=drawn,
         epsilon=epsilon,
+        family=family,
         seed=seed,
     )
 

@@ -30,7 +30,7 @@ from judging.types import MAX_CRITIQUE_TOKENS
 FILES = (
     *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
     *("verdicts.jsonl", "confusion.png", "reliability.png", "risk_coverage.png", "people.png"),
-    "ranking.png",
+    *("ranking.png", "favour.png"),
 )
 """Files that the command writes."""
 CHAT_TEMPERATURE = 0.05

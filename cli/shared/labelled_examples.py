@@ -139,6 +139,7 @@ class KeptMeasurement:
         """
         from evaluation.evaluate import at_risk, report_verdicts
         from evaluation.pairs.paradigms import PairsByScores
+        from evaluation.ranking.favour import family_of
         from evaluation.seen_data import seen_data
         from evaluation.unscored import NothingScored, check_scored
 
@@ -174,6 +175,7 @@ class KeptMeasurement:
             risk=risk,
             drawn=self._drawn_labels(judge, examples) if self.sampled_runs else {},
             epsilon=self.epsilon,
+            family=family_of(judge.backbone.name) if isinstance(judge, Judge) else None,
             seed=seed,
         )
         return report, verdicts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from evaluation.folder import load_evaluation
 from evaluation.intervals import sign_flip_p
 from evaluation.measure import METRICS, TallyDraws, paired_difference
 from evaluation.outcomes import Outcomes, full_label, gather
-from evaluation.report.markdown import number, p_value, table, with_interval
+from evaluation.ranking.agreement import answerer_of
+from evaluation.ranking.favour import favour_change
+from evaluation.report.markdown import FINDINGS, favoured, number, p_value, table, with_interval
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
 
@@ -92,7 +95,7 @@ def compare_evaluations(
         Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``questions`` (of the latter),
         ``metrics`` (name to ``a``, ``b`` and ``difference`` with ``value``, ``low``, ``high``),
         ``p`` of the test by questions, the numbers and ids of the items that only one has right,
-        and ``n_labels_differ``.
+        ``n_labels_differ``, and ``favour`` of :func:`~evaluation.ranking.favour.favour_change`.
 
     Raises:
         CustosError: If a folder is incomplete, ids are missing or repeated, a label is not
@@ -121,6 +124,11 @@ def compare_evaluations(
         "questions": len(np.unique(judge_a.clusters[both])),
         "seed": seed,
         **_compare_outcomes(judge_a.take(both), judge_b.take(both), np.array(ids)[both], seed),
+        "favour": favour_change(
+            judge_a.take(both),
+            judge_b.take(both),
+            [answerer_of(example) for example in compress(shared.examples, both)],
+        ),
     }
     cleaned: dict[str, Any] = without_nan(comparison)
     return cleaned
@@ -148,6 +156,7 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
             f"Only A right: {comparison['n_only_a_right']}. Only B right: "
             f"{comparison['n_only_b_right']}. Labels differ: {comparison['n_labels_differ']}. "
             f"p by questions {p_value(comparison['p'])}.",
+            *_favour_lines(comparison["favour"]),
             *([f"caution: {caution}"] if caution else []),
         ]
     )
@@ -167,6 +176,14 @@ def _metric_table(heading: str, metrics: Mapping[str, Any]) -> str:
         for name, metric in metrics.items()
     ]
     return table((heading, "A", "B", "B - A, 95 % interval"), rows)
+
+
+def _favour_lines(favour: Mapping[str, Any] | None) -> list[str]:
+    return [
+        f"Beside the other systems, B {verb} {named} more than A does."
+        for finding, verb in FINDINGS.items()
+        if favour and (named := favoured(favour, finding))
+    ]
 
 
 def _compare_outcomes(

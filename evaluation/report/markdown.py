@@ -47,6 +47,9 @@ PAIR_NAMES = {
     "ece_stated_equal_width": "The same in bins of equal width",
     "coverage": "Coverage",
 }
+FINDINGS = {"favoured": "favours", "harmed": "harms"}
+MOST_NAMES = 3
+"""Most systems that a line names as favoured, or as harmed."""
 ORDERS = {"given": "given order alone", "swapped": "swapped order alone", "merged": "both merged"}
 LENGTH_NAMES = {
     "preference": "Leaning to the longer response",
@@ -68,6 +71,42 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
         people_sentences=people_sentences(report),
         review_line=review_line(report),
     )
+
+
+def favour_lines(favour: Mapping[str, Any] | None) -> list[str]:
+    """Return whom the judge is shown to favour or to harm, in sentences; none where nobody is.
+
+    Args:
+        favour: Result of :func:`evaluation.ranking.favour.favour`, with ``None`` for nan.
+    """
+    if favour is None:
+        return []
+    lines = []
+    for finding, verb in FINDINGS.items():
+        if named := favoured(favour, finding):
+            lines.append(f"beside the other systems, the judge {verb} {named}")
+    own = favour["own_family"]
+    if own and own["finding"] in FINDINGS:
+        lines.append(
+            f"the judge {FINDINGS[own['finding']]} its own family ({favour['family']}, "
+            f"{own['n']:,} rows): {with_interval(own['difference'])}"
+        )
+    return lines
+
+
+def favoured(favour: Mapping[str, Any], finding: str) -> str:
+    """Return the systems with a finding and how far each is favoured; empty without any."""
+    systems = favour["systems"]
+    names = [name for name in systems if systems[name]["finding"] == finding]
+    if finding == "harmed":
+        names.reverse()
+    each = [
+        f"{one_line(name)} ({with_interval(systems[name]['difference'])})"
+        for name in names[:MOST_NAMES]
+    ]
+    if len(names) > MOST_NAMES:
+        each.append(f"{len(names) - MOST_NAMES} more")
+    return ", ".join(each)
 
 
 def review_line(report: Mapping[str, Any]) -> str:

@@ -45,6 +45,9 @@ def draw_report(report: Mapping[str, Any], out_dir: Path) -> list[str]:
     if report["answerer_ranking"]:
         names.append("ranking.png")
         draw_ranking(report["answerer_ranking"], out_dir / names[-1])
+    if report["favour"]:
+        names.append("favour.png")
+        draw_favour(report["favour"], out_dir / names[-1])
     return names
 
 
@@ -233,6 +236,43 @@ def draw_people(annotators: Mapping[str, Any], path: Path) -> None:
         axes.grid(alpha=0.25, axis="x")
         axes.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside lower center", ncols=2, frameon=False)
+
+
+def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
+    """Draw how far the judge favours each answering system over the others, or harms it.
+
+    Args:
+        favour: Result of ``evaluation.ranking.favour.favour``.
+        path: PNG file to write.
+    """
+    colours = {"favoured": BLUE, "harmed": ORANGE, "not shown": GREY}
+    systems = favour["systems"]
+    own = favour["own_family"]["names"] if favour["own_family"] else []
+    heights = np.arange(len(systems))
+    with figure_file(path, 6.5, 1.6 + 0.4 * len(systems)) as figure:
+        axes = figure.subplots()
+        for finding, colour in colours.items():
+            chosen = [s["finding"] == finding for s in systems.values()]
+            bars = [s["difference"] for s in systems.values() if s["finding"] == finding]
+            if bars:
+                axes.barh(
+                    heights[chosen],
+                    [bar["value"] for bar in bars],
+                    xerr=error_bars(bars),
+                    height=0.6,
+                    color=colour,
+                    alpha=0.75,
+                    capsize=3,
+                    label=finding,
+                )
+        names = [f"{one_line(name)} (own family)" if name in own else one_line(name)
+                 for name in systems]  # fmt: skip
+        axes.set_yticks(heights, names, parse_math=False)
+        axes.invert_yaxis()
+        axes.axvline(0, color="black", linewidth=0.8)
+        axes.set_xlabel("bias less that on the other systems, 95 % interval")
+        axes.set_title("Whom the judge favours")
+        finish_axes(axes)
 
 
 def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> None:

@@ -10,6 +10,7 @@ from evaluation.report.disagreements import Disagreement
 from evaluation.report.judged_rates import order_line, rate_lines
 from evaluation.report.markdown import (
     chance_text,
+    favour_lines,
     number,
     p_value,
     people_sentences,
@@ -65,7 +66,8 @@ def summary_lines(
     if report["annotators"]:
         lines += ["", *_people_lines(report)]
     lines += ["", *_disagreement_lines(disagreements)]
-    lines += textwrap.wrap(review_line(report), WIDTH, subsequent_indent="  ")
+    for line in (review_line(report), *favour_lines(report["favour"])):
+        lines += textwrap.wrap(_printable(line), WIDTH, subsequent_indent="  ")
     notes = [f"caution: {text}" for text in report["cautions"]]
     notes += [f"no label: {describe_reason(reason)}" for reason in report["unscored"]]
     for note in notes:

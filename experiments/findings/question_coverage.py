@@ -21,13 +21,14 @@ from evaluation.calibration_error import calibration_error
 from evaluation.comparisons.gate import loss_within_p, lowest_difference
 from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import corrected_rate
-from evaluation.estimate import Draws, share
+from evaluation.estimate import Draws, Mask, share
 from evaluation.intervals import Floats, Ints, percentile_interval, sign_flip_p
 from evaluation.measure import METRICS, Tally, TallyDraws
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
 from evaluation.people.agreement import krippendorff_alpha
 from evaluation.people.given import PeoplesLabels
+from evaluation.ranking.favour import differences_from_others
 from judging.verdicts.calibration_fit import draw_rows, fit_calibration
 from judging.verdicts.risk import HeldOutVerdicts
 
@@ -327,6 +328,41 @@ def _people(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             yield _row("interval of alpha", setting, ".95", before[name], now[name])
 
 
+def _favours(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    """Simulate five systems, the last with fewer rows, and a judge that errs alike on all."""
+    false_alarm, miss = 0.12, 0.05
+    for questions, answered in ((89, 1.0), (89, 0.4), (30, 1.0)):
+        shown: dict[str, list[bool]] = {"before": [], "now": []}
+        holds: dict[str, list[bool]] = {"before": [], "now": []}
+        for number in range(draws):
+            clusters, system = np.repeat(np.arange(questions), 5), np.tile(np.arange(5), questions)
+            given = (system < 4) | (rng.random(len(system)) < answered)
+            clusters, system = clusters[given], system[given]
+            right = alike(clusters, 0.2, rng) < 0.7
+            error = alike(clusters, 0.2, rng)
+            called = np.where(right, error >= miss, error < false_alarm)
+            groups = [system == one for one in range(5)]
+            surplus = called.astype(float) - right
+            before = [_resampled_difference(surplus, each, clusters, number % 4) for each in groups]
+            found = differences_from_others(called, right, groups, clusters)
+            now = [(each["difference"]["low"], each["difference"]["high"]) for each in found]
+            shown["before"].append(any(low > 0 or high < 0 for low, high in before))
+            shown["now"].append(any(each["finding"] != "not shown" for each in found))
+            for when, intervals in (("before", before), ("now", now)):
+                holds[when] += [low <= 0 <= high for low, high in intervals]
+        setting = f"{questions} questions, 5 systems, the last on {answered:.0%}"
+        yield _row("a system is called favoured or harmed", setting, "<= .05", **shown)
+        yield _row("interval of a system's bias less the others'", setting, ".95", **holds)
+
+
+def _resampled_difference(
+    surplus: Floats, group: Mask, clusters: Ints, seed: int
+) -> tuple[float, float]:
+    columns = np.stack([group * surplus, group, ~group * surplus, ~group], axis=1)
+    inside, size, outside, rest = Draws.of(columns.astype(float), clusters, seed).resampled.T
+    return percentile_interval(inside / size - outside / rest)
+
+
 PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
     "tests": _tests,
     "accuracies": _accuracies,
@@ -338,5 +374,6 @@ PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
     "wordings": _wordings,
     "reviewed": _reviewed,
     "people": _people,
+    "favours": _favours,
 }
 """Parts of the simulation by name."""
