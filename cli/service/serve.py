@@ -67,6 +67,14 @@ ImageHosts = Annotated[
         "pictures come as data URLs.",
     ),
 ]
+MetricsAddress = Annotated[
+    str | None,
+    typer.Option(
+        help="Give the counters of all callers to Prometheus at this HOST:PORT, without a key: let "
+        "only yourself reach it, as at 127.0.0.1:9100. Default: nowhere; GET /metrics tells a key "
+        "its own.",
+    ),
+]
 Aliases = Annotated[
     list[str] | None,
     typer.Option(
@@ -147,6 +155,7 @@ def serve(
             "error (503). A proxy in front needs as many as all its clients.",
         ),
     ] = 512,
+    metrics_address: MetricsAddress = None,
     aliases: Aliases = None,
     log_contents: Annotated[
         bool, typer.Option("--log-contents", help="Log the contents of requests and answers.")
@@ -168,6 +177,7 @@ def serve(
     from serve.app import create_app
     from serve.keys import read_keys
     from serve.limits import Limits
+    from serve.operator import answer_operator
     from serve.queue.service import Service
     from serve.queue.verdict_cache import VerdictCache
     from serve.requests.remote_images import RemoteImages
@@ -205,6 +215,10 @@ def serve(
             log_contents=log_contents,
         )
         address = url(listener, "https" if tls else "http")
+        if metrics_address:
+            for_operator = bind(*_host_and_port(metrics_address), is_guarded=True)
+            answer_operator(service.metrics, for_operator)
+            logger.info("all counters at %s/metrics", url(for_operator))
 
         def load_all() -> dict[str, Judge]:
             loaded = load_judges(sources, models, load)
@@ -221,6 +235,13 @@ def serve(
             lambda judges: _announce(address, judges, has_keys=bool(keys)),
             tls,
         )
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not (host and port.isascii() and port.isdecimal()):
+        raise CustosError(f"--metrics-address '{address}': expected HOST:PORT")
+    return host.strip("[]"), int(port)
 
 
 def _loader(
