@@ -30,7 +30,6 @@ from cli.shared.options.server import (
 )
 from cli.shared.output_folders import output_folder
 from judging import CustosError, Judge
-from judging.log_lines import LineFormatter
 from judging.verdicts.notes import KNOWS_NOTHING
 
 logger = logging.getLogger("custos.serve")
@@ -177,6 +176,7 @@ def serve(
     from serve.app import create_app
     from serve.keys import read_keys
     from serve.limits import Limits
+    from serve.log import start_log
     from serve.operator import answer_operator
     from serve.queue.service import Service
     from serve.queue.verdict_cache import VerdictCache
@@ -185,7 +185,7 @@ def serve(
 
     sources = named_sources(judges or default_judges(), engine)
     models = read_assignments(aliases, "--alias", "NAME=MODEL, every name once", once=True)
-    _start_log()
+    start_log()
     keys = read_keys(api_key_file)
     if (tls_cert is None) != (tls_key is None):
         raise CustosError("--tls-cert and --tls-key: give both, or none of them")
@@ -218,7 +218,7 @@ def serve(
         if metrics_address:
             for_operator = bind(*_host_and_port(metrics_address), is_guarded=True)
             answer_operator(service.metrics, for_operator)
-            logger.info("all counters at %s/metrics", url(for_operator))
+            logger.info("counters of all callers: %s/metrics", url(for_operator))
 
         def load_all() -> dict[str, Judge]:
             loaded = load_judges(sources, models, load)
@@ -234,6 +234,7 @@ def serve(
             load_all,
             lambda judges: _announce(address, judges, has_keys=bool(keys)),
             tls,
+            keys,
         )
 
 
@@ -268,17 +269,6 @@ def _loader(
         return judge
 
     return load
-
-
-def _start_log() -> None:
-    from serve.throttle import Throttle
-
-    handler = logging.StreamHandler()
-    handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # Its lines show whole addresses.
-    for name in ("asyncio", "uvicorn.error"):  # They tell of every broken or refused connection.
-        logging.getLogger(name).addFilter(Throttle())
 
 
 def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> None:
