@@ -263,22 +263,6 @@ def test_a_model_that_hangs_ends_the_process() -> None:
     assert "verdict_on" in log
 
 
-def test_a_process_that_was_stopped_for_long_has_not_waited(tmp_path: Path) -> None:
-    """The model works meanwhile; the stop is longer than the watchdog waits."""
-    gate = tmp_path / "gate"
-    with serve(partial(WaitingJudge, gate), "--watchdog", "3") as (process, address):
-        with ThreadPoolExecutor(1) as pool:
-            call = pool.submit(httpx.post, f"{address}/judge", json=row(), timeout=60)
-            accepted = 'judge_requests_total{outcome="accepted"} 1.0'
-            wait_until(lambda: accepted in httpx.get(f"{address}/metrics").text)
-            process.send_signal(signal.SIGSTOP)
-            time.sleep(4)
-            process.send_signal(signal.SIGCONT)
-            gate.touch()
-            assert call.result().status_code == 200
-        assert is_ready(address)
-
-
 def test_a_hang_up_reads_keys_again_and_ends_no_call(tmp_path: Path) -> None:
     gate, file = tmp_path / "gate", tmp_path / "keys"
     alice, bob = ({"Authorization": f"Bearer {name * 16}"} for name in "ab")
