@@ -77,11 +77,11 @@ def _batch_rows(
     Raises:
         CustosError: If a column is too large for what it is stored in.
     """
-    num_bytes = 1
+    num_rows, num_bytes = int(group.num_rows), 1
     for number, (column, (longest, of_all)) in enumerate(zip(columns, texts, strict=True)):
         chunk = group.column(number)
         unpacked, value_bytes = chunk.total_uncompressed_size, max(8, column.length, longest)
-        list_bytes = (chunk.num_values - group.num_rows) * value_bytes
+        list_bytes = (chunk.num_values - num_rows) * value_bytes
         if unpacked > max(BATCH_BYTES, LIKELY_RATIO * chunk.total_compressed_size) or (
             list_bytes > 8 * BATCH_BYTES and chunk.num_values > LIKELY_VALUES * (unpacked - of_all)
         ):
@@ -90,7 +90,7 @@ def _batch_rows(
                 "it out, or write the rows as JSONL"
             )
         num_bytes += unpacked + chunk.num_values * value_bytes
-    return min(max(1, BATCH_BYTES * group.num_rows // num_bytes), MOST_BATCH_ROWS)
+    return min(max(1, BATCH_BYTES * num_rows // num_bytes), MOST_BATCH_ROWS)
 
 
 def _sizes_of_texts(column: pa.Array) -> Iterator[tuple[int, int]]:
