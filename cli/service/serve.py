@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -275,9 +276,13 @@ def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> N
     """Print where the judges answer, with a call to try."""
     from serve.examples import headline_example
 
-    typer.echo(f"serving {', '.join(judges)} at {address}")
     key = "-H 'Authorization: Bearer KEY' " if has_keys else ""
-    typer.echo(
-        f"try: curl -s {address}/judge {key}-H 'Content-Type: application/json' "
-        f"-d {shlex.quote(json.dumps(headline_example(judges)))}"
-    )
+    try:
+        typer.echo(
+            f"serving {', '.join(judges)} at {address}\n"
+            f"try: curl -s {address}/judge {key}-H 'Content-Type: application/json' "
+            f"-d {shlex.quote(json.dumps(headline_example(judges)))}"
+        )
+    except OSError as error:  # nobody reads it, or the disk is full: no reason to serve nobody
+        logger.warning("standard output: %s", error.strerror)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

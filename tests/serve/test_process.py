@@ -301,6 +301,23 @@ def with_a_log_that_nobody_reads(*arguments: Any) -> None:
     custos_with(*arguments)
 
 
+def without_a_reader(*arguments: Any) -> None:
+    """Serve with a pipe as standard output whose other end is closed."""
+    begin, end = os.pipe()
+    os.close(begin)
+    os.dup2(end, 1)
+    custos_with(*arguments)
+
+
+def test_a_service_whose_output_nobody_reads_answers() -> None:
+    with forked(without_a_reader, FakeJudge, *SERVE) as process:
+        address = process.wait_for(r"loading a; (http://\S+) answers 503")[1]
+        wait_until(lambda: is_ready(address))
+        assert httpx.post(f"{address}/judge", json=row()).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
 def test_nobody_waits_for_a_log_that_nobody_reads() -> None:
     with serve(FakeJudge, target=with_a_log_that_nobody_reads) as (process, address):
         with httpx.Client(base_url=address, timeout=10) as client:
