@@ -67,7 +67,7 @@ class Service:
         self._quotas = Quotas(self.limits.key_requests_per_minute)
         self.intake = Intake(self.limits.picture_seconds)
         self._watchdog = Watchdog(self.limits.stall_s)
-        self._counters = Counter(dict.fromkeys(OUTCOMES, 0))
+        self._counters = {"": Counter(dict.fromkeys(OUTCOMES, 0))}
         self._started_worker: Worker | None = None
         if judges is not None:
             self.open(judges)
@@ -99,7 +99,7 @@ class Service:
             self._require_quota(1)
             self._worker.require_room(caller_name())
         except ApiError:
-            self._counters["rejected"] += 1
+            self._count("rejected", 1)
             raise
 
     async def grade(
@@ -140,7 +140,7 @@ class Service:
                 last = max(jobs.values(), key=lambda job: job.ended_at)
                 timing.queue = last.started_at - last.queued_at
                 timing.inference = last.ended_at - last.started_at
-        self._counters["cached"] += len(requests) - len(outcomes)
+        self._count("cached", len(requests) - len(outcomes))
         return self._collect(requests, judges, keys, cached, outcomes)
 
     async def stream(
@@ -193,11 +193,15 @@ class Service:
                 yield piece
         yield text_of(job)
 
-    def queue(self) -> QueueState:
-        """Return what waits and runs now, and what happened since the start."""
-        counters = dict(self._counters)
+    def queue(self, caller: str = "") -> QueueState:
+        """Return what waits and runs now, and what happened since the start.
+
+        Args:
+            caller: Name of an access key, to count its requests alone.
+        """
+        counters = dict(self._counters.get(caller, dict.fromkeys(OUTCOMES, 0)))
         if self._started_worker:
-            return self._started_worker.queue(counters)
+            return self._started_worker.queue(counters, caller)
         idle = dict.fromkeys(self.judges, 0)
         return QueueState(idle, idle, 0, 0.0, counters)
 
@@ -238,6 +242,12 @@ class Service:
             self._started_worker.close()
         if self._cache:
             self._cache.close()
+
+    def _count(self, outcome: str, number: int) -> None:
+        """Count requests of this call, among all and among those of its key."""
+        for name in {"", caller_name()}:
+            counter = self._counters.setdefault(name, Counter(dict.fromkeys(OUTCOMES, 0)))
+            counter[outcome] += number
 
     def _require_open(self) -> None:
         if self.state != "ready":
@@ -305,10 +315,10 @@ class Service:
             self._require_quota(num_jobs)
             self._worker.submit(jobs)
         except ApiError:
-            self._counters["rejected"] += num_jobs
+            self._count("rejected", num_jobs)
             raise
         self._quotas.take(caller_name(), num_jobs, time.monotonic())
-        self._counters["accepted"] += num_jobs
+        self._count("accepted", num_jobs)
         outcome = "abandoned"
         try:
             yield
@@ -317,7 +327,7 @@ class Service:
             outcome = "expired"
             raise
         finally:
-            self._counters[outcome] += num_jobs
+            self._count(outcome, num_jobs)
             if outcome == "answered":
                 for job in jobs:
                     self.metrics.count_wait(job.judge, job.started_at - job.queued_at)

@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -183,6 +184,23 @@ def test_metrics_tell_a_key_what_is_its_own_and_nothing_else(judge: FakeJudge) -
     }
     assert not [name for name in of_alice if "bob" in name]
     assert any("judge_confidence_count" in name for name in of_alice)
+
+
+def test_the_page_of_the_queue_tells_a_key_of_its_own_requests(closed: FakeJudge) -> None:
+    service = Service({"a": closed})
+    with serving(service, [ALICE, BOB]) as client, ThreadPoolExecutor(3) as pool:
+        calls = [
+            pool.submit(client.post, "/judge", json=row(), headers=as_caller(key))
+            for key in (ALICE, ALICE, BOB)
+        ]
+        wait_until(lambda: waiting(service) == 3)
+        seen = [
+            client.get("/pages/queue.json", headers=as_caller(key)).json() for key in (ALICE, BOB)
+        ]
+        closed.gate.set()
+        assert [call.result().status_code for call in calls] == [200] * 3
+    assert [state["queued"]["a"] + state["running"]["a"] for state in seen] == [2, 1]
+    assert [state["counters"]["accepted"] for state in seen] == [2, 1]
 
 
 def test_a_key_file_changed_in_place_with_its_size_and_time_is_read(
