@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class Service:
         self._quotas = Quotas(self.limits.key_requests_per_minute)
         self.intake = Intake(self.limits.picture_seconds)
         self._watchdog = Watchdog(self.limits.stall_s)
-        self._counters = {"": Counter(dict.fromkeys(OUTCOMES, 0))}
+        self._counters = defaultdict[str, Counter[str]](Counter)
         self._started_worker: Worker | None = None
         if judges is not None:
             self.open(judges)
@@ -194,12 +194,8 @@ class Service:
         yield text_of(job)
 
     def queue(self, caller: str = "") -> QueueState:
-        """Return what waits and runs now, and what happened since the start.
-
-        Args:
-            caller: Name of an access key, to count its requests alone.
-        """
-        counters = dict(self._counters.get(caller, dict.fromkeys(OUTCOMES, 0)))
+        """Return what waits, runs and has happened: of all, or of the access key of a name."""
+        counters = {outcome: self._counters[caller][outcome] for outcome in OUTCOMES}
         if self._started_worker:
             return self._started_worker.queue(counters, caller)
         idle = dict.fromkeys(self.judges, 0)
@@ -246,8 +242,7 @@ class Service:
     def _count(self, outcome: str, number: int) -> None:
         """Count requests of this call, among all and among those of its key."""
         for name in {"", caller_name()}:
-            counter = self._counters.setdefault(name, Counter(dict.fromkeys(OUTCOMES, 0)))
-            counter[outcome] += number
+            self._counters[name][outcome] += number
 
     def _require_open(self) -> None:
         if self.state != "ready":
@@ -256,11 +251,7 @@ class Service:
             raise ApiError(503, "the model makes no progress", retry_after=RETRY_AFTER_S)
 
     def _require_quota(self, num_requests: int) -> None:
-        """Refuse a call of a key that has sent enough; calls without keys have no quota.
-
-        Raises:
-            ApiError: 429.
-        """
+        """Refuse (429) a call of a key that has sent enough; calls without keys have no quota."""
         caller = caller_name()
         if caller and (
             seconds := self._quotas.seconds_to_wait(caller, num_requests, time.monotonic())

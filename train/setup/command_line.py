@@ -17,7 +17,7 @@ from rich.console import Console
 from safetensors import SafetensorError
 
 from judging import errors
-from judging.errors import CustosError, Missing, lacks_memory
+from judging.errors import Missing, lacks_memory
 from train.setup.engines import check_engine, check_installed, check_processes
 from train.setup.processes import COMMAND_VARIABLE, stop_message
 from train.setup.recipe import R, Recipe, parse_recipe
