@@ -73,7 +73,7 @@ def test_the_page_shows_what_the_judge_adds_and_whether_the_ranking_changes() ->
         f"people's best system is the judge's with probability {ranking['same_winner']:.3f}" in text
     )
     pictures = [tag for tag in Tags(page).tags if tag[0] == "img"]
-    assert len(pictures) == 4  # risk, calibration, rates, ranking
+    assert len(pictures) == 5  # risk, calibration, favour, rates, ranking
     for _, attributes in pictures:
         assert (attributes["src"] or "").startswith("data:image/png;base64,")
     pairs = [example("A", task="truthful-pair", references=(), responses=("1", "2"))]
