@@ -247,7 +247,9 @@ def test_only_the_section_is_replaced() -> None:
 SHIPPED = Path(__file__).parents[3] / "judges"
 
 
-@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*/reliability.json")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "path", sorted(SHIPPED.glob("*/reliability.json")), ids=lambda path: path.parent.name
+)
 def test_pages_of_shipped_judges_say_what_their_figures_say(path: Path) -> None:
     shown = render_card(json.loads(path.read_text())).strip()
     for page in ("README.md", "reliability.md"):
