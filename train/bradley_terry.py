@@ -50,7 +50,7 @@ class PairDataSection(DataSection):
         if path is not None:
             raise ValueError(
                 "a reward is given to one response and has no labels; "
-                "compare rewards on pairs with python -m experiments paradigms in a checkout"
+                "compare rewards on pairs with python -m experiments paradigms"
             )
 
 
