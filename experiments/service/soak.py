@@ -30,8 +30,8 @@ from urllib.parse import urlsplit
 import psutil
 from rich.console import Console
 
-from experiments.cost.busy_neighbour import busy_process
 from experiments.cost.load_generator import Connection, request_bytes
+from experiments.cost.processor_use import busy_process
 from experiments.cost.service_load import running, service_command
 from experiments.service.soak_clients import (
     DEADLINE_S,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judging.names.responses import exchange_names
+from judging.tasks.truthful import exchange_names
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cli.shared.judges import EngineOnUse, untrained_judge
 from judging import Judge, JudgeRequest
-from judging.models.untrained import EngineOnUse, untrained_judge
 from judging.tasks import get_task
 
 

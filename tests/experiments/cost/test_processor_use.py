@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+from experiments.cost.processor_use import ProcessorUse, busy_process
+
+
+def test_a_busy_process_is_seen_and_ends_with_the_block() -> None:
+    with busy_process():
+        before = ProcessorUse.now()
+        time.sleep(0.5)
+        assert ProcessorUse.now().other_cores(before) > 0.05
+    command = "import time; t = time.process_time; s = t()\nwhile t() - s < 0.3: pass"
+    before = ProcessorUse.now()
+    subprocess.run([sys.executable, "-c", command], check=True)
+    assert ProcessorUse.now().process - before.process < 0.25
