@@ -36,7 +36,7 @@ def chartom(
     """
     from benchmarks.framework.base import get_benchmark
     from data_prep.synthetic.misleading_charts.export import write_chart_pairs
-    from data_prep.synthetic.misleading_charts.generate import generate_chart_pairs
+    from data_prep.synthetic.misleading_charts.families import generate_chart_pairs
 
     table = get_benchmark("chartom").published[0]
     published = {name: (float(str(row[1])), float(str(row[3]))) for name, row in table.rows.items()}
