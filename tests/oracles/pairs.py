@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from data_prep.audits.charts import answer_set, column_of, final_claims, stated_values
-from data_prep.audits.report import AuditResult
 from judging.types import LabelledExample
+from tests.oracles.charts import answer_set, column_of, final_claims, stated_values
+from tests.oracles.report import AuditResult
 
 Readings = Mapping[str, Mapping[str, int]]
 """Values by item, by column."""

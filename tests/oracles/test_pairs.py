@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from data_prep.audits.pairs import audit_pair
-from data_prep.audits.report import audit_rows
 from data_prep.synthetic.preference_pairs.generate import PairRow, generate_pairs
 from data_prep.truthfulness_tags import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from judging.types import LabelledExample
+from tests.oracles.pairs import audit_pair
+from tests.oracles.report import audit_rows
 
 TAGS = (MISREAD, MISREASONED, OFF_TOPIC, MADE_UP, PADDED)
 

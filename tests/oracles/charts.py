@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from data_prep.audits.report import AuditResult
 from judging.types import LabelledExample
+from tests.oracles.report import AuditResult
 
 View = Mapping[str, int]
 """Values by item in the column that a question is about."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import re
 
-from data_prep.audits.report import AuditResult
 from judging.types import JudgeRequest
+from tests.oracles.report import AuditResult
 
 
 def audit_text(example: JudgeRequest) -> AuditResult:

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from data_prep.audits.report import audit_rows
-from data_prep.audits.text import audit_text
-from data_prep.synthetic.text.generate import generate_examples
-from data_prep.synthetic.text.wordings import WORDINGS
-from data_prep.synthetic.wording import wordings_of
+from data_prep.synthetic.text.generate import generate_examples, responses
+from data_prep.synthetic.words import wordings_of
 from judging.types import JudgeRequest
+from tests.oracles.report import audit_rows
+from tests.oracles.text import audit_text
 
 LABELS = {"all": ("Correct", "Partial", "Wrong"), "any": ("Correct", "Wrong")}
 
@@ -21,7 +20,7 @@ def test_clean_examples_pass(wordings: Any) -> None:
     report = audit_rows(rows, audit_text)
     assert report.agreement >= 0.995, str(report)
     seen = {row.metadata["form"] for row in rows}
-    assert len(seen) > 0.9 * len(wordings_of(WORDINGS, wordings))
+    assert len(seen) > 0.9 * len(wordings_of(responses(), wordings))
 
 
 def test_planted_label_errors_are_caught() -> None:

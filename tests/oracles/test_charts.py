@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from data_prep.audits.charts import audit_chart
-from data_prep.audits.report import audit_rows
 from data_prep.synthetic.charts.generate import plan_rows, plan_twins
-from data_prep.synthetic.charts.questions import QUESTIONS
-from data_prep.synthetic.charts.wordings import FRAMES
-from data_prep.synthetic.wording import wordings_of
+from data_prep.synthetic.charts.responses import frames, questions
+from data_prep.synthetic.words import wordings_of
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample
+from tests.oracles.charts import audit_chart
+from tests.oracles.report import audit_rows
 
 SCORES = ("Partial", "Wrong")
 
@@ -22,11 +21,11 @@ def test_clean_examples_pass(wordings: Any) -> None:
     rows = [row.example for row in plan_rows(2500, 11, wordings)]
     report = audit_rows(rows, audit_chart)
     assert report.agreement >= 0.999, str(report)
-    frames = {row.metadata["form"] for row in rows}
-    assert frames == {frame.id for frame in wordings_of(FRAMES, wordings)}
+    forms = {row.metadata["form"] for row in rows}
+    assert forms == {frame.id for frame in wordings_of(frames(), wordings)}
     if wordings != "train":
-        questions = {row.metadata["question_form"] for row in rows}
-        assert questions >= {question.id for question in QUESTIONS if question.held_out}
+        asked = {row.metadata["question_form"] for row in rows}
+        assert asked >= {question.id for question in questions() if question.held_out}
 
 
 def test_clean_twins_pass() -> None:

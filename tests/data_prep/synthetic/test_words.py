@@ -1,6 +1,6 @@
 import pytest
 
-from data_prep.synthetic.wording import (
+from data_prep.synthetic.words import (
     Wording,
     WordingSplit,
     question_wordings_of,
