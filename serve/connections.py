@@ -287,6 +287,9 @@ class LimitedConnection(H11Protocol):
             ):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+        if self.cycle:  # the call is over, as if its client had left
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
 
     def _set_headers_timer(self) -> None:
         is_waiting = self.cycle is None or self.cycle.response_complete

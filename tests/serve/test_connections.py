@@ -125,6 +125,21 @@ def test_chunks_are_large_or_few(judge: FakeJudge, num_bytes: int, size: int, st
         assert client.post("/judge", json=row()).status_code == 200
 
 
+@pytest.mark.parametrize("chunks", [b"zz\r\n", b"1\r\n \r\n" * 2000])
+@pytest.mark.parametrize("key", [b"", b"Authorization: Bearer kkkkkkkkkkkkkkkkkkkk\r\n"])
+def test_a_broken_body_has_one_answer_and_no_traceback(
+    judge: FakeJudge, chunks: bytes, key: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The call is being answered when the fault of its body is found."""
+    call = POST + key + b"Transfer-Encoding: chunked\r\n\r\n" + chunks
+    with serving(Service({"a": judge}), keys=["k" * 20]) as client:
+        answer = answer_to(send_raw(client, call))
+        assert answer.status_code == 400
+        assert answer.json()["error"]["type"] == "invalid_request"
+        assert client.get("/health/live").status_code == 200
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 def test_what_is_no_http_is_refused_in_the_form_of_all_errors(judge: FakeJudge) -> None:
     with serving(Service({"a": judge})) as client:
         answer = answer_to(send_raw(client, b"GET / HTTP/1.1\r\nbad header\r\n\r\n"))
