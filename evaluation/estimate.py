@@ -258,9 +258,7 @@ def mean(
     draws = Draws.of(columns[among], clusters[among], seed)
     if is_rate:
         return draws.rate(_ratio_of_columns, lambda sums: sums[..., 1])
-    return draws.estimate(
-        _ratio_of_columns, float(among.sum()), is_difference=is_difference
-    )
+    return draws.estimate(_ratio_of_columns, float(among.sum()), is_difference=is_difference)
 
 
 def _ratio_of_columns(sums: Floats) -> Floats:

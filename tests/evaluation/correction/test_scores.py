@@ -279,6 +279,8 @@ def test_counted_cells_are_the_items_they_count() -> None:
 @pytest.mark.parametrize("rate", [0, 0.5, 1])
 def test_a_question_with_nearly_all_rows_leaves_everything_open(size: int, rate: float) -> None:
     clusters = np.repeat(np.arange(9), [size, *[3] * 8])
-    hits = (np.arange(len(clusters)) % 2 < 2 * rate) if rate != 0.5 else np.arange(len(clusters)) % 2
+    hits = (
+        (np.arange(len(clusters)) % 2 < 2 * rate) if rate != 0.5 else np.arange(len(clusters)) % 2
+    )
     interval = clustered_rate(np.asarray(hits, dtype=float), clusters)
     assert interval == pytest.approx((0, 1), abs=1e-6)
