@@ -75,4 +75,7 @@ class Readers:
 
         reading = asyncio.create_task(asyncio.to_thread(work, *args))
         reading.add_done_callback(end)
-        return await asyncio.shield(reading)
+        try:
+            return await asyncio.shield(reading)
+        finally:
+            del reading  # it holds its error, which holds this frame, and with it the text
