@@ -53,7 +53,7 @@ class ChatJudge:
                 "decoding": self.decoding.model_dump(),
                 "task": task.name,
                 "variant": request.variant,
-                "instruction": task.instruction(rubric),
+                "instruction": task.untrained_instruction(rubric),
                 "layout": "quoted",
                 "labels": task.labels(rubric),
                 # Another version may word, lay out or read the same task differently.
@@ -161,6 +161,6 @@ def judge_messages(request: JudgeRequest) -> tuple[Message, ...]:
     task: JudgeTask = get_task(request.task)
     if (whole := task.whole_prompt(request)) is not None:
         return (Message(role="user", text=whole, images=task.pictures(request)),)
-    instruction = task.instruction(task.rubric(request))
+    instruction = task.untrained_instruction(task.rubric(request))
     texts = [f"{field.heading}: {field.shown}" for field in task.item(request)]
     return one_user_turn(conversation(instruction, texts, task.pictures(request)))

@@ -96,6 +96,8 @@ def _undeclared_labels(
     undeclared: dict[tuple[str, str, str], _Undeclared] = {}
     for index, example in enumerate(examples):
         labels = {"label": full_label(example), "second_label": example.second_label}
+        for name, given in example.annotator_labels.items():
+            labels[f"annotator_labels.{name}"] = given
         try:
             declared = _declared_labels(example)
         except FieldError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from evaluation.declared_labels import check_labels
+from evaluation.people.alternative import EPSILON
 from evaluation.report.report import build_report
 from evaluation.unscored import check_scored
 from judging.errors import CustosError
@@ -37,6 +38,8 @@ def report_verdicts(
     dataset_sha256: str | None = None,
     risk: float | None = None,
     drawn: Mapping[str, Sequence[Sequence[str | None]]] | None = None,
+    epsilon: float = EPSILON,
+    family: str | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Report how far a judge's verdicts agree with people.
@@ -52,6 +55,8 @@ def report_verdicts(
         dataset_sha256: Hash of the file that the examples came from.
         risk: Share of wrong verdicts among those that need no review, as the requests stated it.
         drawn: Labels that judges gave when they were drawn anew: name, example, run.
+        epsilon: Margin of the alternative annotator test.
+        family: Family of the judge's backbone, as :func:`evaluation.ranking.favour.family_of` says.
         seed: Seed of the intervals.
 
     Returns:
@@ -78,6 +83,8 @@ def report_verdicts(
         seen=seen,
         risk=risk,
         drawn=drawn,
+        epsilon=epsilon,
+        family=family,
         seed=seed,
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from judging.files.yaml_text import yaml_errors
 from judging.questions import count_trained_on
 from judging.types import JudgeRequest
 
@@ -41,7 +42,8 @@ def seen_data(
 def _use_of_file(recipe_file: Path, dataset_sha256: str | None) -> str | None:
     """Return how a run used the file of this hash; ``None`` if it did not, or does not say."""
     try:
-        recipe = yaml.safe_load(recipe_file.read_text(encoding="utf-8"))
+        with yaml_errors():
+            recipe = yaml.safe_load(recipe_file.read_text(encoding="utf-8"))
         hashes = recipe["provenance"]["sha256"]
         files = {path for path, sha256 in hashes.items() if sha256 == dataset_sha256}
         data, replay = recipe["data"], recipe.get("replay") or {}

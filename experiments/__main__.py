@@ -11,7 +11,7 @@ import experiments.findings
 import experiments.gpu_hour
 import experiments.scale
 import experiments.service
-from judging.errors import CustosError, error_text
+from judging.errors import known_error
 
 ROOMS = (
     experiments.cost,
@@ -63,8 +63,10 @@ def main(argv: list[str]) -> int:
     name, *options = argv
     try:
         import_module(modules[name]).main(options)
-    except (CustosError, OSError) as error:
-        sys.stderr.write(f"error: {error_text(error)}\n")
+    except Exception as error:
+        if (text := known_error(error)) is None:
+            raise
+        sys.stderr.write(f"error: {text}\n")
         return 2
     return 0
 

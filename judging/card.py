@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -72,7 +72,7 @@ class JudgeCard(BaseModel):
             listed_options=listed_options,
             random_weights=backbone.has_random_weights,
             instructions={
-                f"{name}/{rubric}": instruction_hash(get_task(name), rubric)
+                f"{name}/{rubric}": _own_hash(get_task(name), rubric)
                 for name, rubrics in tasks.items()
                 for rubric in rubrics
             },
@@ -102,9 +102,13 @@ class JudgeCard(BaseModel):
         return self.modes.get(f"{task.name}/{rubric}", default)
 
 
-def instruction_hash(task: JudgeTask, rubric: str) -> str:
-    """Return a hash of what the judge is told and may answer under a rubric."""
-    return digest({"instruction": task.instruction(rubric), "labels": task.labels(rubric)})
+def instruction_hash(instruction: str, labels: Sequence[str]) -> str:
+    """Return a hash of what a judge is told and may answer under a rubric."""
+    return digest({"instruction": instruction, "labels": labels})
+
+
+def _own_hash(task: JudgeTask, rubric: str) -> str:
+    return instruction_hash(task.instruction(rubric), task.labels(rubric))
 
 
 def read_card(folder: Path) -> JudgeCard:
@@ -128,7 +132,7 @@ def read_card(folder: Path) -> JudgeCard:
             task = get_task(name)
         for rubric in rubrics:
             key = f"{name}/{rubric}"
-            if card.instructions.get(key) != instruction_hash(task, rubric):
+            if card.instructions.get(key) != _own_hash(task, rubric):
                 raise CustosError(
                     f"{path}: the instruction of '{key}' has changed since training; "
                     f"train the judge again or use the version it came with"

@@ -92,6 +92,8 @@ def _kind_of(value: object) -> str:
     return kinds.get(type(value), type(value).__name__)
 
 
+_LOOP = "Symlink loop from "
+"""Beginning of the error of :meth:`Path.resolve`."""
 LONGEST_NAME = 200
 """Most characters of a name to compare with others: time grows with their square."""
 
@@ -107,6 +109,29 @@ def error_text(error: CustosError | OSError) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether an error says that there is too little memory, in any library's words."""
+    text = str(error).lower()
+    words = ("out of memory", "allocate memory", "failed to map segment")
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError | ImportError) and any(word in text for word in words)
+    )
+
+
+def known_error(error: BaseException) -> str | None:
+    """Return the text of an error that a command must expect; ``None`` for a fault of its own."""
+    if isinstance(error, CustosError | OSError):
+        return error_text(error)
+    if lacks_memory(error):
+        return (
+            "out of memory; end other programs, raise the limit (ulimit -v, or the container's), "
+            "or take a smaller backbone or smaller batches"
+        )
+    if isinstance(error, RuntimeError) and str(error).startswith(_LOOP):
+        return f"{str(error).removeprefix(_LOOP)}: a link that leads back to itself; name a file"
+    return None
 
 
 @contextmanager

@@ -54,9 +54,7 @@ _EncodedWindow = tuple[list[JudgeRequest], dict[int, Verdict], list[PromptGroup]
 
 
 class Judge:
-    """Grades requests with a backbone and, unless zero-shot, an adapter and its calibration.
-
-    Use :meth:`load`.
+    """A backbone and, unless zero-shot, an adapter and its calibration; :meth:`load` makes one.
 
     Attributes:
         folder: Run folder that the judge was loaded from, if any.
@@ -79,7 +77,7 @@ class Judge:
         self.adapter_sha256 = adapter_sha256
         self.calibration = calibration
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
-        self.encoder = Encoder.of_card(backbone, card) if card else Encoder(backbone)
+        self.encoder = Encoder.of_card(backbone, card)
         self._encoding = threading.Lock()  # as streams may share the encoder that reads ahead
 
     @classmethod
@@ -200,6 +198,7 @@ class Judge:
         is_cut = len(self.encoder.pictures(task, request)) < len(request.images)
         key = (task.name, request.variant, task.rubric(request), request.mode, str(is_cut))
         if key not in self._fingerprints:
+            told = self.encoder.instruction(task, request)
             self._fingerprints[key] = digest(
                 {
                     **self._identity_fields(),
@@ -209,7 +208,7 @@ class Judge:
                     "mode": request.mode,
                     # Left out where all are shown: verdicts of earlier versions are kept.
                     **({"pictures": "left out"} if is_cut else {}),
-                    "instruction": instruction_hash(task, task.rubric(request)),
+                    "instruction": instruction_hash(told, task.labels(task.rubric(request))),
                     "calibration": self.calibration.id if self.calibration else None,
                     "packages": package_versions(),
                 }

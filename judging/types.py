@@ -195,6 +195,9 @@ class LabelledExample(JudgeRequest):
     """Short words for the faults that were named."""
     annotators: tuple[str, ...] = ()
     """Names of the people who gave the label."""
+    annotator_labels: dict[str, str] = Field(default_factory=dict, exclude_if=lambda each: not each)
+    """Label that each single person gave, by name: ``{"anna": "Correct", "ben": "Wrong"}``. Any
+    number of people, not the same ones in every row."""
     weight: float = Field(default=1.0, ge=0)
     """How much the row counts in training."""
     sampling_probability: float | None = Field(

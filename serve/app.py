@@ -10,12 +10,12 @@ from typing import Any
 
 from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel
 from starlette.middleware.authentication import AuthenticationMiddleware
 
 from evaluation.measured_tasks import measured_lines
 from serve import chat, pages, requests
+from serve.call_context import caller_name
 from serve.errors import add_error_handling
 from serve.keys import KnownKeys
 from serve.limits import CallLimits
@@ -27,6 +27,7 @@ from serve.middleware.json_bodies import RequireJson
 from serve.middleware.other_sites import RefuseOtherSites
 from serve.middleware.ready import RequireJudges
 from serve.middleware.wrong_keys import WrongKeys
+from serve.operator import text_of_metrics
 from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages
 from serve.schemas import describe_task, openapi, served_tasks
@@ -156,8 +157,10 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )
     async def metrics() -> Response:
-        """Give counters to Prometheus."""
-        return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        """Give counters to Prometheus: of the calls with this key, or of all where none has one."""
+        caller = caller_name()
+        shown = service.metrics.of_key(caller) if caller else service.metrics
+        return text_of_metrics(shown)
 
     @app.get("/openapi.json", include_in_schema=False)
     async def document() -> Response:

@@ -64,10 +64,15 @@ class KnownKeys:
         return matches[0] if matches and len(key) >= MIN_KEY_CHARS else None
 
     def _read_again_if_changed(self) -> None:
-        """Read the file if it has changed; keep the keys if it cannot be used."""
-        if self._file is None or (version := _version(self._file)) == self._version:
+        if self._file is not None and _version(self._file) != self._version:
+            self.read_again()
+        self.read_again()
+
+    def read_again(self) -> None:
+        """Read the file, if there is one; keep the keys if it cannot be used."""
+        if self._file is None:
             return
-        self._version = version
+        self._version = _version(self._file)
         try:
             self.keys = read_key_file(self._file)
         except CustosError as error:
@@ -159,10 +164,13 @@ def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode(errors="surrogateescape")).digest()
 
 
-def _version(file: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file does; ``None`` if it is not there."""
+def _version(file: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file does; ``None`` if it is not there.
+
+    The time of the last change of its status cannot be set back, unlike that of its content.
+    """
     try:
         status = file.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino

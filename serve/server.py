@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
+import signal
 import socket
 import ssl
 import sys
@@ -29,8 +31,10 @@ from serve.connections import (
     OpenConnections,
     raise_file_limit,
 )
-from serve.keys import warn_of_mode
+from serve.keys import KnownKeys, warn_of_mode
 from serve.queue.service import Service
+
+logger = logging.getLogger("custos.serve")
 
 DRAIN_SPARE_S = 1.0
 """How much longer than the longest deadline a drain may last."""
@@ -117,7 +121,13 @@ class DrainingServer(uvicorn.Server):
     answered 503.
     """
 
-    def __init__(self, app: FastAPI, service: Service, tls: TlsFiles | None = None) -> None:
+    def __init__(
+        self,
+        app: FastAPI,
+        service: Service,
+        tls: TlsFiles | None = None,
+        keys: KnownKeys | None = None,
+    ) -> None:
         self.open_connections = OpenConnections(
             raise_file_limit(), service.limits.address_connections
         )
@@ -138,6 +148,9 @@ class DrainingServer(uvicorn.Server):
             )
         )
         self.service = service
+        self._tls = tls
+        self._keys = keys
+        self._terminals = [number for number in range(3) if os.isatty(number)]
         self._drain_end: float | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -146,6 +159,23 @@ class DrainingServer(uvicorn.Server):
             if isinstance(listener, CountedListener):
                 listener.open_connections = self.open_connections
         await super().startup(sockets)
+        if threading.current_thread() is threading.main_thread():
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.hang_up)
+
+    def hang_up(self) -> None:
+        """Read keys and certificates again; drain if the terminal of the process has gone."""
+        if not all(map(os.isatty, self._terminals)):
+            return self.handle_exit(signal.SIGHUP, None)
+        if self._keys:
+            self._keys.read_again()
+        if self._tls:
+            try:
+                self._tls.check()
+                self.config.ssl.load_cert_chain(self._tls.cert, self._tls.key)  # type: ignore[union-attr]  # loaded
+            except CustosError as error:
+                logger.error("%s; the certificate that was read before stays", error)
+            else:
+                logger.info("certificate read again: %s", self._tls.cert)
 
     def stop(self) -> None:
         """End without waiting for anybody."""
@@ -179,6 +209,7 @@ def run(
     load: Callable[[], Mapping[str, Judge]],
     announce: Callable[[Mapping[str, Judge]], None],
     tls: TlsFiles | None = None,
+    keys: KnownKeys | None = None,
 ) -> None:
     """Listen, load the judges meanwhile, and answer until a signal comes.
 
@@ -189,11 +220,12 @@ def run(
         load: Loads the judges.
         announce: Called with the judges once they answer.
         tls: Answer over https with these files.
+        keys: The app's access keys.
 
     Raises:
         CustosError: If the judges cannot be loaded.
     """
-    server = DrainingServer(app, service, tls)
+    server = DrainingServer(app, service, tls, keys)
     sys.setswitchinterval(SWITCH_S)
     failures: list[BaseException] = []
 

@@ -30,7 +30,7 @@ STAND_IN = """#!{python} -IS
 import json, os, signal, socket, sys
 
 command = {before} + sys.argv[1:]
-if command[0] == "-u":
+if command[0] in ("-u", "-I"):
     del command[0]
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})

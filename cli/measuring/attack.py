@@ -121,8 +121,8 @@ def attack(
         write_attacks(report, plan.rows, verdicts[: len(plan.rows)], data.name, out)
         num_failed = sum(line.failed for file in (rows, alone) for line in file.lines())
         if not num_failed:
-            for path in (rows.path, alone.path, kept_search.path):
-                path.unlink(missing_ok=True)
+            for file in (rows, alone, kept_search):
+                file.remove()
     _show(report, out)
     if num_failed and not allow_failed:
         total = len(verdicts) + len(verdicts_alone)

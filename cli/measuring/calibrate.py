@@ -75,7 +75,7 @@ def calibrate(
         kept = KeptFile(path.with_name(f"{path.name}.partial"), _Scores)
         logprobs = _score(kept, judge, rows)
         fitted = fit_calibrations(judge, rows, logprobs, Processes(), judge.folder)
-        kept.path.unlink()
+        kept.remove()
     for key, calibration in fitted.rubrics.items():
         held_out = fitted.held_out.get(key)
         questions = len(held_out.confidence) if held_out else 0

@@ -11,6 +11,7 @@ from cli.measuring.eval import FILES
 from cli.shared.output_folders import output_file
 from evaluation.comparisons.compare import MIN_COMMON, compare_evaluations, render_comparison
 from evaluation.comparisons.gate import MARGIN, gate, gate_outcome
+from evaluation.people.measure import compare_with_people
 from judging import CustosError
 from judging.files.records import write_json
 
@@ -64,6 +65,7 @@ def compare(
     if json_out is not None and json_out.resolve() in evaluated:
         raise CustosError(f"--json '{json_out}': that is a file of an evaluation; name a new file")
     comparison = compare_evaluations(a, b, min_common=min_common, seed=seed)
+    comparison["annotators"] = compare_with_people(a, b, min_common=min_common, seed=seed)
     if json_out is not None:
         write_json(json_out, comparison)
     typer.echo(render_comparison(comparison))

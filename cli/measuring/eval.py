@@ -19,6 +19,7 @@ from cli.shared.options.server import RivalOptions
 from cli.shared.output_folders import check_keeps_sources, check_own_files, output_folder
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
 from evaluation.pairs.sampled_labels import RUNS
+from evaluation.people.alternative import EPSILON
 from judging import CustosError, Judge, LabelledExample, Verdict
 from judging.errors import FieldError
 from judging.files.kept_work import locked
@@ -28,7 +29,8 @@ from judging.types import MAX_CRITIQUE_TOKENS
 
 FILES = (
     *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
-    *("verdicts.jsonl", "confusion.png", "reliability.png", "risk_coverage.png", "ranking.png"),
+    *("verdicts.jsonl", "confusion.png", "reliability.png", "risk_coverage.png", "people.png"),
+    *("ranking.png", "favour.png"),
 )
 """Files that the command writes."""
 CHAT_TEMPERATURE = 0.05
@@ -87,6 +89,16 @@ def evaluate(
             "tokens, chat models at temperature .05, and --self-consistency 5.",
         ),
     ] = False,
+    epsilon: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Where several people labelled rows: how much worse than a person the judge may "
+            "be and still take that person's place. The paper of this test takes .1 for "
+            "crowd-workers, .15 for skilled people and .2 for experts.",
+        ),
+    ] = EPSILON,
     engine_options: EngineOptions,
     rival_options: RivalOptions,
 ) -> None:
@@ -124,7 +136,7 @@ def evaluate(
     check_keeps_sources(out, FILES, [data])
     rivals = rival_options.read(CHAT_TEMPERATURE if as_published else 0.0)
     runs = self_consistency or (RUNS if as_published else 0)
-    measurement = KeptMeasurement(out, "report", batch, retry_failed, rivals, runs)
+    measurement = KeptMeasurement(out, "report", batch, retry_failed, rivals, runs, epsilon)
     if not measurement.is_stopped():  # a stopped run of ours goes on
         check_own_files(out, FILES, "report.json", ("metrics", "command", "versions"))
     in_table = table_options.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +31,6 @@ from cli.shared.options.server import (
 )
 from cli.shared.output_folders import output_folder
 from judging import CustosError, Judge
-from judging.log_lines import LineFormatter
 from judging.verdicts.notes import KNOWS_NOTHING
 
 logger = logging.getLogger("custos.serve")
@@ -65,6 +65,14 @@ ImageHosts = Annotated[
         "--image-host",
         help="Fetch pictures from this host over https. May be repeated. Default: from no host; "
         "pictures come as data URLs.",
+    ),
+]
+MetricsAddress = Annotated[
+    str | None,
+    typer.Option(
+        help="Give the counters of all callers to Prometheus at this HOST:PORT, without a key: let "
+        "only yourself reach it, as at 127.0.0.1:9100. Default: nowhere; GET /metrics tells a key "
+        "its own.",
     ),
 ]
 Aliases = Annotated[
@@ -147,6 +155,7 @@ def serve(
             "error (503). A proxy in front needs as many as all its clients.",
         ),
     ] = 512,
+    metrics_address: MetricsAddress = None,
     aliases: Aliases = None,
     log_contents: Annotated[
         bool, typer.Option("--log-contents", help="Log the contents of requests and answers.")
@@ -168,6 +177,8 @@ def serve(
     from serve.app import create_app
     from serve.keys import read_keys
     from serve.limits import Limits
+    from serve.log import start_log
+    from serve.operator import answer_operator
     from serve.queue.service import Service
     from serve.queue.verdict_cache import VerdictCache
     from serve.requests.remote_images import RemoteImages
@@ -175,7 +186,7 @@ def serve(
 
     sources = named_sources(judges or default_judges(), engine)
     models = read_assignments(aliases, "--alias", "NAME=MODEL, every name once", once=True)
-    _start_log()
+    start_log()
     keys = read_keys(api_key_file)
     if (tls_cert is None) != (tls_key is None):
         raise CustosError("--tls-cert and --tls-key: give both, or none of them")
@@ -205,6 +216,10 @@ def serve(
             log_contents=log_contents,
         )
         address = url(listener, "https" if tls else "http")
+        if metrics_address:
+            for_operator = bind(*_host_and_port(metrics_address), is_guarded=True)
+            answer_operator(service.metrics, for_operator)
+            logger.info("counters of all callers: %s/metrics", url(for_operator))
 
         def load_all() -> dict[str, Judge]:
             loaded = load_judges(sources, models, load)
@@ -220,7 +235,15 @@ def serve(
             load_all,
             lambda judges: _announce(address, judges, has_keys=bool(keys)),
             tls,
+            keys,
         )
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not (host and port.isascii() and port.isdecimal()):
+        raise CustosError(f"--metrics-address '{address}': expected HOST:PORT")
+    return host.strip("[]"), int(port)
 
 
 def _loader(
@@ -249,24 +272,17 @@ def _loader(
     return load
 
 
-def _start_log() -> None:
-    from serve.throttle import Throttle
-
-    handler = logging.StreamHandler()
-    handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # Its lines show whole addresses.
-    for name in ("asyncio", "uvicorn.error"):  # They tell of every broken or refused connection.
-        logging.getLogger(name).addFilter(Throttle())
-
-
 def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> None:
     """Print where the judges answer, with a call to try."""
     from serve.examples import headline_example
 
-    typer.echo(f"serving {', '.join(judges)} at {address}")
     key = "-H 'Authorization: Bearer KEY' " if has_keys else ""
-    typer.echo(
-        f"try: curl -s {address}/judge {key}-H 'Content-Type: application/json' "
-        f"-d {shlex.quote(json.dumps(headline_example(judges)))}"
-    )
+    try:
+        typer.echo(
+            f"serving {', '.join(judges)} at {address}\n"
+            f"try: curl -s {address}/judge {key}-H 'Content-Type: application/json' "
+            f"-d {shlex.quote(json.dumps(headline_example(judges)))}"
+        )
+    except OSError as error:  # nobody reads it, or the disk is full: no reason to serve nobody
+        logger.warning("standard output: %s", error.strerror)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

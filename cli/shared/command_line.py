@@ -15,7 +15,12 @@ def command_line() -> str:
 
 
 def read_assignments(
-    texts: Iterable[str] | None, option: str, expected: str = "NAME=VALUE", *, once: bool = False
+    texts: Iterable[str] | None,
+    option: str,
+    expected: str = "NAME=VALUE",
+    *,
+    once: bool = False,
+    may_be_empty: bool = False,
 ) -> dict[str, str]:
     """Read options of the shape ``NAME=VALUE``.
 
@@ -24,14 +29,16 @@ def read_assignments(
         option: Name of the option, for the error.
         expected: What the option should look like, for the error.
         once: Refuse a name that is given twice; otherwise the last value counts.
+        may_be_empty: Whether there may be nothing after the ``=``.
 
     Raises:
         CustosError: If a text has no ``=`` or nothing on one side of it, or a name is repeated.
     """
     values: dict[str, str] = {}
     for text in texts or ():
-        name, _, value = text.partition("=")
-        if not name or not value or (once and name in values):
+        name, equals, value = text.partition("=")
+        is_missing = not equals if may_be_empty else not value
+        if not name or is_missing or (once and name in values):
             raise CustosError(f"{option} '{text}': expected {expected}")
         values[name] = value
     return values

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from judging.errors import CustosError, error_text
+from judging.errors import known_error
 from judging.log_lines import one_line
 
 
@@ -26,12 +26,13 @@ class Verbs(CommandGroup):
     """Outermost group of commands, which prints the user's mistakes on one line each."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command; exit with status 2 on a ``CustosError`` or an ``OSError``."""
+        """Run the chosen command; exit with status 2 on an error that it must expect."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # The reader of the output has stopped, which is no mistake.
             raise
-        except (CustosError, OSError) as error:
-            text = one_line(" ".join(error_text(error).split()))
-            typer.echo(f"error: {text}", err=True)
-            raise typer.Exit(2) from None
+        except Exception as error:
+            if (text := known_error(error)) is None:
+                raise
+        typer.echo(f"error: {one_line(' '.join(text.split()))}", err=True)
+        raise typer.Exit(2)

@@ -18,6 +18,7 @@ from data_prep.tables.mapping import TableMapping
 from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from evaluation.declared_labels import check_labels
+from evaluation.people.alternative import EPSILON
 from judging import CustosError, Judge
 from judging.errors import FieldError
 from judging.files.csv_rows import row_location
@@ -104,6 +105,8 @@ class KeptMeasurement:
     """Chat models to measure beside the judge."""
     sampled_runs: int = 0
     """Runs that draw the labels of every row anew, for self-consistency; 0 for none."""
+    epsilon: float = EPSILON
+    """Margin of the alternative annotator test, where several people labelled rows."""
 
     def report(
         self,
@@ -136,6 +139,7 @@ class KeptMeasurement:
         """
         from evaluation.evaluate import at_risk, report_verdicts
         from evaluation.pairs.paradigms import PairsByScores
+        from evaluation.ranking.favour import family_of
         from evaluation.seen_data import seen_data
         from evaluation.unscored import NothingScored, check_scored
 
@@ -170,6 +174,8 @@ class KeptMeasurement:
             dataset_sha256=dataset_sha256,
             risk=risk,
             drawn=self._drawn_labels(judge, examples) if self.sampled_runs else {},
+            epsilon=self.epsilon,
+            family=family_of(judge.backbone.name) if isinstance(judge, Judge) else None,
             seed=seed,
         )
         return report, verdicts

@@ -33,6 +33,7 @@ MEANINGS = {
     "pictures": "pixels and the vision tower",
     "workspace": "intermediate results",
     "buckets": "gradients on their way between GPUs",
+    "gaps": "between tensors, which the C library keeps",
     "reserve": "the process and its libraries",
 }
 

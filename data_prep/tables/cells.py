@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from html.entities import html5
@@ -25,7 +25,16 @@ DEFAULT_SEPARATOR = ";"
 """Stands between the elements of a list in a cell of a CSV or TSV file."""
 
 LIST_FIELDS = ("references", "choices", "images", "criteria", "tags", "annotators", "responses")
-_OTHER_FIELDS = ("metadata", "critique_tokens", "seed", "risk", "confidence", "score", "weight")
+_OTHER_FIELDS = (
+    "metadata",
+    "annotator_labels",
+    "critique_tokens",
+    "seed",
+    "risk",
+    "confidence",
+    "score",
+    "weight",
+)
 TEXT_FIELDS = (
     *("response", "response_a", "response_b"),
     *(name for name in LabelledExample.model_fields if name not in (*LIST_FIELDS, *_OTHER_FIELDS)),
@@ -84,6 +93,49 @@ def as_metadata(value: Any) -> dict[str, Any]:
     if not isinstance(decoded, dict):
         raise CustosError(f"expected a JSON object{reason}; map single columns to metadata.NAME")
     return decoded
+
+
+def as_annotator_labels(
+    value: Any, separator: str | None, annotators: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the labels that single people gave, by name.
+
+    Args:
+        value: An object of names and labels; a list of objects with ``annotator`` and ``label``; a
+            list of labels; or a text that is one of these in JSON, or labels with the separator
+            between them.
+        separator: As in :func:`as_list`.
+        annotators: Names for a list of as many labels; else they are ``person 1`` and so on.
+
+    Raises:
+        CustosError: If it is none of these.
+    """
+    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
+        try:
+            value = decode_json(value)
+        except CustosError:
+            pass  # a list as Python writes it
+    if isinstance(value, Mapping):
+        named = list(value.items())
+    elif isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
+        if not all(
+            isinstance(each, Mapping) and {"annotator", "label"} <= set(each) for each in value
+        ):
+            raise CustosError("expected objects with 'annotator' and 'label'")
+        named = [(as_text(each["annotator"]), each["label"]) for each in value]
+    else:
+        listed = as_list(value, separator, keeps_empty=True)
+        numbered = [f"person {number}" for number in range(1, len(listed) + 1)]
+        named = list(
+            zip(annotators if len(annotators) == len(listed) else numbered, listed, strict=True)
+        )
+    labels: dict[str, str] = {}
+    for name, label in named:
+        if is_empty(label):
+            continue
+        if labels.setdefault(str(name), text := as_text(label)) != text:
+            raise CustosError(f"'{name}' gave '{labels[str(name)]}' and '{text}'")
+    return labels
 
 
 def as_images(value: Any, folder: Path, image_folder: Path | None) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ from typing import Any
 
 from data_prep.tables.cells import json_value
 from data_prep.tables.fields import (
+    ANNOTATOR_LABELS,
     METADATA,
     PAIR,
+    PERSON,
     REQUEST_FIELDS,
     RESPONSES,
     TABLE_FIELDS,
@@ -37,6 +39,7 @@ class ColumnPlan:
 
     def __init__(self, mapping: TableMapping, is_labelled: bool) -> None:
         self.mapping = mapping
+        self.is_labelled = is_labelled
         self.fields = TABLE_FIELDS if is_labelled else REQUEST_FIELDS
         self.mapped = dict(mapping.columns)
         self._responses = tuple(name for name in RESPONSES if name in self.mapped)
@@ -71,6 +74,8 @@ class ColumnPlan:
                 advice = f"; the nearest is '{near}'" if near else nearest_name(theirs, columns)
                 raise CustosError(f"{source}: no column '{theirs}' for '{ours}'{advice}; {shown}")
         filled = {name for name in self.fields if self._fills(name, columns)}
+        if any(map(self._is_of_person, (*self.mapped, *columns))):
+            filled.add(ANNOTATOR_LABELS)
         self._responses = tuple(name for name in RESPONSES if name in filled)
         self._free = [
             name
@@ -113,7 +118,8 @@ class ColumnPlan:
         Raises:
             FieldError: Naming the first such key and the options that read it.
         """
-        fields = TABLE_FIELDS if "label" in row else self.fields
+        is_labelled = "label" in row or ANNOTATOR_LABELS in row
+        fields = TABLE_FIELDS if is_labelled else self.fields
         others = [name for name in row if name not in fields]
         if not others:
             return
@@ -161,13 +167,14 @@ class ColumnPlan:
         for response in self._responses:
             fields.setdefault(response, "")
         kept = {name: value for name, value in metadata.items() if value is not None}
-        return {name: value for name, value in fields.items() if name in self.fields}, kept
+        return {name: value for name, value in fields.items() if self._is_ours(name)}, kept
 
     def _field_of(self, column: str) -> str | None:
         """Return the field that a column fills because it is called so."""
         is_taken = column in self.mapped or column in self._other_responses
         is_metadata = self.mapped.get(METADATA + column) == column
-        return column if column in TABLE_FIELDS and not is_taken and not is_metadata else None
+        is_named = column in TABLE_FIELDS or column.startswith(PERSON)
+        return column if is_named and not is_taken and not is_metadata else None
 
     def _unused(self, columns: Collection[str]) -> list[str]:
         """Return the columns that fill no field."""
@@ -175,7 +182,14 @@ class ColumnPlan:
         return [name for name in columns if name not in used and self._field_of(name) is None]
 
     def _is_wanted(self, ours: str) -> bool:
-        return ours in self.fields or ours.startswith(METADATA)
+        return self._is_ours(ours) or ours.startswith(METADATA)
+
+    def _is_ours(self, name: str) -> bool:
+        return name in self.fields or self._is_of_person(name)
+
+    def _is_of_person(self, name: str) -> bool:
+        """Return whether a name is that of one person's labels, and labels are wanted."""
+        return self.is_labelled and name.startswith(PERSON)
 
     def _fills(self, field: str, columns: Collection[str]) -> bool:
         if field in self.mapped:
@@ -195,7 +209,8 @@ class ColumnPlan:
             wanted += PAIR
         elif not any(name in filled for name in RESPONSES):
             wanted += ["response"] if num_responses == 1 else ["response_a", "response_b"]
-        return wanted + (["label"] if "label" in self.fields else [])
+        has_people = any(name == ANNOTATOR_LABELS or name.startswith(PERSON) for name in filled)
+        return wanted + (["label"] if self.is_labelled and not has_people else [])
 
     def _map_options(self, missing: list[str], columns: Collection[str]) -> str:
         suggested = suggest_columns(missing, self._unused(columns))

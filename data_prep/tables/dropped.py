@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from data_prep.tables.labels import UnknownLabel, count_labels, describe_unknown
+from data_prep.tables.labels import UnknownLabel, count_labels, describe_unknown, most_given
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, read_table
 from judging.errors import CustosError, FieldError
@@ -25,6 +27,8 @@ def read_examples(
 ) -> list[tuple[int, LabelledExample]]:
     """Read the labelled rows of a table with their numbers; stop if a row cannot be used.
 
+    Rows on one item by several people become one (:func:`join_people`).
+
     Args:
         source: A CSV, TSV, JSONL, JSON or Parquet file, or a hub data set.
         mapping: Which column fills which field, and what labels mean.
@@ -40,7 +44,64 @@ def read_examples(
     bad_rows = {} if bad_rows is None else bad_rows
     rows = list(read_table(source, LabelledExample, mapping, bad_rows, image_folder=image_folder))
     check_dropped(source, bad_rows, len(rows), allow_dropped=allow_dropped)
-    return rows
+    return join_people(rows)
+
+
+def join_people(rows: Sequence[tuple[int, LabelledExample]]) -> list[tuple[int, LabelledExample]]:
+    """Join rows that hold one person's label each on the same item.
+
+    Such a row names one annotator. Rows are on one item if id, request, group and answerer are the
+    same and no person occurs twice: a second row by a person is on another item, or, under one id,
+    a mistake that whoever needs unique ids finds.
+
+    Args:
+        rows: Row numbers and rows.
+
+    Returns:
+        One row for each item, in the place of its first one, with ``annotator_labels`` and the
+        label that most people gave (of several, the one that was given first). What the first row
+        with that label says is kept, and of ``metadata`` what all rows say. All rows are returned
+        as they are if no two are on one item.
+    """
+    items: dict[Any, list[tuple[int, LabelledExample]]] = {}
+    times: Counter[Any] = Counter()
+    for number, row in rows:
+        key: Any = number
+        if _is_of_one_person(row):
+            item = (row.id, row.group, str(row.metadata.get("answerer")), _content(row))
+            times[item, row.annotators] += 1
+            key = (*item, times[item, row.annotators])
+        items.setdefault(key, []).append((number, row))
+    if len(items) == len(rows):
+        return list(rows)
+    return [(of_item[0][0], _joined([row for _, row in of_item])) for of_item in items.values()]
+
+
+def _is_of_one_person(row: LabelledExample) -> bool:
+    return len(row.annotators) == 1 and not row.annotator_labels and row.second_label is None
+
+
+def _content(row: LabelledExample) -> bytes:
+    """Return a hash of all that a judge may see of a row."""
+    request = row.request().model_copy(update={"id": "", "metadata": {}})
+    return hashlib.sha256(request.model_dump_json().encode()).digest()
+
+
+def _joined(rows: Sequence[LabelledExample]) -> LabelledExample:
+    """Return the rows of several people on one item as one; a row of another kind as it is."""
+    if not _is_of_one_person(rows[0]):
+        return rows[0]
+    by_person = {row.annotators[0]: row.label for row in rows}
+    label = most_given(by_person, {})
+    decided = next(row for row in rows if row.label == label)
+    metadata = {
+        name: value
+        for name, value in decided.metadata.items()
+        if all(row.metadata.get(name) == value for row in rows)
+    }
+    people = tuple(by_person)
+    changes = {"annotator_labels": by_person, "annotators": people, "metadata": metadata}
+    return decided.model_copy(update=changes)
 
 
 def check_dropped(

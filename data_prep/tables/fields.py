@@ -12,6 +12,9 @@ from judging.types import JudgeRequest, LabelledExample
 
 METADATA = "metadata."
 """Before the name of an entry of ``metadata`` in a mapping."""
+ANNOTATOR_LABELS = "annotator_labels"
+PERSON = f"{ANNOTATOR_LABELS}."
+"""Before the name of a person whose labels a column holds."""
 RESPONSES = ("response", "response_a", "response_b", "responses")
 """The names under which responses may be given."""
 PAIR = RESPONSES[1:3]

@@ -6,7 +6,9 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from data_prep.tables.fields import PERSON
 from judging.errors import FieldError
 from judging.names.labels import UNKNOWN, labels_option, likely_label
 from judging.tasks import get_task
@@ -21,7 +23,8 @@ class UnknownLabel(FieldError):
     """A label that the task does not have.
 
     Args:
-        field: ``label`` or ``second_label``.
+        field: ``label``, ``second_label`` or ``annotator_labels.NAME``.
+        theirs: The label as the table has it.
         example: The row.
         location: File and row.
         column: Column of the label.
@@ -29,10 +32,16 @@ class UnknownLabel(FieldError):
     """
 
     def __init__(
-        self, field: str, example: LabelledExample, location: str, column: str, meaning: str
+        self,
+        field: str,
+        theirs: str,
+        example: LabelledExample,
+        location: str,
+        column: str,
+        meaning: str,
     ) -> None:
         task = get_task(example.task)
-        self.label = str(getattr(example, field))
+        self.label = theirs
         self.example = example
         self.column = column
         self.mapped = "" if meaning == self.label else f" mapped to '{_short(meaning)}'"
@@ -63,7 +72,7 @@ def with_our_labels(
     """Return an example whose labels are its task's.
 
     The case of a label and spaces around it do not matter. A label without its error type gets it
-    from ``error_type``, which is the first person's: a second label has to hold its own.
+    from ``error_type``, which is that of ``label``: others have to hold their own.
 
     Args:
         example: An example that its task can judge.
@@ -73,23 +82,36 @@ def with_our_labels(
 
     Raises:
         UnknownLabel: If the task has no such label.
-        FieldError: If the error type is not that of the label.
+        FieldError: If the label is none by the mapping, or the error type is not that of the label.
     """
     task = get_task(example.task)
     known = {_fold(label): label for label in task.labels(task.rubric(example))}
     error_type = None if example.error_type is None else _translate(example.error_type, labels)
-    changes: dict[str, str | None] = {}
-    for field in ("label", "second_label"):
-        theirs = getattr(example, field)
-        if theirs is None:
-            continue
-        label = _translate(theirs, labels)
-        ours = known.get(_fold(label))
-        if ours is None and field == "label":
-            ours = known.get(_fold(f"{label}; {error_type}"))
-        if ours is None:
-            raise UnknownLabel(field, example, location, columns.get(field, field), label)
-        changes[field] = ours
+
+    def ours(field: str, theirs: str | None) -> str | None:
+        """Return a label of the task; ``None`` if there is none, or it is none by the mapping."""
+        label = "" if theirs is None else _translate(theirs, labels)
+        if not label or theirs is None:
+            return None
+        found = known.get(_fold(label))
+        if found is None and field == "label":
+            found = known.get(_fold(f"{label}; {error_type}"))
+        if found is None:
+            column = columns.get(field) or columns.get(field.partition(".")[0], field)
+            raise UnknownLabel(field, theirs, example, location, column, label)
+        return found
+
+    by_person = {
+        name: ours(f"{PERSON}{name}", theirs) for name, theirs in example.annotator_labels.items()
+    }
+    changes: dict[str, Any] = {
+        "label": ours("label", example.label),
+        "second_label": ours("second_label", example.second_label),
+        "annotator_labels": {name: label for name, label in by_person.items() if label},
+    }
+    if changes["label"] is None:
+        message = f"'{_short(example.label)}' is no label, as the mapping says"
+        raise FieldError("label", message, location)
     if error_type is not None:
         label = str(changes["label"])
         if _contradicts(error_type, label, known.values()):
@@ -99,6 +121,27 @@ def with_our_labels(
             raise FieldError("error_type", message, location)
         changes["error_type"] = type_of(label) or None
     return example.model_copy(update=changes)
+
+
+def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str | None:
+    """Return the label that most people gave, in their words; ``None`` if nobody gave one.
+
+    Of labels that equally many gave it is that of the person who is named first.
+
+    Args:
+        by_person: Name to label.
+        labels: Their label to ours.
+    """
+    meanings = {name: _fold(_translate(label, labels)) for name, label in by_person.items()}
+    counts = Counter(filter(None, meanings.values()))
+    return next(
+        (
+            label
+            for name, label in by_person.items()
+            if meanings[name] and counts[meanings[name]] == max(counts.values())
+        ),
+        None,
+    )
 
 
 def _contradicts(error_type: str, label: str, labels: Iterable[str]) -> bool:
@@ -176,8 +219,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _translate(label: str, labels: Mapping[str, str]) -> str:
-    folded = {_fold(theirs): ours for theirs, ours in labels.items()}
-    return labels.get(label) or folded.get(_fold(label)) or label
+    if label in labels:
+        return labels[label]
+    return {_fold(theirs): ours for theirs, ours in labels.items()}.get(_fold(label), label)
 
 
 def _fold(label: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from data_prep.tables.fields import METADATA, TABLE_FIELDS, nearest_field
+from data_prep.tables.fields import METADATA, PERSON, TABLE_FIELDS, nearest_field
 from judging.errors import CustosError, nearest_name
 from judging.files.csv_rows import DELIMITER_NAMES
 from judging.files.near_files import nearest_file
@@ -21,6 +21,8 @@ from judging.tasks import task_names
 from judging.types import Reasoning, ReferenceMode, parse_record
 
 MAPPING_SUFFIXES = (".yaml", ".yml")
+ANNOTATORS = "annotators"
+"""Key of a mapping: the columns that hold the labels of one person each."""
 
 
 class TableMapping(BaseModel):
@@ -32,9 +34,11 @@ class TableMapping(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     columns: Mapping[str, str] = Field(default_factory=dict)
-    """Our field, or ``metadata.NAME``, to their column: ``{"references": "gold"}``."""
+    """Our field, ``metadata.NAME`` or ``annotator_labels.NAME``, to their column:
+    ``{"references": "gold"}``."""
     labels: Mapping[str, str] = Field(default_factory=dict)
-    """Their label to ours: ``{"right": "Correct"}``."""
+    """Their label to ours: ``{"right": "Correct"}``. An empty one is no label, as where a person
+    skipped a row."""
     separator: str | None = Field(default=None, min_length=1)
     """Text between the elements of a list in one cell. ``None``: ``;`` in CSV and TSV files; in the
     other kinds a text is one element."""
@@ -56,13 +60,26 @@ class TableMapping(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _keys_exist(cls, values: Any) -> Any:
-        for key in values if isinstance(values, Mapping) else ():
-            if key not in cls.model_fields:
-                near = get_close_matches(str(key), cls.model_fields, n=1)
+        """Refuse other keys, and read ``annotators``: columns that hold one person's labels each.
+
+        It is short for ``annotator_labels.NAME: NAME`` under ``columns``.
+        """
+        if not isinstance(values, Mapping):
+            return values
+        known = (*cls.model_fields, ANNOTATORS)
+        for key in values:
+            if key not in known:
+                near = get_close_matches(str(key), known, n=1)
                 nearest = f"the nearest is '{near[0]}'; " if near else ""
-                keys = ", ".join(cls.model_fields)
+                keys = ", ".join(known)
                 raise ValueError(f"no such key '{key}' of a mapping; {nearest}the keys are {keys}")
-        return values
+        people = values.get(ANNOTATORS) or ()
+        if not isinstance(people, list | tuple) or not all(isinstance(p, str) for p in people):
+            raise ValueError(f"'{ANNOTATORS}' is a list of columns, such as [anna, ben]")
+        others = {key: value for key, value in values.items() if key != ANNOTATORS}
+        if people and isinstance(columns := values.get("columns") or {}, Mapping):
+            others["columns"] = {**{f"{PERSON}{name}": name for name in people}, **columns}
+        return others
 
     @field_validator("columns", "labels", mode="before")
     @classmethod
@@ -77,11 +94,13 @@ class TableMapping(BaseModel):
     @classmethod
     def _fields_are_ours(cls, columns: Mapping[str, str]) -> Mapping[str, str]:
         for ours in columns:
-            is_metadata = ours.startswith(METADATA) and ours != METADATA
-            if ours not in TABLE_FIELDS and not is_metadata:
+            is_part = ours.startswith((METADATA, PERSON)) and ours not in (METADATA, PERSON)
+            if ours not in TABLE_FIELDS and not is_part:
                 near = nearest_field(ours, TABLE_FIELDS)
                 nearest = f"; the nearest is '{near}'" if near else nearest_name(ours, TABLE_FIELDS)
-                fields = nearest or f"; take {', '.join(TABLE_FIELDS)} or metadata.NAME"
+                fields = (
+                    nearest or f"; take {', '.join(TABLE_FIELDS)}, metadata.NAME or {PERSON}NAME"
+                )
                 raise ValueError(f"'{ours}' is not one of our fields{fields}")
         is_pair = "response_a" in columns or "response_b" in columns
         if is_pair + ("response" in columns) + ("responses" in columns) > 1:

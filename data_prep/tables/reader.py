@@ -13,14 +13,15 @@ from data_prep.tables.cells import (
     DEFAULT_SEPARATOR,
     LIST_FIELDS,
     TEXT_FIELDS,
+    as_annotator_labels,
     as_images,
     as_list,
     as_metadata,
     json_value,
 )
 from data_prep.tables.columns import ColumnPlan
-from data_prep.tables.fields import PAIR, REQUEST_FIELDS, RESPONSES
-from data_prep.tables.labels import with_our_labels
+from data_prep.tables.fields import ANNOTATOR_LABELS, PAIR, PERSON, REQUEST_FIELDS, RESPONSES
+from data_prep.tables.labels import most_given, with_our_labels
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.nested_cells import part_options, with_nested_columns
 from data_prep.tables.row_task import under_given_task
@@ -183,6 +184,7 @@ class _RowReader(Generic[RequestT]):
                 fields[name] = self._value(name, value)
             except CustosError as error:
                 raise FieldError(name, str(error)) from None
+        self._join_people(fields)
         if metadata:
             own = fields.get("metadata", {})
             fields["metadata"] = {**own, **metadata} if isinstance(own, Mapping) else own
@@ -197,6 +199,26 @@ class _RowReader(Generic[RequestT]):
             parse_record(LabelledExample, fields, "")  # its label is checked, and then left out
             fields = {name: value for name, value in fields.items() if name in REQUEST_FIELDS}
         return under_given_task(parse_record(self.model, fields, ""), given)
+
+    def _join_people(self, fields: dict[str, Any]) -> None:
+        """Bring the labels of single people together; most of them decide where there is no label.
+
+        Raises:
+            FieldError: If a cell holds no labels of people.
+        """
+        try:
+            given = fields.pop(ANNOTATOR_LABELS, {})
+            people = as_annotator_labels(given, self.separator, fields.get("annotators", ()))
+        except CustosError as error:
+            raise FieldError(ANNOTATOR_LABELS, str(error)) from None
+        for name in [name for name in fields if name.startswith(PERSON)]:
+            people[name.removeprefix(PERSON)] = fields.pop(name)
+        if not people:
+            return
+        fields[ANNOTATOR_LABELS] = people
+        label = most_given(people, self.mapping.labels)
+        if label is not None:
+            fields.setdefault("label", label)
 
     def _is_our_reasoning(self, value: Any) -> bool:
         """Return whether a cell is our field ``reasoning``, and no column of a model's thoughts."""
@@ -214,7 +236,8 @@ class _RowReader(Generic[RequestT]):
             return as_list(value, self.separator, keeps_empty=keeps_empty, is_whole=is_whole)
         if name == "metadata":
             return json_value(as_metadata(value) if self.is_open else value)
-        return as_text(value, is_whole=is_whole) if name in TEXT_FIELDS else value
+        is_text = name in TEXT_FIELDS or name.startswith(PERSON)
+        return as_text(value, is_whole=is_whole) if is_text else value
 
     def _is_whole(self, column: str, value: Any) -> bool:
         """Return whether all numbers and times of a column are whole.

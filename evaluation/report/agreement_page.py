@@ -10,7 +10,12 @@ from typing import Any
 
 from evaluation.report.disagreements import FILE, Disagreement
 from evaluation.report.judged_rates import rate_url
-from evaluation.report.markdown import ANNOTATOR_ROWS, METRIC_NAMES, review_line
+from evaluation.report.markdown import (
+    METRIC_NAMES,
+    favour_lines,
+    people_sentences,
+    review_line,
+)
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 from judging.files.atomic import write_text
 
@@ -51,8 +56,11 @@ def render_page(
             source=source,
             headlines=HEADLINES,
             metric_names=METRIC_NAMES,
-            annotator_rows=ANNOTATOR_ROWS,
+            people_sentences=people_sentences(report),
+            people_picture=_people(report),
             review_line=review_line(report),
+            favour_lines=favour_lines(report["favour"]),
+            favour=_favour(report),
             reliability=_reliability(report),
             risk_coverage=_risk_coverage(report),
             rate_picture=rate_url(report),
@@ -67,6 +75,15 @@ def render_page(
     )
 
 
+def _people(report: Mapping[str, Any]) -> str | None:
+    """Return the picture of people and judge as a data URL; ``None`` without several people."""
+    if not report["annotators"]:
+        return None
+    from evaluation.report import plots
+
+    return drawn_url(partial(plots.draw_people, report["annotators"]))
+
+
 def _reliability(report: Mapping[str, Any]) -> str | None:
     """Return the picture of the calibration as a data URL; ``None`` without confidences."""
     if not report["calibration"]:
@@ -74,6 +91,15 @@ def _reliability(report: Mapping[str, Any]) -> str | None:
     from evaluation.report import plots
 
     return drawn_url(partial(plots.draw_reliability, report["calibration"]))
+
+
+def _favour(report: Mapping[str, Any]) -> str | None:
+    """Return the picture of whom the judge favours as a data URL; ``None`` for one system."""
+    if not report["favour"]:
+        return None
+    from evaluation.report import plots
+
+    return drawn_url(partial(plots.draw_favour, report["favour"]))
 
 
 def _risk_coverage(report: Mapping[str, Any]) -> str | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.comparisons.second_annotator import side_of_judge
 from evaluation.outcomes import check_aligned, full_label
+from evaluation.people.given import FIRST, SECOND, commonest, labels_by_person, side_of_judge
 from judging.files.spreadsheets import write_spreadsheet
 from judging.types import LabelledExample, Verdict
 
@@ -25,7 +26,7 @@ class Disagreement:
 
     @property
     def people(self) -> str:
-        """Return the first person's label."""
+        """Return the label of the row: the first person's, or what people decided."""
         return full_label(self.example)
 
     @property
@@ -42,27 +43,40 @@ class Disagreement:
 
     @property
     def sides_with(self) -> str:
-        """Return whom the judge sides with; empty without a second label."""
+        """Return whom the judge sides with; empty without labels of two people."""
         return side_of_judge(self.example, self.verdict)
 
     @property
     def pair(self) -> str:
         """Return the labels as text, such as ``people Wrong, judge Correct``.
 
-        Where two people differ: ``first person Wrong, second person Correct, judge Correct``.
+        Where two people differ: ``first person Wrong, second person Correct, judge Correct``; where
+        more of them do: ``2 people Wrong, 1 Correct, judge Correct``, and what was decided if that
+        is not the most frequent label.
         """
-        second = self.example.second_label
-        if second in (None, self.people):
+        by_person = labels_by_person(self.example)
+        given = list(dict.fromkeys(by_person.values()))
+        if given in ([], [self.people]):
             return f"people {self.people}, judge {self.judge}"
-        return f"first person {self.people}, second person {second}, judge {self.judge}"
+        if tuple(by_person) == (FIRST, SECOND):
+            people = ", ".join(f"{name} {label}" for name, label in by_person.items())
+        else:
+            counts = Counter(by_person.values()).most_common()
+            unit = "person" if counts[0][1] == 1 else "people"
+            texts = [f"{count} {label}" for label, count in counts]
+            people = ", ".join([f"{counts[0][1]} {unit} {counts[0][0]}", *texts[1:]])
+            if self.people not in commonest(by_person):
+                people += f", decided {self.people}"
+        return f"{people}, judge {self.judge}"
 
 
 def find_disagreements(
     examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
 ) -> list[Disagreement]:
-    """Return the rows on which the judge differs from a person, the most confident first.
+    """Return the rows on which the judge differs from people, the most confident first.
 
-    Rows without a label of the judge are not among them. Rows of equal confidence keep their order.
+    It does if its label is not that of the row, or is not the only one that most people gave. Rows
+    without a label of the judge are not among them. Rows of equal confidence keep their order.
 
     Args:
         examples: Examples with people's labels.
@@ -76,13 +90,14 @@ def find_disagreements(
         Disagreement(example, verdict)
         for example, verdict in zip(examples, verdicts, strict=True)
         if verdict.label is not None
-        and (full_label(verdict) != full_label(example) or _differs_from_second(example, verdict))
+        and (full_label(verdict) != full_label(example) or _is_not_the_commonest(example, verdict))
     ]
     return sorted(rows, key=lambda row: 1.0 if row.confidence is None else -row.confidence)
 
 
-def _differs_from_second(example: LabelledExample, verdict: Verdict) -> bool:
-    return example.second_label is not None and full_label(verdict) != example.second_label
+def _is_not_the_commonest(example: LabelledExample, verdict: Verdict) -> bool:
+    by_person = labels_by_person(example)
+    return len(by_person) > 1 and commonest(by_person) != [full_label(verdict)]
 
 
 def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> None:
@@ -91,7 +106,8 @@ def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> 
     Columns that no row fills are left out. A column of the caller that is called like one of ours
     gets the name ``metadata.NAME``.
     """
-    ours = [_our_cells(row) for row in disagreements]
+    people = dict.fromkeys(name for row in disagreements for name in row.example.annotator_labels)
+    ours = [_our_cells(row, people) for row in disagreements]
     is_pairs = any(len(row.example.responses) > 1 for row in disagreements)
     responses = () if is_pairs else ("response",)
     always = ("id", "question", "references", *responses, "label", "judge_label", "confidence")
@@ -115,7 +131,7 @@ def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> 
     )
 
 
-def _our_cells(row: Disagreement) -> Mapping[str, object]:
+def _our_cells(row: Disagreement, people: Iterable[str]) -> Mapping[str, object]:
     example, verdict = row.example, row.verdict
     is_pair = len(example.responses) > 1
     return {
@@ -129,6 +145,7 @@ def _our_cells(row: Disagreement) -> Mapping[str, object]:
         "images": BETWEEN_REFERENCES.join(_short_url(source) for source in example.images),
         "label": row.people,
         "second_label": example.second_label,
+        **{f"annotator_labels.{name}": example.annotator_labels.get(name) for name in people},
         "judge_label": row.judge,
         "sides_with": row.sides_with,
         "confidence": row.confidence,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaluation.people.given import MIN_ROWS
 from evaluation.report.published import JUDGES_IN_REPORTS, published_shares
 from judging.log_lines import one_line
 
@@ -35,14 +36,6 @@ LEVELS = {
     "exceeded": "the level is exceeded",
 }
 """What is said of a stated risk, by ``level`` of ``evaluation.report.abstention.abstention``."""
-ANNOTATOR_ROWS = {
-    "people": "first person, second person",
-    "judge_first": "judge, first person",
-    "judge_second": "judge, second person",
-    "second_minus_first": "judge: second less first person",
-    "judge_minus_second": "first person: judge less second",
-}
-"""Names of the figures on two annotators, in reading order."""
 PAIR_NAMES = {
     "accuracy_ties_counted": "Accuracy, ties counted",
     "accuracy_ties_excluded": "Accuracy, people's ties excluded",
@@ -54,6 +47,9 @@ PAIR_NAMES = {
     "ece_stated_equal_width": "The same in bins of equal width",
     "coverage": "Coverage",
 }
+FINDINGS = {"favoured": "favours", "harmed": "harms"}
+MOST_NAMES = 3
+"""Most systems that a line names as favoured, or as harmed."""
 ORDERS = {"given": "given order alone", "swapped": "swapped order alone", "merged": "both merged"}
 LENGTH_NAMES = {
     "preference": "Leaning to the longer response",
@@ -72,9 +68,45 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
         published={name: published_shares(name) for name in JUDGES_IN_REPORTS},
         pair_rows=_pair_rows(report["pairs"]) if report["pairs"] else [],
         metric_names=METRIC_NAMES,
-        annotator_rows=ANNOTATOR_ROWS,
+        people_sentences=people_sentences(report),
         review_line=review_line(report),
     )
+
+
+def favour_lines(favour: Mapping[str, Any] | None) -> list[str]:
+    """Return whom the judge is shown to favour or to harm, in sentences; none where nobody is.
+
+    Args:
+        favour: Result of :func:`evaluation.ranking.favour.favour`, with ``None`` for nan.
+    """
+    if favour is None:
+        return []
+    lines = []
+    for finding, verb in FINDINGS.items():
+        if named := favoured(favour, finding):
+            lines.append(f"beside the other systems, the judge {verb} {named}")
+    own = favour["own_family"]
+    if own and own["finding"] in FINDINGS:
+        lines.append(
+            f"the judge {FINDINGS[own['finding']]} its own family ({favour['family']}, "
+            f"{own['n']:,} rows): {with_interval(own['difference'])}"
+        )
+    return lines
+
+
+def favoured(favour: Mapping[str, Any], finding: str) -> str:
+    """Return the systems with a finding and how far each is favoured; empty without any."""
+    systems = favour["systems"]
+    names = [name for name in systems if systems[name]["finding"] == finding]
+    if finding == "harmed":
+        names.reverse()
+    each = [
+        f"{one_line(name)} ({with_interval(systems[name]['difference'])})"
+        for name in names[:MOST_NAMES]
+    ]
+    if len(names) > MOST_NAMES:
+        each.append(f"{len(names) - MOST_NAMES} more")
+    return ", ".join(each)
 
 
 def review_line(report: Mapping[str, Any]) -> str:
@@ -90,6 +122,60 @@ def review_line(report: Mapping[str, Any]) -> str:
         return ""
     share = report["needs_review"] / report["n"]
     return f"{report['needs_review']:,} of {report['n']:,} verdicts need review ({share:.1%})"
+
+
+def people_sentences(report: Mapping[str, Any]) -> list[str]:
+    """Return what the labels of several people say, in sentences; empty for those of one."""
+    measured = report["annotators"]
+    if not measured:
+        return []
+    people, judge, best = (measured[name] for name in ("people", "judge", "best"))
+    ordinal = measured["alpha"]["ordinal"]
+    distance = f", and {with_interval(ordinal)} with distances on the scale" if ordinal else ""
+    sentences = [
+        _replacement(measured),
+        f"Two people of a row agree on {with_interval(people['agreement'])} of "
+        f"{measured['n_common']:,} rows (kappa {with_interval(people['kappa'])}), the judge and "
+        f"one of them on {with_interval(judge['agreement'])} (kappa "
+        f"{with_interval(judge['kappa'])}). No judge could agree on more than "
+        f"{number(best['agreement']['value'])}.",
+        f"Krippendorff's alpha of people is "
+        f"{with_interval(measured['alpha']['nominal'])}{distance}.",
+    ]
+    if soft := measured["soft"]:
+        sentences.append(
+            f"Against the shares of people, the judge's probabilities have a cross-entropy of "
+            f"{with_interval(soft['cross_entropy'])} (at best "
+            f"{number(soft['entropy']['value'])}) and a Brier score of "
+            f"{with_interval(soft['brier'])}."
+        )
+    if measured["ties"] and len(measured["names"]) > 2:
+        sentences.append(
+            f"{measured['ties']:,} of {measured['n']:,} rows have several most frequent labels."
+        )
+    return sentences
+
+
+def _replacement(measured: Mapping[str, Any]) -> str:
+    """Return whether the judge could take a person's place, in sentences."""
+    test = measured["alternative"]
+    if not test["tested"]:
+        return (
+            "Whether the judge can take a person's place is not tested: nobody labelled "
+            f"{MIN_ROWS} rows that another person and the judge labelled too."
+        )
+    is_shown = (
+        "The judge can take a person's place"
+        if test["passes"]
+        else "It is not shown that the judge can take a person's place"
+    )
+    few = " Three people or more would say more than two." if len(measured["names"]) == 2 else ""
+    return (
+        f"{is_shown} (alternative annotator test, epsilon {test['epsilon']:g}): it is shown to be "
+        f"no worse, by that margin, than {test['wins']} of {test['tested']} people; half of them "
+        "are needed. It is at least as near to the other people as a person is on "
+        f"{with_interval(test['advantage'])} of rows.{few}"
+    )
 
 
 def markdown_templates(folder: Path) -> Environment:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
 """Okabe and Ito's colours, which colour-blind readers can tell apart."""
+MOST_PEOPLE = 20
+"""Most people in a picture."""
 SHORT_LABEL = 14
 """Longest label, in characters, that is not set aslant."""
 
@@ -37,9 +39,15 @@ def draw_report(report: Mapping[str, Any], out_dir: Path) -> list[str]:
     if report["risk_coverage"]:
         names.append("risk_coverage.png")
         draw_risk_coverage(report["risk_coverage"], report["abstention"], out_dir / names[-1])
+    if report["annotators"]:
+        names.append("people.png")
+        draw_people(report["annotators"], out_dir / names[-1])
     if report["answerer_ranking"]:
         names.append("ranking.png")
         draw_ranking(report["answerer_ranking"], out_dir / names[-1])
+    if report["favour"]:
+        names.append("favour.png")
+        draw_favour(report["favour"], out_dir / names[-1])
     return names
 
 
@@ -180,6 +188,90 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
         axes.set_xlabel("share called Correct, 95 % interval")
         tau = ranking["kendall_tau"]["value"]
         axes.set_title("Answering systems" + ("" if tau is None else f", Kendall tau-b {tau:.2f}"))
+        finish_axes(axes)
+
+
+def draw_people(annotators: Mapping[str, Any], path: Path) -> None:
+    """Draw every person's agreement with the others beside the judge's, and the ceiling.
+
+    Args:
+        annotators: Result of ``measure_people``; of many people, those with most rows are drawn.
+        path: PNG file to write.
+    """
+    each = sorted(annotators["each"].items(), key=lambda person: -person[1]["n"])[:MOST_PEOPLE]
+    heights = np.arange(len(each))
+    with figure_file(path, 7.5, 2 + 0.6 * len(each)) as figure:
+        axes = figure.subplots()
+        for side, name, colour, offset in (
+            ("person", "this person", BLUE, -0.18),
+            ("judge", "judge in place of this person", ORANGE, 0.18),
+        ):
+            shares = [measured[side]["agreement"] for _, measured in each]
+            axes.barh(
+                heights + offset,
+                [share["value"] for share in shares],
+                height=0.34,
+                xerr=error_bars(shares),
+                color=colour,
+                ecolor=GREY,
+                capsize=3,
+                label=name,
+            )
+        ceiling, best = (annotators[name]["agreement"]["value"] for name in ("people", "best"))
+        axes.axvline(ceiling, color="black", linestyle="--", label="two people agree")
+        axes.axvline(best, color=GREY, linestyle=":", label="no judge could agree on more")
+        # A name may hold dollar signs, which are no formula, and control characters.
+        axes.set_yticks(
+            heights,
+            [
+                f"{one_line(name)}{' *' if measured['wins'] else ''}\n{measured['n']:,} rows"
+                for name, measured in each
+            ],
+            parse_math=False,
+        )
+        axes.invert_yaxis()
+        axes.set_xlim(0, 1.01)
+        axes.set_xlabel("share of rows with the label of another person, 95 % interval")
+        axes.set_title("Judge in place of each person; * shown to be no worse")
+        axes.grid(alpha=0.25, axis="x")
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)
+
+
+def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
+    """Draw how far the judge favours each answering system over the others, or harms it.
+
+    Args:
+        favour: Result of ``evaluation.ranking.favour.favour``.
+        path: PNG file to write.
+    """
+    colours = {"favoured": BLUE, "harmed": ORANGE, "not shown": GREY}
+    systems = favour["systems"]
+    own = favour["own_family"]["names"] if favour["own_family"] else []
+    heights = np.arange(len(systems))
+    with figure_file(path, 6.5, 1.6 + 0.4 * len(systems)) as figure:
+        axes = figure.subplots()
+        for finding, colour in colours.items():
+            chosen = [s["finding"] == finding for s in systems.values()]
+            bars = [s["difference"] for s in systems.values() if s["finding"] == finding]
+            if bars:
+                axes.barh(
+                    heights[chosen],
+                    [bar["value"] for bar in bars],
+                    xerr=error_bars(bars),
+                    height=0.6,
+                    color=colour,
+                    alpha=0.75,
+                    capsize=3,
+                    label=finding,
+                )
+        names = [f"{one_line(name)} (own family)" if name in own else one_line(name)
+                 for name in systems]  # fmt: skip
+        axes.set_yticks(heights, names, parse_math=False)
+        axes.invert_yaxis()
+        axes.axvline(0, color="black", linewidth=0.8)
+        axes.set_xlabel("bias less that on the other systems, 95 % interval")
+        axes.set_title("Whom the judge favours")
         finish_axes(axes)
 
 

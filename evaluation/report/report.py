@@ -19,7 +19,6 @@ from evaluation.comparisons.baselines import RULES, majority_verdicts, rule_verd
 from evaluation.comparisons.by_task import measure_by_task
 from evaluation.comparisons.pair_baselines import pair_baselines
 from evaluation.comparisons.paired import paired_accuracies
-from evaluation.comparisons.second_annotator import compare_annotators
 from evaluation.correction.judged import error_rates
 from evaluation.correction.scores import corrected_rate
 from evaluation.declared_labels import label_set
@@ -39,13 +38,17 @@ from evaluation.outcomes import Outcomes, full_label, gather
 from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs, self_consistency
 from evaluation.pairs.order_effects import order_effects
 from evaluation.pairs.verbosity import verbosity_effect
-from evaluation.ranking.agreement import rank_answerers
+from evaluation.people.alternative import EPSILON
+from evaluation.people.measure import measure_people, second_annotator
+from evaluation.ranking.agreement import answerer_of, rank_answerers
+from evaluation.ranking.favour import favour
 from evaluation.report.abstention import abstention, risk_coverage
 from evaluation.report.markdown import render_markdown
 from evaluation.slices import slice_metrics
 from evaluation.unscored import unscored_reasons
 from judging.files.atomic import write_text
 from judging.files.records import write_json
+from judging.questions import minilm
 from judging.types import LabelledExample, Verdict
 from judging.verdicts.notes import is_in_untrained_mode
 
@@ -64,6 +67,8 @@ def build_report(
     seen: Mapping[str, Any] | None = None,
     risk: float | None = None,
     drawn: Mapping[str, Sequence[Sequence[str | None]]] | None = None,
+    epsilon: float = EPSILON,
+    family: str | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Compare a judge's verdicts with human labels.
@@ -83,6 +88,8 @@ def build_report(
         seen: What the judge's run says of this data (:func:`evaluation.seen_data.seen_data`).
         risk: Stated risk that the verdicts' ``needs_review`` was set at.
         drawn: Labels that judges gave when they were drawn anew: name, example, run.
+        epsilon: Margin of the alternative annotator test.
+        family: Family of the judge's backbone, as :func:`evaluation.ranking.favour.family_of` says.
         seed: Seed of the resamples.
 
     Returns:
@@ -99,7 +106,7 @@ def build_report(
     judge = gather(examples, verdicts, labels)
     total = TallyDraws.of(judge).total
     measured = measure(judge, seed=seed)
-    answerers = [_answerer(example) for example in examples]
+    answerers = [answerer_of(example) for example in examples]
     report: dict[str, Any] = {
         "n": len(examples),
         "questions": int(judge.clusters.max()) + 1,
@@ -123,8 +130,10 @@ def build_report(
             name: _baseline(judge, gather(examples, rival, labels), seed)
             for name, rival in rivals.items()
         },
-        "second_annotator": compare_annotators(examples, verdicts, labels, seed),
+        "annotators": measure_people(examples, judge, rivals, epsilon, seed),
+        "second_annotator": second_annotator(examples, judge, seed),
         "answerer_ranking": rank_answerers(judge, answerers, seed),
+        "favour": favour(judge, answerers, family),
         "calibration": _calibration(examples, judge, uncalibrated, labels, seed),
         "risk_coverage": risk_coverage(judge),
         "abstention": risk
@@ -178,7 +187,8 @@ def write_report(report: dict[str, Any], out_dir: Path) -> None:
     """Write ``report.json``, ``report.md`` and the pictures that the report has figures for.
 
     The pictures are ``confusion.png`` always, ``reliability.png`` and ``risk_coverage.png`` if the
-    judge gave confidences, and ``ranking.png`` if two or more answering systems are known.
+    judge gave confidences, and ``ranking.png`` and ``favour.png`` if two or more answering systems
+    are known.
     """
     from evaluation.report import plots
 
@@ -236,7 +246,7 @@ def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Ve
         baselines |= {name: rule_verdicts(rule, examples) for name, rule in RULES.items()}
         if by_overlap := overlap_regression.overlap_verdicts(examples):
             baselines[overlap_regression.NAME] = by_overlap
-        embed = sentence_regression.minilm()
+        embed = minilm()
         if embed and (by_sentence := sentence_regression.sentence_verdicts(examples, embed)):
             baselines[sentence_regression.NAME] = by_sentence
     if all(len(example.responses) == 2 for example in examples):
@@ -320,8 +330,3 @@ def _pairs(
         "order": order_effects(examples, verdicts, seed),
         "length": verbosity_effect(examples, verdicts, seed),
     }
-
-
-def _answerer(example: LabelledExample) -> str | None:
-    answerer = example.metadata.get("answerer")
-    return None if answerer is None else str(answerer)

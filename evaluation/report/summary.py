@@ -9,10 +9,11 @@ from typing import Any
 from evaluation.report.disagreements import Disagreement
 from evaluation.report.judged_rates import order_line, rate_lines
 from evaluation.report.markdown import (
-    ANNOTATOR_ROWS,
     chance_text,
+    favour_lines,
     number,
     p_value,
+    people_sentences,
     review_line,
     with_interval,
 )
@@ -21,6 +22,7 @@ from evaluation.unscored import describe_reason
 WIDTH = 80
 NAME_WIDTH = 16
 MAX_PAIRS = 4
+MAX_PEOPLE = 12
 
 
 def summary_lines(
@@ -59,12 +61,13 @@ def summary_lines(
             WIDTH,
             subsequent_indent="  ",
         )
-    if report["second_annotator"]:
-        lines += ["", *_annotator_lines(report["second_annotator"])]
     for line in filter(None, [*rate_lines(report), order_line(report["answerer_ranking"] or {})]):
         lines += ["", *textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
+    if report["annotators"]:
+        lines += ["", *_people_lines(report)]
     lines += ["", *_disagreement_lines(disagreements)]
-    lines += textwrap.wrap(review_line(report), WIDTH, subsequent_indent="  ")
+    for line in (review_line(report), *favour_lines(report["favour"])):
+        lines += textwrap.wrap(_printable(line), WIDTH, subsequent_indent="  ")
     notes = [f"caution: {text}" for text in report["cautions"]]
     notes += [f"no label: {describe_reason(reason)}" for reason in report["unscored"]]
     for note in notes:
@@ -88,15 +91,31 @@ def _line(name: str, scored: str, accuracy: str, kappa: str, p: str) -> str:
     return f"{name:<{NAME_WIDTH}} {scored:>10} {accuracy:>20} {kappa:>22} {p:>7}".rstrip()
 
 
-def _annotator_lines(second: Mapping[str, Any]) -> list[str]:
-    width = 32
-    lines = [f"{'agreement, n ' + str(second['people']['accuracy']['n']):<{width}} "
-             f"{'accuracy':>22} {'kappa':>23}"]  # fmt: skip
-    for name, title in ANNOTATOR_ROWS.items():
-        measured = second[name]
-        accuracy, kappa = with_interval(measured["accuracy"]), with_interval(measured["kappa"])
-        lines.append(f"{_cut(title, width):<{width}} {accuracy:>22} {kappa:>23}")
+def _people_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a line for every person, those with most rows first, and what they say together."""
+    each = sorted(report["annotators"]["each"].items(), key=lambda person: -person[1]["n"])
+    lines = [_person_line("person", "n", "with others", "judge with others", "p", "")]
+    for name, measured in each[:MAX_PEOPLE]:
+        p = measured["p"]
+        lines.append(
+            _person_line(
+                _cut(name, NAME_WIDTH),
+                str(measured["n"]),
+                with_interval(measured["person"]["agreement"]),
+                with_interval(measured["judge"]["agreement"]),
+                "" if p is None else p_value(p).replace("< 0", "<0"),
+                "wins" if measured["wins"] else "",
+            )
+        )
+    if len(each) > MAX_PEOPLE:
+        lines.append(f"and {len(each) - MAX_PEOPLE} more people, in report.json")
+    for sentence in people_sentences(report):
+        lines += textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     return lines
+
+
+def _person_line(name: str, n: str, person: str, judge: str, p: str, wins: str) -> str:
+    return f"{name:<{NAME_WIDTH}} {n:>6} {person:>20} {judge:>20} {p:>7} {wins:>5}".rstrip()
 
 
 def _disagreement_lines(disagreements: Sequence[Disagreement]) -> list[str]:

@@ -8,28 +8,34 @@ with the square root of the correlation as its chance, one draw that the questio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 from scipy.special import expit, log_softmax
-from scipy.stats import binomtest
+from scipy.stats import binomtest, ttest_1samp
 
 from evaluation.attacks.shares import measure_share
 from evaluation.calibration_error import calibration_error
-from evaluation.comparisons.gate import lowest_difference
+from evaluation.comparisons.gate import loss_within_p, lowest_difference
 from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import corrected_rate
-from evaluation.estimate import Draws, share
+from evaluation.estimate import Draws, Mask, share
 from evaluation.intervals import Floats, Ints, percentile_interval, sign_flip_p
 from evaluation.measure import METRICS, Tally, TallyDraws
+from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
+from evaluation.people.agreement import krippendorff_alpha
+from evaluation.people.given import PeoplesLabels
+from evaluation.ranking.favour import differences_from_others
 from judging.verdicts.calibration_fit import draw_rows, fit_calibration
 from judging.verdicts.risk import HeldOutVerdicts
 
 SIZES: dict[str, Callable[[int], Ints]] = {
     "1": lambda questions: np.ones(questions, dtype=np.int64),
     "5": lambda questions: np.full(questions, 5),
+    "6": lambda questions: np.full(questions, 6),
     "10": lambda questions: np.full(questions, 10),
     "5 or 40": lambda questions: np.where(np.arange(questions) % 5 == 0, 40, 5),
 }
@@ -284,6 +290,79 @@ def _reviewed(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             yield _row(f"{name} from reviewed rows", setting, ".95", before, now)
 
 
+def _people_of(questions: int, rng: np.random.Generator) -> PeoplesLabels:
+    """Draw labels of four people on 6 rows a question; a third of the questions are hard."""
+    clusters = _clusters(questions, "6")
+    truth = rng.integers(3, size=len(clusters))[:, None]
+    guesses = np.where(rng.random(questions) < 1 / 3, 0.5, 0.1)[clusters, None]
+    given = np.where(
+        rng.random((len(clusters), 4)) < guesses, rng.integers(3, size=(len(clusters), 4)), truth
+    )
+    given[rng.random(given.shape) > 0.7] = UNSCORED
+    return PeoplesLabels(tuple("abcd"), ("Correct", "Partial", "Wrong"), given, clusters)
+
+
+def _people(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    for questions, size, epsilon in ((50, "1", 0.1), (30, "5", 0.1), (30, "10", 0.2)):
+        clusters = _clusters(questions, size)
+        by_row, by_question = [], []
+        for _ in range(draws):
+            drawn = alike(clusters, 0.3, rng)
+            gain = np.select([drawn < 0.02 + epsilon, drawn > 0.98], [-1.0, 1.0], 0.0)
+            by_row.append(bool(ttest_1samp(-gain, epsilon, alternative="less").pvalue <= 0.05))
+            by_question.append(loss_within_p(gain, clusters, epsilon) <= 0.05)
+        setting = f"{questions} questions, {size} rows, epsilon {epsilon:g}"
+        yield _row("a judge that loses epsilon wins", setting, "<= .05", by_row, by_question)
+    truth = krippendorff_alpha(_people_of(3000, rng))
+    for questions in (10, 30):
+        before: dict[str, list[bool]] = {name: [] for name in truth}
+        now: dict[str, list[bool]] = {name: [] for name in truth}
+        for number in range(draws):
+            people = _people_of(questions, rng)
+            single = replace(people, clusters=np.arange(len(people.given)))
+            for held, labels in ((before, single), (now, people)):
+                for name, found in krippendorff_alpha(labels, number % 4).items():
+                    held[name].append(found["low"] <= truth[name]["value"] <= found["high"])
+        for name in truth:
+            setting = f"{name}, {questions} questions, 6 rows"
+            yield _row("interval of alpha", setting, ".95", before[name], now[name])
+
+
+def _favours(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    """Simulate five systems, the last with fewer rows, and a judge that errs alike on all."""
+    false_alarm, miss = 0.12, 0.05
+    for questions, answered in ((89, 1.0), (89, 0.4), (30, 1.0)):
+        shown: dict[str, list[bool]] = {"before": [], "now": []}
+        holds: dict[str, list[bool]] = {"before": [], "now": []}
+        for number in range(draws):
+            clusters, system = np.repeat(np.arange(questions), 5), np.tile(np.arange(5), questions)
+            given = (system < 4) | (rng.random(len(system)) < answered)
+            clusters, system = clusters[given], system[given]
+            right = alike(clusters, 0.2, rng) < 0.7
+            error = alike(clusters, 0.2, rng)
+            called = np.where(right, error >= miss, error < false_alarm)
+            groups = [system == one for one in range(5)]
+            surplus = called.astype(float) - right
+            before = [_resampled_difference(surplus, each, clusters, number % 4) for each in groups]
+            found = differences_from_others(called, right, groups, clusters)
+            now = [(each["difference"]["low"], each["difference"]["high"]) for each in found]
+            shown["before"].append(any(low > 0 or high < 0 for low, high in before))
+            shown["now"].append(any(each["finding"] != "not shown" for each in found))
+            for when, intervals in (("before", before), ("now", now)):
+                holds[when] += [low <= 0 <= high for low, high in intervals]
+        setting = f"{questions} questions, 5 systems, the last on {answered:.0%}"
+        yield _row("a system is called favoured or harmed", setting, "<= .05", **shown)
+        yield _row("interval of a system's bias less the others'", setting, ".95", **holds)
+
+
+def _resampled_difference(
+    surplus: Floats, group: Mask, clusters: Ints, seed: int
+) -> tuple[float, float]:
+    columns = np.stack([group * surplus, group, ~group * surplus, ~group], axis=1)
+    inside, size, outside, rest = Draws.of(columns.astype(float), clusters, seed).resampled.T
+    return percentile_interval(inside / size - outside / rest)
+
+
 PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
     "tests": _tests,
     "accuracies": _accuracies,
@@ -294,5 +373,7 @@ PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
     "fits": _fits,
     "wordings": _wordings,
     "reviewed": _reviewed,
+    "people": _people,
+    "favours": _favours,
 }
 """Parts of the simulation by name."""

@@ -111,7 +111,16 @@ def soak(judge: str, seconds: float, out: Path, *, clients: int, every: float) -
 
         def command(port: int) -> list[str]:
             options = ["--api-key-file", str(soaking.key_file), "--cache", str(folder / "cache")]
-            options += ["--cache-mb", "1", "--queue", "64", "--deadline", str(DEADLINE_S)]
+            options += [
+                "--metrics-address",
+                operator_address(port),
+                "--cache-mb",
+                "1",
+                "--queue",
+                "64",
+                "--deadline",
+                str(DEADLINE_S),
+            ]
             return [*service_command(judge, port), *options]
 
         with running(command, out / LOG) as (url, process), busy_process():
@@ -254,7 +263,8 @@ class Soaking:
 
     async def _counters(self, url: str) -> dict[str, float]:
         """Return the service's counters of requests, and how many it has still in hand."""
-        connection = Connection(url, self._steady[1])
+        operator = operator_address(urlsplit(url).port or 0)
+        connection = Connection(f"http://{operator}", self._steady[1])
         write_keys(self.key_file, [self._steady])
         end = time.monotonic() + DEADLINE_S  # until then everything has an answer or is dropped
         while True:
@@ -268,6 +278,11 @@ class Soaking:
                 connection.close()
                 return counts
             await asyncio.sleep(0.2)
+
+
+def operator_address(port: int) -> str:
+    """Return where the service at a port tells the counters of all callers."""
+    return f"127.0.0.1:{port + 1}"
 
 
 def process_figures(service: psutil.Process) -> dict[str, float]:

@@ -3,15 +3,116 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from judging.errors import CustosError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _Read = Callable[[Any], Any]
 _NO_LABEL = -1
 """What ``datasets`` stores where a row has no class."""
+BATCH_BYTES = 1 << 26
+"""About the most bytes that a batch of rows takes, if each row takes what the average row does."""
+MOST_BATCH_ROWS = 8192
+LIKELY_RATIO = 1000
+"""Bytes of a large column that one stored byte may stand for. That of tables of people stands for
+far fewer."""
+LIKELY_VALUES = 100
+"""The same for values of large lists."""
+
+
+def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a Parquet file as :func:`arrow_rows` does, whatever its compression.
+
+    Memory is needed for a page of each column and for a batch, of which large rows have few.
+
+    Raises:
+        CustosError: If a column unpacks to far more than is likely of a table.
+        ValueError: If it is no Parquet file, or one that Arrow cannot read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+        columns = [file.schema.column(number) for number in range(len(file.schema))]
+        names = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+        stored = pq.ParquetFile(path, read_dictionary=names)
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            _batch_rows(path, group, columns, [(0, 0)] * len(columns))
+            # Of one row, but with all texts that the group stores once for many rows.
+            first = next(stored.iter_batches(1, row_groups=[number]), None)
+            if first is None:
+                continue
+            texts = [sizes for column in first.columns for sizes in _sizes_of_texts(column)]
+            num_rows = _batch_rows(path, group, columns, texts)
+            for batch in file.iter_batches(num_rows, row_groups=[number]):
+                yield from arrow_rows(batch)
+    except pa.ArrowException as error:
+        if isinstance(error, MemoryError | OSError | ValueError):
+            raise
+        raise ValueError(str(error)) from None
+
+
+def _batch_rows(
+    path: Path,
+    group: pq.RowGroupMetaData,
+    columns: Sequence[pq.ColumnSchema],
+    texts: Sequence[tuple[int, int]],
+) -> int:
+    """Return how many rows of a group to read at once.
+
+    Args:
+        path: The file, for errors.
+        group: The group.
+        columns: Its columns.
+        texts: Of the texts that a column stores once for many rows: bytes of the longest, of all.
+
+    Raises:
+        CustosError: If a column is too large for what it is stored in.
+    """
+    num_rows, num_bytes = int(group.num_rows), 1
+    for number, (column, (longest, of_all)) in enumerate(zip(columns, texts, strict=True)):
+        chunk = group.column(number)
+        unpacked, value_bytes = chunk.total_uncompressed_size, max(8, column.length, longest)
+        list_bytes = (chunk.num_values - num_rows) * value_bytes
+        if unpacked > max(BATCH_BYTES, LIKELY_RATIO * chunk.total_compressed_size) or (
+            list_bytes > 8 * BATCH_BYTES and chunk.num_values > LIKELY_VALUES * (unpacked - of_all)
+        ):
+            raise CustosError(
+                f"{path}: column '{column.path}' holds far more than the file has room for; leave "
+                "it out, or write the rows as JSONL"
+            )
+        num_bytes += unpacked + chunk.num_values * value_bytes
+    return min(max(1, BATCH_BYTES * num_rows // num_bytes), MOST_BATCH_ROWS)
+
+
+def _sizes_of_texts(column: pa.Array) -> Iterator[tuple[int, int]]:
+    """Yield bytes of the longest and of all texts in the dictionary of each innermost column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_dictionary(column.type):
+        lengths = pc.binary_length(column.dictionary)
+        yield pc.max(lengths).as_py() or 0, pc.sum(lengths).as_py() or 0
+    elif pa.types.is_struct(column.type):
+        for number in range(column.type.num_fields):
+            yield from _sizes_of_texts(column.field(number))
+    elif pa.types.is_map(column.type):
+        yield from _sizes_of_texts(column.keys)
+        yield from _sizes_of_texts(column.items)
+    elif isinstance(values := getattr(column, "values", None), pa.Array):  # of any list
+        yield from _sizes_of_texts(values)
+    else:
+        yield 0, 0
 
 
 def arrow_rows(batch: pa.RecordBatch | pa.Table) -> Iterator[dict[str, Any]]:
@@ -27,7 +128,9 @@ def arrow_rows(batch: pa.RecordBatch | pa.Table) -> Iterator[dict[str, Any]]:
         for field in batch.schema
         if (read := _reader(field.type, features.get(field.name))) is not None
     }
-    for row in batch.to_pylist():
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    for number in range(batch.num_rows):  # one by one: each may be large
+        row = {name: column[number].as_py() for name, column in columns.items()}
         for name, read in reads.items():
             row[name] = _present(read, row[name])
         yield {name: value for name, value in row.items() if value is not None}

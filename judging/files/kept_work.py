@@ -60,12 +60,15 @@ def locked(path: Path) -> Iterator[None]:
     system frees the lock when the process dies.
 
     Raises:
-        CustosError: If another process holds the lock, or the folder takes no files.
+        CustosError: If another process holds the lock, something else lies in its place, or the
+            folder takes no files.
     """
     lock_path = path.with_name(f"{path.name}.lock")
     lock_path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(lock_path)
     with system_errors_at(lock_path):
+        if lock_path.is_symlink() or lock_path.exists() and lock_path.stat().st_size:
+            raise CustosError(f"{lock_path}: is no lock of custos; move it away")
         try:
             lock_path.touch()  # without a file FileLock says that another run holds the lock
             lock.acquire(blocking=False)
@@ -114,7 +117,11 @@ class KeptFile(Generic[Line]):
         """Return the lines of these origins, in the order of the file.
 
         A last line that was cut off is deleted first, so that the next one appended is whole.
+
+        Raises:
+            CustosError: If the file is a link, or holds something else than lines of this type.
         """
+        self._check_is_ours()
         self._delete_torn_line()
         return (line for line in self.lines() if line.origin in origins)
 
@@ -166,8 +173,10 @@ class KeptFile(Generic[Line]):
             Number of lines in the file.
 
         Raises:
-            CustosError: If a line that did not fail is of another origin, or belongs to no origin.
+            CustosError: If a line that did not fail is of another origin, or belongs to no origin,
+                or as :meth:`matching`.
         """
+        self._check_is_ours()
         number = num_kept = end = 0
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with system_errors_at(self.path), self.path.open("ab+") as file:
@@ -224,7 +233,30 @@ class KeptFile(Generic[Line]):
     def remove_unless_failed(self) -> None:
         """Delete the file, unless it holds failed lines that can be done again."""
         if not any(line.failed for line in self.lines()):
+            self.remove()
+
+    def remove(self) -> None:
+        """Delete the file, unless it is somebody else's."""
+        if self._is_ours():
             self.path.unlink(missing_ok=True)
+
+    def _is_ours(self) -> bool:
+        """Return whether the file is missing or empty, or holds or begins a line of this type."""
+        if self.path.is_symlink():  # its file may be anybody's
+            return False
+        if not self.path.exists():
+            return True
+        first = f'{{"{next(iter(self._line_type.model_fields))}":'.encode()
+        with system_errors_at(self.path), self.path.open("rb") as file:
+            start = file.read(len(first))
+        return first.startswith(start) or any(True for _ in self.lines())
+
+    def _check_is_ours(self) -> None:
+        if not self._is_ours():
+            raise CustosError(
+                f"{self.path}: is a link or holds something else than results that were kept; name "
+                "another output, or move it away"
+            )
 
     def _other_origin(self, number: int) -> CustosError:
         return CustosError(

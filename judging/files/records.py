@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from judging.errors import CustosError, FieldError, system_errors_at
-from judging.files.arrow_rows import arrow_rows
+from judging.files.arrow_rows import parquet_rows
 from judging.files.atomic import atomic_write
 from judging.files.base64_pictures import is_data_url
 from judging.files.csv_rows import DELIMITERS, CsvFile, check_names, row_location
@@ -48,7 +48,7 @@ def read_rows(path: Path, stated: TextFormat = NOTHING_STATED) -> Iterator[tuple
         with system_errors_at(path):
             refuse_lfs_pointer(path)
             yield from _decode_file(path, stated)
-    except ValueError as error:  # text that is not UTF-8, Parquet that is not Parquet
+    except (ValueError, OverflowError) as error:  # not UTF-8, no Parquet, dates that no one has
         raise CustosError(f"{path}: cannot be decoded: {error}") from None
 
 
@@ -80,13 +80,8 @@ def _decode_file(path: Path, stated: TextFormat) -> Iterator[tuple[int, Any]]:
     elif path.suffix == ".parquet":
         import pyarrow.parquet
 
-        number = 0
-        file = pyarrow.parquet.ParquetFile(path)
-        check_names(path, file.schema_arrow.names)
-        for batch in file.iter_batches():
-            for row in arrow_rows(batch):
-                number += 1
-                yield number, row
+        check_names(path, pyarrow.parquet.read_schema(path).names)
+        yield from enumerate(parquet_rows(path), 1)
     elif path.suffix in DELIMITERS:
         yield from CsvFile(path, stated).rows()
     else:

@@ -22,18 +22,19 @@ NULL = r"\N"
 _START = r"[=+\-@\t\r\n＝＋－＠]"
 _WHOLE_NULL = r"\\N\Z"
 _NUMBER = r"\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
-_PLAIN_NUMBER = rf"{_NUMBER}(?:\Z|[\]}},;\t\r\n])"
+_PLAIN_NUMBER = rf'{_NUMBER}"?(?:\Z|[\]}},;\t\r\n])'
 _BULLET = r" [^=(|!\r\n]*(?:\Z|[\r\n])"
 """The rest of an item of a list that calls nothing."""
 _WHOLE_NUMBER = re.compile(rf"[+-]?{_NUMBER}")
+# A quotation mark behind an edge opens a cell, which the next one ends: "" before = is nothing.
 _TO_GUARD = re.compile(
     rf"\A(?={_START}|(?:{GUARD})*{_WHOLE_NULL})"
-    rf"|{_EDGE}(?=(?:{GUARD})+{_START}|[=@＝＋－＠])"
-    rf"|(?<=[,;\t])(?=[+-](?!{_PLAIN_NUMBER}))"
-    rf"|(?<=[\r\n])(?=[+-](?!{_PLAIN_NUMBER}|{_BULLET}))"
+    rf'|{_EDGE}(?=(?:{GUARD})+"*{_START}|"*[=@＝＋－＠])'
+    rf'|(?<=[,;\t])(?="*[+-](?!{_PLAIN_NUMBER}))'
+    rf'|(?<=[\r\n])(?="*[+-](?!{_PLAIN_NUMBER}|{_BULLET}))'
 )
 _GUARDED = re.compile(
-    rf"{_EDGE}{GUARD}(?=(?:{GUARD})*{_START})|\A{GUARD}(?=(?:{GUARD})*{_WHOLE_NULL})"
+    rf'{_EDGE}{GUARD}(?=(?:{GUARD})*"*{_START})|\A{GUARD}(?=(?:{GUARD})*{_WHOLE_NULL})'
 )
 
 

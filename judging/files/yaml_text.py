@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import yaml
+
+
+@contextmanager
+def yaml_errors() -> Iterator[None]:
+    """Raise every error of PyYAML as a ``YAMLError``.
+
+    Deep nesting, numbers with thousands of digits, dates that no calendar has and other values that
+    are not what their tag says end in other exceptions there.
+    """
+    try:
+        yield
+    except RecursionError:
+        raise yaml.YAMLError("nested too deeply") from None
+    except (ArithmeticError, AttributeError, LookupError, ValueError) as error:
+        raise yaml.YAMLError(f"a value cannot be read: {error}") from None
 
 
 def load_yaml(text: str, loader: type[yaml.SafeLoader | yaml.BaseLoader] = yaml.SafeLoader) -> Any:
@@ -17,15 +34,13 @@ def load_yaml(text: str, loader: type[yaml.SafeLoader | yaml.BaseLoader] = yaml.
     Raises:
         yaml.YAMLError: If it is not valid, or a mapping has a key twice.
     """
-    reader = loader(text)
-    try:
+    with yaml_errors():
+        reader = loader(text)
         document = reader.get_single_node()
         if document is None:
             return None
         _check_keys(document, set())
         return reader.construct_document(document)
-    finally:
-        reader.dispose()
 
 
 def _check_keys(node: yaml.Node, checked: set[int]) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -26,6 +30,17 @@ ADAPTER_CONFIG = "adapter_config.json"
 MAGNITUDE = "lora_magnitude_vector"
 """Part of the names of DoRA's weights: the norms of rows."""
 _WRAPPING = threading.Lock()
+_PLAIN = re.compile(r"[\w.]*")
+_MATCHING_S = 10
+"""Longest time that the patterns of an adapter may take on the names of a model's layers."""
+_MATCH = """
+import json, re, sys
+patterns, names = json.load(sys.stdin)
+for pattern in map(re.compile, patterns):
+    for name in names:
+        pattern.match(name)
+"""
+"""A program that matches patterns, in a process that can be ended: a thread cannot be."""
 
 
 def add_adapter(
@@ -127,6 +142,7 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
     from peft import PeftModel
 
     _check_adapter(folder)
+    _check_patterns(folder / ADAPTER_CONFIG, model)
     is_shell = model.device.type == "meta"  # the adapter's own weights are on the CPU then
     try:
         with _without_deprecation_notice():
@@ -190,6 +206,46 @@ def _check_adapter(folder: Path) -> None:
     if kind != "LORA":
         raise CustosError(f"{path}: an adapter of the kind {kind!r}; only LoRA is read")
     _check_finite(folder / ADAPTER_FILE)
+
+
+def _check_patterns(path: Path, model: Any) -> None:
+    """Refuse an adapter whose patterns take for ever on the names of a model's layers.
+
+    Raises:
+        CustosError: If they do, or one is no regular expression.
+    """
+    config = read_object(path)
+    whole = [
+        f"(?:{config[key]})\\Z"
+        for key in ("target_modules", "exclude_modules")
+        if _is_pattern(config.get(key))
+    ]
+    keys = [
+        name
+        for key in ("rank_pattern", "alpha_pattern", "modules_to_save", "layers_pattern")
+        for name in ([config[key]] if isinstance(config.get(key), str) else config.get(key) or ())
+    ]
+    patterns = [*whole, *(rf"(.*\.)?({name})$" for name in keys if _is_pattern(name))]
+    if not patterns:
+        return
+    names = [name for name, _ in model.named_modules()]
+    try:
+        subprocess.run(
+            [sys.executable, "-I", "-c", _MATCH],
+            input=json.dumps([patterns, names]).encode(),
+            stderr=subprocess.DEVNULL,
+            timeout=_MATCHING_S,
+            check=True,
+        )
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
+        raise CustosError(
+            f"{path}: a pattern for the names of layers is wrong or takes too long; list the names"
+        ) from None
+
+
+def _is_pattern(name: Any) -> bool:
+    """Return whether a name is a regular expression, which the library matches with names."""
+    return isinstance(name, str) and not _PLAIN.fullmatch(name)
 
 
 def _check_finite(file: Path) -> None:

@@ -161,6 +161,8 @@ def _check_template(source: str, processor: Any) -> None:
         prompt = processor.apply_chat_template(turns, add_generation_prompt=True)
     except Exception as error:  # noqa: BLE001 (a template is a program)
         raise CustosError(_bad_template(source, f"it fails: {error}")) from None
+    if prompt.count(START_TOKEN) < len(turns):  # by which a judge knows where a text begins
+        raise CustosError(_bad_template(source, f"it begins a turn without {START_TOKEN}"))
     if pictures and processor.image_token not in prompt:
         raise CustosError(_bad_template(source, "it leaves pictures out"))
     if prompt.rstrip().endswith("<think>"):

@@ -86,6 +86,7 @@ class Encoder:
         backbone: Loaded backbone; its processor's pixel limits apply.
         response_budget: Most tokens of one response; longer ones lose their middle.
         shows_all_pictures: Show the pictures of tasks that read text alone, too.
+        is_untrained: Ask for critiques as one asks a model that has seen none in training.
     """
 
     def __init__(
@@ -94,16 +95,20 @@ class Encoder:
         response_budget: int = 1024,
         *,
         shows_all_pictures: bool = False,
+        is_untrained: bool = False,
     ) -> None:
         self.backbone = backbone
         self.response_budget = response_budget
         self.shows_all_pictures = shows_all_pictures
+        self.is_untrained = is_untrained
         self._turn_start: int = backbone.tokenizer.convert_tokens_to_ids(START_TOKEN)
         self._around: dict[tuple[str, int, int], tuple[int, int]] = {}
 
     @classmethod
-    def of_card(cls, backbone: Backbone, card: JudgeCard) -> Encoder:
-        """Make the encoder of a trained judge, which shows requests as it was trained on them."""
+    def of_card(cls, backbone: Backbone, card: JudgeCard | None) -> Encoder:
+        """Make the encoder of a judge, which shows requests as in its training, if it had any."""
+        if card is None:
+            return cls(backbone, is_untrained=True)
         return cls(
             backbone,
             card.response_budget,
@@ -137,6 +142,13 @@ class Encoder:
     def pictures(self, task: JudgeTask, request: JudgeRequest) -> tuple[str, ...]:
         """Return the pictures of a request that the model sees."""
         return request.images if self.shows_all_pictures else task.pictures(request)
+
+    def instruction(self, task: JudgeTask, request: JudgeRequest) -> str:
+        """Return the instruction that a request is judged under, the same for those of a mode."""
+        rubric = task.rubric(request)
+        if self.is_untrained and request.mode == "critique":
+            return task.untrained_instruction(rubric)
+        return task.instruction(rubric)
 
     def counter(self) -> Callable[[str], int]:
         """Make a function that counts the tokens of untrusted text, for any thread to call.
@@ -206,7 +218,7 @@ class Encoder:
                 sizes[name] = picture_size(name)
             pictures = sum(self.backbone.num_picture_tokens(sizes[name]) for name in shown)
             prefix, around = self._tokens_around(
-                task.instruction(task.rubric(request)), len(texts), len(shown)
+                self.instruction(task, request), len(texts), len(shown)
             )
             num_tokens = prefix + around + sum(islice(lengths, len(texts))) + pictures
             self._check_length(num_tokens)
@@ -239,7 +251,7 @@ class Encoder:
     def _messages(self, task: JudgeTask, request: JudgeRequest) -> tuple[tuple[Message, ...], bool]:
         """Return the turns of a request, and whether a response was cut."""
         texts, truncated = self._field_texts(task.item(request))
-        instruction = task.instruction(task.rubric(request))
+        instruction = self.instruction(task, request)
         return conversation(instruction, texts, self.pictures(task, request)), truncated
 
     def _smallest_picture(self) -> Image:

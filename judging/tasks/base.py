@@ -136,6 +136,13 @@ class JudgeTask(ABC):
     def instruction(self, rubric: str) -> str:
         """Return the system message: every criterion, in our own words."""
 
+    def untrained_instruction(self, rubric: str) -> str:
+        """Return the instruction for a model that has seen no critique of this task in training.
+
+        A judge's own cannot change after its training; this one can.
+        """
+        return self.instruction(rubric)
+
     @abstractmethod
     def labels(self, rubric: str) -> tuple[str, ...]:
         """Return the label strings with their error type (``Wrong; Other``), best first."""

@@ -44,7 +44,7 @@ class HiEvalTask(BareLabelTask):
         return f"{request.variant}/{request.reference_mode}"
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
-        """Return question, options, ground truth and response."""
+        """Return question, options, ground truth, the caller's own criteria and response."""
         fields = [Field("Question", request.question)]
         if request.choices:
             options = (lettered(index, text) for index, text in enumerate(request.choices))
@@ -56,6 +56,7 @@ class HiEvalTask(BareLabelTask):
             fields.append(Field("Ground truth", "; ".join(references)))
         else:
             fields.append(Field("References", " / ".join(references)))
+        fields += [Field("Further criterion", text) for text in request.criteria]
         return (*fields, Field("Response", request.response, is_response=True))
 
 

@@ -36,6 +36,13 @@ question and reference: below .3 very unsure, around .5 moderate, .7 to .8 confi
 certain. Medium and low values have their place."""
 
 
+_CRITIQUE = "Answer as <critique>what decides</critique>"
+_CRITIQUE_IN_WORDS = """\
+Write one to three sentences between <critique> and </critique>: what {responses} about the \
+question, and what is right or wrong in it. Then """
+"""The same for untrained models. Small ones copy an example of the form, "what decides" included.
+"""
+
 _RIGHT = "There are three boats."
 _WRONG = "There are five boats."
 _EXAMPLE = {
@@ -54,6 +61,12 @@ class _Truthful(BareLabelTask):
     def rubric(self, request: JudgeRequest) -> str:
         """Return ``reference`` if a reference answer is shown, else ``plain``."""
         return "reference" if request.references else "plain"
+
+    def untrained_instruction(self, rubric: str) -> str:
+        """Return the instruction with the critique asked for in words, not shown by an example."""
+        responses = "the response says" if self.num_responses == 1 else "each response says"
+        asked = _CRITIQUE_IN_WORDS.format(responses=responses)
+        return self.instruction(rubric).replace(_CRITIQUE, asked)
 
     def aspects(self, rubric: str) -> str:
         """Return what every paradigm looks at."""
@@ -101,7 +114,7 @@ class TruthfulPair(_Pair):
         return (
             "You compare two responses to a question about an image.\n"
             f"{self.aspects(rubric)}\n{_CHOICE}\n{_CONFIDENCE}\n"
-            f"Answer as <critique>what decides</critique><label>{A}, {B} or {TIE}</label>"
+            f"{_CRITIQUE}<label>{A}, {B} or {TIE}</label>"
             "<confidence>number</confidence>."
         )
 
@@ -148,7 +161,7 @@ class TruthfulCritiqueScore(_Truthful):
             f"{self.aspects(rubric)}\n"
             "0 to 4: wrong or misleading in what matters. 5 or 6: in doubt. 7 to 10: truthful, the "
             "more so the better it is grounded and put.\n"
-            "Answer as <critique>what decides</critique><score>number</score>."
+            f"{_CRITIQUE}<score>number</score>."
         )
 
     def score(self, probabilities: Mapping[str, float]) -> float:

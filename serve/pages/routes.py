@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from judging import Judge
 from judging.tasks import JudgeTask, get_task
+from serve.call_context import caller_name
 from serve.examples import headline_example, headline_judge, known_choices, task_example
 from serve.pages.cards import card
 from serve.queue.service import Service
@@ -75,11 +76,11 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
 
     @router.get("/pages/queue")
     async def queue(request: Request) -> Response:
-        return page(request, "queue", queue=service.queue(), state=service.state)
+        return page(request, "queue", queue=service.queue(caller_name()), state=service.state)
 
     @router.get("/pages/queue.json")
     async def queue_state() -> JSONResponse:
-        return JSONResponse({**asdict(service.queue()), "state": service.state})
+        return JSONResponse({**asdict(service.queue(caller_name())), "state": service.state})
 
     router.mount("/pages/static", StaticFiles(directory=FOLDER / "static"))
     return router

@@ -59,7 +59,7 @@ def decode(url: bytes, size: tuple[int, int] | None) -> bytes:
 def main() -> None:
     """Answer until the standard input ends."""
     # A terminal and systemd signal all processes of a service, which still answers what it has.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _limit_memory()
     sys.stdout.buffer.write(READY)

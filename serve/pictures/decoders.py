@@ -50,27 +50,34 @@ class Decoders:
             FieldError: If it cannot be read, or not in time.
         """
         async with self._turns.slot(caller_name()):
-            self._idle = [process for process in self._idle if process.returncode is None]
-            is_new = not self._idle
-            process = await self._start() if is_new else self._idle.pop()
-            try:
-                if is_new:  # no picture is to blame for the time that the start takes
-                    await _ready(process)
-                async with asyncio.timeout(self.seconds):
-                    answer = await _ask(process, source, size)
-            except TimeoutError:
-                message = f"a picture takes longer than {self.seconds:g} s to decode"
-                raise FieldError("images", message) from None
-            except (OSError, asyncio.IncompleteReadError):  # the process has ended
-                answer = ""
-            else:
-                self._idle.append(process)
-            finally:
-                if process not in self._idle:
-                    _kill(process)
+            answer = await self._answer(source, size)
+            if answer is None:  # the process was killed, perhaps by the system for memory
+                answer = await self._answer(source, size)
         if not answer:
             raise FieldError("images", "data URL is not a readable picture")
         return answer
+
+    async def _answer(self, source: str, size: PictureSize | None) -> str | None:
+        """Return what a process answers; ``None`` if it ended before."""
+        self._idle = [process for process in self._idle if process.returncode is None]
+        is_new = not self._idle
+        process = await self._start() if is_new else self._idle.pop()
+        try:
+            if is_new:  # no picture is to blame for the time that the start takes
+                await _ready(process)
+            async with asyncio.timeout(self.seconds):
+                answer = await _ask(process, source, size)
+        except TimeoutError:
+            message = f"a picture takes longer than {self.seconds:g} s to decode"
+            raise FieldError("images", message) from None
+        except (OSError, asyncio.IncompleteReadError):
+            return None
+        else:
+            self._idle.append(process)
+            return answer
+        finally:
+            if process not in self._idle:
+                _kill(process)
 
     async def close(self) -> None:
         """End the processes."""

@@ -190,13 +190,6 @@ class Lanes(Generic[JobT]):
         self.remove(jobs)
         return jobs
 
-    def count_by_judge(self) -> dict[str, int]:
-        """Return the number of jobs waiting for each judge."""
-        counts: dict[str, int] = {}
-        for (judge, _), lane in self._lanes.items():
-            counts[judge] = counts.get(judge, 0) + len(lane)
-        return counts
-
     def take(self, kinds: Sequence[Kind] = get_args(Kind)) -> list[JobT]:
         """Take out the window of the lane whose turn it is; empty if no lane has jobs.
 

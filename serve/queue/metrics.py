@@ -1,4 +1,4 @@
-"""The counters that ``GET /metrics`` gives to Prometheus."""
+"""The counters for Prometheus: all for the operator, and for each access key its own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from judging import Verdict
 from judging.tasks import get_task
 from judging.verdicts.build import pass_labels
+from serve.call_context import caller_name
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 WINDOW_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -37,19 +38,11 @@ class QueueState:
     """Requests since the start, by :data:`OUTCOMES`."""
 
 
-class Metrics:
-    """Counters and histograms of one service, in a registry of its own.
+class CallMetrics:
+    """Counters and histograms of calls: of all, or of those of one access key."""
 
-    Args:
-        queue: Returns the queue as it is now.
-    """
-
-    def __init__(self, queue: Callable[[], QueueState]) -> None:
+    def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
-        self.registry.register(_QueueCollector(queue))
-        build = Info("judge_build", "What answers.", registry=self.registry)
-        build.info({name: version(name) for name in ("custos", "torch", "transformers")})
         self._calls = self._counter("judge_http_requests", "Answered calls.", ["route", "status"])
         self._key_calls = self._counter(
             "judge_key_calls", "Answered calls by the name of their access key.", ["key", "status"]
@@ -66,15 +59,6 @@ class Metrics:
             "judge",
             SECONDS,
         )
-        self._window_seconds = self._histogram(
-            "judge_window_inference_duration_seconds",
-            "How long the model took for a window of requests.",
-            "judge",
-            SECONDS,
-        )
-        self._window_size = self._histogram(
-            "judge_window_requests", "Requests given to the model at once.", "judge", WINDOW_SIZES
-        )
         self._verdicts = self._counter("judge_verdict", "Verdicts.", ["judge", "status", "label"])
         self._order_flips = self._counter(
             "judge_order_flip",
@@ -84,15 +68,6 @@ class Metrics:
         self._confidence = self._histogram(
             "judge_confidence", "Confidence of scored verdicts.", "judge", TENTHS
         )
-        self._cache_faults = self._counter(
-            "judge_cache_fault",
-            "Times that the cache could not be read or written, or had too much to write.",
-            ["operation"],
-        )
-
-    def count_cache_fault(self, operation: str) -> None:
-        """Count a lookup (``read``) or writes (``write``, ``full``) that the cache did not do."""
-        self._cache_faults.labels(operation).inc()
 
     def count_call(self, route: str, status: int, seconds: float, caller: str = "") -> None:
         """Count one answered call; ``caller`` is the name of its key, if it had one."""
@@ -104,11 +79,6 @@ class Metrics:
     def count_wait(self, judge: str, seconds: float) -> None:
         """Count how long one request waited for the model."""
         self._queue_seconds.labels(judge).observe(max(0.0, seconds))
-
-    def count_window(self, judge: str, num_requests: int, seconds: float) -> None:
-        """Count one window of requests that the model has graded."""
-        self._window_size.labels(judge).observe(num_requests)
-        self._window_seconds.labels(judge).observe(seconds)
 
     def count_verdict(self, judge: str, verdict: Verdict) -> None:
         """Count one verdict of a judge."""
@@ -126,6 +96,67 @@ class Metrics:
         self, name: str, help_text: str, label: str, buckets: tuple[float, ...]
     ) -> Histogram:
         return Histogram(name, help_text, [label], buckets=buckets, registry=self.registry)
+
+
+class Metrics(CallMetrics):
+    """Counters and histograms of one service, for its operator, and apart those of each key.
+
+    Args:
+        queue: Returns the queue as it is now.
+    """
+
+    def __init__(self, queue: Callable[[], QueueState]) -> None:
+        super().__init__()
+        self._by_key: dict[str, CallMetrics] = {}
+        ProcessCollector(registry=self.registry)
+        self.registry.register(_QueueCollector(queue))
+        build = Info("judge_build", "What answers.", registry=self.registry)
+        build.info({name: version(name) for name in ("custos", "torch", "transformers")})
+        self._window_seconds = self._histogram(
+            "judge_window_inference_duration_seconds",
+            "How long the model took for a window of requests.",
+            "judge",
+            SECONDS,
+        )
+        self._window_size = self._histogram(
+            "judge_window_requests", "Requests given to the model at once.", "judge", WINDOW_SIZES
+        )
+        self._cache_faults = self._counter(
+            "judge_cache_fault",
+            "Times that the cache could not be read or written, or had too much to write.",
+            ["operation"],
+        )
+
+    def count_cache_fault(self, operation: str) -> None:
+        """Count a lookup (``read``) or writes (``write``, ``full``) that the cache did not do."""
+        self._cache_faults.labels(operation).inc()
+
+    def count_window(self, judge: str, num_requests: int, seconds: float) -> None:
+        """Count one window of requests that the model has graded."""
+        self._window_size.labels(judge).observe(num_requests)
+        self._window_seconds.labels(judge).observe(seconds)
+
+    def of_key(self, name: str) -> CallMetrics:
+        """Return the counters of the calls of one access key, by its name."""
+        return self._by_key.setdefault(name, CallMetrics())
+
+    def count_call(self, route: str, status: int, seconds: float, caller: str = "") -> None:
+        """Count one answered call; ``caller`` is the name of its key, if it had one."""
+        super().count_call(route, status, seconds, caller)
+        if caller:
+            self.of_key(caller).count_call(route, status, seconds, caller)
+
+    def count_wait(self, judge: str, seconds: float) -> None:
+        """Count how long one request of the call waited for the model."""
+        super().count_wait(judge, seconds)
+        if caller := caller_name():
+            self.of_key(caller).count_wait(judge, seconds)
+
+    def count_verdict(self, judge: str, verdict: Verdict) -> None:
+        """Count one verdict that a judge gave in the call."""
+        super().count_verdict(judge, verdict)
+        if caller := caller_name():
+            self.of_key(caller).count_verdict(judge, verdict)
 
 
 class _QueueCollector(Collector):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ class Service:
         self.readers = Readers(self.limits.key_queue_share)
         self.intake = Intake(self.limits.picture_seconds, self.readers)
         self._watchdog = Watchdog(self.limits.stall_s)
-        self._counters = Counter(dict.fromkeys(OUTCOMES, 0))
+        self._counters = defaultdict[str, Counter[str]](Counter)
         self._started_worker: Worker | None = None
         if judges is not None:
             self.open(judges)
@@ -101,7 +101,7 @@ class Service:
             self._require_quota(1)
             self._worker.require_room(caller_name())
         except ApiError:
-            self._counters["rejected"] += 1
+            self._count("rejected", 1)
             raise
 
     async def grade(
@@ -142,7 +142,7 @@ class Service:
                 last = max(jobs.values(), key=lambda job: job.ended_at)
                 timing.queue = last.started_at - last.queued_at
                 timing.inference = last.ended_at - last.started_at
-        self._counters["cached"] += len(requests) - len(outcomes)
+        self._count("cached", len(requests) - len(outcomes))
         return self._collect(requests, judges, keys, cached, outcomes)
 
     async def stream(
@@ -195,11 +195,11 @@ class Service:
                 yield piece
         yield text_of(job)
 
-    def queue(self) -> QueueState:
-        """Return what waits and runs now, and what happened since the start."""
-        counters = dict(self._counters)
+    def queue(self, caller: str = "") -> QueueState:
+        """Return what waits, runs and has happened: of all, or of the access key of a name."""
+        counters = {outcome: self._counters[caller][outcome] for outcome in OUTCOMES}
         if self._started_worker:
-            return self._started_worker.queue(counters)
+            return self._started_worker.queue(counters, caller)
         idle = dict.fromkeys(self.judges, 0)
         return QueueState(idle, idle, 0, 0.0, counters)
 
@@ -241,6 +241,11 @@ class Service:
         if self._cache:
             self._cache.close()
 
+    def _count(self, outcome: str, number: int) -> None:
+        """Count requests of this call, among all and among those of its key."""
+        for name in {"", caller_name()}:
+            self._counters[name][outcome] += number
+
     def _require_open(self) -> None:
         if self.state != "ready":
             raise ApiError(503, f"the service is {self.state}", retry_after=RETRY_AFTER_S)
@@ -248,11 +253,7 @@ class Service:
             raise ApiError(503, "the model makes no progress", retry_after=RETRY_AFTER_S)
 
     def _require_quota(self, num_requests: int) -> None:
-        """Refuse a call of a key that has sent enough; calls without keys have no quota.
-
-        Raises:
-            ApiError: 429.
-        """
+        """Refuse (429) a call of a key that has sent enough; calls without keys have no quota."""
         caller = caller_name()
         if caller and (
             seconds := self._quotas.seconds_to_wait(caller, num_requests, time.monotonic())
@@ -308,10 +309,10 @@ class Service:
             self._require_quota(num_jobs)
             self._worker.submit(jobs)
         except ApiError:
-            self._counters["rejected"] += num_jobs
+            self._count("rejected", num_jobs)
             raise
         self._quotas.take(caller_name(), num_jobs, time.monotonic())
-        self._counters["accepted"] += num_jobs
+        self._count("accepted", num_jobs)
         outcome = "abandoned"
         try:
             yield
@@ -320,7 +321,7 @@ class Service:
             outcome = "expired"
             raise
         finally:
-            self._counters[outcome] += num_jobs
+            self._count(outcome, num_jobs)
             if outcome == "answered":
                 for job in jobs:
                     self.metrics.count_wait(job.judge, job.started_at - job.queued_at)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -118,20 +119,25 @@ class Worker:
         with self._changed:
             self._lanes.remove(jobs)
 
-    def queue(self, counters: Mapping[str, int]) -> QueueState:
+    def queue(self, counters: Mapping[str, int], caller: str = "") -> QueueState:
         """Return what waits and what runs.
 
         Args:
             counters: Requests since the start, by outcome.
+            caller: Name of an access key, to count its jobs alone.
         """
-        running = dict.fromkeys(self.judges, 0)
         with self._changed:
-            for job in self._running:
-                running[job.judge] += 1
-            now = time.monotonic()
-            oldest_s = now - min((job.queued_at for job in self._lanes), default=now)
-            queued, tokens = self._lanes.count_by_judge(), self._lanes.tokens
-        return QueueState(queued, running, tokens, oldest_s, counters)
+            waiting, running = (
+                [job for job in jobs if not caller or job.caller == caller]
+                for jobs in (self._lanes, self._running)
+            )
+        now = time.monotonic()
+        oldest_s = now - min((job.queued_at for job in waiting), default=now)
+        queued, runs = (
+            {**dict.fromkeys(self.judges, 0), **Counter(job.judge for job in jobs)}
+            for jobs in (waiting, running)
+        )
+        return QueueState(queued, runs, sum(job.tokens for job in waiting), oldest_s, counters)
 
     @property
     def is_alive(self) -> bool:

@@ -31,7 +31,12 @@ from tests.tiny import brute_force
 from tests.train.loop import several_processes
 from tests.train.made_up import examples, recipe, trainer, write_recipe
 from tests.train.plan.measured import ROWS as ROWS_OF_PASS
-from tests.train.plan.measured import long_rows, peak_of_step, planned_step
+from tests.train.plan.measured import (
+    long_rows,
+    peak_of_step,
+    planned_and_resident,
+    planned_step,
+)
 from tests.upload_hub import upload_hub
 
 pytestmark = MARKS
@@ -100,6 +105,13 @@ def test_a_step_takes_what_was_planned(precision: str, tmp_path: Path) -> None:
     measured = peak_of_step(learner, [list(range(ROWS_OF_PASS))], tmp_path)
     report(f"{precision}: planned {planned / 2**30:.2f} GiB, measured {measured / 2**30:.2f} GiB")
     assert planned == pytest.approx(measured, rel=0.15)
+
+
+@pytest.mark.parametrize("words", [60, 270])
+def test_a_process_takes_what_was_planned(words: int, tmp_path: Path) -> None:
+    planned, resident = planned_and_resident(NAME, words, tmp_path)
+    report(f"{words} words: planned {planned / 2**30:.2f} GiB, resident {resident / 2**30:.2f}")
+    assert planned == pytest.approx(resident, rel=0.15)
 
 
 @pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="no bitsandbytes here")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeModel
@@ -144,6 +145,21 @@ def test_together_is_faster_than_one_by_one(
     for way, taken in seconds.items():
         report(f"{way}: {len(requests) / taken:.2f} rows a second of one core")
     assert seconds["tree, together"] < seconds["transformers, one by one"]
+
+
+def test_untrained_it_writes_critiques_of_its_own(folder: Path, half: Backbone) -> None:
+    """It copies an example of the form, so it is shown none."""
+    engine = TreeEngine(TreeModel(half.model), half.tokenizer.pad_token_id)
+    judge = Judge(half.name, half, engine)
+    for name in ("truthful-pair", "truthful-critique-score"):
+        asked = {"mode": "critique", "critique_tokens": 64}
+        requests = [each.model_copy(update=asked) for each in requests_of(name, folder, 5)]
+        [example] = re.findall("<critique>(.+?)</critique>", get_task(name).instruction("plain"))
+        critiques = [verdict.critique or "" for verdict in judge.grade(requests)]
+        for critique in critiques:
+            report(f"{name}: {critique}")
+        assert not any(example in critique for critique in critiques)
+        assert len(set(critiques)) > 2
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -36,6 +36,7 @@ class FakeJudge(Judge):
     folder: Path | None = None
     engine: Any = SimpleNamespace(posterior="exact")
     backbone: Any = SimpleNamespace(
+        name="embedded@1",
         num_picture_tokens=lambda size: size.pixels // 1024,
         scaled_size=lambda size: None,
         has_random_weights=False,

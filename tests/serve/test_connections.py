@@ -16,8 +16,8 @@ import pytest
 from serve import connections
 from serve.connections import address_group
 from serve.limits import Limits
+from serve.log import Throttle
 from serve.queue.service import Service
-from serve.throttle import Throttle
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import first_line, send_raw, serving, wait_until
 

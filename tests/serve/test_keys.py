@@ -5,10 +5,13 @@ import logging
 import os
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
 from judging import CustosError
 from serve.keys import KnownKeys, read_keys
@@ -138,17 +141,81 @@ def test_names_are_in_the_log_and_in_metrics_and_keys_are_not(
     judge: FakeJudge, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    with serving(Service({"a": judge}), [named("alice", ALICE), BOB]) as client:
+    service = Service({"a": judge})
+    with serving(service, [named("alice", ALICE), BOB]) as client:
         for key in (ALICE, BOB, BOB):
             client.post("/judge", json=row(), headers=as_caller(key))
         client.post("/judge", json=row(), headers=as_caller("unknown"))
-        metrics = client.get("/metrics", headers=as_caller(ALICE)).text
+        metrics = generate_latest(service.metrics.registry).decode()
     assert 'judge_key_calls_total{key="alice",status="200"} 1.0' in metrics
     assert 'judge_key_calls_total{key="key-2",status="200"} 2.0' in metrics
     assert "POST /judge 200" in caplog.text and "ms key alice" in caplog.text
     for key in (ALICE, BOB):
         assert key not in metrics + caplog.text
         assert hashlib.sha256(key.encode()).hexdigest() not in metrics + caplog.text
+
+
+def test_metrics_tell_a_key_what_is_its_own_and_nothing_else(judge: FakeJudge) -> None:
+    def counters(client: httpx.Client, key: str) -> dict[str, float]:
+        text = client.get("/metrics", headers=as_caller(key)).text
+        samples = (
+            each for family in text_string_to_metric_families(text) for each in family.samples
+        )
+        return {
+            f"{sample.name}{sorted(sample.labels.items())}": sample.value
+            for sample in samples
+            if "/metrics" not in sample.labels.values() and not sample.name.endswith("_created")
+        }
+
+    def is_own(name: str) -> bool:
+        return "judge_key_calls" not in name
+
+    with serving(Service({"a": judge}), [named("alice", ALICE), named("bob", BOB)]) as client:
+        client.post("/judge", json=row(), headers=as_caller(ALICE))
+        before = counters(client, ALICE)
+        for _ in range(3):
+            client.post("/judge", json=row("break"), headers=as_caller(BOB))
+            client.post("/judge", json=row(), headers=as_caller(BOB))
+        of_alice, of_bob = counters(client, ALICE), counters(client, BOB)
+    verdicts = "judge_verdict_total[('judge', 'a'), ('label', 'Correct'), ('status', 'scored')]"
+    assert (of_alice[verdicts], of_bob[verdicts]) == (1, 3)
+    assert {n: v for n, v in of_alice.items() if is_own(n)} == {
+        n: v for n, v in before.items() if is_own(n)
+    }
+    assert not [name for name in of_alice if "bob" in name]
+    assert any("judge_confidence_count" in name for name in of_alice)
+
+
+def test_the_page_of_the_queue_tells_a_key_of_its_own_requests(closed: FakeJudge) -> None:
+    service = Service({"a": closed})
+    with serving(service, [ALICE, BOB]) as client, ThreadPoolExecutor(3) as pool:
+        calls = [
+            pool.submit(client.post, "/judge", json=row(), headers=as_caller(key))
+            for key in (ALICE, ALICE, BOB)
+        ]
+        wait_until(lambda: waiting(service) == 3)
+        seen = [
+            client.get("/pages/queue.json", headers=as_caller(key)).json() for key in (ALICE, BOB)
+        ]
+        closed.gate.set()
+        assert [call.result().status_code for call in calls] == [200] * 3
+    assert [state["queued"]["a"] + state["running"]["a"] for state in seen] == [2, 1]
+    assert [state["counters"]["accepted"] for state in seen] == [2, 1]
+
+
+def test_a_key_file_changed_in_place_with_its_size_and_time_is_read(
+    judge: FakeJudge, tmp_path: Path
+) -> None:
+    first, second = "a" * 20, "b" * 20
+    file = tmp_path / "keys"
+    file.write_text(first)
+    file.chmod(0o600)
+    time = file.stat()
+    with serving(Service({"a": judge}), KnownKeys.of_file(file)) as client:
+        assert [status(client, key) for key in (first, second)] == [200, 401]
+        file.write_text(second)
+        os.utime(file, ns=(time.st_atime_ns, time.st_mtime_ns))
+        assert [status(client, key) for key in (first, second)] == [401, 200]
 
 
 def waiting(service: Service) -> int:

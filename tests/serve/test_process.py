@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -259,8 +259,73 @@ def test_a_model_that_hangs_ends_the_process() -> None:
             assert process.wait(60) == 1
             call.join()
         log = process.stderr
-    assert "Timeout (0:00:06)!" in log
+    assert "the model makes no progress for 6 s" in log
     assert "verdict_on" in log
+
+
+def test_a_hang_up_reads_keys_again_and_ends_no_call(tmp_path: Path) -> None:
+    gate, file = tmp_path / "gate", tmp_path / "keys"
+    alice, bob = ({"Authorization": f"Bearer {name * 16}"} for name in "ab")
+    file.write_text("a" * 16)
+    file.chmod(0o600)
+    judge = partial(WaitingJudge, gate)
+    options = ("--api-key-file", str(file), "--metrics-address", "127.0.0.1:0")
+    with serve(judge, *options) as (process, address):
+        counters = process.wait_for(r"counters of all callers: (\S+)")[1]
+        with ThreadPoolExecutor(1) as pool:
+            call = pool.submit(
+                httpx.post, f"{address}/judge", json=row(), headers=alice, timeout=60
+            )
+            accepted = 'judge_requests_total{outcome="accepted"} 1.0'
+            wait_until(lambda: accepted in httpx.get(counters).text)
+            file.write_text("b" * 16)
+            process.send_signal(signal.SIGHUP)
+            process.wait_for("access keys read again: key-1")
+            gate.touch()
+            assert call.result().status_code == 200
+        assert httpx.get(f"{address}/judges", headers=bob).status_code == 200
+        assert httpx.get(f"{address}/judges", headers=alice).status_code == 401
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def with_a_log_that_nobody_reads(*arguments: Any) -> None:
+    """Serve with a full pipe as standard error; what it held before is lost."""
+    _, end = os.pipe()
+    os.set_blocking(end, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(end, b"x" * 4096)
+    os.set_blocking(end, True)
+    os.dup2(end, 2)
+    custos_with(*arguments)
+
+
+def without_a_reader(*arguments: Any) -> None:
+    """Serve with a pipe as standard output whose other end is closed."""
+    begin, end = os.pipe()
+    os.close(begin)
+    os.dup2(end, 1)
+    custos_with(*arguments)
+
+
+def test_a_service_whose_output_nobody_reads_answers() -> None:
+    with forked(without_a_reader, FakeJudge, *SERVE) as process:
+        address = process.wait_for(r"loading a; (http://\S+) answers 503")[1]
+        wait_until(lambda: is_ready(address))
+        assert httpx.post(f"{address}/judge", json=row()).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_nobody_waits_for_a_log_that_nobody_reads() -> None:
+    with serve(FakeJudge, target=with_a_log_that_nobody_reads) as (process, address):
+        with httpx.Client(base_url=address, timeout=10) as client:
+            for _ in range(300):
+                assert client.get("/health/live").status_code == 200
+            assert client.post("/judge", json=row()).status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
 
 
 def _post_in_vain(client: httpx.Client, body: Any) -> None:

@@ -1,9 +1,15 @@
-"""Addresses and access keys."""
+"""Addresses and access keys, and what a hang-up does."""
+
+import os
+import pty
 
 import pytest
 
 from judging import CustosError
-from serve.server import bind
+from serve.app import create_app
+from serve.queue.service import Service
+from serve.server import DrainingServer, bind
+from tests.serve.made_up import FakeJudge
 
 
 @pytest.mark.parametrize(
@@ -26,3 +32,16 @@ def test_a_taken_port() -> None:
         port = listener.getsockname()[1]
         with pytest.raises(CustosError, match=f"cannot listen on 127.0.0.1 port {port}"):
             bind("127.0.0.1", port)
+
+
+def test_a_hang_up_ends_a_service_whose_terminal_has_gone_and_no_other(judge: FakeJudge) -> None:
+    service = Service({"a": judge})
+    server = DrainingServer(create_app(service), service)
+    terminal, seen = pty.openpty()
+    server._terminals = [seen]
+    states = []
+    for _ in range(2):
+        server.hang_up()
+        states.append(service.state)
+        os.close(terminal if len(states) == 1 else seen)
+    assert states == ["ready", "draining"]

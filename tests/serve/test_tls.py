@@ -1,5 +1,6 @@
 """The service over https."""
 
+import hashlib
 import ssl
 from contextlib import suppress
 from pathlib import Path
@@ -11,9 +12,10 @@ import trustme
 from clients.judge_client import JudgeClient
 from judging import CustosError, JudgeRequest
 from serve import connections
+from serve.app import create_app
 from serve.limits import Limits
 from serve.queue.service import Service
-from serve.server import TlsFiles
+from serve.server import DrainingServer, TlsFiles
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import send_raw, serving, wait_until
 
@@ -30,6 +32,41 @@ def write_files(authority: trustme.CA, folder: Path) -> TlsFiles:
         blob.write_to_path(str(files.cert), append=True)
     issued.private_key_pem.write_to_path(str(files.key))
     return files
+
+
+def test_a_certificate_is_read_again_while_calls_go_on(
+    authority: trustme.CA, judge: FakeJudge, tmp_path: Path
+) -> None:
+    files = write_files(authority, tmp_path)
+    service = Service({"a": judge})
+    server = DrainingServer(create_app(service), service, files)
+    server.config.load()
+    number = certificate_number(server)
+    files.cert.write_text("broken", encoding="utf-8")
+    server.hang_up()
+    assert certificate_number(server) == number
+    files.cert.unlink()
+    files.key.unlink()
+    write_files(authority, tmp_path)
+    server.hang_up()
+    assert certificate_number(server) != number
+
+
+def certificate_number(server: DrainingServer) -> str:
+    """Return the serial number that a client of the server sees."""
+    assert server.config.ssl
+    into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    client = trusting.wrap_bio(into, out)
+    ours = server.config.ssl.wrap_bio(out, into, server_side=True)
+    for _ in range(4):
+        for side in (client, ours):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    content = client.getpeercert(binary_form=True)
+    assert content
+    return hashlib.sha256(content).hexdigest()
 
 
 def test_answers_over_https(authority: trustme.CA, judge: FakeJudge, tmp_path: Path) -> None:

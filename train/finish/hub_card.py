@@ -11,6 +11,7 @@ import yaml
 
 from judging.card import JudgeCard
 from judging.errors import CustosError
+from judging.files.yaml_text import yaml_errors
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE
 from judging.models.gguf_files import NAMED
 
@@ -89,7 +90,8 @@ def header_of(readme: str) -> str:
 
 def _read_header(text: str) -> dict[str, Any]:
     try:
-        header = yaml.safe_load(text) or {}
+        with yaml_errors():
+            header = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
         raise CustosError(f"README.md: its header is not YAML: {error}") from None
     if not isinstance(header, dict):

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from data_prep.splits.manifest import MANIFEST_NAME
+from data_prep.splits.overlap import paraphrases_left_out
 from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from judging.card import CARD_FILE
@@ -128,6 +129,11 @@ def _data(result: RunResult) -> list[str]:
         *(
             [f"- overlap: {line}" for line in overlaps]
             or ["No two splits share a row, a question or a near-duplicate of one."]
+        ),
+        *(
+            [f"- {note}"]
+            if (note := paraphrases_left_out({n: r for n, r in rows_of.items() if r}))
+            else []
         ),
         "",
     ]

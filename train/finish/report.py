@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from evaluation.evaluate import grade_examples, report_verdicts, resolve_examples
+from evaluation.ranking.favour import family_of
 from evaluation.report.markdown import with_interval
 from evaluation.report.report import write_report
 from evaluation.seen_data import seen_data
@@ -74,6 +75,7 @@ def report_test(
             seconds=seconds,
             command=command,
             references=beside,
+            family=family_of(judge.backbone.name),
             seed=recipe.run.seed,
         )
     except NothingScored as error:  # The judge is finished all the same.

@@ -55,6 +55,8 @@ class RunPlan:
     reserve: int
     buckets: int
     """Bytes of gradients on their way between GPUs."""
+    gaps: int
+    """Bytes that the C library keeps between tensors on a CPU."""
     tokens_per_step: int
     steps: int | None
     seconds: float | None
@@ -64,7 +66,7 @@ class RunPlan:
     @property
     def total(self) -> int:
         """Return the bytes that one process needs."""
-        return self.memory.total + self.reserve + self.buckets
+        return self.memory.total + self.reserve + self.buckets + self.gaps
 
     @property
     def fits(self) -> bool:
@@ -79,7 +81,7 @@ class RunPlan:
             *("activations", "logits", "pictures", "workspace"),
         )
         parts = {name: int(getattr(memory, name)) for name in names}
-        return {**parts, "buckets": self.buckets, "reserve": self.reserve}
+        return {**parts, "buckets": self.buckets, "gaps": self.gaps, "reserve": self.reserve}
 
 
 def plan_run(
@@ -155,6 +157,7 @@ def plan_run(
         memory=chosen,
         reserve=planner.reserve,
         buckets=planner.buckets(chosen),
+        gaps=planner.gaps(chosen),
         tokens_per_step=tokens,
         steps=steps,
         seconds=tokens * steps / (rate * max(1, gpus)) if rate and steps else None,

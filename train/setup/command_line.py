@@ -16,7 +16,8 @@ import torch
 from rich.console import Console
 from safetensors import SafetensorError
 
-from judging.errors import CustosError, Missing, error_text
+from judging import errors
+from judging.errors import Missing, lacks_memory
 from train.setup.engines import check_engine, check_installed, check_processes
 from train.setup.processes import COMMAND_VARIABLE, stop_message
 from train.setup.recipe import R, Recipe, parse_recipe
@@ -135,20 +136,14 @@ def command_line(instead: str = "") -> Iterator[None]:
 
 def known_error(error: Exception) -> str | None:
     """Return the text of an error that the user can mend; ``None`` for any other error."""
-    if isinstance(error, CustosError | OSError):
-        return error_text(error)
-    text = str(error)
-    is_full = any(words in text.lower() for words in ("out of memory", "allocate memory"))
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and is_full
-    ):
+    if lacks_memory(error):
         return (
             "out of memory; lower optim.token_budget (DPO and GRPO: critiques.micro_batch) and, if "
             "that is not enough, set run.gradient_checkpointing=true"
         )
     if isinstance(error, SafetensorError):  # a full disk, a damaged file
-        return f"{RUN_LOG.folder or 'run folder'}: {text}"
-    return None
+        return f"{RUN_LOG.folder or 'run folder'}: {error}"
+    return errors.known_error(error)
 
 
 def _end(line: str, status: int) -> NoReturn:

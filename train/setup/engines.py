@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from judging.errors import CustosError
+from judging.files.yaml_text import yaml_errors
 from judging.models.quantization import check_bitsandbytes
 from train.setup.recipe import Recipe
 from train.setup.recipe_files import RECIPES
@@ -178,7 +179,8 @@ def launch_file(name: Path) -> Path:
         shipped = ", ".join(sorted(file.stem for file in LAUNCH_FILES.glob("*.yaml")))
         raise CustosError(f"{name}: no such file of 'accelerate config' (shipped: {shipped})")
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        with yaml_errors():
+            values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
         values = None
     if not isinstance(values, dict):

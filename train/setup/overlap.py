@@ -28,7 +28,7 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
         data: Their files, and which of them may overlap.
 
     Returns:
-        The overlaps that the recipe allows.
+        The overlaps that the recipe allows, and those that a sentence model suspects.
 
     Raises:
         FieldError: If two splits overlap and the recipe does not allow it. The message has counts
@@ -36,7 +36,7 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
     """
     rows = {"train": splits.train, "val": splits.val, "cal": splits.cal, "test": splits.test}
     overlaps = find_overlaps({name: part for name, part in rows.items() if part})
-    refused = [overlap for overlap in overlaps if not _is_allowed(overlap, data)]
+    refused = [each for each in overlaps if each.is_certain and not _is_allowed(each, data)]
     if refused:
         first = refused[0]
         files = [_files(name, data) for name in (first.split, first.other)]

@@ -16,7 +16,7 @@ from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.source import open_table
 from judging.card import run_folder
 from judging.errors import CustosError, FieldError
-from judging.files.yaml_text import load_yaml
+from judging.files.yaml_text import load_yaml, yaml_errors
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
 from judging.models.backbones import Dtype
 from judging.models.quantization import Quantization
@@ -383,7 +383,8 @@ def _apply(values: dict[str, Any], override: str) -> None:
         values = values[section]
         if not isinstance(values, dict):
             raise CustosError(f"override '{override}': '{section}' is not a section")
-    value = yaml.safe_load(text)
+    with yaml_errors():
+        value = yaml.safe_load(text)
     if value == text.strip() and "e" in text.lower():  # YAML 1.1 reads 5e-4 as text
         with suppress(ValueError):
             value = float(text)

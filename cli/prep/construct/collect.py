@@ -141,7 +141,7 @@ def _agreement(
     form: Form, collected: Collected, min_kappa: float | None, min_gold: float | None
 ) -> dict[str, Any]:
     """Return agreement by entry (by option, where several may be chosen) and by person."""
-    from evaluation.comparisons.annotators import label_agreement
+    from evaluation.people.agreement import label_agreement
 
     measured: dict[str, Any] = {}
     kappas: dict[str, dict[str, Any]] = {name: {} for name in collected.gold}

@@ -28,7 +28,16 @@ Labels = Annotated[
     typer.Option(
         "--labels",
         help="THEIRS=OURS,...: read their label THEIRS as our label OURS, such as "
-        "right=Correct,wrong=Wrong. May be repeated. Default: the labels are ours, in any case.",
+        "right=Correct,wrong=Wrong; skip= says that it is no label. May be repeated. Default: the "
+        "labels are ours, in any case.",
+    ),
+]
+Annotators = Annotated[
+    str | None,
+    typer.Option(
+        "--annotators",
+        help="Columns that hold the labels of one person each, such as anna,ben,carla. A row "
+        "without a label of its own has the one that most of them gave. Default: none.",
     ),
 ]
 Mapping = Annotated[
@@ -103,6 +112,7 @@ class TableOptions:
 
     columns: Map = None
     labels: Labels = None
+    annotators: Annotators = None
     mapping: Mapping = None
     separator: Separator = None
     delimiter: Delimiter = None
@@ -116,7 +126,7 @@ class TableOptions:
         """Return the options as they are typed, for a command that reads the same table."""
         pairs = [("--map", text) for text in self.columns or ()]
         pairs += [("--labels", text) for text in self.labels or ()]
-        single = {"mapping": self.mapping, **self._single()}
+        single = {"annotators": self.annotators, "mapping": self.mapping, **self._single()}
         pairs += [
             (f"--{name.replace('_', '-')}", str(value)) for name, value in single.items() if value
         ]
@@ -144,8 +154,12 @@ class TableOptions:
         from_file = TableMapping() if self.mapping is None else read_mapping(self.mapping)
         pairs = [pair for text in self.labels or () for pair in text.split(",") if pair.strip()]
         columns = read_assignments(self.columns, "--map", "OURS=THEIRS, each field once", once=True)
-        labels = read_assignments(pairs, "--labels", "THEIRS=OURS, each label once", once=True)
+        labels = read_assignments(
+            pairs, "--labels", "THEIRS=OURS, each label once", once=True, may_be_empty=True
+        )
         values: dict[str, Any] = {"columns": columns, "labels": labels, **self._single()}
+        if self.annotators:
+            values["annotators"] = [name.strip() for name in self.annotators.split(",")]
         options = parse_record(TableMapping, values, "--map, --labels, --task")
         merged = from_file.model_dump(exclude_unset=True) | options.model_dump(exclude_unset=True)
         merged["columns"] = {**from_file.columns, **options.columns}

@@ -6,11 +6,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.splits.overlap import Overlap, find_overlaps
+from data_prep.splits.overlap import Overlap, find_overlaps, paraphrases_left_out
 from data_prep.splits.splits import split_examples
 from judging.types import LabelledExample
 from tests.tiny import save_picture
@@ -34,7 +35,7 @@ def test_each_kind_is_counted_under_its_strongest_name() -> None:
     test = [
         row(FOUNDER),
         row("WHO founded  first printing house of the old town by river", "Bob"),
-        row("Who founded the first printing house of the old town by the lake?"),
+        row("Who founded the first printing house of the very old town by the river?"),
         row("Which bridge fell?", group="towers"),
         row("How deep is the harbour?"),
     ]
@@ -54,6 +55,41 @@ def test_the_nearest_row_is_named() -> None:
     overlap = only(train, [row(lake.replace("old town", "old towns"))])
     assert overlap is not None
     assert overlap.example[1] == train[1]
+
+
+def test_another_name_is_another_question() -> None:
+    assert only([row(FOUNDER)], [row(FOUNDER.replace("river", "lake"))]) is None
+
+
+def test_other_words_are_found_by_the_sentence_model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is a stand-in that takes all that ask of a printing house for the same."""
+
+    def embed(texts: list[str]) -> Any:
+        return np.array([[1.0, 0.0] if "print" in text else [0.0, 1.0] for text in texts])
+
+    train = [row(FOUNDER), row("How deep is the harbour?")]
+    test = [row("Which person was it that began to print books there?")]
+    monkeypatch.setattr("data_prep.splits.overlap.minilm", lambda: None)
+    assert only(train, test) is None
+    monkeypatch.setattr("data_prep.splits.overlap.minilm", lambda: embed)
+    overlap = only(train, test)
+    assert overlap is not None
+    assert overlap.counts == {"paraphrase": 1}
+    assert not overlap.is_certain
+    assert overlap.example == (test[0], train[0])
+    with_row = only(train, [*test, train[0]])
+    assert with_row is not None
+    assert with_row.is_certain
+
+
+def test_what_was_not_looked_for_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"train": [row(f"{number}?") for number in range(3)]}
+    monkeypatch.setattr("data_prep.splits.overlap.has_sentence_model", lambda: False)
+    assert "custos[sentences]" in (paraphrases_left_out(rows) or "")
+    monkeypatch.setattr("data_prep.splits.overlap.has_sentence_model", lambda: True)
+    assert paraphrases_left_out(rows) is None
+    monkeypatch.setattr("data_prep.splits.overlap.MOST_EMBEDDED", 2)
+    assert "more than 2" in (paraphrases_left_out(rows) or "")
 
 
 def test_another_number_is_another_question() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.comparisons.sentence_regression import minilm, sentence_verdicts
+from evaluation.comparisons.sentence_regression import sentence_verdicts
 from evaluation.intervals import Floats
+from judging.questions import minilm
 from judging.types import LabelledExample
 from tests.evaluation.made_up import example
 

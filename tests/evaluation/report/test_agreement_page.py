@@ -12,6 +12,7 @@ from evaluation.report.disagreements import find_disagreements
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, typed_records, unscored
+from tests.evaluation.people.made_up import several
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\" ' & {{ 7*7 }}"
 
@@ -72,7 +73,7 @@ def test_the_page_shows_what_the_judge_adds_and_whether_the_ranking_changes() ->
         f"people's best system is the judge's with probability {ranking['same_winner']:.3f}" in text
     )
     pictures = [tag for tag in Tags(page).tags if tag[0] == "img"]
-    assert len(pictures) == 4  # risk, calibration, rates, ranking
+    assert len(pictures) == 5  # risk, calibration, favour, rates, ranking
     for _, attributes in pictures:
         assert (attributes["src"] or "").startswith("data:image/png;base64,")
     pairs = [example("A", task="truthful-pair", references=(), responses=("1", "2"))]
@@ -112,12 +113,33 @@ def test_hostile_texts_stay_texts() -> None:
     assert not any(name == "onerror" for _, a in Tags(other).tags for name in a)
 
 
+def test_the_page_shows_every_person_beside_the_judge() -> None:
+    examples, verdicts = several()
+    hostile = "<img src=x onerror=alert(1)>"
+    named = [
+        row.model_copy(
+            update={
+                "annotator_labels": {
+                    hostile if name == "anna" else name: label
+                    for name, label in row.annotator_labels.items()
+                }
+            }
+        )
+        for row in examples
+    ]
+    page = page_of(named, verdicts)
+    picture = re.search(r'<img src="(data:image/png;base64,[^"]+)" alt="Agreement with', page)
+    assert picture
+    assert all(f"<th>{name}</th>" in page for name in ("ben", "carla", "dan"))
+    assert hostile not in page and "&lt;img src=x" in page
+
+
 def test_labels_with_error_types_and_a_second_person() -> None:
     examples, verdicts = typed_records()
     second = [row.model_copy(update={"second_label": "Correct"}) for row in examples]
     page = page_of(second, verdicts)
     assert 'data-side="second"' in page
-    assert "first person, second person" in page
+    assert "In place of a person" in page and "<th>second person</th>" in page
     assert "Partial; Reasoning Error" in page
 
 

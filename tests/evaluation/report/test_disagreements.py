@@ -1,6 +1,9 @@
 import csv
 from pathlib import Path
 
+import pytest
+
+from data_prep.tables.dropped import read_examples
 from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
 from judging.types import Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
@@ -41,6 +44,35 @@ def test_a_second_person_who_differs_from_the_judge_is_a_disagreement() -> None:
         "first person Correct, second person Wrong, judge Correct",
         "first",
     )
+
+
+@pytest.mark.parametrize(
+    ("labels", "decided", "judge", "pair"),
+    [
+        ("CCW", "Correct", "Wrong", "2 people Correct, 1 Wrong, judge Wrong"),
+        ("CCW", "Wrong", "Correct", "2 people Correct, 1 Wrong, decided Wrong, judge Correct"),
+        ("CW", "Correct", "Correct", "1 person Correct, 1 Wrong, judge Correct"),
+        ("CCC", "Correct", "Wrong", "people Correct, judge Wrong"),
+        ("CCW", "Correct", "Correct", None),
+    ],
+)
+def test_several_people(labels: str, decided: str, judge: str, pair: str | None) -> None:
+    """One who differs from most is no disagreement of the judge with people; a tie is one."""
+    words = {"C": "Correct", "W": "Wrong"}
+    given = {f"p{number}": words[letter] for number, letter in enumerate(labels)}
+    rows = find_disagreements([example(decided, annotator_labels=given)], [scored(judge)])
+    assert [row.pair for row in rows] == ([] if pair is None else [pair])
+
+
+def test_labels_of_people_are_columns_that_are_read_again(tmp_path: Path) -> None:
+    examples = [
+        example("Wrong", id="0", annotator_labels={"anna": "Wrong", "ben": "Wrong"}),
+        example("Wrong", id="1", annotator_labels={"ben": "Wrong", "carla": "Correct"}),
+    ]
+    verdicts = [scored("Correct", 0.9, id="0"), scored("Correct", 0.8, id="1")]
+    write_disagreements(tmp_path, find_disagreements(examples, verdicts))
+    again = [row for _, row in read_examples(tmp_path / FILE)]
+    assert [row.annotator_labels for row in again] == [row.annotator_labels for row in examples]
 
 
 def test_pairs_have_two_responses_and_say_whether_they_need_review(tmp_path: Path) -> None:

@@ -50,4 +50,4 @@ def test_names_from_outside_are_cells_of_the_page() -> None:
     page = render_markdown(report)
     assert "10 questions (30 scored) in 0.0 s.\n" in page
     for name in ("items", "a\\|b", "keys"):
-        assert page.count(f"\n| {name} | 10 |") == 3  # domain, answerer, ranking
+        assert page.count(f"\n| {name} | 10 |") == 4  # domain, answerer, ranking, favour

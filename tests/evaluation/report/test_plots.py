@@ -8,6 +8,7 @@ import pytest
 from evaluation.report.plots import (
     draw_confusion,
     draw_learning_curve,
+    draw_people,
     draw_ranking,
     draw_risk_coverage,
     error_bars,
@@ -30,6 +31,17 @@ def test_confusion_with_an_unused_label(tmp_path: Path) -> None:
     confusion = {"labels": ["Correct", "Wrong; Image Misunderstanding"], "counts": [[3, 1], [0, 0]]}
     draw_confusion(confusion, tmp_path / "c.png")
     assert (tmp_path / "c.png").stat().st_size > 1000
+
+
+def test_people_of_any_number_and_name(tmp_path: Path) -> None:
+    share = {"agreement": {"value": 0.5, "low": None, "high": 0.7}}
+    each = {
+        f"$x$ {number}\x1b": {"n": number, "person": share, "judge": share, "wins": None}
+        for number in range(30)
+    }
+    annotators = {"each": each, "people": share, "best": share}
+    draw_people(annotators, tmp_path / "p.png")
+    assert (tmp_path / "p.png").stat().st_size > 1000
 
 
 def test_ranking_without_intervals(tmp_path: Path) -> None:

@@ -159,7 +159,8 @@ def test_written_report_is_whole(tmp_path: Path) -> None:
     assert "180 items on 60 questions (160 scored, 20 unparsed) in 9.0 s, 20.0 items/s." in page
     assert "abab" in page
     assert "nan" not in page.lower()
-    pictures = {"confusion.png", "reliability.png", "risk_coverage.png", "ranking.png"}
+    drawn = ("confusion", "reliability", "risk_coverage", "ranking", "favour")
+    pictures = {f"{name}.png" for name in drawn}
     for picture in pictures:
         assert (out / picture).read_bytes().startswith(b"\x89PNG")
         assert f"![{picture}]({picture})" in page

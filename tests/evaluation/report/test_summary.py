@@ -4,11 +4,12 @@ from evaluation.report.disagreements import find_disagreements
 from evaluation.report.report import build_report
 from evaluation.report.summary import WIDTH, summary_lines
 from judging.types import Verdict
-from tests.evaluation.comparisons.test_second_annotator import with_second
 from tests.evaluation.made_up import evaluation, typed_records
+from tests.evaluation.people.made_up import several
+from tests.evaluation.people.test_second_annotator import with_second
 
 
-@pytest.mark.parametrize("make", [evaluation, typed_records, with_second])
+@pytest.mark.parametrize("make", [evaluation, typed_records, with_second, several])
 @pytest.mark.parametrize("name", ["qs", "a-judge-with-a-very-long-name" * 5, "[red]x\n\x1b[31m"])
 def test_every_line_fits_80_columns(make: object, name: str) -> None:
     assert callable(make)
@@ -30,6 +31,20 @@ def test_figures_have_an_interval_and_their_number() -> None:
     assert any(line.startswith("qs ") and f"89% 160 {figure}" in line for line in lines)
     assert any(line.startswith("calibration error 0.") and "160 rows" in line for line in lines)
     assert "no label: 20 rows: no label in the text" in " ".join(lines)
+
+
+def test_every_person_stands_beside_the_judge() -> None:
+    examples, verdicts = several()
+    report = build_report(examples, verdicts, seconds=1, command="")
+    lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
+    for name, measured in report["annotators"]["each"].items():
+        [line] = [line for line in lines if line.startswith(f"{name} ")]
+        for side in ("person", "judge"):
+            assert f"{measured[side]['agreement']['value']:.3f} [" in line
+        assert line.endswith("wins") == measured["wins"]
+    text = " ".join(line.strip() for line in lines)
+    test = report["annotators"]["alternative"]
+    assert f"than {test['wins']} of {test['tested']} people" in text
 
 
 @pytest.mark.parametrize(("questions", "is_wide"), [(8, True), (200, False)])

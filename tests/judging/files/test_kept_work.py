@@ -88,8 +88,13 @@ def test_whatever_is_cut_off_or_torn_the_result_is_the_same(
     file = KeptFile(tmp_path_factory.mktemp("cut") / "squares.partial", Square)
     fill(file, Worker(), range(10))
     whole = file.path.read_bytes()
-    file.path.write_bytes(whole[:cut] + garbage)
+    file.path.write_bytes(left := whole[:cut] + garbage)
     worker = Worker()
+    if not left.startswith(b'{"key":'[: len(left)]):  # nobody knows whose it is
+        with pytest.raises(CustosError):
+            fill(file, worker, range(10))
+        assert file.path.read_bytes() == left
+        return
     fill(file, worker, range(10))
     assert file.path.read_bytes() == whole
     num_whole = whole[:cut].count(b"\n") // 4 * 4
@@ -119,6 +124,49 @@ def test_results_on_something_else_are_never_thrown_away(file: KeptFile[Square])
         with pytest.raises(CustosError, match=f"line {line} is a result on something else"):
             fill(file, worker, numbers, key)
         assert (file.path.read_bytes(), worker.batches) == (before, [])
+
+
+FOREIGN = [b"my notes", b"a,b\n1,2\n", b'{"id": 1, "key": "mine"}\n', b"\0\1", b"[]"]
+
+
+@pytest.mark.parametrize("content", FOREIGN)
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_others_wrote_is_neither_changed_nor_deleted(
+    file: KeptFile[Square], tmp_path: Path, content: bytes, is_link: bool
+) -> None:
+    theirs = tmp_path / "theirs" if is_link else file.path
+    theirs.write_bytes(content)
+    if is_link:
+        file.path.symlink_to(theirs)
+    worker = Worker()
+    with pytest.raises(CustosError, match="squares.partial"):
+        fill(file, worker, range(4))
+    with pytest.raises(CustosError, match="squares.partial"):
+        file.matching({origin(1)})
+    file.remove_unless_failed()
+    assert (theirs.read_bytes(), file.path.is_symlink()) == (content, is_link)
+    assert worker.batches == []
+
+
+def test_a_link_to_results_is_not_followed(file: KeptFile[Square], tmp_path: Path) -> None:
+    other = KeptFile(tmp_path / "other.partial", Square)
+    fill(other, Worker(), range(4))
+    before = other.path.read_bytes()
+    for target in (other.path, tmp_path / "nothing"):
+        file.path.symlink_to(target)
+        with pytest.raises(CustosError, match="squares.partial"):
+            fill(file, Worker(), range(8))
+        file.path.unlink()
+    assert other.path.read_bytes() == before
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_what_others_wrote_in_the_place_of_a_lock_stays(tmp_path: Path) -> None:
+    path, lock = tmp_path / "a.partial", tmp_path / "a.partial.lock"
+    lock.write_text("mine", encoding="utf-8")
+    with pytest.raises(CustosError, match="a.partial.lock"), locked(path):
+        pytest.fail("it was taken for a lock")
+    assert lock.read_text(encoding="utf-8") == "mine"
 
 
 def test_a_failed_line_is_done_again_when_its_row_has_changed(file: KeptFile[Square]) -> None:

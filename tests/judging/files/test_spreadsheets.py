@@ -38,6 +38,8 @@ def test_no_cell_is_a_formula(tmp_path: Path, start: str) -> None:
 
 @given(text=TEXTS)
 @example("x;=1+1")
+@example('x;"=1+1"')
+@example("x;~'\"-y")
 @example("x\n- an item (SUM)")
 def test_a_guard_is_taken_away_where_it_was_put(text: str) -> None:
     assert unguarded(guarded(text)) == text
@@ -45,7 +47,20 @@ def test_a_guard_is_taken_away_where_it_was_put(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["'=1", "'- Ann", "it's ~'x", "~'sym", "-5", "+49", "[1,-5]", "a\n- b", "x, -y", "a=b"]
+    "text",
+    [
+        "'=1",
+        "'- Ann",
+        "it's ~'x",
+        "~'sym",
+        "-5",
+        "+49",
+        "[1,-5]",
+        '["1","-5"]',
+        "a\n- b",
+        "x, -y",
+        "a=b",
+    ],
 )
 def test_what_is_no_formula_and_an_apostrophe_of_people_stay(text: str) -> None:
     assert guarded(text) == unguarded(text) == text
@@ -80,9 +95,8 @@ def test_no_text_is_a_formula_whatever_a_spreadsheet_takes_for_the_delimiter(
 ) -> None:
     path = tmp_path / "a.csv"
     formulas = ("=1+1", "+1+1", "-cmd|' /C calc'!A0", "@SUM(1)", "- SUM(1)", '=1&"', "=1", "＝1")
-    rows = [
-        (f"x{edge}{text}", f"y{edge}{text}") for edge in (",", ";", "\t", "\n") for text in formulas
-    ]
+    edges = [f"{edge}{quotes}" for edge in ",;\t\n" for quotes in ("", '"', '""')]
+    rows = [(f"x{edge}{text}", f"y{edge}{text}") for edge in edges for text in formulas]
     write_spreadsheet(path, ("a", "b"), [*rows, *((text, text) for text in formulas)], delimiter)
     text = path.read_bytes().decode("utf-8-sig")
     for line in csv.reader(io.StringIO(text, newline=""), delimiter=opened):

@@ -34,3 +34,21 @@ def test_nested_aliases_cost_no_time() -> None:
     lines = ["a0: &a0 {x: 1}"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
     assert len(load_yaml("\n".join(lines))) == 30
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: " + "[" * 50_000 + "]" * 50_000,
+        "a: " + "{b: " * 50_000,
+        "a: " + "9" * 5000,
+        "a: 2024-13-45",
+        "a: !!bool x",
+        "a: !!int ''",
+        "a: !!timestamp x",
+        "a: !!float x",
+    ],
+)
+def test_whatever_cannot_be_read_is_an_error_of_yaml(text: str) -> None:
+    with pytest.raises(yaml.YAMLError):
+        load_yaml(text)

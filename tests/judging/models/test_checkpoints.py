@@ -195,6 +195,14 @@ def test_a_template_that_leaves_pictures_out(folder: Path) -> None:
     assert "it leaves pictures out" in _error(folder)
 
 
+def test_a_template_whose_turns_begin_otherwise(folder: Path) -> None:
+    _edit(
+        folder / "chat_template.json",
+        lambda c: c.update(chat_template=c["chat_template"].replace("<|im_start|>", "[turn]")),
+    )
+    assert "without <|im_start|>" in _error(folder)
+
+
 def test_a_template_that_always_thinks(folder: Path) -> None:
     thought = "{{ '<|im_start|>assistant\\n<think>\\n' }}"
     _edit(

@@ -53,8 +53,9 @@ def test_each_order_has_the_probabilities_of_the_plain_model(
     assert form
     verdict = _only(judge, pair(given_critique=critique))
     assert [record.critique for record in verdict.passes] == [critique, swapped]
+    asked = pair(mode="critique")
     for record, request, text in zip(
-        verdict.passes, (pair(), task.swap(pair())), (critique, swapped), strict=True
+        verdict.passes, (asked, task.swap(asked)), (critique, swapped), strict=True
     ):
         [prompt] = encoder.encode([(task, request)])
         ids = [

@@ -75,6 +75,11 @@ def test_quick_score_item() -> None:
         ("Response", "19"),
     ]
     assert [field.is_response for field in fields] == [False, False, False, True]
+    with_convention = QS.item(ask("19", criteria=("Lists must be complete.",)))
+    assert [(field.heading, field.text) for field in with_convention][2:] == [
+        ("Further criterion", "Lists must be complete."),
+        ("Response", "19"),
+    ]
     alternatives = QS.item(ask("19", references=("19", "nineteen"), reference_mode="any"))
     assert ("References", "19 / nineteen") in [(f.heading, f.text) for f in alternatives]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.scoring.engine import Sampling
+from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Pass
 from judging.verdicts.build import before_calibration, merge_passes
@@ -258,6 +260,39 @@ def test_instructions_hold_every_criterion(name: str) -> None:
     if name in PAIRS:
         for rule in ("exactly one is correct", "both are", "strengths and weaknesses", "nearly"):
             assert rule in plain
+
+
+@pytest.mark.parametrize("name", ["truthful-pair", "truthful-critique-score"])
+def test_an_untrained_model_is_asked_for_a_critique_in_words(name: str, judge: Judge) -> None:
+    """Small models copy an example of the form; a trained judge sees what it saw in training."""
+    task = get_task(name)
+    request = (pair if task.num_responses == 2 else ask)(task=name, references=(), mode="critique")
+    own, told = task.instruction("plain"), judge.encoder.instruction(task, request)
+    [example] = re.findall("<critique>(.+?)</critique>", own)
+    assert example not in told
+    assert own.rpartition("</critique>")[2] in told, "the label's tags are shown as before"
+    bare = request.model_copy(update={"mode": "score"})
+    assert judge.encoder.instruction(task, bare) == own
+    card = JudgeCard.for_requests(judge.backbone, [request], 1024)
+    assert Encoder.of_card(judge.backbone, card).instruction(task, request) == own
+    for encoder in (judge.encoder, Encoder.of_card(judge.backbone, card)):
+        [prompt] = encoder.encode([(task, request)])
+        assert prompt.messages[0].text == encoder.instruction(task, request)
+        [size] = encoder.measure([(task, request)])
+        assert size.prefix_tokens == len(prompt.prefix_ids)
+
+
+def test_its_verdicts_tell_apart_how_it_was_asked(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fingerprints() -> list[str]:
+        fresh = Judge(judge.name, judge.backbone, judge.engine)
+        return [fresh.fingerprint(pair(mode=mode)) for mode in ("score", "critique")]
+
+    before, task = fingerprints(), type(get_task("truthful-pair"))
+    monkeypatch.setattr(task, "untrained_instruction", lambda self, rubric: "Which is better?")
+    after = fingerprints()
+    assert (before[0] == after[0], before[1] == after[1]) == (True, False)
 
 
 def test_items_show_references_and_the_callers_criteria() -> None:

@@ -25,6 +25,7 @@ from judging.models.backbones import Backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from serve.pictures import decode
+from serve.pictures import decoders as decoders_module
 from serve.pictures.decoders import Decoders
 from tests.serve.made_up import picture, row
 
@@ -184,3 +185,32 @@ def _is_decoder(process: Path, parent: int) -> bool:
     except OSError:
         return False
     return decode.__file__ in command and re.search(rf"PPid:\s*{parent}\b", status) is not None
+
+
+def test_a_picture_whose_process_is_killed_is_tried_once_more(tmp_path: Path) -> None:
+    """As the system does when memory is short; a picture that kills two is not readable."""
+
+    async def decoded(num_killed: int) -> str:
+        decoders = Decoders(30, num_processes=1)
+        await decoders.decode(picture(), None)  # so that one is idle
+        left = num_killed
+        ask = decoders_module._ask
+
+        async def kill_and_ask(process: Any, source: str, size: PictureSize | None) -> str:
+            nonlocal left
+            if left:
+                left -= 1
+                os.kill(process.pid, signal.SIGKILL)
+                await process.wait()
+            return await ask(process, source, size)
+
+        decoders_module._ask = kill_and_ask
+        try:
+            return await decoders.decode(picture(), None)
+        finally:
+            decoders_module._ask = ask
+            await decoders.close()
+
+    assert asyncio.run(decoded(1)).startswith("data:image/png")
+    with pytest.raises(FieldError):
+        asyncio.run(decoded(2))

@@ -13,7 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from judging import Verdict
 from judging.types import Pass
+from serve.operator import answer_operator
 from serve.queue.service import Service
+from serve.server import bind, url
 from tests.build_context import ROOT
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving, wait_until
@@ -44,6 +46,23 @@ def test_the_oldest_request_and_the_build_are_told(closed: FakeJudge) -> None:
         assert [call.result().status_code for call in calls] == [200, 200]
         assert value(client, "judge_oldest_request_waiting_seconds") == 0
         assert f'judge_build_info{{custos="{version("custos")}"' in client.get("/metrics").text
+
+
+def test_the_operator_is_told_of_all_callers_at_an_address_of_its_own(judge: FakeJudge) -> None:
+    service = Service({"a": judge})
+    with bind("127.0.0.1", 0) as listener, serving(service, ["alice" * 4, "bobby" * 4]) as client:
+        answer_operator(service.metrics, listener)
+        for key in ("alice" * 4, "bobby" * 4):
+            client.post("/judge", json=row(), headers={"Authorization": f"Bearer {key}"})
+        address = f"{url(listener)}/metrics"
+        text = httpx.get(address).text
+        assert 'judge_key_calls_total{key="key-1",status="200"} 1.0' in text
+        assert 'judge_key_calls_total{key="key-2",status="200"} 1.0' in text
+        assert 'judge_requests_total{outcome="answered"} 2.0' in text
+        # A page that a browser shows cannot read them, by whatever name it calls this machine.
+        for headers in ({"Host": "evil.test"}, {"Origin": "https://evil.test"}):
+            assert httpx.get(address, headers=headers).status_code == 403
+        assert httpx.get(f"{url(listener)}/judges").status_code == 404
 
 
 def test_only_pairs_whose_order_decided_are_counted_as_flips() -> None:

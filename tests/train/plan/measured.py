@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from subprocess import check_output
 from typing import Any
 
 import torch
@@ -14,6 +16,7 @@ from torch.profiler import ProfilerActivity, profile
 from judging.models.device_dtype import computes_bfloat16
 from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
+from tests.forks import ROOT
 from tests.train.made_up import example
 from train.hieval_stage1 import Stage1Recipe
 from train.loop.batches import MicroBatch
@@ -64,6 +67,37 @@ def planned_step(
     )
     bf16 = settings.run.precision == "bf16" and computes_bfloat16(torch.device("cpu"))
     return step_memory(config, settings, size, bf16=bf16, gpu=False, sharers=sharers)
+
+
+def planned_and_resident(backbone: str, words: int, folder: Path) -> tuple[int, int]:
+    """Return the memory planned for a process and its peak over three steps of equal rows.
+
+    It is a process of its own, on one thread: nothing else has left gaps in its memory.
+    """
+    program = f"""
+from pathlib import Path
+import torch
+from tests.train.made_up import recipe, trainer
+from tests.train.plan.measured import ROWS, long_rows
+from train.plan.planner import Hardware, Planner, machine_memory
+from train.plan.row_sizes import largest_rows
+torch.set_num_threads(1)
+settings = recipe(Path({str(folder / "run")!r}), run__precision="bf16", optim__batch_size=ROWS,
+                  optim__token_budget=10**4, adapter__r=16, adapter__alpha=32)
+rows = long_rows(8, {words})
+learner = trainer(settings, {backbone!r}, rows, rows[:2])
+config = learner.rows.train.encoder.backbone.model.config
+sizes = largest_rows(learner.rows.train, settings, config)
+planner = Planner(settings, False, config, sizes, Hardware(0, machine_memory()))
+planned = planner.total(planner.without_checkpointing)
+for _ in range(3):
+    learner.train_step([list(range(ROWS))])
+[peak] = [x.split()[1] for x in open("/proc/self/status") if x.startswith("VmHWM")]
+print(planned, int(peak) * 1024)
+"""
+    output = check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
+    planned, resident = map(int, output.split()[-2:])
+    return planned, resident
 
 
 def num_bytes(tensor: Tensor) -> int:

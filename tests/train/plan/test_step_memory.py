@@ -10,7 +10,13 @@ from judging.scoring.label_tree import LabelTree
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import recipe, trainer
-from tests.train.plan.measured import ROWS, long_rows, peak_of_step, planned_step
+from tests.train.plan.measured import (
+    ROWS,
+    long_rows,
+    peak_of_step,
+    planned_and_resident,
+    planned_step,
+)
 from train.hieval_stage1 import Stage1Recipe
 from train.plan.published import published_config
 from train.plan.step_memory import StepSize, step_memory
@@ -96,3 +102,9 @@ def test_a_step_of_the_embedded_backbone_takes_what_was_planned(
     settings = recipe(tmp_path / "run", run__precision=precision, adapter__dropout=0.05)
     planned, measured = _planned_and_measured(settings, "embedded", long_rows(8, 60), tmp_path)
     assert planned == pytest.approx(measured, rel=0.15)
+
+
+@pytest.mark.slow
+def test_a_process_of_the_embedded_backbone_takes_what_was_planned(tmp_path: Path) -> None:
+    planned, resident = planned_and_resident("embedded", 150, tmp_path)
+    assert planned == pytest.approx(resident, rel=0.15)

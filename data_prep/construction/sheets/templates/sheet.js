@@ -188,7 +188,7 @@ function answered(entry, given) {
 }
 
 const NUMBER = /^[+-]?\d+([.,]\d+)?$/;
-const FORMULA = /^(?=[=+\-@\t\r\n＝＋－＠])|(?<![^,;\t\r\n])(?=(?:~')*[=+\-@＝＋－＠]|(?:~')+[\t\r\n])/g;
+const FORMULA = /^(?=[=+\-@\t\r\n＝＋－＠])|(?<![^,;\t\r\n])(?=(?:~')*"*[=+\-@＝＋－＠]|(?:~')+"*[\t\r\n])/g;
 
 function cell(value) {
   let text = Array.isArray(value) ? value.join("; ") : value || "";

@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
-from evaluation.comparisons.second_annotator import compare_annotators, side_of_judge
+from evaluation.outcomes import gather
+from evaluation.people.given import side_of_judge
+from evaluation.people.measure import second_annotator
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
 
@@ -26,7 +28,7 @@ def with_second(
 @pytest.mark.parametrize("every", [1, 2])
 def test_figures_are_those_of_scikit_learn(every: int) -> None:
     examples, verdicts = with_second(every)
-    measured = compare_annotators(examples, verdicts, LABELS)
+    measured = second_annotator(examples, gather(examples, verdicts, LABELS))
     assert measured is not None
     rows = [
         (row.label, row.second_label, verdict.label)
@@ -59,7 +61,7 @@ def test_figures_are_those_of_scikit_learn(every: int) -> None:
 
 def test_interval_of_a_difference_against_a_plain_paired_bootstrap() -> None:
     examples, verdicts = with_second()
-    measured = compare_annotators(examples, verdicts, LABELS)
+    measured = second_annotator(examples, gather(examples, verdicts, LABELS))
     assert measured is not None
     interval = measured["second_minus_first"]["accuracy"]
     per_question: dict[str, list[int]] = {}
@@ -78,9 +80,10 @@ def test_interval_of_a_difference_against_a_plain_paired_bootstrap() -> None:
 
 
 def test_none_without_second_labels_or_labels_of_the_judge() -> None:
-    assert compare_annotators(*evaluation(), LABELS) is None
+    examples, verdicts = evaluation()
+    assert second_annotator(examples, gather(examples, verdicts, LABELS)) is None
     examples = [example("Correct", second_label="Wrong")]
-    assert compare_annotators(examples, [unscored()], LABELS) is None
+    assert second_annotator(examples, gather(examples, [unscored()], LABELS)) is None
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
-from evaluation.comparisons.annotators import label_agreement
+from evaluation.people.agreement import label_agreement
 
 LABELS = ("Correct", "Partial", "Wrong")
 

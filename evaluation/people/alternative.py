@@ -1,0 +1,188 @@
+"""The alternative annotator test: could a judge take the place of a person?
+
+It is that of Calderon et al. (2025). Every person is left out in turn. On each row that the person
+labelled, the judge and the person are compared with the other people: whose label do more of them
+share? The judge wins against the person if the rows show that it loses such comparisons less often
+than it wins them plus epsilon, a margin that is what its lower cost is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evaluation.comparisons.gate import loss_within_p
+from evaluation.estimate import mean, share
+from evaluation.intervals import Floats, Ints
+from evaluation.metrics import UNSCORED
+from evaluation.people.given import MIN_ROWS, PeoplesLabels
+
+EPSILON = 0.1
+"""The paper's margin for crowd-workers; .15 for skilled people and .2 for experts."""
+FALSE_DISCOVERIES = 0.05
+"""Expected share of wins that are none, at most (Benjamini & Yekutieli 2001)."""
+PASSES = 0.5
+"""Share of the people that the judge has to win against."""
+
+
+@dataclass(frozen=True)
+class Duel:
+    """A judge against one person: on which rows either is at least as near to the other people."""
+
+    name: str
+    rows: Ints
+    """Rows that the person, another person and the judge labelled. Shape ``[m]``."""
+    clusters: Ints
+    """Question of each of them. Shape ``[m]``."""
+    judge: Floats
+    """1 where the judge is at least as near as the person, else 0. Shape ``[m]``."""
+    person: Floats
+    """The same of the person. Shape ``[m]``."""
+
+    @property
+    def is_tested(self) -> bool:
+        """Return whether the rows suffice."""
+        return len(self.rows) >= MIN_ROWS
+
+
+def duels(people: PeoplesLabels, judge: Ints) -> list[Duel]:
+    """Set a judge against every person.
+
+    A label is as near to other people as the share of them that gave it; labels that are numbers
+    are nearer the smaller their mean squared distance is.
+
+    Args:
+        people: People's labels.
+        judge: The judge's labels; ``UNSCORED`` rows are left out. Shape ``[n]``.
+    """
+    nearness = _nearness(people.labels)
+    found = []
+    for number, name in enumerate(people.names):
+        own, others = people.given[:, number], people.others(number)
+        rows = np.flatnonzero(
+            (own != UNSCORED) & (judge != UNSCORED) & ~np.isnan(others).any(axis=1)
+        )
+        by_label = np.round(others[rows] @ nearness, 9)  # [m, K]; sums of thirds may differ
+        places = np.arange(len(rows))
+        of_judge, of_person = by_label[places, judge[rows]], by_label[places, own[rows]]
+        found.append(
+            Duel(
+                name,
+                rows,
+                people.clusters[rows],
+                (of_judge >= of_person).astype(np.float64),
+                (of_person >= of_judge).astype(np.float64),
+            )
+        )
+    return found
+
+
+def alternative_annotator_test(
+    found: Sequence[Duel], num_rows: int, epsilon: float = EPSILON, seed: int = 0
+) -> dict[str, Any]:
+    """Test whether a judge could take a person's place.
+
+    The paper tests rows as if none resembled another, by Student's t. Here whole questions are kept
+    together, by the score test of :func:`evaluation.comparisons.gate.loss_within_p`: Student's t
+    calls a judge that loses epsilon a winner too often where few rows differ. The winning rate of
+    the paper's own test stands beside.
+
+    Args:
+        found: Result of :func:`duels`.
+        num_rows: Number of all rows.
+        epsilon: Margin, 0 to 1.
+        seed: Seed of the resamples.
+
+    Returns:
+        ``epsilon``; ``winning_rate`` (share of the people that the judge wins against, of those
+        with enough rows) with ``wins`` and ``tested``; ``advantage`` (chance that the judge is at
+        least as near to the other people as a random one of these is, with an interval by
+        question); ``passes``; ``winning_rate_by_rows``; and ``people``, by name: ``n``,
+        ``advantage``, ``p`` corrected for the number of people, and ``wins``. ``None`` stands for
+        what is not tested.
+    """
+    from scipy.stats import false_discovery_control, ttest_1samp  # slow to import
+
+    tested = [duel for duel in found if duel.is_tested]
+    people: dict[str, dict[str, Any]] = {
+        duel.name: {"n": len(duel.rows), "advantage": _advantage(duel, seed), "p": None,
+                    "wins": None} for duel in found if len(duel.rows)
+    }  # fmt: skip
+    result: dict[str, Any] = {
+        "epsilon": epsilon,
+        "tested": len(tested),
+        "wins": 0,
+        "winning_rate": None,
+        "winning_rate_by_rows": None,
+        "advantage": None,
+        "passes": None,
+        "people": people,
+    }
+    if not tested:
+        return result
+    by_rows = []
+    p_values = []
+    for duel in tested:
+        p_values.append(loss_within_p(duel.judge - duel.person, duel.clusters, epsilon))
+        with np.errstate(all="ignore"):  # no spread: no doubt, or a difference of just epsilon
+            p = ttest_1samp(duel.person - duel.judge, epsilon, alternative="less").pvalue
+        by_rows.append(1.0 if np.isnan(p) else float(p))
+    corrected = false_discovery_control(p_values, method="by").tolist()
+    for duel, p in zip(tested, corrected, strict=True):
+        people[duel.name] |= {"p": p, "wins": p <= FALSE_DISCOVERIES}
+    wins = sum(people[duel.name]["wins"] for duel in tested)
+    published = false_discovery_control(by_rows, method="by") <= FALSE_DISCOVERIES
+    return result | {
+        "wins": wins,
+        "winning_rate": wins / len(tested),
+        "winning_rate_by_rows": float(published.mean()),
+        "advantage": mean_advantage(tested, num_rows, seed),
+        "passes": wins / len(tested) >= PASSES,
+    }
+
+
+def mean_advantage(tested: Sequence[Duel], num_rows: int, seed: int = 0) -> dict[str, Any]:
+    """Estimate the mean over people of the share of rows on which the judge is as near at least.
+
+    Args:
+        tested: The judge against each of them.
+        num_rows: Number of all rows.
+        seed: Seed of the resamples.
+    """
+    values, clusters = advantage_by_row(tested, num_rows)
+    estimate = mean(values, np.ones(len(values), dtype=bool), clusters, seed)
+    return {**estimate, "low": max(0.0, estimate["low"]), "high": min(1.0, estimate["high"])}
+
+
+def advantage_by_row(tested: Sequence[Duel], num_rows: int) -> tuple[Floats, Ints]:
+    """Return a number for each row, whose mean is the mean advantage and varies as it does.
+
+    A row adds, for each person, how far its success is from the person's share, over the number of
+    the person's rows (the linear form of a mean of ratios).
+
+    Returns:
+        The numbers and the questions of the rows that somebody tested labelled. Shape ``[m]`` each.
+    """
+    deviations, clusters = np.zeros(num_rows), np.full(num_rows, -1, dtype=np.int64)
+    shares = [float(duel.judge.mean()) for duel in tested]
+    for duel, of_person in zip(tested, shares, strict=True):
+        deviations[duel.rows] += (duel.judge - of_person) / (len(duel.rows) * len(tested))
+        clusters[duel.rows] = duel.clusters
+    used = clusters >= 0
+    return np.mean(shares) + deviations[used] * used.sum(), clusters[used]
+
+
+def _advantage(duel: Duel, seed: int) -> dict[str, Any]:
+    return share(duel.judge > 0, np.ones(len(duel.rows), dtype=bool), duel.clusters, seed)
+
+
+def _nearness(labels: Sequence[str]) -> Floats:
+    """Return how near each label is to each other one. Shape ``[K, K]``."""
+    try:
+        numbers = np.array([float(label) for label in labels])
+    except ValueError:
+        return np.eye(len(labels))
+    return np.asarray(-((numbers[:, None] - numbers[None, :]) ** 2))

@@ -1,0 +1,285 @@
+"""Whom a judge favours: its errors on each answering system beside those on all the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from evaluation.estimate import Mask, share
+from evaluation.intervals import (
+    EXACT_CLUSTERS,
+    FLIPS,
+    TINY,
+    WEIGHTS_AT_ONCE,
+    Floats,
+    Ints,
+    cluster_sums,
+    design,
+    design_bounds,
+)
+from evaluation.measure import CORRECT
+from evaluation.metrics import ratio
+from evaluation.outcomes import Outcomes
+from evaluation.ranking.agreement import MAX_ANSWERERS
+from judging.types import score_of
+
+SHOWN = 0.05
+"""Largest p-value, corrected for the number of systems, at which a system is called favoured or
+harmed. Its interval must not hold 0 either."""
+FAMILY_WORDS: Mapping[str, tuple[str, ...]] = {
+    "qwen": ("qwen", "qwq", "qvq"),
+    "smollm": ("smollm", "smolvlm"),
+}
+"""Families of backbones, with the words that names of their models hold."""
+
+
+def family_of(backbone: str) -> str:
+    """Return the family in :data:`FAMILY_WORDS` of a backbone, by the name that custos gives it."""
+    return "smollm" if backbone.partition("@")[0] == "embedded" else "qwen"
+
+
+def favour(
+    outcomes: Outcomes, answerers: Sequence[str | None], family: str | None = None
+) -> dict[str, Any] | None:
+    """Compare the judge's errors on each answering system with those on the other systems.
+
+    The bias of a system is the share of its answers that the judge calls Correct, less the share
+    that people do. A judge that is lenient throughout favours nobody: each system's bias is taken
+    less that on all rows of the other systems. ``like_for_like`` compares rows with the same label
+    of people only. A judge that errs equally often on all takes most from the system with the most
+    right answers to lose, and has a difference there and none here.
+
+    Args:
+        outcomes: People's labels and the judge's. Only items that the judge scored count.
+        answerers: The system that gave each answer; ``None`` leaves the item out. Length ``n``.
+        family: The judge's family in :data:`FAMILY_WORDS`; ``None`` where it is not known.
+
+    Returns:
+        ``systems`` (the most favoured first), ``family``, and ``own_family``: the ``names`` of
+        systems of the judge's own family, and the figures of all their rows together; ``None``
+        without such systems. The figures are ``n``, ``bias``, ``difference`` (the bias less the
+        others'), ``like_for_like``, ``false_positives`` and ``false_negatives`` (shares of the
+        answers that people do not call Correct and that they do), ``p`` of :func:`flip_p` on the
+        difference, and ``finding``: ``favoured``, ``harmed`` or ``not shown``. ``None`` with fewer
+        than two systems or more than ``MAX_ANSWERERS``, or with labels that do not include Correct.
+    """
+    rows = outcomes.scored & _is_named(answerers)
+    groups = _systems(compress(answerers, rows))
+    if not groups or not _correct(outcomes):
+        return None
+    kept = outcomes.take(rows)
+    judge, people = (np.isin(side, _correct(kept)) for side in (kept.predicted, kept.human))
+    own = [name for name in groups if _is_of_family(name, family)]
+    own_family = None
+    if own and len(own) < len(groups):
+        members = np.any([groups[name] for name in own], axis=0)
+        (together,) = _figures(judge, people, [members], kept.clusters)
+        own_family = {"names": own, **together}
+    figures = _figures(judge, people, list(groups.values()), kept.clusters)
+    return {
+        "systems": _in_order(groups, figures),
+        "family": family,
+        "own_family": own_family,
+    }
+
+
+def favour_change(
+    first: Outcomes, second: Outcomes, answerers: Sequence[str | None]
+) -> dict[str, Any] | None:
+    """Compare whom two judges favour, on items that both scored.
+
+    Returns:
+        ``systems``, those first that the second judge favours most beside the first: the figures of
+        :func:`differences_from_others` of the second judge beside the first. ``None`` as
+        :func:`favour`.
+    """
+    rows = _is_named(answerers)
+    groups = _systems(compress(answerers, rows))
+    if not groups or not _correct(first):
+        return None
+    of_first, of_second = (
+        np.isin(side.predicted[rows], _correct(side)) for side in (first, second)
+    )
+    figures = differences_from_others(
+        of_second, of_first, list(groups.values()), first.clusters[rows]
+    )
+    return {"systems": _in_order(groups, figures)}
+
+
+def differences_from_others(
+    first: Mask, second: Mask, groups: Sequence[Mask], clusters: Ints
+) -> list[dict[str, Any]]:
+    """Compare how far one judge calls more items Correct than another one, by groups of items.
+
+    Args:
+        first: Whether the first judge calls the item Correct. Shape ``[n]``.
+        second: The same of the second judge, or of people. Shape ``[n]``.
+        groups: Members of each group, none of which has all items. Shape ``[n]`` each.
+        clusters: Shape ``[n]``.
+
+    Returns:
+        For each group ``n``; ``bias``, the first judge's share less the second's;
+        ``difference``, the bias less that on all other items; ``p`` and ``finding``.
+    """
+    surplus = first.astype(np.float64) - second
+    # Without their mean, the sums of clusters that have members of one group alone are about 0 too.
+    surplus -= surplus.mean()
+    parts = [np.where(group, 1 / group.sum(), -1 / (~group).sum()) for group in groups]
+    p_values = flip_p(cluster_sums(np.stack(parts, axis=1) * surplus[:, None], clusters))
+    only = np.stack([first & ~second, second & ~first], axis=1)
+    found = []
+    for group, p in zip(groups, p_values.tolist(), strict=True):
+        inside, outside = np.stack([group, group], axis=1), np.stack([~group, ~group], axis=1)
+        signs = np.array([1.0, -1.0])
+        difference = weighted_rates(
+            np.concatenate([only, only], axis=1),
+            np.concatenate([inside, outside], axis=1),
+            np.concatenate([signs, -signs]),
+            clusters,
+        )
+        is_shown = p <= SHOWN and (difference["low"] > 0 or difference["high"] < 0)
+        direction = "favoured" if difference["value"] > 0 else "harmed"
+        found.append(
+            {
+                "n": int(group.sum()),
+                "bias": weighted_rates(only, inside, signs, clusters),
+                "difference": difference,
+                "p": p,
+                "finding": direction if is_shown else "not shown",
+            }
+        )
+    return found
+
+
+def flip_p(sums: Floats) -> Floats:
+    """Test whether sums over clusters are about 0, and correct for the number of these sums.
+
+    The signs of whole clusters are flipped, for all sums at once. The p-value of a sum is the share
+    of flips in which the largest of all sums, each in units of its own spread, is as large or
+    larger (Westfall & Young 1993). Up to :data:`~evaluation.intervals.EXACT_CLUSTERS` clusters are
+    flipped in all ways, others in :data:`~evaluation.intervals.FLIPS` drawn ones with a fixed seed.
+
+    Args:
+        sums: Shape ``[C, m]``.
+
+    Returns:
+        Shape ``[m]``; the chance of calling any of them apart from 0 that is not is bounded.
+    """
+    sums = sums[np.abs(sums).max(axis=1) > TINY]
+    spread = np.sqrt(np.sum(sums**2, axis=0))
+    scaled = np.divide(sums, spread, out=np.zeros_like(sums), where=spread > TINY)
+    observed = np.abs(scaled.sum(axis=0)) - TINY
+    clusters = len(sums)
+    if clusters <= EXACT_CLUSTERS:
+        signs = 1.0 - 2 * ((np.arange(2**clusters)[:, None] >> np.arange(clusters)) & 1)
+        largest = np.abs(signs @ scaled).max(axis=1, initial=0)
+        return np.asarray(np.mean(largest[:, None] >= observed, axis=0))
+    rng = np.random.default_rng(0)
+    hits = np.zeros(len(observed))
+    at_once = max(1, WEIGHTS_AT_ONCE // clusters)
+    for start in range(0, FLIPS, at_once):
+        size = (min(at_once, FLIPS - start), clusters)
+        signs = 1.0 - 2 * rng.integers(0, 2, size=size, dtype=np.int8)
+        hits += np.sum(np.abs(signs @ scaled).max(axis=1)[:, None] >= observed, axis=0)
+    return np.asarray((hits + 1) / (FLIPS + 1))
+
+
+def weighted_rates(hits: Mask, among: Mask, weights: Floats, clusters: Ints) -> dict[str, float]:
+    """Estimate a weighted sum of rates over the same clusters, as a difference of two.
+
+    Each rate has the interval of :func:`~evaluation.intervals.design_bounds`. Its distances from
+    the rate are added in squares, with the correlations of the rates over clusters (MOVER, Zou &
+    Donner 2008; of two independent rates it is Newcombe's interval). Unlike resampling it covers
+    where few items count, as a judge's errors on one system.
+
+    Args:
+        hits: Shape ``[n, K]``.
+        among: Items that each rate is of. Shape ``[n, K]``.
+        weights: Shape ``[K]``; a rate with weight 0 may be of no items.
+        clusters: Shape ``[n]``.
+
+    Returns:
+        ``value``, ``low`` and ``high``; nan where a rate, or its interval, does not exist.
+    """
+    used = weights != 0
+    hits, among, weights = hits[:, used] & among[:, used], among[:, used], weights[used]
+    columns = np.concatenate([hits, among], axis=1).astype(np.float64)
+    counts, sizes = np.split(cluster_sums(columns, clusters), 2, axis=1)  # [C, K] each
+    n = sizes.sum(axis=0)
+    rates = ratio(counts.sum(axis=0), n)
+    low, high, _ = design_bounds(rates, n, design(counts.T, sizes.T))
+    residuals = counts - rates * sizes
+    spread = np.sqrt(np.sum(residuals**2, axis=0))
+    scaled = np.divide(residuals, spread, out=np.zeros_like(residuals), where=spread > TINY)
+    correlation = scaled.T @ scaled
+    np.fill_diagonal(correlation, 1)
+
+    def reach(ends: Floats) -> float:
+        distances = weights * np.abs(ends - rates)
+        return float(np.sqrt(np.maximum(distances @ correlation @ distances, 0)))
+
+    value = float(weights @ rates)
+    return {
+        "value": value,
+        "low": value - reach(np.where(weights > 0, low, high)),
+        "high": value + reach(np.where(weights > 0, high, low)),
+    }
+
+
+def _correct(outcomes: Outcomes) -> list[int]:
+    return [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
+
+
+def _is_named(answerers: Sequence[str | None]) -> Mask:
+    return np.array([answerer is not None for answerer in answerers], dtype=bool)
+
+
+def _systems(answerers: Iterable[str | None]) -> dict[str, Mask]:
+    """Return the items of each system; empty where there are too few or too many systems."""
+    names, numbers = np.unique(np.array([str(each) for each in answerers]), return_inverse=True)
+    if not 2 <= len(names) <= MAX_ANSWERERS:
+        return {}
+    return {str(name): numbers == number for number, name in enumerate(names)}
+
+
+def _in_order(
+    groups: Mapping[str, Mask], figures: Sequence[Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    by_name = dict(zip(groups, figures, strict=True))
+    return dict(sorted(by_name.items(), key=lambda item: -item[1]["difference"]["value"]))
+
+
+def _figures(
+    judge: Mask, people: Mask, groups: Sequence[Mask], clusters: Ints
+) -> list[dict[str, Any]]:
+    """Return the figures of :func:`favour` on each group of items."""
+    return [
+        {
+            **compared,
+            "like_for_like": _like_for_like(judge, people, group, clusters),
+            "false_positives": share(judge, group & ~people, clusters),
+            "false_negatives": share(~judge, group & people, clusters),
+        }
+        for group, compared in zip(
+            groups, differences_from_others(judge, people, groups, clusters), strict=True
+        )
+    ]
+
+
+def _like_for_like(judge: Mask, people: Mask, group: Mask, clusters: Ints) -> dict[str, float]:
+    """Estimate the group's share of Correct less what the others' shares give on its labels."""
+    parts = [inside & label for label in (people, ~people) for inside in (group, ~group)]
+    right = float(people[group].mean())
+    return weighted_rates(
+        np.repeat(judge[:, None], len(parts), axis=1),
+        np.stack(parts, axis=1),
+        np.array([right, -right, 1 - right, right - 1]),
+        clusters,
+    )
+
+
+def _is_of_family(name: str, family: str | None) -> bool:
+    return family is not None and any(word in name.lower() for word in FAMILY_WORDS[family])

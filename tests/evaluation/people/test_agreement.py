@@ -1,0 +1,186 @@
+"""Alpha, agreement and kappa of any number of people, against published and plain calculations."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.metrics import cohen_kappa_score
+
+from evaluation.intervals import Floats
+from evaluation.people.agreement import (
+    Sides,
+    krippendorff_alpha,
+    mean_share,
+    people_with_each_other,
+)
+from evaluation.people.given import PeoplesLabels
+from tests.evaluation.people.made_up import LEVELS, labels_of_people
+
+PUBLISHED = (
+    *("1 2 3 3 2 1 4 1 2 . . .", "1 2 3 3 2 2 4 1 2 5 . 3"),
+    *(". 3 3 3 2 3 4 2 2 5 1 .", "1 2 3 3 2 4 4 1 2 5 1 ."),
+)
+"""Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), C: four observers, 12 units."""
+
+
+def people_of(rows: tuple[str, ...], labels: tuple[str, ...]) -> PeoplesLabels:
+    places = {label: number for number, label in enumerate(labels)} | {".": -1}
+    given = np.array([[places[cell] for cell in row.split()] for row in rows]).T
+    names = tuple(f"person {number}" for number in range(len(rows)))
+    return PeoplesLabels(names, labels, given, np.arange(len(given)))
+
+
+def plain_alpha(people: PeoplesLabels, is_ordinal: bool) -> float:
+    """From the definition: differences within rows over differences within all labels."""
+    rows = [[int(x) for x in row if x != -1] for row in people.given]
+    rows = [row for row in rows if len(row) > 1]
+    everything = [x for row in rows for x in row]
+    uses = np.bincount(everything, minlength=len(people.labels))
+
+    def apart(a: int, b: int) -> float:
+        if not is_ordinal:
+            return float(a != b)
+        low, high = min(a, b), max(a, b)
+        return float((uses[low : high + 1].sum() - (uses[a] + uses[b]) / 2) ** 2)
+
+    observed = sum(
+        2 * sum(apart(a, b) for a, b in combinations(row, 2)) / (len(row) - 1) for row in rows
+    ) / len(everything)
+    expected = 2 * sum(apart(a, b) for a, b in combinations(everything, 2))
+    return 1 - observed / (expected / (len(everything) * (len(everything) - 1)))
+
+
+def test_alpha_of_published_examples() -> None:
+    measured = krippendorff_alpha(people_of(PUBLISHED, ("1", "2", "3", "4", "5")))
+    assert measured["nominal"]["value"] == pytest.approx(0.743, abs=5e-4)
+    assert measured["ordinal"]["value"] == pytest.approx(0.815, abs=5e-4)
+    assert measured["nominal"]["n"] == 11, "a unit with one label tells nothing"
+    # Wikipedia, Krippendorff's alpha: three coders, 15 units.
+    example = (
+        *(". . . . . 3 4 1 2 1 1 3 3 . 3", "1 . 2 1 3 3 4 3 . . . . . . ."),
+        ". . 2 1 3 4 4 . 2 1 1 3 3 . 4",
+    )
+    alpha = krippendorff_alpha(people_of(example, ("1", "2", "3", "4")))["nominal"]["value"]
+    assert alpha == pytest.approx(0.691358, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_alpha_from_its_definition(seed: int) -> None:
+    people, _ = labels_of_people(np.random.default_rng(seed), questions=20, present=0.6)
+    measured = krippendorff_alpha(people)
+    for kind in ("nominal", "ordinal"):
+        plain = plain_alpha(people, kind == "ordinal")
+        assert measured[kind]["value"] == pytest.approx(plain, abs=1e-12)
+
+
+def test_alpha_is_that_of_the_package() -> None:
+    people, _ = labels_of_people(np.random.default_rng(3), questions=20, present=0.6)
+    measured = krippendorff_alpha(people)
+    package = pytest.importorskip("krippendorff")
+    for kind in ("nominal", "ordinal"):
+        counts = people.counts.astype(int)
+        expected = package.alpha(value_counts=counts, level_of_measurement=kind)
+        assert measured[kind]["value"] == pytest.approx(expected)
+
+
+def test_types_of_errors_are_on_one_level() -> None:
+    """Two of one score with different types of error are alike on the scale, and else different."""
+    labels = ("Correct", "Partial; Other", "Partial; Overthinking", "Wrong; Other")
+    given = np.array([[0, 0], [1, 2], [3, 3], [0, 1]])
+    people = PeoplesLabels(("a", "b"), labels, given, np.arange(4))
+    scores = PeoplesLabels(("a", "b"), LEVELS, np.array([[0, 0], [1, 1], [2, 2], [0, 1]]),
+                           np.arange(4))  # fmt: skip
+    ordinal = krippendorff_alpha(people)["ordinal"]["value"]
+    assert ordinal == pytest.approx(plain_alpha(scores, is_ordinal=True))
+    assert krippendorff_alpha(people)["nominal"]["value"] == pytest.approx(
+        plain_alpha(people, is_ordinal=False)
+    )
+
+
+@pytest.mark.parametrize("labels", [("A", "B", "None"), ("Correct", "Wrong"), ("1", "0")])
+def test_labels_without_a_scale(labels: tuple[str, ...]) -> None:
+    given = np.array([[0, 1], [1, 1], [0, 0]])
+    assert (
+        krippendorff_alpha(PeoplesLabels(("a", "b"), labels, given, np.arange(3)))["ordinal"]
+        is None
+    )
+
+
+def test_agreement_of_pairs_drawn_from_rows() -> None:
+    people, _ = labels_of_people(np.random.default_rng(4), questions=30, present=0.7)
+    people = people.take(people.num_people >= 2)
+    shares, same = people_with_each_other(people)
+    for row, of_row in enumerate(people.given):
+        labels = [x for x in of_row if x != -1]
+        pairs = list(combinations(labels, 2))
+        assert same[row] == pytest.approx(np.mean([a == b for a, b in pairs]))
+        assert shares[row] == pytest.approx(np.bincount(labels, minlength=3) / len(labels))
+
+
+def test_kappa_of_two_is_that_of_scikit_learn() -> None:
+    rng = np.random.default_rng(2)
+    first = rng.integers(3, size=90)
+    second = np.where(rng.random(90) < 0.7, first, rng.integers(3, size=90))
+    third = np.where(rng.random(90) < 0.5, first, rng.integers(3, size=90))
+    sides = Sides(np.arange(90) // 3)
+    eye = np.eye(3)
+    sides.add("second", eye[second], eye[first])
+    sides.add("third", eye[third], eye[first])
+    kappas = [cohen_kappa_score(first, other) for other in (second, third)]
+    assert sides.kappa("second")["value"] == pytest.approx(kappas[0])
+    difference = sides.differences("third", "second")
+    assert difference["kappa"]["value"] == pytest.approx(kappas[1] - kappas[0])
+    assert difference["agreement"]["value"] == pytest.approx(
+        np.mean(third == first) - np.mean(second == first)
+    )
+    assert difference["kappa"]["low"] < difference["kappa"]["value"] < difference["kappa"]["high"]
+
+
+@pytest.mark.parametrize(("shares", "value"), [([1.0] * 20, 1), ([0.5] * 20, 0.5)])
+def test_shares_without_spread_have_an_interval(shares: list[float], value: float) -> None:
+    measured = mean_share(np.array(shares), np.arange(20))
+    assert measured["value"] == value
+    assert measured["low"] < value and 0 <= measured["low"] <= measured["high"] <= 1
+
+
+def holds(interval: dict[str, float], truth: float) -> bool:
+    return interval["low"] <= truth <= interval["high"]
+
+
+@pytest.mark.parametrize("questions", [12, 40])
+def test_intervals_hold_the_truth(questions: int) -> None:
+    """By question; by row, those of alpha hold it less often."""
+    large, _ = labels_of_people(np.random.default_rng(0), questions=4000, rows=6)
+    truth = {kind: value["value"] for kind, value in krippendorff_alpha(large).items()}
+    truth["agreement"] = float(_agreement(large).mean())
+    rng = np.random.default_rng(questions)
+    held = dict.fromkeys((*truth, "by row"), 0)
+    draws = 60
+    for seed in range(draws):
+        people, _ = labels_of_people(rng, questions=questions, rows=6)
+        alpha = krippendorff_alpha(people, seed % 3)
+        held["nominal"] += holds(alpha["nominal"], truth["nominal"])
+        held["ordinal"] += holds(alpha["ordinal"], truth["ordinal"])
+        rows = people.take(people.num_people >= 2)
+        measured = mean_share(_agreement(people), rows.clusters, seed % 3)
+        held["agreement"] += holds(measured, truth["agreement"])
+        single = replace(people, clusters=np.arange(len(people.given)))
+        held["by row"] += holds(krippendorff_alpha(single)["nominal"], truth["nominal"])
+    # 60 draws of a coverage of .95 fall below 51 once in 400 times.
+    assert min(held[name] for name in truth) >= 51
+    assert held["by row"] < held["nominal"]
+
+
+def _agreement(people: PeoplesLabels) -> Floats:
+    return people_with_each_other(people.take(people.num_people >= 2))[1]
+
+
+def test_a_matrix_with_missing_cells() -> None:
+    given: NDArray[np.int64] = np.array([[0, -1, 2], [-1, -1, 1], [1, 1, -1]])
+    people = PeoplesLabels(("a", "b", "c"), LEVELS, given, np.arange(3))
+    assert people.num_people.tolist() == [2, 1, 2]
+    assert people.others(0)[[0, 2]].tolist() == [[0, 0, 1], [0, 1, 0]]
+    assert people.others(2)[0].tolist() == [1, 0, 0]
+    assert np.isnan(people.others(2)[1]).all(), "nobody else labelled this row"

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import permutation_test
+
+from evaluation.comparisons.compare import compare_evaluations, render_comparison
+from evaluation.comparisons.paired import newcombe_interval
+from evaluation.folder import save_evaluation
+from evaluation.intervals import sign_flip_p
+from evaluation.outcomes import Outcomes
+from evaluation.ranking.favour import (
+    differences_from_others,
+    family_of,
+    favour,
+    flip_p,
+    weighted_rates,
+)
+from evaluation.report.agreement_page import render_page
+from evaluation.report.disagreements import find_disagreements
+from evaluation.report.report import build_report
+from evaluation.report.summary import summary_lines
+from experiments.findings.question_coverage import simulate_questions
+from judging.types import LabelledExample, Verdict
+from tests.evaluation.made_up import example, scored
+
+LABELS = ("Correct", "Partial", "Wrong")
+
+
+def outcomes(rows: Sequence[tuple[int, int]], clusters: Sequence[int] | None = None) -> Outcomes:
+    """People's labels and the judge's, as numbers in ``LABELS``; -1 is no label."""
+    human, predicted = np.array(rows).T
+    nothing = np.full(len(rows), np.nan)
+    groups = np.arange(len(rows)) if clusters is None else np.array(clusters)
+    return Outcomes(LABELS, human, predicted, nothing[:, None].repeat(3, 1), nothing, groups)
+
+
+def answers(favoured: str, questions: int = 40) -> tuple[list[LabelledExample], list[Verdict]]:
+    """Answers of three systems, half of them wrong; the judge calls all of one system Correct."""
+    examples, verdicts = [], []
+    for question, (place, system) in itertools.product(range(questions), enumerate("abc")):
+        id = f"{question}{system}"
+        label = "Correct" if (question + place) % 2 else "Wrong"
+        fields = {"question": f"Q{question}?", "metadata": {"answerer": system}}
+        examples.append(example(label, id=id, **fields))
+        verdicts.append(scored("Correct" if system == favoured else label, id=id))
+    return examples, verdicts
+
+
+def test_figures_are_those_that_are_counted_by_hand() -> None:
+    rows = [(0, 0), (0, 2), (2, 0), (1, 0), (2, 2), (0, 0), (0, 0), (2, 0), (0, 2), (0, -1)]
+    found = favour(outcomes(rows), ["p"] * 5 + ["q"] * 5)
+    assert found is not None
+    p, q = found["systems"]["p"], found["systems"]["q"]
+    assert (p["n"], q["n"]) == (5, 4)  # the last got no label
+    assert p["bias"]["value"] == pytest.approx(3 / 5 - 2 / 5)
+    assert q["bias"]["value"] == pytest.approx(3 / 4 - 3 / 4)
+    assert p["difference"]["value"] == pytest.approx(1 / 5)
+    assert (p["false_positives"]["value"], p["false_positives"]["n"]) == (pytest.approx(2 / 3), 3)
+    assert (p["false_negatives"]["value"], p["false_negatives"]["n"]) == (pytest.approx(1 / 2), 2)
+    # On the labels of p, the shares of q would be 2 of 3 and 1 of 1.
+    assert p["like_for_like"]["value"] == pytest.approx(3 / 5 - (2 / 5 * 2 / 3 + 3 / 5))
+    for figure in ("bias", "difference", "false_positives"):
+        assert p[figure]["low"] <= p[figure]["value"] <= p[figure]["high"]
+
+
+def test_a_judge_that_is_lenient_throughout_favours_nobody() -> None:
+    rows = [(2, 0), (0, 0), (2, 0), (0, 0)] * 30
+    found = favour(outcomes(rows, np.repeat(np.arange(30), 4).tolist()), ["a", "a", "b", "b"] * 30)
+    assert found is not None
+    for figures in found["systems"].values():
+        assert figures["bias"]["value"] == 0.5
+        assert figures["difference"]["value"] == pytest.approx(0)
+        assert figures["finding"] == "not shown"
+
+
+def test_equal_errors_harm_the_better_system_and_nobody_like_for_like() -> None:
+    """Of right answers 1 in 10 is missed, of wrong ones 1 in 10 is passed; 9 and 5 are right."""
+    better = [(0, 0)] * 81 + [(0, 2)] * 9 + [(2, 2)] * 9 + [(2, 0)]
+    worse = [(0, 0)] * 45 + [(0, 2)] * 5 + [(2, 2)] * 45 + [(2, 0)] * 5
+    found = favour(outcomes(better + worse), ["better"] * 100 + ["worse"] * 100)
+    assert found is not None
+    figures = found["systems"]["better"]
+    assert figures["difference"]["value"] == pytest.approx(-0.08)
+    assert figures["like_for_like"]["value"] == pytest.approx(0)
+
+
+def test_flips_of_one_sum_are_scipys() -> None:
+    sums = np.array([3.0, -1, 2, 2, 0, -1, 4])
+    expected = permutation_test(
+        (sums,), np.sum, permutation_type="samples", n_resamples=np.inf
+    ).pvalue
+    assert flip_p(sums[:, None]) == pytest.approx(expected)
+    many = np.random.default_rng(3).integers(-2, 3, 60).astype(float)
+    exact = sign_flip_p(many, np.arange(60))
+    assert flip_p(many[:, None]) == pytest.approx(exact, abs=0.015)
+
+
+def test_flips_of_several_sums_are_those_of_the_largest() -> None:
+    sums = np.random.default_rng(4).normal(0.4, 1, size=(8, 3))
+    spread = [sum(value**2 for value in column) ** 0.5 for column in sums.T]
+    largest = []
+    for signs in itertools.product((1, -1), repeat=8):
+        totals = [sum(s * v for s, v in zip(signs, c, strict=True)) for c in sums.T]
+        largest.append(max(abs(t) / s for t, s in zip(totals, spread, strict=True)))
+    for column, p in enumerate(flip_p(sums)):
+        observed = abs(sum(sums[:, column])) / spread[column]
+        assert p == pytest.approx(np.mean([value >= observed - 1e-9 for value in largest]))
+
+
+@pytest.mark.parametrize("hits", [(30, 12), (0, 40)])
+def test_interval_of_independent_rates_is_newcombes(hits: tuple[int, int]) -> None:
+    is_first = np.arange(1000) < 500
+    is_hit = np.concatenate([np.arange(500) < number for number in hits])
+    found = weighted_rates(
+        np.stack([is_hit, is_hit], axis=1),
+        np.stack([is_first, ~is_first], axis=1),
+        np.array([1.0, -1.0]),
+        np.arange(1000),
+    )
+    expected = newcombe_interval(hits[0] / 500, hits[1] / 500, 500)
+    # Student's quantile in place of the normal one makes it a little wider.
+    assert (found["low"], found["high"]) == pytest.approx(expected, abs=1e-3)
+
+
+def test_rates_that_rise_together_have_a_surer_difference() -> None:
+    """Both systems are right on the same questions but for one."""
+    right = np.arange(60) % 2 == 0
+    other = right.copy()
+    other[0] = False
+    first = np.repeat([True, False], 60)
+    hits = np.concatenate([right, other])
+    arguments = (
+        np.stack([hits, hits], axis=1),
+        np.stack([first, ~first], axis=1),
+        np.array([1.0, -1.0]),
+    )
+    paired = weighted_rates(*arguments, np.tile(np.arange(60), 2))
+    apart = weighted_rates(*arguments, np.arange(120))
+    assert paired["value"] == apart["value"] == pytest.approx(1 / 60)
+    assert paired["high"] - paired["low"] < 0.3 * (apart["high"] - apart["low"])
+
+
+def test_favours_are_rarely_seen_where_there_are_none_and_intervals_hold() -> None:
+    by_promise: dict[str, list[dict[str, Any]]] = {}
+    for row in simulate_questions(60, 3, ["favours"]):
+        by_promise.setdefault(row["wanted"], []).append(row)
+    # Twice as many as promised among 180 draws would come of chance once in a thousand.
+    assert np.mean([row["now"] for row in by_promise["<= .05"]]) < 0.1
+    assert np.mean([row["before"] for row in by_promise["<= .05"]]) > 0.15
+    assert all(row["now"] > 0.94 for row in by_promise[".95"])
+
+
+def test_a_favoured_system_is_found_with_its_own_family() -> None:
+    examples, verdicts = answers("b")
+    names = {"a": "llama", "b": "Qwen3-32B", "c": "deepseek"}
+    named = [
+        e.model_copy(update={"metadata": {"answerer": names[e.metadata["answerer"]]}})
+        for e in examples
+    ]
+    report = build_report(named, verdicts, seconds=1, command="", family=family_of("Qwen/Qwen3-4B"))
+    found = report["favour"]
+    assert {name: each["finding"] for name, each in found["systems"].items()} == {
+        "Qwen3-32B": "favoured",
+        "llama": "harmed",
+        "deepseek": "harmed",
+    }
+    own, alone = found["own_family"], found["systems"]["Qwen3-32B"]
+    assert (own["names"], own["finding"]) == (["Qwen3-32B"], "favoured")
+    assert own["difference"] == alone["difference"]
+    lines = " ".join(summary_lines("judge", report, find_disagreements(named, verdicts)))
+    assert "Qwen3-32B" in lines
+    assert "own family" in lines
+
+
+def test_the_family_is_that_of_the_weights() -> None:
+    assert family_of("embedded@2") == family_of("embedded") == "smollm"
+    assert family_of("qwen2.5-coder-0.5b") == family_of("/models/mine") == "qwen"
+    rows = [(0, 0), (2, 2)] * 4
+    named = ["QwQ-32B", "SmolLM2-1.7B", "gpt-4o", "DeepSeek-R1-Distill-Qwen-7B"] * 2
+    for family, own in (
+        ("qwen", ["DeepSeek-R1-Distill-Qwen-7B", "QwQ-32B"]),
+        ("smollm", ["SmolLM2-1.7B"]),
+    ):
+        found = favour(outcomes(rows), named, family)
+        assert found is not None
+        assert found["own_family"]["names"] == own
+    assert (favour(outcomes(rows), named) or {})["own_family"] is None
+
+
+def test_nothing_is_said_of_one_system_or_of_none() -> None:
+    rows = [(0, 0), (2, 0)] * 4
+    assert favour(outcomes(rows), ["a"] * 8) is None
+    assert favour(outcomes(rows), [None] * 8) is None
+    found = favour(outcomes(rows), ["a", "b", None, None] * 2)
+    assert found is not None
+    assert [figures["n"] for figures in found["systems"].values()] == [2, 2]
+    examples, verdicts = answers("")
+    report = build_report(examples, verdicts, seconds=1, command="")
+    lines = summary_lines("judge", report, [])
+    assert not any("favour" in line or "harm" in line for line in lines)
+
+
+def test_names_command_neither_terminal_nor_page() -> None:
+    examples, verdicts = answers("b")
+    hostile = "</td><script>alert(1)</script>\x1b[2J"
+    named = [
+        e.model_copy(update={"metadata": {"answerer": hostile}})
+        if e.metadata["answerer"] == "b"
+        else e
+        for e in examples
+    ]
+    report = build_report(named, verdicts, seconds=1, command="")
+    disagreements = find_disagreements(named, verdicts)
+    assert report["favour"]["systems"][hostile]["finding"] == "favoured"
+    page = render_page(report, disagreements, "x")
+    assert "<script>alert" not in page
+    assert all(line.isprintable() for line in summary_lines("judge", report, disagreements))
+
+
+def test_a_comparison_says_whom_the_second_judge_favours_more(tmp_path: Path) -> None:
+    examples, fair = answers("")
+    _, partial = answers("c")
+    save_evaluation(tmp_path / "a", examples, fair)
+    save_evaluation(tmp_path / "b", examples, partial)
+    forth = compare_evaluations(tmp_path / "a", tmp_path / "b")
+    back = compare_evaluations(tmp_path / "b", tmp_path / "a")
+    forth_c, back_c = (made["favour"]["systems"]["c"] for made in (forth, back))
+    assert (forth_c["finding"], back_c["finding"]) == ("favoured", "harmed")
+    assert forth_c["difference"]["value"] == pytest.approx(0.5)
+    assert back_c["difference"]["low"] == pytest.approx(-forth_c["difference"]["high"])
+    assert "c (0.500" in render_comparison(forth)
+    same = compare_evaluations(tmp_path / "a", tmp_path / "a")
+    assert {each["finding"] for each in same["favour"]["systems"].values()} == {"not shown"}
+
+
+def test_groups_that_answer_other_questions_are_compared() -> None:
+    """Nothing is paired: each system has questions of its own."""
+    first = np.arange(100) < 50
+    called = np.arange(100) < 30
+    (found, _) = differences_from_others(
+        called, np.zeros(100, dtype=bool), [first, ~first], np.arange(100)
+    )
+    assert found["difference"]["value"] == pytest.approx(0.6)
+    assert found["finding"] == "favoured"
