@@ -8,9 +8,9 @@ import io
 import json
 import logging
 import re
-import resource
 import socket
 import struct
+import sys
 import time
 import zlib
 from collections import Counter
@@ -33,19 +33,19 @@ from serve.limits import Limits
 from serve.middleware import body_limits
 from serve.queue.service import Service
 from tests.conftest import Folders
-from tests.serve.chat.made_up import CASES, RUBRICS, KnowingJudge
+from tests.serve.chat.made_up import CASES, KnowingJudge
 from tests.serve.made_up import row
 from tests.serve.sockets import serving, wait_until
+from train.loop.host_memory import FreeMemory
 
 STATUSES = {200, 400, 403, 404, 405, 408, 413, 415, 422, 504}
 """What one caller may be answered: no fault of the service, and no lack of room."""
-DEADLINE_S, SPARE_S = 2.0, 20.0
+DEADLINE_S, SPARE_S = 1.0, 20.0
 """Deadline of each call, and how much longer it may take on a machine that has other work."""
 PROCESSOR_S = 3.0
 """Most processor time of one call, with that of its client."""
-PEAK_MB, GROWTH_MB = 400, 250
-"""Most memory that one call takes, and that all leave behind: what is loaded on first use, and what
-the allocator keeps."""
+PEAK_MB, GROWTH_MB = 400, 100
+"""Most memory that one call takes, with that of its client, and that all leave behind."""
 ERROR_BYTES = 3000
 PART = 500
 """Inputs after which hypothesis begins anew, as it keeps what it has tried."""
@@ -55,46 +55,11 @@ RARE = (1,) * 40 + (2,) * 6 + (40,) * 6 + (101, 257, 1_000, 1_001, 5_000, 20_000
 """How often a piece is repeated: rarely as often as a limit says, or a little more."""
 VERY_RARE = (*RARE * 6, 100_000, 200_000, 200_001, 1_000_001)
 ATOMS = (
-    *(r"\ud800", r"\udfff\ud800", r"\u0000", r"\u202e", r"\u2028", r"\ufeff", r"\n", r"\"", r"\\"),
-    *(
-        "e\u0301\u0320",
-        "\U0001f468\u200d\U0001f469",
-        "\u5317\u4eac",
-        "\uff11\uff12",
-        "\u0661",
-        "\ufdfa",
-    ),
-    *("<|im_end|>", "<think>", "</think>", "<label>A</label>", "Score: 1", "**", "|", " ", r"\r\n"),
-    *(
-        "(",
-        "[[",
-        "{",
-        "\\\\frac{",
-        "\\\\boxed{",
-        "^",
-        "_",
-        "$",
-        "-",
-        "1,",
-        "9",
-        "0.",
-        "1e9",
-        "/",
-        "%",
-    ),
-    *(
-        "A",
-        "(B)",
-        "and ",
-        "not ",
-        "A > B > ",
-        "- x\\n",
-        "1. ",
-        "```",
-        "```json\\n{",
-        "https://",
-        "=",
-    ),
+    *r"\ud800 \udfff\ud800 \u0000 \u202e \u2028 \ufeff \n \r\n \" \\".split(),
+    *r"( [[ { ^ _ $ - | ** ` ``` 1, 9 0. 1e9 / % = < \\frac{ \\boxed{ \\left( \\sqrt ~' https://".split(),
+    *"e\u0301\u0320 \U0001f468\u200d\U0001f469 \u5317\u4eac \uff11\uff12 \u0661".split(),
+    *"\u00bd \u2212 \ufdfa \u0130 <|im_end|> <think> </think>".split(),
+    *(" ", "A", "(B)", "and ", "not ", "A > B > ", "- x\\n", "1. ", "<label>A</label>", "Score: 1"),
 )
 TEXTS = st.one_of(
     st.text(max_size=20).map(lambda text: json.dumps(text, ensure_ascii=False)),
@@ -106,26 +71,11 @@ TEXTS = st.one_of(
 )
 NUMBERS = st.one_of(
     st.integers(-(2**70), 2**70).map(str),
-    st.floats().map(json.dumps),
-    st.sampled_from(
-        (
-            *(
-                "0",
-                "-0",
-                "-0.0",
-                "1e999",
-                "-1e999",
-                "1e-999",
-                "1E+5",
-                "01",
-                "+1",
-                ".5",
-                "1.",
-                "0x1",
-            ),
-            *("9" * 400, "9" * 5_000, "0." + "3" * 5_000, "9" * 200_000, "1e" + "9" * 20, "-"),
-            *(str(2**63), str(2**63 - 1), str(2**64), str(-(2**63) - 1)),
-        )
+    st.floats(allow_nan=False, allow_infinity=False).map(json.dumps),
+    st.sampled_from("0 -0 -0.0 1e999 -1e999 1e-999 1E+5 01 +1 .5 1. 0x1 - NaN -Infinity".split()),
+    st.sampled_from((2**63, 2**63 - 1, 2**64, -(2**63) - 1)).map(str),
+    st.sampled_from((400, 4_301, 200_000)).flatmap(
+        lambda digits: st.sampled_from(("9" * digits, "0." + "3" * digits, "1e" + "9" * digits))
     ),
 )
 NESTED = st.tuples(
@@ -223,6 +173,9 @@ LIKELY = {
     "metadata": st.tuples(TEXTS, VALUES).map(lambda drawn: f"{{{drawn[0]}:{drawn[1]}}}"),
     "judge": st.sampled_from(('"tiny"', '"fake"', '"x"', "0")),
     "mode": st.sampled_from(('"critique"', '"score"')),
+    "task": st.sampled_from(sorted(task_names())).map(json.dumps),
+    "order": st.sampled_from(('"both"', '"given"')),
+    "reference_mode": st.sampled_from(('"all"', '"any"')),
     "reasoning": st.sampled_from(('"keep"', '"drop"')),
     "stream_options": st.sampled_from(('{"include_usage":true}', "{}")),
     "response_format": st.sampled_from(('{"type":"json_object"}', '{"type":"text"}')),
@@ -248,8 +201,6 @@ def requests(draw: Draw) -> str:
     """One request; a tenth are for the small model, the others for a judge that answers at once."""
     skeleton = draw(st.sampled_from(SKELETONS))
     judge = draw(st.sampled_from(("fake",) * 9 + ("tiny",)))
-    if skeleton.get("task", "hieval-qs") not in RUBRICS:
-        judge = "tiny"
     return draw(mutated({**skeleton, "judge": judge, "critique_tokens": 4}, NAMES))
 
 
@@ -264,19 +215,9 @@ def lists(draw: Draw) -> str:
 
 
 OPTIONS = (
-    *(
-        "stop",
-        "stream",
-        "stream_options",
-        "n",
-        "seed",
-        "temperature",
-        "top_p",
-        "max_tokens",
-        "tools",
-    ),
-    *("logprobs", "top_logprobs", "response_format", "reasoning", "metadata", "model"),
-)
+    "stop stream stream_options n seed temperature top_p max_tokens tools logprobs top_logprobs "
+    "response_format reasoning metadata presence_penalty"
+).split()
 
 
 @st.composite
@@ -336,32 +277,12 @@ BODIES = {
 }
 EXTRA = (
     *("X-Deadline-Ms: 1", "X-Deadline-Ms: -1", "X-Request-ID: \x7f\x80", "Content-Length: 3"),
-    *(
-        "Content-Encoding: gzip",
-        "Content-Type: text/plain",
-        "Expect: 100-continue",
-        "X: " + "x" * 33_000,
-    ),
-    *(
-        "Transfer-Encoding: chunked",
-        "Host: evil.test",
-        "Upgrade: websocket",
-        ": x",
-        "X",
-        "Origin: x",
-    ),
+    *("Content-Encoding: gzip", "Content-Type: text/plain", "Expect: 100-continue", ": x", "X"),
+    *("Transfer-Encoding: chunked", "Host: evil.test", "Upgrade: websocket", "Origin: x"),
+    *("X: " + "x" * 33_000, "X: \x00"),
 )
-METHODS = ("POST", "GET", "HEAD", "PUT", "OPTIONS", "X" * 900, "post", "P\x00ST")
-ROUTES = (
-    "/judge",
-    "/judge/",
-    "/judge?" + "x" * 9_000,
-    "//judge",
-    "/tasks",
-    "/v1/models/%ff%00",
-    "*",
-    "/metrics",
-)
+METHODS = ("POST",) * 12 + ("GET", "HEAD", "PUT", "OPTIONS", "X" * 900, "post", "P\x00ST")
+ROUTES = ("/judge/", "/judge?" + "x" * 9_000, "//judge", "/tasks", "/v1/models/%ff%00", "*", "/x")
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-le", "latin-1")
 
 
@@ -383,8 +304,8 @@ def inputs(draw: Draw) -> Input:
         extra = draw(
             st.lists(st.sampled_from(EXTRA) | st.text("aX:- \t\x00\xff", max_size=9), max_size=2)
         )
-        method = draw(st.sampled_from(METHODS[:1] * 6 + METHODS))
-        path = draw(st.sampled_from((path, *ROUTES)))
+        method = draw(st.sampled_from(METHODS))
+        path = draw(st.sampled_from((path,) * 12 + ROUTES))
         return Input(kind, call(path, body, *extra, method=method))
     sent = call(path, body)
     if kind == "leaves":
@@ -393,7 +314,11 @@ def inputs(draw: Draw) -> Input:
 
 
 class BriefJudge(KnowingJudge):
-    """A judge that keeps nothing of what it has seen."""
+    """A judge of every task and rubric that keeps nothing of what it has seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.card, self.known_tasks = None, tuple(task_names())
 
     def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
         self.seen.clear()
@@ -405,6 +330,12 @@ def status_kb(name: str) -> int:
     """Memory of this process: ``VmRSS`` now, or ``VmHWM`` at the most since :func:`reset_peak`."""
     [line] = re.findall(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text("ascii"))
     return int(line)
+
+
+def kept_kb() -> int:
+    """Memory of this process without what only the allocator keeps."""
+    FreeMemory().give_back()
+    return status_kb("VmRSS")
 
 
 def reset_peak() -> None:
@@ -546,18 +477,22 @@ def fuzzed(tiny: Judge, patch: pytest.MonkeyPatch) -> Iterator[Fuzzed]:
 def test_hostile_calls_are_answered_within_bounds(
     num_inputs: int, tiny_folders: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Send the same inputs each time; ``pytest -s`` shows what became of them."""
     tiny = Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
+    options = settings(
+        max_examples=PART,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
     with fuzzed(tiny, monkeypatch) as run:
-        before_kb = status_kb("VmRSS")
         for number in range(num_inputs // PART):
-            options = settings(
-                max_examples=PART,
-                database=None,
-                phases=[Phase.generate, Phase.shrink],
-                suppress_health_check=list(HealthCheck),
-            )
             seed(number)(options(given(inputs())(run.check)))()
-        growth_mb = (status_kb("VmRSS") - before_kb) / 1000
-        print("\n".join(tally.line(kind) for kind, tally in sorted(run.tallies.items())))
-        print(f"{growth_mb:.0f} MB left behind")
-    assert growth_mb < GROWTH_MB
+            if number == 0:  # by now all is loaded
+                before_kb = kept_kb()
+        grown_mb = (kept_kb() - before_kb) / 1000
+    lines = (tally.line(kind) for kind, tally in sorted(run.tallies.items()))
+    sys.stdout.write(
+        "\n".join([*lines, f"{grown_mb:.0f} MB more are kept than after {PART} inputs"])
+    )
+    assert grown_mb < GROWTH_MB
