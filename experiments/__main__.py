@@ -31,8 +31,6 @@ HELPERS = {
     "processor_use",
     "question_coverage",
     "service_load",
-    "soak_clients",
-    "soak_report",
     "step_variants",
     "subjects",
     "training",

@@ -68,7 +68,9 @@ class Readers:
         if num_held:
             num_held.hold()
 
-        def end(_: asyncio.Task[T]) -> None:
+        def end(done: asyncio.Task[T]) -> None:
+            if not done.cancelled():
+                done.exception()  # asyncio would log the error of a call that is over
             self._turns.give_back(caller)
             if num_held:
                 num_held.release()
