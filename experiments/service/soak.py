@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
@@ -353,7 +354,8 @@ class Attack:
                 writer.transport.abort()
 
 
-def attacks() -> list[Attack]:
+@cache
+def attacks() -> tuple[Attack, ...]:
     """Return what hostile clients send."""
     draw = random.Random(0)
     row = _row(draw)
@@ -365,7 +367,7 @@ def attacks() -> list[Attack]:
     large = with_metadata(f'"{"y" * 18_000_000}"')
     rows = [_row(draw) | {"response": "It may be Rome. " * 100} for _ in range(256)]
     black = _picture((4_000, 4_000), (0, 0, 0))
-    return [
+    return (
         Attack("large body", large),
         Attack("large body that is no JSON", large[:-1]),
         Attack("deep metadata", with_metadata("[" * 190 + "]" * 190)),
@@ -391,4 +393,4 @@ def attacks() -> list[Attack]:
         Attack("slow body", json.dumps(rows).encode(), bytes_per_second=5_000),
         Attack("never reads", json.dumps(row).encode(), times=200, leaves_after_s=20.0),
         Attack("headers that never end", b"", share=0.5, leaves_after_s=40.0),
-    ]
+    )
