@@ -29,6 +29,7 @@ from PIL import Image
 
 from judging import Judge, JudgeRequest, Verdict
 from judging.tasks import get_task, task_names
+from serve.call_context import HeldBytes
 from serve.limits import Limits
 from serve.middleware import body_limits
 from serve.queue.service import Service
@@ -350,26 +351,26 @@ class Tally:
     """What inputs of one kind cost at most, and how they were answered."""
 
     statuses: Counter[int | str] = field(default_factory=Counter)
-    seconds: float = 0.0
-    processor_seconds: float = 0.0
-    peak_mb: float = 0.0
-    num_bytes: int = 0
+    highest: tuple[float, ...] = (0.0,) * 4
+    """Seconds, processor seconds, memory in MB and length in MB."""
+
+    def add(self, status: int | str, *figures: float) -> None:
+        self.statuses[status] += 1
+        self.highest = tuple(map(max, self.highest, figures))
 
     def line(self, kind: str) -> str:
         """Its row in a table."""
         statuses = ", ".join(
             f"{count:,} x {status}" for status, count in self.statuses.most_common()
         )
-        return (
-            f"| {kind} | {self.statuses.total():,} | {statuses} | {self.seconds:.2f} "
-            f"| {self.processor_seconds:.2f} | {self.peak_mb:.0f} | {self.num_bytes / 1e6:.1f} |"
-        )
+        figures = "{:.2f} | {:.2f} | {:.0f} | {:.1f}".format(*self.highest)
+        return f"| {kind} | {self.statuses.total():,} | {statuses} | {figures} |"
 
 
 class Fuzzed:
     """A service that is sent inputs, and what became of them."""
 
-    def __init__(self, service: Service, client: httpx.Client, held: Sequence[Any]) -> None:
+    def __init__(self, service: Service, client: httpx.Client, held: Sequence[HeldBytes]) -> None:
         self.service = service
         self.client = client
         self.held = held
@@ -402,11 +403,7 @@ class Fuzzed:
         wait_until(lambda: self.service.is_idle and not self.held[0].num_bytes, SPARE_S)
         processor_s = time.process_time() - start_cpu  # with what goes on after the answer
         peak_mb = (status_kb("VmHWM") - before_kb) / 1000
-        tally.statuses[status] += 1
-        tally.seconds = max(tally.seconds, seconds)
-        tally.processor_seconds = max(tally.processor_seconds, processor_s)
-        tally.peak_mb = max(tally.peak_mb, peak_mb)
-        tally.num_bytes = max(tally.num_bytes, len(given_input.sent))
+        tally.add(status, seconds, processor_s, peak_mb, len(given_input.sent) / 1e6)
         if status != "left":
             assert status in STATUSES, (status, body[:500])
         if body:
@@ -457,9 +454,13 @@ class _Faults(logging.Handler):
 
 @contextmanager
 def fuzzed(tiny: Judge, patch: pytest.MonkeyPatch) -> Iterator[Fuzzed]:
-    held: list[Any] = []
-    make = body_limits.HeldBytes
-    patch.setattr(body_limits, "HeldBytes", lambda *of: held.append(make(*of)) or held[0])
+    held: list[HeldBytes] = []
+
+    def make(*of: Any) -> HeldBytes:
+        held.append(HeldBytes(*of))
+        return held[0]
+
+    patch.setattr(body_limits, "HeldBytes", make)
     service = Service({"fake": BriefJudge(), "tiny": tiny}, Limits(body_seconds=1))
     with serving(service) as client:
         run = Fuzzed(service, client, held)
