@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import http.client
 import io
 import json
@@ -47,14 +48,15 @@ PROCESSOR_S = 3.0
 """Most processor time of one call, with that of its client."""
 PEAK_MB, GROWTH_MB = 400, 100
 """Most memory that one call takes, with that of its client, and that all leave behind."""
-ERROR_BYTES = 3000
+ERROR_BYTES = 8000
+"""Most bytes of an error: 1,200 characters, of which each may be written as `\\u0000`."""
 PART = 500
 """Inputs after which hypothesis begins anew, as it keeps what it has tried."""
 
 Draw = st.DrawFn
 RARE = (1,) * 40 + (2,) * 6 + (40,) * 6 + (101, 257, 1_000, 1_001, 5_000, 20_000)
 """How often a piece is repeated: rarely as often as a limit says, or a little more."""
-VERY_RARE = (*RARE * 6, 100_000, 200_000, 200_001, 1_000_001)
+HUGE = (100_000, 200_000, 200_001, 1_000_001)
 ATOMS = (
     *r"\ud800 \udfff\ud800 \u0000 \u202e \u2028 \ufeff \n \r\n \" \\".split(),
     *r"( [[ { ^ _ $ - | ** ` ``` 1, 9 0. 1e9 / % = < \\frac{ \\boxed{ \\left( \\sqrt ~' https://".split(),
@@ -62,12 +64,18 @@ ATOMS = (
     *"\u00bd \u2212 \ufdfa \u0130 <|im_end|> <think> </think>".split(),
     *(" ", "A", "(B)", "and ", "not ", "A > B > ", "- x\\n", "1. ", "<label>A</label>", "Score: 1"),
 )
+
+
+def repeated(times: Sequence[int]) -> st.SearchStrategy[str]:
+    """A text in which one piece stands many times."""
+    drawn = st.tuples(st.sampled_from(ATOMS), st.sampled_from(times))
+    return drawn.map(lambda atom: f'"{atom[0] * atom[1]}"')
+
+
 TEXTS = st.one_of(
     st.text(max_size=20).map(lambda text: json.dumps(text, ensure_ascii=False)),
     st.text(max_size=20).map(json.dumps),
-    st.tuples(st.sampled_from(ATOMS), st.sampled_from(VERY_RARE)).map(
-        lambda drawn: f'"{drawn[0] * drawn[1]}"'
-    ),
+    repeated(RARE),
     st.lists(st.sampled_from(ATOMS), max_size=8).map(lambda atoms: f'"{"".join(atoms) * 3}"'),
 )
 NUMBERS = st.one_of(
@@ -85,7 +93,7 @@ NESTED = st.tuples(
 ).map(lambda drawn: drawn[0][0] * drawn[1] + "1" + drawn[0][1] * drawn[1])
 WIDE = st.tuples(
     st.sampled_from(("[],", "{},", '"",', "0,", '[[""]],', "null,", "1e999,")),
-    st.sampled_from((1, 99, 100, 101, 5_000, 49_990, 99_990, 100_001, 1_000_000)),
+    st.sampled_from((1, 99, 100, 101, 5_000, 49_990, 99_990, 100_001, 2_500_000)),
 ).map(lambda drawn: f"[{drawn[0] * drawn[1]}0]")
 LEAVES = st.one_of(
     TEXTS, TEXTS, NUMBERS, NESTED, WIDE, st.sampled_from(("null", "true", "[]", "{}"))
@@ -186,7 +194,7 @@ NAMES = (*sorted(JudgeRequest.model_fields), "judge", "x", *("metadata", "images
 
 @st.composite
 def mutated(draw: Draw, fields: dict[str, Any], names: Sequence[str]) -> str:
-    """A skeleton of which some fields have another value, are not there, or are there twice."""
+    """A skeleton of which some fields have another value or are there twice, or one is long."""
     items = [(name, json.dumps(value)) for name, value in fields.items()]
     for name in draw(st.lists(st.sampled_from((*fields, *names)), max_size=3)):
         likely = LIKELY.get(name, TEXTS)
@@ -194,6 +202,9 @@ def mutated(draw: Draw, fields: dict[str, Any], names: Sequence[str]) -> str:
         if draw(st.sampled_from((True,) * 29 + (False,))):
             items = [item for item in items if item[0] != name]
         items.append((name, value))
+    if draw(st.sampled_from((True,) + (False,) * 14)):
+        name = draw(st.sampled_from((*fields, *names)))
+        items = [*(item for item in items if item[0] != name), (name, draw(repeated(HUGE)))]
     return as_object(items)
 
 
@@ -241,7 +252,7 @@ def chats(draw: Draw) -> str:
         system = draw(draw(st.sampled_from((TEXTS, TEXTS, TEXTS, VALUES))))
         messages.insert(0, f'{{"role":"system","content":{system}}}')
     judge = draw(st.sampled_from(("fake",) * 9 + ("tiny",)))
-    model = draw(st.sampled_from((f"custos/{contract.name}@{judge}",) * 19 + ("tiny",)))
+    model = draw(st.sampled_from((f"custos/{contract.name}@{judge}",) * 7 + ("tiny",)))
     fields = {"model": model, "max_tokens": 3, "stream": draw(st.booleans()), **contract.body}
     text = draw(mutated(fields, OPTIONS))
     return f'{text[:-1]},"messages":[{",".join(messages)}]}}'
@@ -337,6 +348,7 @@ def status_kb(name: str) -> int:
 
 def kept_kb() -> int:
     """Memory of this process without what only the allocator keeps."""
+    gc.collect()
     FreeMemory().give_back()
     return status_kb("VmRSS")
 
@@ -360,11 +372,9 @@ class Tally:
 
     def line(self, kind: str) -> str:
         """Its row in a table."""
-        statuses = ", ".join(
-            f"{count:,} x {status}" for status, count in self.statuses.most_common()
-        )
+        counts = (f"{count:,} x {status}" for status, count in self.statuses.most_common())
         figures = "{:.2f} | {:.2f} | {:.0f} | {:.1f}".format(*self.highest)
-        return f"| {kind} | {self.statuses.total():,} | {statuses} | {figures} |"
+        return f"| {kind} | {self.statuses.total():,} | {', '.join(counts)} | {figures} |"
 
 
 class Fuzzed:
@@ -429,9 +439,8 @@ def check_answer(status: int, kind: str, body: bytes) -> None:
         if "error" in part:
             shapes = ({"type", "message", "field"}, {"type", "message", "param", "code"})
             assert part["error"].keys() in shapes and "internal" not in part["error"]["message"]
-        for verdict in part.get(
-            "verdicts", [part] if "status" in part and "passes" in part else []
-        ):
+        verdicts = part.get("verdicts", [part] if "passes" in part else [])
+        for verdict in verdicts:
             assert Verdict.model_validate(verdict).status != "judge_error", verdict["message"]
 
 
