@@ -171,6 +171,8 @@ class _PlainHeaders(h11.Connection):
 
     fault = ""
     """What is wrong with the headers, where it is not what h11 says."""
+    is_head = False
+    """The call is a HEAD, whose answer has no body."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """Return what comes next.
@@ -186,6 +188,7 @@ class _PlainHeaders(h11.Connection):
         ):
             self.fault = f"the headers are longer than {MAX_HEADER_BYTES:,} bytes"
         event = super().next_event()
+        self.is_head = isinstance(event, h11.Request) and event.method == b"HEAD"
         if isinstance(event, h11.Request):
             head = received[: len(received) - len(self.trailing_data[0])]
             if len(b",".join(LENGTHS.findall(head)).split(b",")) > 1:
@@ -265,7 +268,7 @@ class LimitedConnection(H11Protocol):
             response = ApiError(400, self.conn.fault or msg).response()
             for event in (
                 h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),
-                h11.Data(data=bytes(response.body)),
+                h11.Data(data=b"" if self.conn.is_head else bytes(response.body)),
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")

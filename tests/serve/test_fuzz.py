@@ -311,7 +311,7 @@ def inputs(draw: Draw) -> Input:
     if kind == "bytes":
         encoding = draw(st.sampled_from(ENCODINGS))
         body = draw(edited(text.encode(encoding, "replace"), (0, 0, 0, 0, 1, 30, 2_000)))
-        if draw(st.sampled_from((True,) + (False,) * 40)):
+        if draw(st.sampled_from((True,) + (False,) * 80)):
             limit = Limits().body_bytes + draw(st.integers(-1, 1))
             body += b" " * (limit - len(body))
     if kind == "head":
