@@ -187,9 +187,10 @@ class _PlainHeaders(h11.Connection):
             received, 0, MAX_HEADER_BYTES
         ):
             self.fault = f"the headers are longer than {MAX_HEADER_BYTES:,} bytes"
+        self.is_head = False
         event = super().next_event()
-        self.is_head = isinstance(event, h11.Request) and event.method == b"HEAD"
         if isinstance(event, h11.Request):
+            self.is_head = event.method == b"HEAD"
             head = received[: len(received) - len(self.trailing_data[0])]
             if len(b",".join(LENGTHS.findall(head)).split(b",")) > 1:
                 self.fault = "expected one length of the body"

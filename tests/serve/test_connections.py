@@ -91,7 +91,9 @@ def test_headers_that_come_as_a_whole_are_limited(judge: FakeJudge, num_bytes: i
             assert statuses == [200] * calls.count(short) + [status]
 
 
-def test_a_refused_head_call_has_an_answer_without_a_body(judge: FakeJudge) -> None:
+def test_a_refused_head_call_has_an_answer_without_a_body(
+    judge: FakeJudge, caplog: pytest.LogCaptureFixture
+) -> None:
     head = b"HEAD /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
     long = head.replace(b"\r\n\r\n", b"\r\nX: %s\r\n\r\n" % (b"x" * 40_000))
     with serving(Service({"a": judge})) as client:
@@ -99,6 +101,7 @@ def test_a_refused_head_call_has_an_answer_without_a_body(judge: FakeJudge) -> N
         assert answer.startswith(b"HTTP/1.1 400") and answer.endswith(b"\r\n\r\n")
         after = read_all(send_raw(client, head + b"no HTTP\r\n\r\n"))
         assert after.count(b"HTTP/1.1 ") == 2 and after.endswith(b'"field":null}}')
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_what_is_no_http_is_refused_in_the_form_of_all_errors(judge: FakeJudge) -> None:
