@@ -173,7 +173,7 @@ def test_values_are_counted_as_a_decoder_would(
         decode_body(body, Limits(values=num_values - 1))
 
 
-@pytest.mark.parametrize("body", [b'"\xff"', b'"x', b'{"a": 1, "a": 2}', b"1e999"])
+@pytest.mark.parametrize("body", [b'"\xff"', b'"x', b"1e999"])
 def test_a_refused_body_is_freed_at_once(body: bytes) -> None:
     """Without a cycle through its error, which lasts until Python looks for such."""
     gc.collect()
