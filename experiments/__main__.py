@@ -29,8 +29,6 @@ HELPERS = {
     "paradigm_tables",
     "processor_use",
     "question_coverage",
-    "soak_clients",
-    "soak_report",
     "subjects",
     "training",
     "training_steps",

@@ -179,6 +179,8 @@ class _PlainHeaders(h11.Connection):
 
     fault = ""
     """What is wrong with the headers, where it is not what h11 says."""
+    is_head = False
+    """The call is a HEAD, whose answer has no body."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """Return what comes next.
@@ -188,7 +190,9 @@ class _PlainHeaders(h11.Connection):
         """
         if self.their_state is h11.IDLE:
             self._num_bytes = self._num_chunks = 0
-            self._check_headers(self.trailing_data[0])
+            received = self.trailing_data[0]
+            self.is_head = received.startswith(b"HEAD ")
+            self._check_headers(received)
         event = super().next_event()
         if isinstance(event, h11.Data):
             self._num_bytes += len(event.data)
@@ -282,7 +286,7 @@ class LimitedConnection(H11Protocol):
             response = ApiError(400, self.conn.fault or msg).response()
             for event in (
                 h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),
-                h11.Data(data=bytes(response.body)),
+                h11.Data(data=b"" if self.conn.is_head else bytes(response.body)),
                 h11.EndOfMessage(),
             ):
                 self.transport.write(self.conn.send(event) or b"")

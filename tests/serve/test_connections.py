@@ -140,6 +140,19 @@ def test_a_broken_body_has_one_answer_and_no_traceback(
     assert not [record for record in caplog.records if record.exc_info]
 
 
+def test_a_refused_head_call_has_an_answer_without_a_body(
+    judge: FakeJudge, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = b"HEAD /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    long = head.replace(b"\r\n\r\n", b"\r\nX: %s\r\n\r\n" % (b"x" * 40_000))
+    with serving(Service({"a": judge})) as client:
+        answer = read_all(send_raw(client, long))
+        assert answer.startswith(b"HTTP/1.1 400") and answer.endswith(b"\r\n\r\n")
+        after = read_all(send_raw(client, head + b"no HTTP\r\n\r\n"))
+        assert after.count(b"HTTP/1.1 ") == 2 and after.endswith(b'"field":null}}')
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 def test_what_is_no_http_is_refused_in_the_form_of_all_errors(judge: FakeJudge) -> None:
     with serving(Service({"a": judge})) as client:
         answer = answer_to(send_raw(client, b"GET / HTTP/1.1\r\nbad header\r\n\r\n"))
