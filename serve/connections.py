@@ -284,11 +284,11 @@ class LimitedConnection(H11Protocol):
         """Refuse what is no HTTP, in the form of all other errors."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             response = ApiError(400, self.conn.fault or msg).response()
-            for event in (
-                h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),
-                h11.Data(data=b"" if self.conn.is_head else bytes(response.body)),
-                h11.EndOfMessage(),
-            ):
+            head = h11.Response(
+                status_code=400, headers=response.raw_headers, reason=b"Bad Request"
+            )
+            body = h11.Data(data=bytes(response.body)), h11.EndOfMessage()
+            for event in (head, *(() if self.conn.is_head else body)):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
         if self.cycle:  # the call is over, as if its client had left

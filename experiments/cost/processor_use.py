@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,13 +31,3 @@ class ProcessorUse:
         """Return how many cores other processes kept busy since another moment, on average."""
         others = (self.system - since.system) - (self.process - since.process)
         return max(0.0, others / (self.elapsed - since.elapsed))
-
-
-@contextlib.contextmanager
-def busy_process() -> Iterator[None]:
-    """Run a process that never rests while the block runs."""
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
-        try:
-            yield
-        finally:
-            process.kill()

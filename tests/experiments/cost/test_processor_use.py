@@ -4,14 +4,15 @@ import subprocess
 import sys
 import time
 
-from experiments.cost.processor_use import ProcessorUse, busy_process
+from experiments.cost.processor_use import ProcessorUse
 
 
-def test_a_busy_process_is_seen_and_ends_with_the_block() -> None:
-    with busy_process():
+def test_a_busy_process_is_seen() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
         before = ProcessorUse.now()
         time.sleep(0.5)
         assert ProcessorUse.now().other_cores(before) > 0.05
+        process.kill()
     command = "import time; t = time.process_time; s = t()\nwhile t() - s < 0.3: pass"
     before = ProcessorUse.now()
     subprocess.run([sys.executable, "-c", command], check=True)
