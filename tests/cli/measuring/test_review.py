@@ -435,7 +435,7 @@ def test_a_row_that_is_labelled_twice_or_without_its_chance_is_named(
             writer.writerows(rows)
         result = estimate(source, files, done)
         assert result.exit_code == 2
-        return result.stderr
+        return str(result.stderr)
 
     assert f"'{rows[7]['id']}'" in refused([*rows, rows[7]])
     rows[7]["sampling_probability"] = ""
