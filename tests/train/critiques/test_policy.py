@@ -34,6 +34,7 @@ def test_it_draws_what_a_judge_writes(policy: Policy, small: str) -> None:
     rows = [labelled_pair(0), labelled_pair(1, references=("green",)), labelled_pair(2)]
     drawn = policy.draw([row.request() for row in rows], [5, 6, 7], temperature=0.7)
     judge = Judge.load(small, dtype="float32", device="cpu")
+    judge.encoder.is_untrained = False  # In training, prompts are those of trained judges.
     for row, seed, critique in zip(rows, (5, 6, 7), drawn, strict=True):
         changes = {"mode": "critique", "order": "given", "seed": seed}
         request = row.request().model_copy(update=changes)
