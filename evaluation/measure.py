@@ -98,10 +98,10 @@ class Metric:
     value: Callable[[Tally], Floats]
     items: Callable[[Tally], Floats]
     is_rate: bool = False
-    """Whether it is a share of ``items``, with an interval of the kind of Wilson's."""
+    """Mark of a share of ``items``. Its interval is Wilson's, widened for clusters."""
     is_biased: bool = False
-    """Whether chance can only add to it. Then resamples, which hold chance twice, tell nothing of
-    its error, and there is no interval."""
+    """Mark of a measure to which chance can only add, such as ECE. It has no interval: resamples
+    contain chance twice and say nothing of its error."""
     bounds: tuple[float, float] = (0.0, 1.0)
     """Smallest and largest value that it can have."""
 

@@ -38,7 +38,7 @@ class Facet:
     """One thing that can be asked about a topic."""
 
     asked: str
-    """What a question calls it."""
+    """Name of the facet in a question."""
     values: tuple[tuple[str, ...], ...]
     """Groups of phrases; those of a group mean the same."""
     sentences: tuple[str, ...]

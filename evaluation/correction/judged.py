@@ -64,7 +64,7 @@ class JudgedRate:
     raw: Rate
     corrected: Rate | None
     source: str
-    """What the correction rests on or, without one, why there is none."""
+    """Source of the judge's measured errors or, if the rate is uncorrected, the reason."""
 
     def as_json(self, scale: float = 1.0) -> dict[str, Any]:
         """Return plain values: ``raw``, ``corrected``, ``added_width`` and ``source``.

@@ -55,7 +55,7 @@ class ChartQuestion(Wording):
     """One wording of a question; its family is the operation that it asks for."""
 
     kind: str = ""
-    """The only kind of scene that this wording suits; empty: all."""
+    """Kind of scene to which the wording is limited; empty: every kind."""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class SharedResponse:
 
     solution: Solution
     behaviour: str
-    """What goes wrong (or right) on the first picture."""
+    """Fault of the response on the first picture, or none."""
     second_view: dict[str, int]
     second_truth: Solution
 

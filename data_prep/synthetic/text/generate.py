@@ -49,11 +49,11 @@ class TextQuestion(Wording):
     """One wording of a world's question; its family names language and world."""
 
     subject: str
-    """What is asked for, so that a response can be the sentence ``subject be items``."""
+    """Noun phrase for the answer: a response can be the sentence ``subject be items``."""
     be: str = ""
     """English verb between subject and answer; Chinese uses one word for all."""
     deed: str = ""
-    """What somebody did, where the question asks who."""
+    """Predicate of a question that asks who did something; empty: another question."""
     clause: str = ""
     """Another whole sentence around ``items``."""
 
