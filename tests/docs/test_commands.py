@@ -150,7 +150,7 @@ def test_training_commands(page: Path) -> None:
         script = words[words.index("-m") + 1] if "-m" in words else None
         script = script or next((word for word in words if word.startswith("train/")), "")
         name = re.sub(r"^train[./]|\.py$", "", script)
-        assert name in models or name.isupper(), " ".join(words)
+        assert name in {*models, "run"} or name.isupper(), " ".join(words)
         if "--config" in words:
             recipe = words[words.index("--config") + 1]
             is_named = recipe in recipe_names() or recipe in copied or recipe.isupper()
