@@ -5,9 +5,9 @@ accelerate launch train/bradley_terry.py [--config RECIPE] [key.path=value ...]
 The rows are those of task ``truthful-pair``. A tie is half a win for each side.
 """
 
-from train.run import entry_point
+from train.run import EntryPoint
 
-main = entry_point("reward")
+main = EntryPoint("reward")
 
 if __name__ == "__main__":
     main()

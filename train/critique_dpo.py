@@ -7,9 +7,9 @@ log-probability that its label tree gives the right label after each, in both or
 the best and the worst are a preference. Rows need labels and no critiques. It runs in one process.
 """
 
-from train.run import entry_point
+from train.run import EntryPoint
 
-main = entry_point("dpo")
+main = EntryPoint("dpo")
 
 if __name__ == "__main__":
     main()

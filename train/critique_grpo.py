@@ -8,9 +8,9 @@ if the orders lead to different labels. Rows need labels and no critiques, and h
 runs in one process.
 """
 
-from train.run import entry_point
+from train.run import EntryPoint
 
-main = entry_point("grpo")
+main = EntryPoint("grpo")
 
 if __name__ == "__main__":
     main()

@@ -3,9 +3,9 @@
 accelerate launch train/hieval_stage1.py [--config RECIPE] [key.path=value ...]
 """
 
-from train.run import entry_point
+from train.run import EntryPoint
 
-main = entry_point("focal")
+main = EntryPoint("focal")
 
 if __name__ == "__main__":
     main()

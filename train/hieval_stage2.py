@@ -5,9 +5,9 @@ accelerate launch train/hieval_stage2.py [--config RECIPE] [key.path=value ...]
 Training starts from the stage-1 adapter that ``adapter.init`` names.
 """
 
-from train.run import entry_point
+from train.run import EntryPoint
 
-main = entry_point("joint")
+main = EntryPoint("joint")
 
 if __name__ == "__main__":
     main()

@@ -8,9 +8,9 @@ The other scripts of this folder start here too, each with a method and a recipe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 from accelerate import Accelerator
 
@@ -43,29 +43,22 @@ from train.setup.starting_adapter import with_shape_of_init
 from train.tracking.parts import PARTS
 
 
-class Main(Protocol):
-    """Main function of a training script."""
+@dataclass(frozen=True)
+class EntryPoint:
+    """The main function of a training script; processes that are started take it along."""
+
+    name: str | None = None
+    """Method of recipes that name none. Its recipe is trained with unless ``--config`` names
+    another."""
 
     def __call__(self, argv: Sequence[str] | None = None) -> None:
         """Train as the arguments say; default those of the process."""
-        ...
-
-
-def entry_point(name: str | None = None) -> Main:
-    """Return the main function of a training script.
-
-    Args:
-        name: Method of recipes that name none; its recipe is trained with unless ``--config`` names
-            another.
-    """
-
-    def main(argv: Sequence[str] | None = None) -> None:
-        own = find_method(name) if name else None
+        own = find_method(self.name) if self.name else None
         script = own.script if own else "run"
         with command_line():
             arguments = parse_arguments(script, argv, own.default_recipe or script if own else None)
             path, keys = find_recipe(arguments.config), list(arguments.overrides)
-            method = method_of(path, read_values(path, keys), name)
+            method = method_of(path, read_values(path, keys), self.name)
         with command_line(method.without_hub):
             command = launch_command(script, argv)
             if arguments.random_weights:
@@ -75,8 +68,6 @@ def entry_point(name: str | None = None) -> Main:
             else:
                 train = partial(run, method, command)
                 Rehearsal(train, method, path, keys, arguments.dry_run).run()
-
-    return main
 
 
 def run(method: type[Method], command: str, path: Path, keys: Sequence[str]) -> None:
@@ -170,7 +161,7 @@ def finish_run(
     kept.delete()
 
 
-main = entry_point()
+main = EntryPoint()
 
 if __name__ == "__main__":
     main()

@@ -6,9 +6,9 @@ The task of the rows decides the paradigm: ``truthful-pair`` (critique, label, c
 ``truthful-pure-label`` or ``truthful-critique-score``.
 """
 
-from train.run import entry_point
+from train.run import EntryPoint
 
-main = entry_point("critique")
+main = EntryPoint("critique")
 
 if __name__ == "__main__":
     main()

@@ -12,9 +12,9 @@ them that token writes. In its last block one head learns to look from the latte
 Without these tasks the tower learns how captions are laid out, and their digits not at all.
 """
 
-from train.run import entry_point
+from train.run import EntryPoint
 
-main = entry_point("vision_warmup")
+main = EntryPoint("vision_warmup")
 
 if __name__ == "__main__":
     main()
