@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from judging.errors import FieldError
-from train.setup.recipe import key_names
+from train.setup.recipe import key_names, read_values
 
 if TYPE_CHECKING:
     from train.methods.base import Method
@@ -48,7 +48,8 @@ def method_of(path: Path, values: Mapping[str, Any], default: str | None = None)
         if found := find_method(str(name)):
             return found
         raise FieldError("method", f"none is called '{name}'; {_names()}", str(path))
-    fitting = [method for method in methods().values() if _has_keys(method, values)]
+    in_file = read_values(path) if path.is_file() else values  # a misspelt override decides nothing
+    fitting = [method for method in methods().values() if _has_keys(method, in_file)]
     if len(fitting) == 1:
         return fitting[0]
     advice = "the recipe does not say how to train; add a line 'method: NAME'"
