@@ -22,7 +22,7 @@ from cli.measuring.eval import evaluate
 from cli.measuring.review import review
 from cli.prep.app import app as prep_app
 from cli.service.doctor import doctor
-from cli.service.load import load
+from cli.service.load import UNREAD, load
 from cli.service.serve import serve
 from cli.shared.error_line import CommandGroup, Verbs
 from cli.shared.output_folders import Verb
@@ -62,10 +62,11 @@ app.add_typer(
 )
 app.command("eval", cls=Verb)(evaluate)
 for verb in (
-    *(train, sweep, attack, compare, demo, grade, serve, judges, tasks, load, doctor),
+    *(train, sweep, attack, compare, demo, grade, serve, judges, tasks, doctor),
     *(backbone, backbones, calibrate, card, export, push, review),
 ):
     app.command(cls=Verb)(verb)
+app.command(hidden=True, context_settings=UNREAD, add_help_option=False)(load)
 
 
 def _print_version(is_wanted: bool) -> None:

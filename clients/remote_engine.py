@@ -7,7 +7,7 @@ tree's tokens at each (vLLM's ``logprob_token_ids``), which is what the tree eng
 own forward pass. Prompts with pictures go to ``POST /chat/completions``, slot by slot, and count
 only if the server rendered the very tokens that the judge was trained on.
 
-Approximate, for other servers: the label is answered in words (:mod:`clients.words`).
+Approximate, for other servers: the label is answered in words (:func:`label_masses`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from clients.connection import ModelServer, RequestRefused, ServerConnection, Se
 from clients.event_loop import run_coroutine
 from clients.messages import encode_message, one_user_turn
 from clients.server_pool import PoolConnection, ServerPool
-from clients.words import Token, label_masses, tokens_after
 from judging.errors import CustosError, Unparsed
 from judging.files.pictures import PixelLimits, megapixels
 from judging.fingerprint import digest
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 TOP_LOGPROBS = 20  # the most that OpenAI gives
 WORD_TOKENS = 16
 LAST_TAG = re.compile(r"<\w+>$")
+DECORATION = " \t\r\n*_`\"'"
 
 ResultT = TypeVar("ResultT")
 Connection = ServerConnection | PoolConnection
@@ -299,3 +299,66 @@ def _pixel_option(pixels: PixelLimits | None) -> str:
 
 def _json(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body).encode()
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of an answer."""
+
+    text: str
+    logprob: float
+    alternatives: Mapping[str, float]
+    """Log-probability of the likeliest tokens in this place, by their text; this one may be among
+    them or not."""
+
+
+def label_masses(tokens: Sequence[Token], labels: Sequence[str]) -> list[float]:
+    """Return the probability that an answer begins with each label, as far as tokens show it.
+
+    A server gives only a few alternatives per token, so the probability of a label is a lower
+    bound: approximate, unlike that of a label tree. An alternative that fits several labels counts
+    for each in equal parts.
+
+    Args:
+        tokens: The answer, decoded greedily.
+        labels: Labels to look for.
+
+    Returns:
+        One probability per label; all zero if no text begins with a label.
+    """
+    masses = dict.fromkeys(labels, 0.0)
+    text, logprob = "", 0.0
+
+    def add(start: str, start_logprob: float) -> None:
+        fitting = [label for label in labels if _fits(label, start)]
+        for label in fitting:
+            masses[label] += math.exp(start_logprob) / len(fitting)
+
+    for token in tokens:
+        for other_text, other_logprob in token.alternatives.items():
+            if other_text != token.text and (text + other_text).strip(DECORATION):
+                add(text + other_text, logprob + other_logprob)
+        text, logprob = text + token.text, logprob + token.logprob
+        if text.strip(DECORATION) and not any(_fits(label, text) for label in labels):
+            return list(masses.values())
+    if text.strip(DECORATION):
+        add(text, logprob)
+    return list(masses.values())
+
+
+def tokens_after(tokens: Sequence[Token], opening: str) -> Sequence[Token]:
+    """Return the tokens after a text that an answer repeats, or all if it does not."""
+    text = ""
+    for index, token in enumerate(tokens):
+        text += token.text
+        if opening and opening in text:
+            return tokens[index + 1 :]
+    return tokens
+
+
+def _fits(label: str, text: str) -> bool:
+    """Return whether a text is the start of a label, or the label with no further letter."""
+    text = text.lstrip(DECORATION)
+    if label.startswith(text):
+        return True
+    return text.startswith(label) and not text[len(label)].isalnum()

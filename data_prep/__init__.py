@@ -1,1 +1,1 @@
-"""Raw data to labelled examples: sources, synthetic data and its audits, constructions, splits."""
+"""Raw data to labelled examples: sources, synthetic data, constructions, splits."""

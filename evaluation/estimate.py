@@ -41,6 +41,9 @@ PROBES = 8
 MOST_QUANTILES = 2
 """Student's quantiles that an end is away from the value at most: with few clusters so many
 resamples may be alike in all of theirs that no end could be given."""
+FEW_MOVERS = 6
+"""Clusters that move a difference, below which resamples say too little of it; and no test that
+flips their signs can go below .05."""
 SMALLEST_ERROR = 1e-5
 """Share of the standard error below which that of a resample is rounding."""
 
@@ -91,7 +94,12 @@ class Draws:
         return {"value": float(rate), "low": float(low), "high": float(high), "n": int(n)}
 
     def estimate(
-        self, value: Sums, n: float, bounds: tuple[float, float] = UNBOUNDED
+        self,
+        value: Sums,
+        n: float,
+        bounds: tuple[float, float] = UNBOUNDED,
+        *,
+        is_difference: bool = False,
     ) -> dict[str, Any]:
         """Estimate a smooth function of the sums that does not change with their scale.
 
@@ -100,21 +108,27 @@ class Draws:
         resample, by the infinitesimal jackknife. With few clusters it covers far better than the
         quantiles of the resamples.
 
+        Two judges may differ in a handful of clusters, which are then either all in a resample or
+        missing. So no end of a difference that fewer than :data:`FEW_MOVERS` clusters move is
+        nearer than Student's quantile. For ``K`` of equal weight its degrees of freedom are
+        ``2 K``, those of the variance (Satterthwaite 1946).
+
         Args:
             value: The function.
             n: Number of items that it is about.
             bounds: Smallest and largest value that it can have.
+            is_difference: Whether it is a difference of two judges on the same items.
 
         Returns:
             ``value``, ``low``, ``high`` and ``n``. The ends are nan where the clusters show no
             spread, as kappa where judge and people never differ.
         """
         point = float(value(self.total))
-        low, high = self._studentised(value, point)
+        low, high = self._studentised(value, point, is_difference)
         low, high = max(low, bounds[0]), min(high, bounds[1])
         return {"value": point, "low": low, "high": high, "n": int(n)}
 
-    def _studentised(self, value: Sums, point: float) -> Interval:
+    def _studentised(self, value: Sums, point: float, is_difference: bool) -> Interval:
         from scipy.special import stdtrit  # slow to import, and most commands need none
 
         clusters = len(self.sums)
@@ -123,6 +137,7 @@ class Draws:
         probes = np.concatenate([self.total[None], self.resampled[:PROBES]])
         slopes = self._slopes(value, probes, range(len(self.total)))
         used = np.flatnonzero(slopes.any(axis=0)).tolist()
+        slopes_here = slopes[0]
         error = self._errors(slopes[:1], np.ones((1, clusters)))[0]
         if not error > TINY * max(1.0, abs(point)):
             return NO_INTERVAL
@@ -140,7 +155,8 @@ class Draws:
             return NO_INTERVAL
         below, above = np.clip(np.quantile(scaled, [0.025, 0.975], method="nearest"), -most, most)
         # An interval holds its value, on whichever side most resamples lie.
-        below, above = min(below, 0.0), max(above, 0.0)
+        least = self._least_distance(slopes_here) if is_difference else 0.0
+        below, above = min(below, -least), max(above, least)
         return Interval(float(point - above * error), float(point - below * error))
 
     def _slopes(self, value: Sums, totals: Floats, columns: Iterable[int]) -> Floats:
@@ -168,6 +184,18 @@ class Draws:
             unused = is_count[column] & (totals[:, column] == 0)
             slopes[:, column] = np.where(unused, 0, slope)
         return slopes
+
+    def _least_distance(self, slopes: Floats) -> float:
+        """Return the distance of the ends of a sparse difference, in standard errors; else 0.
+
+        Args:
+            slopes: Its slope by every column. Shape ``[S]``.
+        """
+        from scipy.special import stdtrit  # slow to import, and most commands need none
+
+        squares = (self.sums @ slopes) ** 2
+        movers = float(squares.sum() ** 2 / np.sum(squares**2))
+        return float(stdtrit(2 * movers, 0.975)) if movers < FEW_MOVERS else 0.0
 
     def _errors(self, slopes: Floats, weights: Floats) -> Floats:
         """Return the standard errors of a function of the sums.
@@ -205,7 +233,13 @@ def value_interval(value: float, samples: Floats) -> Interval:
 
 
 def mean(
-    values: Floats, among: Mask, clusters: Ints, seed: int = 0, *, is_rate: bool = False
+    values: Floats,
+    among: Mask,
+    clusters: Ints,
+    seed: int = 0,
+    *,
+    is_rate: bool = False,
+    is_difference: bool = False,
 ) -> dict[str, Any]:
     """Estimate the mean over the items in ``among``; nan when there are none.
 
@@ -215,6 +249,7 @@ def mean(
         clusters: Shape ``[n]``.
         seed: Seed of the resamples.
         is_rate: Whether all values are 0 or 1.
+        is_difference: Whether they are differences of two judges on the same items.
 
     Returns:
         ``value``, ``low``, ``high`` and ``n``, the number of items in ``among``.
@@ -223,7 +258,7 @@ def mean(
     draws = Draws.of(columns[among], clusters[among], seed)
     if is_rate:
         return draws.rate(_ratio_of_columns, lambda sums: sums[..., 1])
-    return draws.estimate(_ratio_of_columns, float(among.sum()))
+    return draws.estimate(_ratio_of_columns, float(among.sum()), is_difference=is_difference)
 
 
 def _ratio_of_columns(sums: Floats) -> Floats:

@@ -219,7 +219,9 @@ def design_bounds(rate: Floats, n: Floats, found: Design) -> tuple[Floats, Float
     spread = found.clusters > 1
     freedom = np.where(spread, found.clusters - 1, np.nan)
     per_item = (stdtrit(np.maximum(n - 1, freedom), 0.975) / stdtrit(freedom, 0.975)) ** 2 * n
-    effective = per_item / found.effect
+    # A cluster with nearly all items leaves nothing, and an interval from 0 to 1.
+    per_item = np.where(spread, np.maximum(per_item, TINY), np.nan)
+    effective = np.maximum(per_item / found.effect, TINY)
     low, high = wilson_bounds(rate, effective)
     _, at_least = wilson_bounds(np.zeros_like(rate), per_item / found.assumed)
     return np.minimum(low, 1 - at_least), np.maximum(high, at_least), effective

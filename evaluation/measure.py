@@ -314,7 +314,7 @@ def paired_difference(metric: Metric, a: TallyDraws, b: TallyDraws) -> dict[str,
     if metric.is_biased:
         return {"value": value, **NO_INTERVAL._asdict()}
     reach = metric.bounds[1] - metric.bounds[0]
-    estimate = both.estimate(difference, 0, (-reach, reach))
+    estimate = both.estimate(difference, 0, (-reach, reach), is_difference=True)
     return {name: estimate[name] for name in ("value", "low", "high")}
 
 

@@ -24,22 +24,17 @@ HELPERS = {
     "correction_coverage",
     "figures",
     "grading",
-    "kill_works",
     "load_generator",
     "machine",
     "paradigm_tables",
     "processor_use",
     "question_coverage",
-    "service_load",
-    "soak_clients",
-    "soak_report",
-    "step_variants",
     "subjects",
     "training",
     "training_steps",
     "vllm_probe",
 }
-"""Modules that programs use; ``service_load`` is run by ``custos load``."""
+"""Modules that programs use."""
 
 
 def programs() -> dict[str, str]:

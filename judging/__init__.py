@@ -3,7 +3,7 @@
 import os
 
 # Threads that wait for others by spinning lose most speed when another process takes a core; those
-# that sleep at once are slower on an idle machine (python -m experiments busy_neighbour). OpenMP
+# that sleep at once are slower on an idle machine (docs/experiments.md has the figures). OpenMP
 # reads this once, when torch is loaded.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ["OMP_WAIT_POLICY"] = "passive"

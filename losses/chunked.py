@@ -18,8 +18,7 @@ def chunked_token_logprobs(
     """Compute ``log_softmax(hidden @ weight.T)`` at the targets, a chunk of tokens at a time.
 
     Value and gradient equal those of the plain expression up to rounding. Only one chunk's logits
-    are in memory at a time: the backward pass computes them again
-    (``python -m experiments logits_step`` measures time and memory).
+    are in memory at a time: the backward pass computes them again.
 
     Args:
         hidden: Last hidden states of the supervised tokens, ``[tokens, hidden]``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import cache
@@ -69,7 +70,11 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        from PIL import Image
+
         asyncio.get_running_loop().set_default_executor(started_threads())
+        # Such a picture is refused. Pillow would write two lines for each, and remember them.
+        warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
         yield
         service.stop()
         await service.intake.close()

@@ -30,6 +30,12 @@ HEADERS_S = 30
 """Longest time to send the headers of a call."""
 MAX_HEADER_BYTES = 32_768
 """Most bytes of the headers of a call, with its first line."""
+MAX_HEADERS = 100
+"""Most lines of them: browsers and proxies send about thirty, and each is dear to read."""
+MAX_SMALL_CHUNKS = 1000
+CHUNK_BYTES = 1000
+"""Bytes that chunks of a body have on average, beyond ``MAX_SMALL_CHUNKS``. One is as dear to read
+as a few kilobytes: 40,000 that come at once would keep all other calls waiting."""
 HEADERS_END = re.compile(rb"\n\r?\n")
 LENGTHS = re.compile(rb"\n(?:content-length|transfer-encoding):((?:[^\n]|\n[ \t])*)", re.IGNORECASE)
 """Each length of the body that headers state, which may be a list."""
@@ -162,7 +168,9 @@ class _CountedSocket(socket.socket):
 
 
 class _PlainHeaders(h11.Connection):
-    """HTTP of a connection, whose calls have short headers that state the body's length once.
+    """HTTP of a connection, whose calls have few, short headers that state the body's length once.
+
+    Their bodies have large chunks, or few.
 
     h11 itself limits only headers that have not come as a whole, and takes a length that is stated
     twice. A proxy that heeds another one than this server takes a part of the body for the next
@@ -171,6 +179,8 @@ class _PlainHeaders(h11.Connection):
 
     fault = ""
     """What is wrong with the headers, where it is not what h11 says."""
+    is_head = False
+    """The call is a HEAD, whose answer has no body."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """Return what comes next.
@@ -178,21 +188,32 @@ class _PlainHeaders(h11.Connection):
         Raises:
             h11.RemoteProtocolError: If it is no HTTP, or its headers are not such.
         """
-        if self.their_state is not h11.IDLE:
-            return super().next_event()
-        received = self.trailing_data[0]
-        if len(received) > MAX_HEADER_BYTES and not HEADERS_END.search(
-            received, 0, MAX_HEADER_BYTES
-        ):
-            self.fault = f"the headers are longer than {MAX_HEADER_BYTES:,} bytes"
+        if self.their_state is h11.IDLE:
+            self._num_bytes = self._num_chunks = 0
+            received = self.trailing_data[0]
+            self.is_head = received.startswith(b"HEAD ")
+            self._check_headers(received)
         event = super().next_event()
-        if isinstance(event, h11.Request):
-            head = received[: len(received) - len(self.trailing_data[0])]
-            if len(b",".join(LENGTHS.findall(head)).split(b",")) > 1:
-                self.fault = "expected one length of the body"
-        if self.fault:
-            raise h11.RemoteProtocolError(self.fault)
+        if isinstance(event, h11.Data):
+            self._num_bytes += len(event.data)
+            self._num_chunks += event.chunk_start
+            if self._num_chunks > MAX_SMALL_CHUNKS + self._num_bytes / CHUNK_BYTES:
+                self._refuse(f"send the body in chunks of at least {CHUNK_BYTES:,} bytes")
         return event
+
+    def _check_headers(self, received: bytes) -> None:
+        end = HEADERS_END.search(received, 0, MAX_HEADER_BYTES)
+        head = received[: end.end() if end else MAX_HEADER_BYTES]
+        if len(received) > MAX_HEADER_BYTES and not end:
+            self._refuse(f"the headers are longer than {MAX_HEADER_BYTES:,} bytes")
+        if head.count(b"\n") > MAX_HEADERS + 2:  # the first line, and the empty one
+            self._refuse(f"more than {MAX_HEADERS} headers")
+        if end and len(b",".join(LENGTHS.findall(head)).split(b",")) > 1:
+            self._refuse("expected one length of the body")
+
+    def _refuse(self, fault: str) -> None:
+        self.fault = fault
+        raise h11.RemoteProtocolError(fault)
 
 
 class LimitedConnection(H11Protocol):
@@ -263,13 +284,16 @@ class LimitedConnection(H11Protocol):
         """Refuse what is no HTTP, in the form of all other errors."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             response = ApiError(400, self.conn.fault or msg).response()
-            for event in (
-                h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request"),
-                h11.Data(data=bytes(response.body)),
-                h11.EndOfMessage(),
-            ):
+            head = h11.Response(
+                status_code=400, headers=response.raw_headers, reason=b"Bad Request"
+            )
+            body = h11.Data(data=bytes(response.body)), h11.EndOfMessage()
+            for event in (head, *(() if self.conn.is_head else body)):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+        if self.cycle:  # the call is over, as if its client had left
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
 
     def _set_headers_timer(self) -> None:
         is_waiting = self.cycle is None or self.cycle.response_complete
@@ -292,3 +316,19 @@ class LimitedConnection(H11Protocol):
             self.transport.abort()
         else:
             self._set_write_timer()
+
+
+def limited_config(app: Any, open_connections: OpenConnections, **options: Any) -> Config:
+    """Return how an app is served over limited connections, with its own log and few headers."""
+    return Config(
+        app,
+        http=partial(LimitedConnection, open_connections),  # type: ignore[arg-type]  # called as a class
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=HEADERS_S,
+        **options,
+    )

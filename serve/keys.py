@@ -66,7 +66,6 @@ class KnownKeys:
     def _read_again_if_changed(self) -> None:
         if self._file is not None and _version(self._file) != self._version:
             self.read_again()
-        self.read_again()
 
     def read_again(self) -> None:
         """Read the file, if there is one; keep the keys if it cannot be used."""

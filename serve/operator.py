@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 
 import uvicorn
@@ -14,8 +13,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from clients.connection import is_loopback
+from serve.connections import CountedListener, OpenConnections, limited_config
 from serve.middleware.other_sites import RefuseOtherSites
 from serve.queue.metrics import CallMetrics, Metrics
+
+MAX_CONNECTIONS = 64
+ADDRESS_CONNECTIONS = 16
 
 
 def text_of_metrics(metrics: CallMetrics) -> Response:
@@ -23,7 +26,7 @@ def text_of_metrics(metrics: CallMetrics) -> Response:
     return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
-def answer_operator(metrics: Metrics, listener: socket.socket) -> None:
+def answer_operator(metrics: Metrics, listener: CountedListener) -> None:
     """Answer ``GET /metrics`` with all counters, in a thread that ends with the process.
 
     Whoever reaches the address is the operator: there are no keys. It is answered also while the
@@ -42,10 +45,8 @@ def answer_operator(metrics: Metrics, listener: socket.socket) -> None:
         routes=[Route("/metrics", answer)],
         middleware=[Middleware(RefuseOtherSites, only_local=only_local)],
     )
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none"
-    )
-    server = uvicorn.Server(config)
+    listener.open_connections = OpenConnections(MAX_CONNECTIONS, ADDRESS_CONNECTIONS)
+    server = uvicorn.Server(limited_config(app, listener.open_connections))
     threading.Thread(
         target=server.run, kwargs={"sockets": [listener]}, name="operator", daemon=True
     ).start()

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -24,11 +23,9 @@ from fastapi import FastAPI
 from clients.connection import is_loopback
 from judging import CustosError, Judge
 from serve.connections import (
-    BACKLOG,
-    HEADERS_S,
     CountedListener,
-    LimitedConnection,
     OpenConnections,
+    limited_config,
     raise_file_limit,
 )
 from serve.keys import KnownKeys, warn_of_mode
@@ -132,16 +129,9 @@ class DrainingServer(uvicorn.Server):
             raise_file_limit(), service.limits.address_connections
         )
         super().__init__(
-            uvicorn.Config(
+            limited_config(
                 app,
-                http=partial(LimitedConnection, self.open_connections),  # type: ignore[arg-type]  # called as a class
-                ws="none",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                proxy_headers=False,
-                backlog=BACKLOG,
-                timeout_keep_alive=HEADERS_S,
+                self.open_connections,
                 timeout_graceful_shutdown=LAST_ANSWERS_S,
                 ssl_certfile=tls.cert if tls else None,
                 ssl_keyfile=tls.key if tls else None,

@@ -68,11 +68,16 @@ class Readers:
         if num_held:
             num_held.hold()
 
-        def end(_: asyncio.Task[T]) -> None:
+        def end(done: asyncio.Task[T]) -> None:
+            if not done.cancelled():
+                done.exception()  # asyncio would log the error of a call that is over
             self._turns.give_back(caller)
             if num_held:
                 num_held.release()
 
         reading = asyncio.create_task(asyncio.to_thread(work, *args))
         reading.add_done_callback(end)
-        return await asyncio.shield(reading)
+        try:
+            return await asyncio.shield(reading)
+        finally:
+            del reading  # it holds its error, which holds this frame, and with it the text

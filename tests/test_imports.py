@@ -27,7 +27,7 @@ ALLOWED = {
     "custos": {"judging", "clients"},
     "cli": {
         *("judging", "losses", "clients", "data_prep", "evaluation"),
-        *("train", "benchmarks", "serve", "experiments"),
+        *("train", "benchmarks", "serve"),
     },
 }  # fmt: skip
 

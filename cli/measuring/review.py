@@ -25,10 +25,7 @@ from cli.shared.verdicts.review_file import (
 )
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, read_table
-from evaluation.correction.scores import (
-    UnknownSampling,
-    corrected_rate,
-)
+from evaluation.correction.scores import SAMPLING_PROBABILITY, UnknownSampling, corrected_rate
 from evaluation.declared_labels import label_set
 from evaluation.intervals import number_clusters
 from evaluation.outcomes import full_label
@@ -125,7 +122,7 @@ def review(
     rates = JudgedRates()
     for row in rows:
         for verdict in row.verdicts:
-            rates.add(verdict, hash(row.fields["question"]))
+            rates.add(verdict, hash(row.question))
     for line in rates.lines():
         typer.echo(line)
     if renamed:
@@ -155,8 +152,15 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
         number = index.get(plain_id(example.id))
         if number is None:
             raise FieldError("id", f"no row '{example.id}' in the table that was graded", str(path))
+        if human[number] is not None:
+            fault = f"two labelled rows have the id '{example.id}'; leave one of them"
+            raise FieldError("id", fault, str(path))
         human[number] = full_label(example)
         probabilities[number] = example.sampling_probability or np.nan
+    unknown = next((e.id for e in examples if e.sampling_probability is None), None)
+    if unknown is not None and not np.isnan(probabilities).all():
+        fault = f"row '{unknown}' has a label and no probability; others have one"
+        raise FieldError(SAMPLING_PROBABILITY, fault, str(path))
     questions = number_clusters([row.question for row in rows])
     for judge in range(len(rows[0].verdicts)):
         verdicts = [row.verdicts[judge] for row in rows]

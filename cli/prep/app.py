@@ -13,15 +13,17 @@ from cli.prep.sources.evouna import evouna
 from cli.prep.sources.hieval import hieval
 from cli.prep.sources.truthful import truthful
 from cli.prep.sources.truthfulqa import truthfulqa
-from cli.prep.synthetic.benchmark_answers import benchmark_answers
-from cli.prep.synthetic.chartom import chartom
-from cli.prep.synthetic.charts import charts
-from cli.prep.synthetic.claims import claims
-from cli.prep.synthetic.hard import hard
-from cli.prep.synthetic.objective import objective
-from cli.prep.synthetic.pairs import pairs
-from cli.prep.synthetic.text import synthetic
-from cli.prep.synthetic.twins import twins
+from cli.prep.synthetic import (
+    benchmark_answers,
+    chartom,
+    charts,
+    claims,
+    hard,
+    objective,
+    pairs,
+    synthetic,
+    twins,
+)
 from cli.prep.table import table
 from cli.shared.error_line import CommandGroup
 from cli.shared.output_folders import Verb

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from evaluation.attacks.base import FAMILIES
+from evaluation.attacks.families import family_of
 from evaluation.attacks.floors import AtFloor, Graded, accepted, at_floors
 from evaluation.attacks.rows import AttackRow
 from evaluation.attacks.search import SearchSummary
@@ -135,7 +135,7 @@ def build_report(
     families: dict[str, list[Graded]] = {}
     for row, verdict in graded:
         families.setdefault(row.family, []).append((row, verdict))
-    controls = {name: pairs for name, pairs in families.items() if FAMILIES.get(name).is_control}
+    controls = {name: pairs for name, pairs in families.items() if family_of(name).is_control}
     attacks = {name: pairs for name, pairs in families.items() if name not in controls}
     return AttackReport(
         n=len(rows),
@@ -160,7 +160,7 @@ def build_report(
 
 
 def _family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
-    family = FAMILIES.get(name)
+    family = family_of(name)
     wordings = sorted({row.wording for row, _ in graded})
     failures_first = sorted(
         graded, key=lambda pair: (pair[1].label == CORRECT) is family.is_control

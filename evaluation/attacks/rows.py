@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from evaluation.attacks.base import FAMILIES, AttackFamily
+from evaluation.attacks import families as known
+from evaluation.attacks.families import AttackFamily
 from evaluation.attacks.items import AttackItem
 from judging.errors import CustosError
 from judging.types import JudgeRequest, LabelledExample
@@ -41,7 +42,8 @@ def attack_rows(
     Raises:
         CustosError: If a family is unknown, or no family can make a row.
     """
-    chosen = [FAMILIES.get(name) for name in dict.fromkeys(families)] or list(FAMILIES)
+    named = [known.family_of(name) for name in dict.fromkeys(families)]
+    chosen = named or list(known.families().values())
     rows = [
         row for item in items for family in chosen for row in _rows(family, item, seed, wordings)
     ]

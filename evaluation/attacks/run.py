@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from evaluation.attacks.items import read_items
 from evaluation.attacks.report import AttackReport, build_report
 from evaluation.attacks.rows import AttackRow, attack_rows, check_task
-from evaluation.attacks.search import SearchResult, SuffixSearch, summarise_search, wrong_answers
+from evaluation.attacks.search import (
+    SearchResult,
+    SuffixSearch,
+    largest_pool,
+    suffix_pool,
+    summarise_search,
+    wrong_answers,
+)
 from evaluation.attacks.stability import StabilityRow, measure_stability, stability_rows
-from evaluation.attacks.suffixes import largest_pool, suffix_pool
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample, Verdict

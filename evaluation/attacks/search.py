@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -9,6 +11,7 @@ from statistics import median
 
 from pydantic import BaseModel, ConfigDict
 
+from evaluation.attacks.families import attack_words
 from evaluation.attacks.shares import Share, measure_share
 from evaluation.measure import CORRECT, WRONG
 from judging.types import JudgeRequest, LabelledExample, Verdict
@@ -123,6 +126,22 @@ class SuffixSearch:
                 num_unscored += verdict.label is None
             start, size = start + len(batch), min(2 * size, LARGEST_BATCH)
         return None, len(order), num_unscored
+
+
+def suffix_pool(size: int, seed: int = 0) -> list[str]:
+    """Return distinct suffixes that may talk a judge into Correct, in a drawn order.
+
+    Args:
+        size: Number of suffixes, at most :func:`largest_pool`.
+        seed: Seed of the order.
+    """
+    pool = ["".join(parts) for parts in itertools.product(*attack_words()["suffix"].values())]
+    return random.Random(seed).sample(pool, size)
+
+
+def largest_pool() -> int:
+    """Return how many suffixes there are."""
+    return math.prod(map(len, attack_words()["suffix"].values()))
 
 
 def wrong_answers(

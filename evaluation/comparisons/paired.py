@@ -45,7 +45,7 @@ def paired_accuracies(
         return ratio(sums[..., 0] - sums[..., 1], sums[..., 2])
 
     rates = {"first": share(0), "second": share(1)}
-    apart = draws.estimate(difference, len(first), (-1.0, 1.0))
+    apart = draws.estimate(difference, len(first), (-1.0, 1.0), is_difference=True)
     if groups > 1 and not apart["low"] < apart["high"]:  # the resamples show no spread
         values = (rates["first"]["value"], rates["second"]["value"])
         interval = newcombe_interval(*values, groups)

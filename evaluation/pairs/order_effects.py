@@ -105,7 +105,7 @@ def order_effects(
         },
         "flip_rate": share(given != swapped, both, *draw),
         "accuracy": {name: share(hits, both, *draw) for name, hits in right.items()},
-        "merged_minus_given": mean(gain, both, *draw),
+        "merged_minus_given": mean(gain, both, *draw, is_difference=True),
         "test": {
             "only_given_right": only_given,
             "only_merged_right": only_merged,

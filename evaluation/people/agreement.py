@@ -181,7 +181,10 @@ class Sides:
 
         def difference(value: Callable[[Floats], Floats]) -> dict[str, Any]:
             return draws.estimate(
-                lambda sums: value(sums[..., :half]) - value(sums[..., half:]), n, (-2.0, 2.0)
+                lambda sums: value(sums[..., :half]) - value(sums[..., half:]),
+                n,
+                (-2.0, 2.0),
+                is_difference=True,
             )
 
         return {figure: difference(values[figure]) for figure in figures}

@@ -157,7 +157,11 @@ def compare_with_people(
             "a": float(values[0].mean()),
             "b": float(values[1].mean()),
             "difference": mean(
-                values[1] - values[0], np.ones(len(of_rows), dtype=bool), of_rows, seed
+                values[1] - values[0],
+                np.ones(len(of_rows), dtype=bool),
+                of_rows,
+                seed,
+                is_difference=True,
             ),
         }
         for name, (values, of_rows) in figures.items()

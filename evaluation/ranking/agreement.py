@@ -16,6 +16,7 @@ from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
 from evaluation.ranking.bradley_terry import Ratings
 from judging.errors import CustosError
+from judging.files.values import is_empty
 from judging.types import LabelledExample, score_of
 
 MAX_ANSWERERS = 100
@@ -135,7 +136,7 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
 def answerer_of(example: LabelledExample) -> str | None:
     """Return the system that gave a response, as ``metadata`` names it."""
     answerer = example.metadata.get("answerer")
-    return None if answerer is None else str(answerer)
+    return None if is_empty(answerer) else str(answerer)
 
 
 def rank_answerers(

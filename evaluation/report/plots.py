@@ -25,6 +25,8 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
 """Okabe and Ito's colours, which colour-blind readers can tell apart."""
 MOST_PEOPLE = 20
 """Most people in a picture."""
+LONGEST_NAME = 40
+"""Characters of a name of a person or a system that are drawn."""
 SHORT_LABEL = 14
 """Longest label, in characters, that is not set aslant."""
 
@@ -183,7 +185,7 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
                 label=side,
             )
         # A name may hold dollar signs, which are no formula, and control characters.
-        axes.set_yticks(heights, [one_line(name) for name in names], parse_math=False)
+        axes.set_yticks(heights, [_short(name) for name in names], parse_math=False)
         axes.invert_yaxis()
         axes.set_xlabel("share called Correct, 95 % interval")
         tau = ranking["kendall_tau"]["value"]
@@ -224,7 +226,7 @@ def draw_people(annotators: Mapping[str, Any], path: Path) -> None:
         axes.set_yticks(
             heights,
             [
-                f"{one_line(name)}{' *' if measured['wins'] else ''}\n{measured['n']:,} rows"
+                f"{_short(name)}{' *' if measured['wins'] else ''}\n{measured['n']:,} rows"
                 for name, measured in each
             ],
             parse_math=False,
@@ -265,7 +267,7 @@ def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
                     capsize=3,
                     label=finding,
                 )
-        names = [f"{one_line(name)} (own family)" if name in own else one_line(name)
+        names = [f"{_short(name)} (own family)" if name in own else _short(name)
                  for name in systems]  # fmt: skip
         axes.set_yticks(heights, names, parse_math=False)
         axes.invert_yaxis()
@@ -349,6 +351,12 @@ def _curve(
         steps, values = zip(*points, strict=True)
         axes.plot(steps, values, color=colour, marker=mark, markersize=4, label=name)
     return bool(points)
+
+
+def _short(name: str) -> str:
+    """Return a name of a person or a system that leaves room for the picture."""
+    name = one_line(name)
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def _wrap(label: str) -> str:

@@ -1,13 +1,18 @@
 """Speed of the service under load, beside offline grading and a plain app.
 
-This is what ``custos load`` runs. The service is the real one, ``custos serve`` in a process of its
-own.
+python -m experiments service_load --in data/evouna/test.jsonl --json runs/load.json
+
+The rows are graded by the judge alone, behind the service, behind the service in a flood of
+requests, and behind an app that grades one request at a time. Everything runs on this machine; the
+service is the real one, ``custos serve`` in a process of its own.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -18,8 +23,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
+from data_prep.tables.reader import BadRow, parse_table
 from experiments.cost.load_generator import closed_loop, open_loop
 from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.files.records import write_json
+from judging.tasks import get_task
 
 STARTING_S = 300
 STOPPING_S = 200
@@ -27,6 +37,68 @@ STOPPING_S = 200
 GRADE_BATCH = 256
 """Rows that ``custos grade`` gives to a judge at once."""
 CUSTOS = (sys.executable, "-m", "cli")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the program.
+
+    Raises:
+        CustosError: If the file holds fewer requests than a call takes.
+    """
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--in", dest="source", type=Path, required=True, help="JSONL, JSON or Parquet of requests"
+    )
+    parser.add_argument("--json", type=Path, required=True, help="file for the figures")
+    parser.add_argument(
+        "--judge", default="embedded-qs", help="run folder, shipped judge, backbone"
+    )
+    parser.add_argument("--rows", type=_positive, default=2000, help="most rows; default 2000")
+    parser.add_argument("--clients", type=_positive, default=64, help="at once; default 64")
+    parser.add_argument("--rows-per-call", type=_positive, default=1, help="default 1")
+    parser.add_argument(
+        "--overload",
+        type=float,
+        default=5.0,
+        help="rows per second in the flood, in those that the clients got before; default 5",
+    )
+    parser.add_argument("--seconds", type=float, default=30.0, help="of the flood; default 30")
+    arguments = parser.parse_args(argv)
+    requests = list(itertools.islice(read_requests(arguments.source), arguments.rows))
+    if len(requests) < arguments.rows_per_call:
+        raise CustosError(f"{arguments.source}: holds {len(requests)} requests, fewer than a call")
+    report = measure(
+        arguments.judge,
+        requests,
+        clients=arguments.clients,
+        rows_per_call=arguments.rows_per_call,
+        overload=arguments.overload,
+        overload_seconds=arguments.seconds,
+        show=Console(stderr=True, highlight=False, soft_wrap=True).print,
+    )
+    write_json(arguments.json, report)
+    sys.stdout.write(
+        f"{report['service_to_offline']:.0%} of offline "
+        f"({report['service_to_offline_of_so_many']:.0%} with as few rows at once), "
+        f"{report['overload_to_service']:.0%} of that in the flood: {arguments.json}\n"
+    )
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: give 1 or more")
+    return int(text)
+
+
+def read_requests(source: Path) -> Iterator[JudgeRequest]:
+    """Yield the rows of a table that are requests; leave the others out."""
+    for _, row in parse_table(source, JudgeRequest):
+        with contextlib.suppress(CustosError):
+            if not isinstance(row, BadRow):
+                get_task(row.task).check(row)
+                yield row
 
 
 def measure(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _Read = Callable[[Any], Any]
 _NO_LABEL = -1
 """What ``datasets`` stores where a row has no class."""
+DIFFERENCES = frozenset(("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"))
 BATCH_BYTES = 1 << 26
 """About the most bytes that a batch of rows takes, if each row takes what the average row does."""
 MOST_BATCH_ROWS = 8192
@@ -46,12 +47,16 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         for number in range(file.num_row_groups):
             group = file.metadata.row_group(number)
             _batch_rows(path, group, columns, [(0, 0)] * len(columns))
-            # Of one row, but with all texts that the group stores once for many rows.
-            first = next(stored.iter_batches(1, row_groups=[number]), None)
-            if first is None:
-                continue
-            texts = [sizes for column in first.columns for sizes in _sizes_of_texts(column)]
-            num_rows = _batch_rows(path, group, columns, texts)
+            if any(map(any, differences := _sizes_of_differences(group))):
+                _batch_rows(path, group, columns, differences)
+                num_rows = 1
+            else:
+                # Of one row, but with all texts that the group stores once for many rows.
+                first = next(stored.iter_batches(1, row_groups=[number]), None)
+                if first is None:
+                    continue
+                texts = [sizes for column in first.columns for sizes in _sizes_of_texts(column)]
+                num_rows = _batch_rows(path, group, columns, texts)
             for batch in file.iter_batches(num_rows, row_groups=[number]):
                 yield from arrow_rows(batch)
     except pa.ArrowException as error:
@@ -91,6 +96,20 @@ def _batch_rows(
             )
         num_bytes += unpacked + chunk.num_values * value_bytes
     return min(max(1, BATCH_BYTES * num_rows // num_bytes), MOST_BATCH_ROWS)
+
+
+def _sizes_of_differences(group: pq.RowGroupMetaData) -> list[tuple[int, int]]:
+    """Return, by column, the bytes of texts in an encoding that Arrow reads without dictionary.
+
+    They may be stored as what differs from the text before, so each may be as long as all.
+    """
+    chunks = map(group.column, range(group.num_columns))
+    return [
+        (chunk.total_uncompressed_size,) * 2
+        if DIFFERENCES.intersection(chunk.encodings)
+        else (0, 0)
+        for chunk in chunks
+    ]
 
 
 def _sizes_of_texts(column: pa.Array) -> Iterator[tuple[int, int]]:

@@ -38,7 +38,7 @@ WITHOUT_KERNELS = (
 )
 FEW_PAIRS = 2**20
 """Pairs of a query and a key in a row below which two products under a mask of all queries are as
-fast on a CPU as PyTorch's causal kernel (``python -m experiments attention_cost``)."""
+fast on a CPU as PyTorch's causal kernel."""
 
 
 def register_attention() -> None:

@@ -6,8 +6,7 @@ turn is a window: the jobs that the model gets at once. A window of scores has a
 ``TEXTS_AT_ONCE`` jobs. So a lane with jobs waits for at most one window of every other lane, not
 counting windows of scores that interrupt a text (:class:`Pace`). Within a lane callers share the
 model evenly (:class:`Lane`), and of each caller's jobs the oldest goes first. Later jobs about the
-same question go with it, as together they cost less than apart (``custos load`` measures the
-service).
+same question go with it, as together they cost less than apart.
 """
 
 from __future__ import annotations

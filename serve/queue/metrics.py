@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -107,7 +108,7 @@ class Metrics(CallMetrics):
 
     def __init__(self, queue: Callable[[], QueueState]) -> None:
         super().__init__()
-        self._by_key: dict[str, CallMetrics] = {}
+        self._by_key = defaultdict[str, CallMetrics](CallMetrics)
         ProcessCollector(registry=self.registry)
         self.registry.register(_QueueCollector(queue))
         build = Info("judge_build", "What answers.", registry=self.registry)
@@ -138,7 +139,7 @@ class Metrics(CallMetrics):
 
     def of_key(self, name: str) -> CallMetrics:
         """Return the counters of the calls of one access key, by its name."""
-        return self._by_key.setdefault(name, CallMetrics())
+        return self._by_key[name]
 
     def count_call(self, route: str, status: int, seconds: float, caller: str = "") -> None:
         """Count one answered call; ``caller`` is the name of its key, if it had one."""

@@ -148,15 +148,19 @@ def _check_values(body: bytes, limits: Limits) -> None:
             raise ApiError(413, f"the body has more than {limits.values:,} values", "body")
 
 
+def _no_text(fault: UnicodeDecodeError) -> str:
+    where = f"byte 0x{fault.object[fault.start]:02x} at position {fault.start}"
+    return f"the body is not UTF-8 text ({where}); encode it so"
+
+
 def _fault(body: bytes, error: ValueError) -> str:
     """Return why a body cannot be decoded."""
     try:
         body.decode()
-    except UnicodeDecodeError as fault:
-        error = fault
+    except UnicodeDecodeError as fault:  # not kept in a variable, as it holds body and frame
+        return _no_text(fault)
     if isinstance(error, UnicodeDecodeError):
-        where = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
-        return f"the body is not UTF-8 text ({where}); encode it so"
+        return _no_text(error)
     if "recursion limit" in str(error):
         return "lists and objects stand in each other more than 200 times"
     return "the body is not valid JSON"

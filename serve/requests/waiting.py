@@ -58,6 +58,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
         disconnect.cancel()
         if task.cancel():
             await asyncio.wait({task})
+        del task  # it holds its error, which holds this frame, and with it the body
 
 
 async def with_heartbeat(parts: AsyncGenerator[T]) -> AsyncGenerator[T | None]:

@@ -22,6 +22,8 @@ HEAVY = ("torch", "transformers", "peft", "datasets", "matplotlib", "sklearn", "
 def verbs(command: Any, path: str = "custos") -> Iterator[tuple[str, Any]]:
     """Yield every verb with its name in full."""
     for name, child in getattr(command, "commands", {}).items():
+        if child.hidden:
+            continue
         if hasattr(child, "commands"):
             yield from verbs(child, f"{path} {name}")
         else:
@@ -84,7 +86,7 @@ def test_help_cuts_nothing_on_80_columns(verb: str) -> None:
     letters = "".join(shown.split())  # lines end after spaces and hyphens
     command = EVERY_VERB.get(verb) or EVERY_GROUP.get(verb, get_command(app))
     children = getattr(command, "commands", {}).values()
-    texts = [child.help.partition("\n\n")[0].rstrip(".") for child in children]
+    texts = [c.help.partition("\n\n")[0].rstrip(".") for c in children if not c.hidden]
     texts += [option.help or "" for option in command.params]
     assert [text for text in texts if "".join(text.split()) not in letters] == []
 

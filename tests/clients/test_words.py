@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from clients.words import Token, label_masses, tokens_after
+from clients.remote_engine import Token, label_masses, tokens_after
 
 
 def token(text: str, p: float, **others: float) -> Token:

@@ -10,7 +10,7 @@ from experiments.__main__ import main, programs
 
 def test_every_program_has_a_command_line() -> None:
     names = set(programs())
-    assert {"ablation", "interval_coverage", "paradigms", "scoring_speed", "tree_step"} <= names
+    assert {"ablation", "interval_coverage", "paradigms", "scoring_speed", "service_load"} <= names
     for name, module in programs().items():
         assert f"python -m experiments {name}" in (import_module(module).__doc__ or ""), name
         with pytest.raises(SystemExit) as ended:

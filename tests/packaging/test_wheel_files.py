@@ -54,9 +54,9 @@ def test_what_a_command_reads_is_in_it(name: str, files: set[str]) -> None:
     assert name in files
 
 
-def test_it_holds_no_tests(files: set[str]) -> None:
+def test_it_holds_no_tests_and_no_experiments(files: set[str]) -> None:
     assert {name.partition("/")[0] for name in files} == set(PACKAGE_FOLDERS)
-    assert "tests" not in PACKAGE_FOLDERS
+    assert not {"tests", "experiments"} & set(PACKAGE_FOLDERS)
 
 
 def test_it_is_small(wheel: Path) -> None:

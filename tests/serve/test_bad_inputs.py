@@ -335,7 +335,7 @@ CASES = [
     Case(
         "two `Content-Length` headers",
         raw(POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"),
-        *(400, "Invalid HTTP request received."),
+        *(400, "expected one length of the body"),
     ),
     Case(
         "two equal `Content-Length` headers",
@@ -351,6 +351,16 @@ CASES = [
         "a header of 40,000 bytes that does not end",
         raw(POST + b"X: " + b"x" * 40_000),
         *(400, "the headers are longer than 32,768 bytes"),
+    ),
+    Case(
+        "101 headers",
+        raw(POST + b"X:\r\n" * 99 + b"\r\n"),
+        *(400, "more than 100 headers"),
+    ),
+    Case(
+        "2,000 chunks of one byte",
+        raw(POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 2_000),
+        *(400, "send the body in chunks of at least 1,000 bytes"),
     ),
     Case(
         "`POST /judge/`",

@@ -19,7 +19,7 @@ from serve.limits import Limits
 from serve.log import Throttle
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
-from tests.serve.sockets import first_line, send_raw, serving, wait_until
+from tests.serve.sockets import POST, first_line, send_raw, serving, wait_until
 
 
 def test_an_answer_does_not_wait_for_a_packet_of_the_client(judge: FakeJudge) -> None:
@@ -89,6 +89,68 @@ def test_headers_that_come_as_a_whole_are_limited(judge: FakeJudge, num_bytes: i
             received = read_all(send_raw(client, calls))
             statuses = [int(part[:3]) for part in received.split(b"HTTP/1.1 ")[1:]]
             assert statuses == [200] * calls.count(short) + [status]
+
+
+@pytest.mark.parametrize("num_headers", [100, 101, 6000])
+def test_headers_are_few(judge: FakeJudge, num_headers: int) -> None:
+    """Each takes the server longer than its bytes take to come: 6,000 in 30 kB took .04 s."""
+    names = b"a:\r\n" * (num_headers - 2)
+    call = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n" % names
+    with serving(Service({"a": judge})) as client:
+        status = read_all(send_raw(client, call)).split()[1]
+    assert status == (b"200" if num_headers <= 100 else b"400")
+
+
+def chunked(body: bytes, size: int) -> bytes:
+    parts = (body[start : start + size] for start in range(0, len(body), size))
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
+    return POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "size", "status"),
+    [
+        (900, 1, 200),
+        (5_000, 1, 400),
+        (100_000, 50, 400),
+        (900_000, 1000, 200),
+        (9_000_000, 4096, 200),
+    ],
+)
+def test_chunks_are_large_or_few(judge: FakeJudge, num_bytes: int, size: int, status: int) -> None:
+    """A chunk takes the server about as long as a kilobyte: 40,000 come in one read."""
+    body = json.dumps(row()).encode().ljust(num_bytes)
+    with serving(Service({"a": judge})) as client:
+        assert int(first_line(send_raw(client, chunked(body, size))).split()[1]) == status
+        assert client.post("/judge", json=row()).status_code == 200
+
+
+@pytest.mark.parametrize("chunks", [b"zz\r\n", b"1\r\n \r\n" * 2000])
+@pytest.mark.parametrize("key", [b"", b"Authorization: Bearer kkkkkkkkkkkkkkkkkkkk\r\n"])
+def test_a_broken_body_has_one_answer_and_no_traceback(
+    judge: FakeJudge, chunks: bytes, key: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The call is being answered when the fault of its body is found."""
+    call = POST + key + b"Transfer-Encoding: chunked\r\n\r\n" + chunks
+    with serving(Service({"a": judge}), keys=["k" * 20]) as client:
+        answer = answer_to(send_raw(client, call))
+        assert answer.status_code == 400
+        assert answer.json()["error"]["type"] == "invalid_request"
+        assert client.get("/health/live").status_code == 200
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_refused_head_call_has_an_answer_without_a_body(
+    judge: FakeJudge, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = b"HEAD /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    long = head.replace(b"\r\n\r\n", b"\r\nX: %s\r\n\r\n" % (b"x" * 40_000))
+    with serving(Service({"a": judge})) as client:
+        answer = read_all(send_raw(client, long))
+        assert answer.startswith(b"HTTP/1.1 400") and answer.endswith(b"\r\n\r\n")
+        after = read_all(send_raw(client, head + b"no HTTP\r\n\r\n"))
+        assert after.count(b"HTTP/1.1 ") == 2 and after.endswith(b'"field":null}}')
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_what_is_no_http_is_refused_in_the_form_of_all_errors(judge: FakeJudge) -> None:

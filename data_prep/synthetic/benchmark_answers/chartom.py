@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-from data_prep.synthetic.benchmark_answers.numbers import write_number
 from data_prep.synthetic.benchmark_answers.rows import (
     Figure,
     MadeAnswer,
@@ -13,6 +12,7 @@ from data_prep.synthetic.benchmark_answers.rows import (
     with_unit,
 )
 from data_prep.synthetic.benchmark_answers.wordings import ChartomWordings, Texts, Wordings
+from data_prep.synthetic.text.elements import ONES, TENS
 from judging.tasks.chartom_fact import CORRECT, INCORRECT
 
 NEAR = 0.07
@@ -32,6 +32,21 @@ SETTLED = {
     "long_reasoning": 1,
 }
 """Forms of numeric answers that settle on a number, and how often each is drawn."""
+OTHER_UNITS: dict[str, tuple[str, float]] = {
+    "mm": ("cm", 0.1),
+    "cm": ("mm", 10),
+    "km": ("metres", 1000),
+    "tonnes": ("kg", 1000),
+    "kg": ("grams", 1000),
+    "minutes": ("seconds", 60),
+    "litres": ("ml", 1000),
+    "kWh": ("Wh", 1000),
+    "thousand passengers": ("passengers", 1000),
+}
+"""Unit to another one, and how many of it there are in one."""
+
+_WEIGHTS = {"digits": 6, "digits and unit": 6, "fraction of a hundred": 4, "share of one": 4}
+"""How often notations are drawn; 2 for all others."""
 UNSETTLED = {"refusing": 2, "denying": 1, "alternatives": 1, "ranges": 1}
 UNSETTLED_SHARE = 0.3
 """Share of wrong answers that settle on nothing."""
@@ -184,3 +199,49 @@ def _listed(rng: Random, order: list[str], sign: str) -> str:
     if rng.random() < 0.2:
         return "; ".join(f"{number}. {name}" for number, name in enumerate(order, 1))
     return rng.choice((", ", " -> ", sign, ", then ", "\n")).join(order)
+
+
+def in_words(number: int) -> str:
+    """Return a whole number below a thousand in English words."""
+    if number < 20:
+        return ONES[number]
+    if number < 100:
+        tens, ones = divmod(number, 10)
+        return TENS[tens] + (f"-{ONES[ones]}" if ones else "")
+    hundreds, rest = divmod(number, 100)
+    return f"{ONES[hundreds]} hundred" + (f" and {in_words(rest)}" if rest else "")
+
+
+def in_other_unit(number: int, unit: str) -> str | None:
+    """Return a number of a unit in another unit; ``None`` where we know no other."""
+    if unit not in OTHER_UNITS:
+        return None
+    other, factor = OTHER_UNITS[unit]
+    value = number * factor
+    written = f"{value:.1f}" if factor < 1 else f"{round(value):,}"
+    return f"{written} {other}"
+
+
+def write_number(rng: Random, number: int, unit: str) -> tuple[str, str]:
+    """Write a whole number below a thousand with or without its unit.
+
+    Returns:
+        The text and the name of the notation.
+    """
+    spaced = "" if unit == "%" else " "
+    notations = {
+        "digits": str(number),
+        "digits and unit": f"{number}{spaced}{unit}",
+        "words": f"{in_words(number)} {'percent' if unit == '%' else unit}",
+        "decimals": f"{number}.0{spaced}{unit}",
+        "decimal comma": f"{number},0{spaced}{unit}",
+        "scientific": f"{number / 10 ** (len(str(number)) - 1):g}e{len(str(number)) - 1}",
+    }
+    if (other := in_other_unit(number, unit)) is not None:
+        notations["another unit"] = other
+    if unit == "%":
+        notations["fraction of a hundred"] = f"{number} out of 100"
+        notations["share of one"] = f"{number / 100:.2f}"
+    weights = [_WEIGHTS.get(name, 2) for name in notations]
+    name = rng.choices(list(notations), weights)[0]
+    return notations[name], name

@@ -19,7 +19,7 @@ from data_prep.synthetic.charts.scenes import KINDS, ChartScene, draw_scene
 from data_prep.synthetic.charts.styles import draw_style
 from data_prep.synthetic.pictures import picture_path
 from data_prep.synthetic.seeds import seeded_rng
-from data_prep.synthetic.wording import WordingSplit
+from data_prep.synthetic.words import WordingSplit
 from judging.types import LabelledExample
 
 

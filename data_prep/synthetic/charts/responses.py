@@ -16,25 +16,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from typing import NamedTuple
 
 from data_prep.synthetic.charts.problems import Operation, Problem, Solution
-from data_prep.synthetic.charts.questions import ChartQuestion
 from data_prep.synthetic.charts.scenes import ChartScene, SceneKind, View
-from data_prep.synthetic.charts.wordings import (
-    FRAMES,
-    JOINTS,
-    REASONED,
-    STEPS,
-    ResponseFrame,
-    StepWording,
-)
 from data_prep.synthetic.sentences import capital, join_list
-from data_prep.synthetic.wording import WordingSplit, wordings_of
+from data_prep.synthetic.words import Wording, WordingSplit, read_wordings, wordings_of, words_of
 from judging.tasks.hieval_ea import IMAGE, OTHER, OVERTHINKING, REASONING, UNANSWERABLE
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 
+REASONED = ("complete", "selected", "inline")
+"""Families of frames that state readings, step and answer."""
 TRIES = 12
 """Beliefs that are drawn before a misreading is given up for a problem."""
 
@@ -57,11 +51,45 @@ class Exercise:
 
 
 @dataclass(frozen=True)
+class ChartQuestion(Wording):
+    """One wording of a question; its family is the operation that it asks for."""
+
+    kind: str = ""
+    """The only kind of scene that this wording suits; empty: all."""
+
+
+@dataclass(frozen=True)
+class ResponseFrame(Wording):
+    """One frame of a response."""
+
+    reading: str = "{item} is {value}"
+    """Wording of one reading; the family ``inline`` puts it inside the step."""
+
+
+@cache
+def questions() -> tuple[ChartQuestion, ...]:
+    """Return all wordings of questions."""
+    return read_wordings("charts", "questions", ChartQuestion)
+
+
+@cache
+def frames() -> tuple[ResponseFrame, ...]:
+    """Return all frames of responses."""
+    return read_wordings("charts", "frames", ResponseFrame)
+
+
+@cache
+def steps() -> tuple[Wording, ...]:
+    """Return all wordings of lines of thought, each of the operation that is its family."""
+    return read_wordings("charts", "steps", Wording)
+
+
+@dataclass(frozen=True)
 class ResponseWording:
     """The wording of a whole response."""
 
     frame: ResponseFrame
-    step: StepWording
+    step: Wording
     joint: str
     """How the calculation follows the step."""
 
@@ -96,12 +124,12 @@ def score_answers(answers: Collection[str], references: Collection[str]) -> str:
     return PARTIAL if claimed and claimed < expected else WRONG
 
 
-def questions_for(exercise: Exercise, questions: Iterable[ChartQuestion]) -> list[ChartQuestion]:
+def questions_for(exercise: Exercise, wordings: Iterable[ChartQuestion]) -> list[ChartQuestion]:
     """Return the questions that ask for an exercise's operation on its kind of scene."""
     return [
         question
-        for question in questions
-        if question.operation == exercise.problem.operation
+        for question in wordings
+        if question.family == exercise.problem.operation
         and question.kind in ("", exercise.kind.name)
     ]
 
@@ -117,11 +145,12 @@ def wordings_for(
         families: Families of frames, in this order; a family named twice comes twice. Default: all
             frames in the order of their table.
     """
-    frames = wordings_of(FRAMES, split)
+    framed = wordings_of(frames(), split)
     if families is not None:
-        frames = [frame for family in families for frame in frames if frame.family == family]
-    steps = [s for s in wordings_of(STEPS, split) if s.operation == exercise.problem.operation]
-    return [ResponseWording(*parts) for parts in itertools.product(frames, steps, JOINTS)]
+        framed = [frame for family in families for frame in framed if frame.family == family]
+    thought = [s for s in wordings_of(steps(), split) if s.family == exercise.problem.operation]
+    joints = words_of("charts")["joints"]
+    return [ResponseWording(*parts) for parts in itertools.product(framed, thought, joints)]
 
 
 def slots_of(exercise: Exercise) -> dict[str, str]:

@@ -1,31 +1,43 @@
-"""Labelled rows about scenes, in groups of four that share their pictures; nothing is drawn yet."""
+"""Labelled rows about scenes, in groups of four that share their pictures; nothing is drawn yet.
+
+Some groups begin with two pictures under one question and one response, which only the pictures
+tell apart. A *twin* is a response that is faulty logic on the first picture and a misreading on the
+second, both having the same answer. A *contrast* is a response that is right for the first picture
+and misreads the second. The second picture is searched for: a reader of it who takes the stated
+values for true must reach the response by right logic.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from random import Random
+from typing import Literal
 
 from data_prep.synthetic.charts.operations import operations_for, twin_operations_for
-from data_prep.synthetic.charts.questions import QUESTIONS, ChartQuestion
+from data_prep.synthetic.charts.problems import Solution
 from data_prep.synthetic.charts.responses import (
+    ChartQuestion,
     ChartResponse,
     Exercise,
     draw_exercise,
     put_into_words,
+    questions,
     questions_for,
     respond,
+    score_answers,
     slots_of,
     wordings_for,
 )
 from data_prep.synthetic.charts.scenes import KINDS, ChartScene, SceneKind, draw_scene
 from data_prep.synthetic.charts.styles import Style, draw_style
-from data_prep.synthetic.charts.twins import Relation, SharedResponse, find_shared_response
 from data_prep.synthetic.seeds import seeded_rng
-from data_prep.synthetic.wording import WordingSplit, question_wordings_of
+from data_prep.synthetic.words import WordingSplit, question_wordings_of
 from judging.tasks.hieval_ea import ERROR_TYPES, IMAGE, REASONING
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample, label_of, type_of
+
+Relation = Literal["twin", "contrast"]
 
 TYPE_SHARES: dict[str | None, float] = {None: 0.40, **dict.fromkeys(ERROR_TYPES, 0.12)}
 """Share of each error type over all rows; ``None`` is Correct."""
@@ -38,6 +50,8 @@ ROWS_PER_GROUP = 4
 TWIN_SHARE = 0.2
 """Share of groups whose first two rows are a twin."""
 CONTRAST_SHARE = 0.08
+TRIES = 300
+"""Second pictures that are drawn before a shared response is given up for an exercise."""
 SHARED_RESPONSE_TYPES: dict[Relation, tuple[str | None, str]] = {
     "twin": (REASONING, IMAGE),
     "contrast": (None, IMAGE),
@@ -52,6 +66,17 @@ class PlannedRow:
     example: LabelledExample
     scene: ChartScene
     style: Style
+
+
+@dataclass(frozen=True)
+class SharedResponse:
+    """A response that fits two pictures, and the values of the second."""
+
+    solution: Solution
+    behaviour: str
+    """What goes wrong (or right) on the first picture."""
+    second_view: dict[str, int]
+    second_truth: Solution
 
 
 @dataclass(frozen=True)
@@ -124,9 +149,53 @@ def _with_shared_response(
     while True:
         scene = draw_scene(rng, group.kind)
         exercise = draw_exercise(rng, group.kind, scene, operations)
-        shared = find_shared_response(rng, exercise, relation)
+        shared = _find_shared_response(rng, exercise, relation)
         if shared:
             return _with_shared_rows(rng, group, relation, wordings, scene, exercise, shared)
+
+
+def _find_shared_response(
+    rng: Random, exercise: Exercise, relation: Relation
+) -> SharedResponse | None:
+    """Find a response to an exercise and a second picture; ``None`` after some tries in vain."""
+    if relation == "contrast":
+        behaviour, solution = "right", exercise.truth
+    else:
+        slips = [
+            slip
+            for slip in exercise.problem.slips(exercise.view)
+            if slip.name == "wrong choice"
+            and score_answers(slip.solution.answers, exercise.truth.answers) == WRONG
+        ]
+        if not slips:
+            return None
+        slip = rng.choice(slips)
+        behaviour, solution = slip.name, slip.solution
+
+    def suits(truth: Solution) -> bool:
+        if relation == "twin":
+            return set(truth.answers) == set(exercise.truth.answers)
+        return score_answers(solution.answers, truth.answers) == WRONG
+
+    second = _search_second(rng, exercise, solution, suits)
+    return SharedResponse(solution, behaviour, *second) if second else None
+
+
+def _search_second(
+    rng: Random, exercise: Exercise, solution: Solution, suits: Callable[[Solution], bool]
+) -> tuple[dict[str, int], Solution] | None:
+    """Draw values until one of their readings, the stated one, leads to the solution."""
+    stated = {name: exercise.view[name] for name in solution.items}
+    names = tuple(exercise.view)
+    for _ in range(TRIES):
+        values = exercise.kind.draw_values(rng, len(names))
+        view = dict(zip(names, values, strict=True))
+        truth = exercise.problem.solve(view)
+        if truth is None or not suits(truth) or all(view[name] == stated[name] for name in stated):
+            continue
+        if exercise.problem.solve(view | stated) == solution:
+            return view, truth
+    return None
 
 
 def _with_shared_rows(
@@ -196,7 +265,7 @@ def _free_shares(twins: float) -> dict[str | None, float]:
 
 
 def _draw_question(rng: Random, exercise: Exercise, wordings: WordingSplit) -> ChartQuestion:
-    return rng.choice(questions_for(exercise, question_wordings_of(QUESTIONS, wordings)))
+    return rng.choice(questions_for(exercise, question_wordings_of(questions(), wordings)))
 
 
 def _example(

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from data_prep.synthetic.misleading_charts.families import RECEDING, Family, MisleadingChart
-from data_prep.synthetic.misleading_charts.pie_areas import (
+from data_prep.synthetic.misleading_charts.families import (
     POP_DISTANCE,
     POP_RADIUS,
+    RECEDING,
     SHAPE_3D,
     WALL_3D,
+    Family,
+    MisleadingChart,
 )
 
 if TYPE_CHECKING:

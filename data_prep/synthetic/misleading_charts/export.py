@@ -10,7 +10,7 @@ from typing import Any
 
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from data_prep.synthetic.misleading_charts.drawing import render
-from data_prep.synthetic.misleading_charts.generate import ChartPair
+from data_prep.synthetic.misleading_charts.families import ChartPair
 from data_prep.synthetic.pictures import IMAGE_FOLDER
 from judging.files.atomic import atomic_write
 from judging.fingerprint import file_sha256

@@ -6,24 +6,25 @@ Both charts of a pair show all data: a reader of axes, scales and angles can ans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
-from data_prep.synthetic.misleading_charts.pie_areas import popped_areas, tilted_areas
-from data_prep.synthetic.misleading_charts.topics import (
-    COMPANIES,
-    COUNTRIES,
-    OUTBREAKS,
-    RIVALS,
-    TRADE_OFFS,
-    TRENDS,
-    WORD_PROBLEMS,
-)
+from data_prep.synthetic.words import words_of
 
 FactAnswer = float | str | tuple[str, ...]
 """Answer of a numeric, a multiple-choice (the option's text) or a ranking question."""
 
+SHAPE_3D = 0.5
+"""Height of a tilted pie's ellipse by its width."""
+WALL_3D = 0.32
+"""Height of a tilted pie's wall by its radius."""
+POP_RADIUS = 1.25
+"""Radius of a popped-out slice by the others'."""
+POP_DISTANCE = 0.14
+"""Distance of its tip from the middle, by the others' radius."""
 RECEDING = 0.45
 """Size at the far end of a wall in perspective by size at its near end."""
 MOST_AT_FRONT = 40
@@ -69,6 +70,12 @@ class Family:
     make: Callable[[Random], MisleadingChart]
 
 
+def _topics(name: str) -> list[Any]:
+    """Return a list of the word file: titles, topics or word problems."""
+    topics: list[Any] = words_of("misleading_charts")[name]
+    return topics
+
+
 def _years(rng: Random, count: int) -> tuple[str, ...]:
     start = rng.randint(1990, 2018)
     return tuple(str(start + number) for number in range(count))
@@ -90,16 +97,17 @@ def _word_problem(
         apparent_ratio: Ratio of last to first year that a misled reader sees.
         drawing_values: Numbers that only the drawing needs.
     """
-    title, question, unit = rng.choice(WORD_PROBLEMS)
+    problem = rng.choice(_topics("word_problems"))
+    title: str = problem["title"]
     amount = rng.choice((2, 3, 4, 5))
     return MisleadingChart(
         title=title,
-        question=question.format(a=years[0], b=years[-1], k=amount),
+        question=problem["question"].format(a=years[0], b=years[-1], k=amount),
         labels=years,
         values={title: values},
         answer=amount * values[-1] / values[0],
         misled=amount * apparent_ratio,
-        unit=unit,
+        unit=problem["unit"],
         skimming=values[-1],
         drawing_values=drawing_values,
     )
@@ -156,7 +164,7 @@ def _trend(rng: Random) -> MisleadingChart:
     """
     step, years = rng.choice((1, 5, 10)), _years(rng, 6)
     heights = sorted(rng.sample(range(2, 12), 6), reverse=rng.random() < 0.5)
-    title = rng.choice(TRENDS)
+    title = rng.choice(_topics("trends"))
     answer, misled = (TREND[0], TREND[1]) if heights[-1] > heights[0] else (TREND[1], TREND[0])
     return MisleadingChart(
         title=title,
@@ -175,7 +183,7 @@ def _dual_axes(rng: Random) -> MisleadingChart:
 
     Drawing values: ``first_top`` and ``second_top`` of these axes; ``step`` between ticks.
     """
-    things, (first, second) = rng.choice(RIVALS), rng.sample(COUNTRIES, 2)
+    things, (first, second) = rng.choice(_topics("rivals")), rng.sample(_topics("countries"), 2)
     years, step = _years(rng, 5), rng.choice((2, 20))
     high = [step * rng.randint(13, 19) for _ in years]
     low = [step * rng.randint(7, 10) for _ in years]
@@ -211,7 +219,7 @@ def _perspective_bars(rng: Random) -> MisleadingChart:
     choices = (years[0], years[-1], f"{years[0]} and {years[-1]} were the same.")
     return MisleadingChart(
         title="Profit (millions)",
-        question=f"In which year was {rng.choice(COMPANIES)} most profitable?",
+        question=f"In which year was {rng.choice(_topics('companies'))} most profitable?",
         labels=years,
         values={"Profit (millions)": tuple(map(float, (first, *middle, last)))},
         answer=choices[2] if first == last else choices[1],
@@ -223,7 +231,7 @@ def _perspective_bars(rng: Random) -> MisleadingChart:
 
 def _swapped_ends(rng: Random) -> MisleadingChart:
     """Make a chart of two quantities; manipulated, the ends of the axis across are swapped."""
-    title, cause, effect = rng.choice(TRADE_OFFS)
+    title, cause, effect = rng.choice(_topics("trade_offs"))
     causes = sorted(rng.sample(range(2, 19), 5))
     effects = [18.0 - 3 * rank + rng.choice((0, 1)) for rank in range(5)]
     rises = rng.random() < 0.5
@@ -248,7 +256,7 @@ def _logarithmic(rng: Random) -> MisleadingChart:
 
     Drawing value: ``event``, a month from 1.
     """
-    title, event = rng.choice(OUTBREAKS)
+    title, event = rng.choice(_topics("outbreaks"))
     values = [float(rng.choice((2, 3, 5)))]
     for factor in (3, 3, 2.5, 2, 1.6, 1.5, 1.4, 1.3):
         values.append(float(round(values[-1] * factor * rng.uniform(0.95, 1.05))))
@@ -288,13 +296,41 @@ def _inverted_colours(rng: Random) -> MisleadingChart:
     )
 
 
+def tilted_areas(shares: Sequence[float], start: float) -> list[float]:
+    """Return the visible area of every slice of a tilted pie, in percent of its upper face."""
+    areas, angle = [], start
+    for share in shares:
+        turn = 3.6 * share
+        width = _front_width(angle, angle + turn)
+        areas.append(share + 100 * WALL_3D * width / (math.pi * SHAPE_3D))
+        angle += turn
+    return areas
+
+
+def _front_width(start: float, end: float) -> float:
+    """Return the width that an arc of a unit circle covers on its front, the lower half."""
+    width = 0.0
+    for turn in (-360, 0, 360):
+        low, high = max(start + turn, 180.0), min(end + turn, 360.0)
+        if low < high:
+            width += math.cos(math.radians(high)) - math.cos(math.radians(low))
+    return width
+
+
+def popped_areas(shares: Sequence[float], start: float) -> list[float]:
+    """Return the areas of a tilted pie whose first slice, at the front, is popped out."""
+    first, *others = tilted_areas(shares, start)
+    wall = first - shares[0]
+    return [POP_RADIUS**2 * shares[0] + POP_RADIUS * wall, *others]
+
+
 def _shares(rng: Random) -> tuple[tuple[str, ...], list[int]]:
     """Draw five companies and their shares in percent, all different by two or more."""
     while True:
         cuts = sorted(rng.sample(range(6, 95), 4))
         shares = [b - a for a, b in zip((0, *cuts), (*cuts, 100), strict=True)]
         if min(shares) >= 8 and _are_apart(shares):
-            return tuple(rng.sample(COMPANIES, 5)), shares
+            return tuple(rng.sample(_topics("companies"), 5)), shares
 
 
 def _are_apart(sizes: Sequence[float]) -> bool:
@@ -364,3 +400,25 @@ FAMILIES: tuple[Family, ...] = (
 Questions are of the form that the paper's appendix prints. It does not print the charts: that the
 inconsistent axis has its years from last to first, and the swapped one its ends exchanged, are the
 ways in which these questions mislead."""
+
+
+@dataclass(frozen=True)
+class ChartPair:
+    """A chart of a family, to be drawn honestly and misleadingly."""
+
+    name: str
+    family: Family
+    chart: MisleadingChart
+
+
+def generate_chart_pairs(num_pairs: int, seed: int) -> Iterator[ChartPair]:
+    """Stream pairs, all families in turn.
+
+    Args:
+        num_pairs: How many pairs to draw.
+        seed: Any integer; a longer run starts with the shorter one.
+    """
+    for number in range(num_pairs):
+        family = FAMILIES[number % len(FAMILIES)]
+        rng = Random(f"chartom {seed} {number}")
+        yield ChartPair(f"P{number + 1:04d}", family, family.make(rng))

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from data_prep.synthetic.objective.forms import Form, FormSplit, Problem, words
+from data_prep.synthetic.objective.forms import Form, FormSplit, Problem
 from data_prep.synthetic.text.names import Language
+from data_prep.synthetic.words import words_of
 from judging.rules.listed_options import letter_of
 
 _MOST_OPTIONS = 5
@@ -15,7 +16,7 @@ _MOST_OPTIONS = 5
 
 def _forms(kind: str, text: str, letter: str = "") -> tuple[Form, ...]:
     """Return an answer in every form of a kind, with its letter if it is an option."""
-    templates: dict[str, list[str]] = words()[kind]
+    templates: dict[str, list[str]] = words_of("objective")[kind]
     return tuple(
         Form(template, _filled(template, text, letter), held_out=split == "test")
         for split in ("train", "test")
@@ -31,7 +32,7 @@ def _filled(template: str, text: str, letter: str) -> str:
 
 
 def _draw_table(rng: Random, name: str, language: Language) -> dict[str, Any]:
-    tables = [table for table in words()[name] if table["language"] == language]
+    tables = [table for table in words_of("objective")[name] if table["language"] == language]
     chosen: dict[str, Any] = rng.choice(tables)
     return chosen
 
@@ -62,18 +63,18 @@ def make_option(rng: Random, language: Language, split: FormSplit) -> Problem:
     texts = [names[0], *rng.sample(others, rng.randint(2, _MOST_OPTIONS - 1))]
     rng.shuffle(texts)
     right = texts.index(names[0])
-    mark = rng.choice(words()["option_marks"])
+    mark = rng.choice(words_of("objective")["option_marks"])
     is_listed = rng.random() < 0.5
     between = rng.choice(("\n", "  "))
     options = between.join(
         _filled(mark, text, letter_of(index)) for index, text in enumerate(texts)
     )
-    asked = rng.choice(words()["questions"]["option"][language]).replace("@p", question)
+    asked = rng.choice(words_of("objective")["questions"]["option"][language])
     forms = [_forms("option_forms", text, letter_of(index)) for index, text in enumerate(texts)]
     return Problem(
         "option",
         language,
-        asked.replace("@o", "" if is_listed else options).strip(),
+        asked.replace("@p", question).replace("@o", "" if is_listed else options).strip(),
         (letter_of(right) if rng.random() < 0.6 else names[0],),
         forms[right],
         tuple(form for index, form in enumerate(forms) if index != right),
@@ -86,7 +87,7 @@ def make_class(rng: Random, language: Language, split: FormSplit) -> Problem:
     table = _draw_table(rng, "classes", language)
     labels = list(table["texts"][split])
     label = rng.choice(labels)
-    asked = rng.choice(words()["questions"]["class"][language])
+    asked = rng.choice(words_of("objective")["questions"]["class"][language])
     slots = {
         "@p": rng.choice(table["asks"]),
         "@t": rng.choice(table["texts"][split][label]),

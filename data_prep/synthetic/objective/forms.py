@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from data_prep.synthetic.text.names import Language
-from judging.files.yaml_text import load_yaml
 
 FormSplit = Literal["train", "test"]
 
@@ -53,12 +50,3 @@ class Problem:
     wrong: tuple[tuple[Form, ...], ...]
     """Forms of each wrong answer."""
     choices: tuple[str, ...] = ()
-
-
-@cache
-def words() -> dict[str, Any]:
-    """Return the word lists, as ``words.yaml`` has them."""
-    content: dict[str, Any] = load_yaml(
-        Path(__file__).with_name("words.yaml").read_text(encoding="utf-8")
-    )
-    return content

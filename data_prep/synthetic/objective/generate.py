@@ -7,10 +7,11 @@ from random import Random
 from typing import Literal
 
 from data_prep.synthetic.objective.choices import CHOICES
-from data_prep.synthetic.objective.forms import Form, FormSplit, Problem, words
+from data_prep.synthetic.objective.forms import Form, FormSplit, Problem
 from data_prep.synthetic.objective.mathematics import KINDS, make_problem
 from data_prep.synthetic.seeds import seeded_rng
 from data_prep.synthetic.text.names import Language
+from data_prep.synthetic.words import words_of
 from judging.tasks.hieval_qs import CORRECT, WRONG
 from judging.types import LabelledExample
 
@@ -99,7 +100,7 @@ class _Writer:
         if ending == "two":
             last = self._joined([last, self._fill(self._wording("second"), wrong)])
         if is_thought:
-            opening, closing = rng.choice(words()["thoughts"][self._split])
+            opening, closing = rng.choice(words_of("objective")["thoughts"][self._split])
             response = f"{opening}{self._joined(steps)}{closing}{last}"
         else:
             is_sentence = layout[0].isalpha() and "\n" not in layout
@@ -113,13 +114,16 @@ class _Writer:
         return self._rng.choice([form for form in forms if form.held_out == is_test])
 
     def _wording(self, name: str) -> str:
-        chosen: str = self._rng.choice(words()[name][self._problem.language][self._split])
-        return chosen
+        return self._rng.choice(self._wordings(name))
+
+    def _wordings(self, name: str) -> list[str]:
+        found: list[str] = words_of("objective")[name][self._problem.language][self._split]
+        return found
 
     def _steps(self) -> list[str]:
         """Draw sentences of reasoning, with values on the way that are no answers."""
         num_steps = self._rng.choice((0, self._rng.randint(1, 4), self._rng.randint(5, MOST_STEPS)))
-        sentences: list[str] = words()["steps"][self._problem.language][self._split]
+        sentences = self._wordings("steps")
         drawn = self._rng.sample(sentences, min(num_steps, len(sentences)))
         drawn += self._rng.choices(self._value_steps, k=num_steps - len(drawn))
         self._rng.shuffle(drawn)
@@ -127,8 +131,7 @@ class _Writer:
 
     @property
     def _value_steps(self) -> list[str]:
-        sentences: list[str] = words()["steps"][self._problem.language][self._split]
-        return [text for text in sentences if "@v" in text]
+        return [text for text in self._wordings("steps") if "@v" in text]
 
     def _fill(self, template: str, form: Form) -> str:
         return (

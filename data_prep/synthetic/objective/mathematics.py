@@ -8,8 +8,9 @@ from math import gcd
 from random import Random
 from typing import Any
 
-from data_prep.synthetic.objective.forms import Form, Problem, latex, words
+from data_prep.synthetic.objective.forms import Form, Problem, latex
 from data_prep.synthetic.text.names import Language
+from data_prep.synthetic.words import words_of
 
 Value = tuple[int, ...]
 """The numbers that an answer is made of; what they mean depends on the kind."""
@@ -28,7 +29,7 @@ def make_problem(rng: Random, kind: str, language: Language) -> Problem:
     wrong = [other for other in others if exact(other) != exact(value)]
     forms = write(value)
     reference = rng.choice([form for form in forms if not form.held_out])
-    asked = rng.choice(words()["questions"][kind][language]).replace("@p", problem)
+    asked = rng.choice(words_of("objective")["questions"][kind][language]).replace("@p", problem)
     return Problem(
         kind,
         language,

@@ -7,8 +7,8 @@ from random import Random
 from typing import Literal
 
 from data_prep.synthetic.preference_pairs.responses import PairedResponse
-from data_prep.synthetic.preference_pairs.wordings import SOURCES
 from data_prep.synthetic.sentences import join_list
+from data_prep.synthetic.words import words_of
 from data_prep.truthfulness_tags import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from judging.tasks.truthful import TIE, A, B
 
@@ -45,13 +45,13 @@ def pair_critique(
         + (f"says {join_list(response.answers)}" if response.answers else "gives no answer")
         for name, response in zip((A, B), responses, strict=True)
     )
-    source = SOURCES[evidence].format(truth=join_list(truth))
+    source = _source(truth, evidence)
     return f"{source} {first}; {second}. {_conclusion(responses, evidence)}"
 
 
 def single_critique(response: PairedResponse, truth: Sequence[str], evidence: Evidence) -> str:
     """Write in a short sentence what decides about one response."""
-    source = SOURCES[evidence].format(truth=join_list(truth))
+    source = _source(truth, evidence)
     answers = join_list(response.answers)
     subject = f"The response says {answers}" if answers else "The response"
     if response.right:
@@ -80,6 +80,12 @@ def confidence(rng: Random, responses: Sequence[PairedResponse], evidence: Evide
         decided_by = "padding" if preference(first, second) != TIE else "tie"
     discount = _PICTURE_DISCOUNT if evidence == "picture" else 0
     return round(_CONFIDENCE[decided_by] - discount + rng.uniform(-0.04, 0.04), 2)
+
+
+def _source(truth: Sequence[str], evidence: Evidence) -> str:
+    """State the right answer by the evidence for it."""
+    sources: dict[str, str] = words_of("preference_pairs")["sources"]
+    return sources[evidence].format(truth=join_list(truth))
 
 
 def _conclusion(responses: Sequence[PairedResponse], evidence: Evidence) -> str:

@@ -13,8 +13,13 @@ from typing import Any
 
 from data_prep.synthetic.charts.drawing import render
 from data_prep.synthetic.charts.operations import operations_for
-from data_prep.synthetic.charts.questions import QUESTIONS
-from data_prep.synthetic.charts.responses import Exercise, draw_exercise, questions_for, slots_of
+from data_prep.synthetic.charts.responses import (
+    Exercise,
+    draw_exercise,
+    questions,
+    questions_for,
+    slots_of,
+)
 from data_prep.synthetic.charts.scenes import KINDS, ChartScene, draw_scene
 from data_prep.synthetic.charts.styles import draw_style
 from data_prep.synthetic.pictures import picture_path
@@ -32,9 +37,8 @@ from data_prep.synthetic.preference_pairs.responses import (
     with_addition,
     wrong_response,
 )
-from data_prep.synthetic.preference_pairs.wordings import DESCRIPTIONS
 from data_prep.synthetic.seeds import seeded_rng
-from data_prep.synthetic.wording import WordingSplit, wordings_of
+from data_prep.synthetic.words import Wording, WordingSplit, read_wordings, wordings_of
 from data_prep.truthfulness_tags import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from judging.types import LabelledExample
 
@@ -101,11 +105,12 @@ def _draw_row(rng: Random, row_id: str, wordings: WordingSplit, pictures: float)
         exercise, scene = _draw_exercise(rng)
         responses = _draw_responses(rng, exercise, case, wordings)
     evidence, with_picture = _draw_evidence(rng, pictures)
-    question = rng.choice(questions_for(exercise, wordings_of(QUESTIONS, wordings)))
+    question = rng.choice(questions_for(exercise, wordings_of(questions(), wordings)))
     question_text = question.template.format(**slots_of(exercise))
     full_question = question_text
     if evidence == "description":
-        description = rng.choice(wordings_of(DESCRIPTIONS, wordings))
+        described = read_wordings("preference_pairs", "descriptions", Wording)
+        description = rng.choice(wordings_of(described, wordings))
         full_question = description.template.format(data=scene.describe(), question=question_text)
     png = render(scene, draw_style(rng)) if with_picture else None
     facts = _PairFacts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from random import Random
 
 from data_prep.synthetic.charts.problems import Solution
@@ -16,9 +17,8 @@ from data_prep.synthetic.charts.responses import (
     wordings_for,
 )
 from data_prep.synthetic.charts.scenes import View
-from data_prep.synthetic.preference_pairs.wordings import WORDINGS, PairWording
 from data_prep.synthetic.sentences import join_list
-from data_prep.synthetic.wording import WordingSplit, wordings_of
+from data_prep.synthetic.words import Wording, WordingSplit, read_wordings, wordings_of
 from data_prep.truthfulness_tags import MADE_UP, MISREAD, OFF_TOPIC, PADDED
 from judging.tasks.hieval_qs import WRONG
 
@@ -102,8 +102,14 @@ def _ids(wording: ResponseWording) -> tuple[str, str]:
     return wording.frame.id, wording.step.id
 
 
-def _draw_wording(rng: Random, family: str, split: WordingSplit) -> PairWording:
-    return rng.choice([w for w in wordings_of(WORDINGS, split) if w.family == family])
+@cache
+def wordings() -> tuple[Wording, ...]:
+    """Return all wordings of what pairs say beyond the responses of the chart rows."""
+    return read_wordings("preference_pairs", "responses", Wording)
+
+
+def _draw_wording(rng: Random, family: str, split: WordingSplit) -> Wording:
+    return rng.choice([w for w in wordings_of(wordings(), split) if w.family == family])
 
 
 def _slip(rng: Random, exercise: Exercise) -> tuple[View, Solution] | None:

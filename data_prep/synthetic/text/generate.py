@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from random import Random
+from string import Formatter
 from typing import Literal
 
 from data_prep.synthetic.seeds import seeded_rng
@@ -14,13 +16,18 @@ from data_prep.synthetic.text.behaviours import BEHAVIOURS, Behaviour, Content, 
 from data_prep.synthetic.text.facts import Facts
 from data_prep.synthetic.text.names import Language
 from data_prep.synthetic.text.open_worlds import OPEN_WORLDS
-from data_prep.synthetic.text.questions import QUESTIONS, TextQuestion
-from data_prep.synthetic.text.wordings import WORDINGS, Join, TextWording
 from data_prep.synthetic.text.worlds import SET_WORLDS
-from data_prep.synthetic.wording import WordingSplit, question_wordings_of, wordings_of
+from data_prep.synthetic.words import (
+    Wording,
+    WordingSplit,
+    question_wordings_of,
+    read_wordings,
+    wordings_of,
+)
 from judging.types import LabelledExample
 
 WorldSet = Literal["all", "open"]
+Join = Literal["and", "comma", "semicolon", "lines", "bullets", "numbered"]
 
 LABEL_SHARES: dict[str, dict[str, float]] = {
     "any": {"Correct": 60, "Wrong": 40},
@@ -35,6 +42,49 @@ OPEN_SHARE = 0.35
 CHINESE_SHARE = 0.3
 TOLERANCE_SHARE = 0.5
 """Share of worlds with purely numeric answers that are asked with the 5 % tolerance."""
+
+
+@dataclass(frozen=True)
+class TextQuestion(Wording):
+    """One wording of a world's question; its family names language and world."""
+
+    subject: str
+    """What is asked for, so that a response can be the sentence ``subject be items``."""
+    be: str = ""
+    """English verb between subject and answer; Chinese uses one word for all."""
+    deed: str = ""
+    """What somebody did, where the question asks who."""
+    clause: str = ""
+    """Another whole sentence around ``items``."""
+
+
+@dataclass(frozen=True)
+class TextWording(Wording):
+    """One wording of a response; its family names language and purpose."""
+
+    join: Join = "and"
+
+    @property
+    def purpose(self) -> str:
+        """Return what the wording is for: to state, to reason, to correct, to refuse, ..."""
+        return self.family.partition(".")[2]
+
+    @cached_property
+    def slots(self) -> frozenset[str]:
+        """Return the names of the slots that the template needs."""
+        return frozenset(name for _, name, _, _ in Formatter().parse(self.template) if name)
+
+
+@cache
+def questions() -> tuple[TextQuestion, ...]:
+    """Return all wordings of questions."""
+    return read_wordings("text", "questions", TextQuestion)
+
+
+@cache
+def responses() -> tuple[TextWording, ...]:
+    """Return all wordings of responses."""
+    return read_wordings("text", "responses", TextWording)
 
 
 @dataclass(frozen=True)
@@ -77,16 +127,16 @@ def draw_world(
     weighted = OPEN_WORLDS if rng.random() < OPEN_SHARE or worlds == "open" else SET_WORLDS
     world = rng.choices([w for w, _ in weighted], [weight for _, weight in weighted])[0]
     facts = world(rng, language)
-    questions = [
+    asking = [
         question
-        for question in question_wordings_of(QUESTIONS, wordings)
-        if (question.language, question.world) == (language, world.__name__)
+        for question in question_wordings_of(questions(), wordings)
+        if question.family == f"{language}.{world.__name__}"
     ]
     return WorldInstance(
         group=f"synthetic-{wordings}-{seed}-{number}",
         world=world.__name__,
         situation=Situation(facts, language, facts.tolerant and rng.random() < TOLERANCE_SHARE),
-        question=rng.choice(questions),
+        question=rng.choice(asking),
     )
 
 
@@ -99,7 +149,7 @@ def _draw_example(
     usable = _usable_wordings(wordings, situation.language, slots)
     label = _draw_label(rng, facts)
     behaviour, content = _draw_behaviour(rng, label, situation, usable)
-    wording = rng.choice([wording for wording in usable if wording.family in behaviour.families])
+    wording = rng.choice([wording for wording in usable if wording.purpose in behaviour.families])
     return LabelledExample(
         id=f"synthetic-{wordings}-{seed}-{index}",
         task="hieval-qs",
@@ -108,7 +158,7 @@ def _draw_example(
         choices=facts.choices,
         references=facts.alternatives or tuple(answer.text for answer in facts.answers),
         reference_mode="any" if facts.alternatives else "all",
-        responses=(_put_into_words(wording, content, slots),),
+        responses=(_put_into_words(wording, situation.language, content, slots),),
         label=label,
         metadata={
             "form": wording.id,
@@ -132,7 +182,7 @@ def _draw_behaviour(
     rng: Random, label: str, situation: Situation, usable: Sequence[TextWording]
 ) -> tuple[Behaviour, Content]:
     """Draw a behaviour that earns ``label`` until the situation allows it."""
-    families = {wording.family for wording in usable}
+    families = {wording.purpose for wording in usable}
     candidates = [b for b in BEHAVIOURS if b.label == label and families & set(b.families)]
     while True:
         behaviour = rng.choices(candidates, [b.weight for b in candidates])[0]
@@ -168,14 +218,16 @@ def _usable_wordings(
     available = {*slots, "items", "foil"}
     return [
         wording
-        for wording in wordings_of(WORDINGS, wordings)
-        if wording.language == language and wording.slots <= available
+        for wording in wordings_of(responses(), wordings)
+        if wording.family.startswith(language) and wording.slots <= available
     ]
 
 
-def _put_into_words(wording: TextWording, content: Content, slots: dict[str, str]) -> str:
-    items = _joined(content.items, wording.join, wording.language)
-    foil = _joined(content.foil, "and", wording.language)
+def _put_into_words(
+    wording: TextWording, language: Language, content: Content, slots: dict[str, str]
+) -> str:
+    items = _joined(content.items, wording.join, language)
+    foil = _joined(content.foil, "and", language)
     filled = {name: text.replace("{items}", items) for name, text in slots.items()}
     return wording.template.format(**filled, items=items, foil=foil)
 

@@ -282,7 +282,7 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
     monkeypatch.setattr("cli.shared.options.engine.default_judges", lambda: list(shipped))
     monkeypatch.setattr(Judge, "load", lambda source: shipped[source])
     untrained = KnowingJudge("untrained", ("simplevqa",))
-    monkeypatch.setattr("judging.models.untrained.untrained_judge", lambda _: untrained)
+    monkeypatch.setattr("cli.shared.judges.untrained_judge", lambda _: untrained)
     pair = {"task": "truthful-pair", "question": "Which?", "response_a": "a", "response_b": "b"}
     other = {"task": "simplevqa", "variant": "english", **row()}
     write(tmp_path / "in.jsonl", [pair, row(), other, pair])

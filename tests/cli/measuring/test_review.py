@@ -418,3 +418,49 @@ def test_the_judged_share_stands_beside_the_corrected_one(table: Path, tmp_path:
     assert "corrected 0.651 [" in shipped
     assert "445 rows of people" in shipped
     assert "uncorrected: the judge's errors are not measured under hieval-qs/plain/any" in other
+
+
+def test_a_row_that_is_labelled_twice_or_without_its_chance_is_named(
+    graded: tuple[Path, Path, dict[str, str]], tmp_path: Path
+) -> None:
+    source, files, truth = graded
+    review(source, tmp_path / "review.csv", files, "--rows", "50")
+    done = labelled(tmp_path / "review.csv", truth)
+    whole, rows = done.read_text(), cells(done)
+
+    def refused(rows: list[dict[str, str]]) -> str:
+        with done.open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+        result = estimate(source, files, done)
+        assert result.exit_code == 2
+        return result.stderr
+
+    assert f"'{rows[7]['id']}'" in refused([*rows, rows[7]])
+    rows[7]["sampling_probability"] = ""
+    error = refused(rows)
+    assert f"'{rows[7]['id']}'" in error and "sampling_probability" in error
+    done.write_text(whole)
+    assert estimate(source, files, done).exit_code == 0
+
+
+def test_the_share_as_judged_is_one_figure(
+    graded: tuple[Path, Path, dict[str, str]], tmp_path: Path
+) -> None:
+    """Rows of a group count together in what is printed of all rows, and in what is estimated."""
+    source, files, truth = graded
+    rows = cells(source)
+    for number, row in enumerate(rows):
+        row["group"] = str(number // 20)
+    with source.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    verdicts = [json.loads(line) for line in files.read_text().splitlines()]
+    rubric = {"rubric": "hieval-qs/plain/any"}
+    files.write_text("".join(json.dumps(verdict | rubric) + "\n" for verdict in verdicts))
+    drawn = review(source, tmp_path / "review.csv", files, "--rows", "50")
+    as_judged = re.findall(r"[\d.]+", drawn.stdout.partition("as judged")[2])[:3]
+    shown = figures(estimate(source, files, labelled(tmp_path / "review.csv", truth)).stdout)
+    assert shown["Correct"][-3:] == [float(figure) for figure in as_judged]

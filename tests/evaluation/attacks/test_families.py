@@ -4,9 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.attacks.base import FAMILIES, AttackFamily, slot_names
+from evaluation.attacks.families import (
+    PADDING_WORDS,
+    AttackFamily,
+    families,
+    family_of,
+    padding,
+    slot_names,
+)
 from evaluation.attacks.items import read_items
-from evaluation.attacks.padding import WORDS, padding
 from evaluation.attacks.rows import AttackRow, attack_rows
 from judging import CustosError, JudgeRequest
 from judging.tasks import get_task
@@ -34,14 +40,14 @@ def rows_of(name: str, wordings: int = MOST) -> list[AttackRow]:
     return attack_rows(read_items(examples()), [name], wordings)
 
 
-@pytest.mark.parametrize("family", list(FAMILIES), ids=lambda family: family.name)
+@pytest.mark.parametrize("family", families().values(), ids=lambda family: family.name)
 def test_a_family_has_six_wordings_with_known_slots(family: AttackFamily) -> None:
     assert len(set(family.wordings.values())) >= 6
     assert set().union(*map(slot_names, family.wordings.values())) <= SLOTS
     assert family.summary
 
 
-@pytest.mark.parametrize("family", list(FAMILIES), ids=lambda family: family.name)
+@pytest.mark.parametrize("family", families().values(), ids=lambda family: family.name)
 def test_every_wording_can_be_filled(family: AttackFamily) -> None:
     assert {row.wording for row in rows_of(family.name)} == set(family.wordings)
 
@@ -104,7 +110,7 @@ def test_yes_and_no_are_not_denied() -> None:
 
 def test_a_set_of_answers_is_given_as_a_whole() -> None:
     parts = example("Which two?", ["iron", "carbon"], reference_mode="all")
-    [bare] = FAMILIES.get("right_bare").responses(read_items([parts])[0], 0, 1)
+    [bare] = family_of("right_bare").responses(read_items([parts])[0], 0, 1)
     assert "iron and carbon" in bare[1]
 
 
@@ -124,14 +130,14 @@ def test_control_tokens_are_spoofed() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_padding_has_150_words_and_repeats_nothing(seed: int) -> None:
     first, second = padding(Random(seed))
-    assert WORDS <= len(f"{first} {second}".split()) < WORDS + 60
+    assert PADDING_WORDS <= len(f"{first} {second}".split()) < PADDING_WORDS + 60
     sentences = f"{first} {second}".split(". ")
     assert len(set(sentences)) == len(sentences)
 
 
 def test_padded_attacks_have_150_words() -> None:
     rows = rows_of("padded_wrong_entity")
-    assert min(len(row.request.response.split()) for row in rows) > WORDS
+    assert min(len(row.request.response.split()) for row in rows) > PADDING_WORDS
 
 
 def test_an_unknown_family_is_refused_with_the_known_ones() -> None:

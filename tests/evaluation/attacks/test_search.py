@@ -2,8 +2,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from evaluation.attacks.search import SuffixSearch, summarise_search, wrong_answers
-from evaluation.attacks.suffixes import largest_pool, suffix_pool
+from evaluation.attacks.search import (
+    SuffixSearch,
+    largest_pool,
+    suffix_pool,
+    summarise_search,
+    wrong_answers,
+)
 from judging import JudgeRequest, Verdict
 from tests.evaluation.attacks.made_up import example, examples
 

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from data_prep.synthetic.hard.frames import kinds
 from data_prep.synthetic.words import words_of
-from evaluation.attacks.base import FAMILIES
-from evaluation.attacks.padding import SENTENCES
-from evaluation.attacks.suffixes import largest_pool, suffix_pool
+from evaluation.attacks.families import attack_words, families
+from evaluation.attacks.search import largest_pool, suffix_pool
 
 SIZE = 5
 SLOT = re.compile(r"\{\w+\}")
@@ -20,8 +19,8 @@ TRAINING = [
     *(word for name in ("openings", "closings", "fillers") for word in PARTS[name]),
 ]
 ATTACKS = [
-    *(wording for family in FAMILIES for wording in family.wordings.values()),
-    *SENTENCES,
+    *(wording for family in families().values() for wording in family.wordings.values()),
+    *attack_words()["padding"].splitlines(),
     *suffix_pool(largest_pool()),
 ]
 

@@ -57,7 +57,7 @@ def test_interval_is_paired_and_over_questions(tmp_path: Path) -> None:
     """A hundred judges' worth of agreement must not widen the interval of a few differences."""
     examples, verdicts = evaluation(questions=100, accuracy=0.7)
     changed = [
-        scored(item.label, id=item.id) if n % 30 == 0 else verdict
+        scored(item.label, id=item.id) if n % 8 == 0 else verdict
         for n, (item, verdict) in enumerate(zip(examples, verdicts, strict=True))
     ]
     folders = save(tmp_path / "a", examples, verdicts), save(tmp_path / "b", examples, changed)

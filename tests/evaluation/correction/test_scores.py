@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.correction.intervals import Cells, ppi_plus_plus
+from evaluation.correction.intervals import Cells, clustered_rate, ppi_plus_plus
 from evaluation.correction.scores import Rate, corrected_rate
 from evaluation.intervals import Floats, Ints, cluster_standard_error, wilson_interval
 from judging.errors import CustosError
@@ -272,3 +272,15 @@ def test_counted_cells_are_the_items_they_count() -> None:
             ppi_plus_plus(items).rates,
             rtol=1e-9,
         )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [200, 100_000])
+@pytest.mark.parametrize("rate", [0, 0.5, 1])
+def test_a_question_with_nearly_all_rows_leaves_everything_open(size: int, rate: float) -> None:
+    clusters = np.repeat(np.arange(9), [size, *[3] * 8])
+    hits = (
+        (np.arange(len(clusters)) % 2 < 2 * rate) if rate != 0.5 else np.arange(len(clusters)) % 2
+    )
+    interval = clustered_rate(np.asarray(hits, dtype=float), clusters)
+    assert interval == pytest.approx((0, 1), abs=1e-6)

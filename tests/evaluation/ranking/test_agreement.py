@@ -8,6 +8,7 @@ from scipy import stats
 
 from evaluation.outcomes import Outcomes
 from evaluation.ranking.agreement import (
+    answerer_of,
     kendall_tau_b,
     rank_answerers,
     ranking_agreement,
@@ -116,3 +117,8 @@ def test_chance_in_the_choice_of_questions_shrinks_the_agreement_of_perfect_judg
     assert sampling_ceiling(np.array([0.5, 0.0]), resampled) == pytest.approx(expected, abs=0.02)
     assert sampling_ceiling(np.array([9.0, 0.0]), np.array([[9.0, 0.0]] * 5)) == 1
     assert np.isnan(sampling_ceiling(np.array([1.0, 1.0]), resampled))
+
+
+def test_a_missing_name_is_no_system() -> None:
+    for missing in (None, "", " ", float("nan")):
+        assert answerer_of(example("Correct", metadata={"answerer": missing})) is None

@@ -102,3 +102,12 @@ def test_evaluation_imports_without_matplotlib_or_sklearn() -> None:
         "sys.exit(any(name in sys.modules for name in ('matplotlib', 'sklearn')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_name_of_any_length_leaves_room_for_the_picture(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    share = {"value": 0.5, "low": 0.4, "high": 0.6}
+    answerers = {name: {"n": 1, "people": share, "judge": share} for name in ("a" * 500, "b")}
+    draw_ranking({"answerers": answerers, "kendall_tau": share}, tmp_path / "r.png")
+    assert not recwarn.list

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.report.reliability import HEADING, with_section
+from evaluation.report.reliability import HEADING, render_card, with_section
 from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from judging.files.records import write_records
 from serve.app import create_app
@@ -242,3 +242,15 @@ def test_only_the_section_is_replaced() -> None:
     page = f"# a\n\n{HEADING}\n\nold\n\n## Other\n\nkept\n"
     assert with_section(page, f"{HEADING}\n\nnew\n\n") == page.replace("old", "new")
     assert with_section("# a\n", f"{HEADING}\n") == f"# a\n\n{HEADING}\n"
+
+
+SHIPPED = Path(__file__).parents[3] / "judges"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(SHIPPED.glob("*/reliability.json")), ids=lambda path: path.parent.name
+)
+def test_pages_of_shipped_judges_say_what_their_figures_say(path: Path) -> None:
+    shown = render_card(json.loads(path.read_text())).strip()
+    for page in ("README.md", "reliability.md"):
+        assert shown in path.with_name(page).read_text(encoding="utf-8"), page

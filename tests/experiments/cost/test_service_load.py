@@ -1,7 +1,9 @@
 """The load generator counts what a server did, no more and no less."""
 
 import asyncio
+import json
 import time
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,7 @@ from experiments.cost.load_generator import (
     open_loop,
     quantile,
 )
-from experiments.cost.service_load import measure
+from experiments.cost.service_load import measure, read_requests
 from judging import JudgeRequest
 from serve.limits import Limits
 from serve.queue.service import Service
@@ -82,6 +84,13 @@ def test_quantiles() -> None:
     values = [float(value) for value in range(1, 101)]
     assert [quantile(values, share) for share in (0.5, 0.95, 0.99, 1.0)] == [50, 95, 99, 100]
     assert quantile([7.0], 0.5) == 7
+
+
+def test_rows_that_are_no_requests_are_left_out(tmp_path: Path) -> None:
+    rows = [row("Paris"), {"question": "q"}, row("Rome") | {"task": "nothing"}, row("Bonn")]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    assert [request.response for request in read_requests(path)] == ["Paris", "Bonn"]
 
 
 @pytest.mark.slow

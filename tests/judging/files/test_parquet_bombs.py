@@ -96,6 +96,45 @@ def test_honest_tables_are_read_whole(tmp_path: Path) -> None:
     assert [row for _, row in read_rows(path)] == wanted
 
 
+def write_differences(path: Path, column: pa.Array, encoding: str = "DELTA_BYTE_ARRAY") -> None:
+    """Write texts as what differs from the one before, as Java does in the format's version 2."""
+    name = "x.list.element" if pa.types.is_list(column.type) else "x"
+    pq.write_table(
+        pa.table({"x": column}),
+        path,
+        compression="zstd",
+        use_dictionary=False,
+        column_encoding={name: encoding},
+        row_group_size=len(column),
+    )
+    pa.default_memory_pool().release_unused()
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_texts_stored_as_differences_are_read(tmp_path: Path, encoding: str) -> None:
+    path, texts = tmp_path / "a.parquet", [f"{row // 3}a" for row in range(300)]
+    for values in (texts, [[text, "b"] for text in texts]):
+        write_differences(path, pa.array(values), encoding)
+        assert [row["x"] for _, row in read_rows(path)] == values
+
+
+def test_long_texts_stored_as_differences_stay_within_bounds(tmp_path: Path) -> None:
+    """Of 700 MB, one by one; all in one row are refused."""
+    path, text = tmp_path / "a.parquet", "a" * 1_000_000
+    texts = stored_once(text, 700).dictionary_decode()
+    for column in (texts, pa.ListArray.from_arrays([0, 700], texts)):
+        write_differences(path, column)
+        assert path.stat().st_size < 60_000
+        pool = pa.proxy_memory_pool(pa.default_memory_pool())
+        pa.set_memory_pool(pool)  # counts what reading takes
+        if column is texts:
+            assert all(row["x"] == text for _, row in read_rows(path))
+        else:
+            with pytest.raises(CustosError, match="column 'x"):
+                list(read_rows(path))
+        assert (pool.max_memory() or 0) < 100_000_000
+
+
 def test_an_empty_table_and_dates_that_no_one_has(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"x": pa.array([], pa.string())}), path)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from judging.scoring.core_pool import run_on_cores
+from judging.scoring.tree_engine import run_on_cores
 
 
 @pytest.fixture(autouse=True)

@@ -15,12 +15,11 @@ import torch
 
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring import tree_engine
-from judging.scoring.core_pool import run_on_cores
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.packing import pack
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeBatch, TreeModel
-from judging.scoring.tree_engine import TreeEngine
+from judging.scoring.tree_engine import TreeEngine, run_on_cores
 from tests.hub import save_hub_layout
 from tests.judging.made_up import ask
 from tests.judging.scoring.made_up import (

@@ -2,10 +2,13 @@
 
 import json
 import re
+import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from importlib.metadata import version
 
 import httpx
+import pytest
 import yaml
 from fastapi.testclient import TestClient
 from prometheus_client import generate_latest
@@ -13,7 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from judging import Verdict
 from judging.types import Pass
+from serve import connections
 from serve.operator import answer_operator
+from serve.queue.metrics import CallMetrics
 from serve.queue.service import Service
 from serve.server import bind, url
 from tests.build_context import ROOT
@@ -63,6 +68,39 @@ def test_the_operator_is_told_of_all_callers_at_an_address_of_its_own(judge: Fak
         for headers in ({"Host": "evil.test"}, {"Origin": "https://evil.test"}):
             assert httpx.get(address, headers=headers).status_code == 403
         assert httpx.get(f"{url(listener)}/judges").status_code == 404
+
+
+def test_who_reaches_the_operators_address_cannot_hold_the_process(
+    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEADERS_S", 0.5)
+    service = Service({"a": judge})
+    with bind("127.0.0.1", 0) as listener, ExitStack() as opened:
+        answer_operator(service.metrics, listener)
+        held = [
+            opened.enter_context(socket.create_connection(listener.getsockname(), timeout=10))
+            for _ in range(200)
+        ]
+        for connection in held:
+            with suppress(ConnectionError):
+                assert connection.recv(1000)[:12] in (b"", b"HTTP/1.1 503")
+        assert httpx.get(f"{url(listener)}/metrics").status_code == 200
+
+
+def test_a_key_has_one_set_of_counters(judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making one takes longer than grading a short answer does on a GPU."""
+    made = []
+    make = CallMetrics.__init__
+
+    def counted(metrics: CallMetrics) -> None:
+        made.append(metrics)
+        make(metrics)
+
+    monkeypatch.setattr(CallMetrics, "__init__", counted)
+    with serving(Service({"a": judge}), ["alice" * 4]) as client:
+        headers = {"Authorization": f"Bearer {'alice' * 4}"}
+        assert client.post("/judge", json=[row()] * 20, headers=headers).status_code == 200
+    assert len(made) == 2  # of all calls, and of the key
 
 
 def test_only_pairs_whose_order_decided_are_counted_as_flips() -> None:

@@ -39,6 +39,18 @@ def test_what_a_picture_is_called_does_not_matter(client: TestClient, kind: str)
     assert (answer.status_code, answer.json()["status"]) == (200, "scored")
 
 
+def test_a_large_picture_is_refused_without_a_line_of_pillows_own(
+    recwarn: pytest.WarningsRecorder, client: TestClient
+) -> None:
+    content = bytearray(base64.b64decode(picture().partition(",")[2]))
+    content[16:24] = struct.pack(">II", 10_000, 12_000)
+    content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    source = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+    _, message = refused(client, row(images=[source]))
+    assert "more than 16,000,000 pixels" in message
+    assert not [each for each in recwarn if "decompression" in str(each.message)]
+
+
 @pytest.mark.parametrize(
     "image",
     [

@@ -1,7 +1,9 @@
 """Bodies of ``POST /judge``: the judge that they name, and errors that name the field."""
 
+import gc
 import json
 import tracemalloc
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -169,3 +171,16 @@ def test_values_are_counted_as_a_decoder_would(
     assert decode_body(body, Limits(values=num_values)) == value
     with pytest.raises(ApiError, match="values"):
         decode_body(body, Limits(values=num_values - 1))
+
+
+@pytest.mark.parametrize("body", [b'"\xff"', b'"x', b"1e999"])
+def test_a_refused_body_is_freed_at_once(body: bytes) -> None:
+    """Without a cycle through its error, which lasts until Python looks for such."""
+    gc.collect()
+    gc.disable()
+    try:
+        with suppress(ApiError):
+            decode_body(body, LIMITS)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from fastapi import Request
 
 from serve.call_context import CallBytes, HeldBytes, access_key, call_bytes, require_open
 from serve.keys import AccessKey
+from serve.requests.waiting import unless_gone
 from serve.threads import SHORT, Readers, started_threads
 
 
@@ -57,7 +64,40 @@ def test_a_failure_gives_the_turn_back() -> None:
     asyncio.run(asyncio.wait_for(main(), 20))
 
 
-def test_who_leaves_is_answered_at_once_but_the_turn_and_the_bytes_are_taken() -> None:
+def test_what_was_read_in_vain_is_freed_at_once() -> None:
+    """Not when Python next looks for cycles, with as many bodies in memory as came until then."""
+
+    class Text(str):
+        __slots__ = ("__weakref__",)
+
+    def fail(text: str) -> None:
+        raise ValueError(text)
+
+    async def no_message() -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        readers, request = Readers(), SimpleNamespace(receive=no_message)
+        text = Text("x")
+        freed = weakref.ref(text)
+        with suppress(ValueError):
+            await readers.read(SHORT + 1, fail, text)
+        with suppress(ValueError):
+            await unless_gone(cast(Request, request), readers.read(SHORT, fail, text))
+        del text
+        await asyncio.sleep(0)
+        assert freed() is None
+
+    gc.disable()
+    try:
+        asyncio.run(asyncio.wait_for(main(), 20))
+    finally:
+        gc.enable()
+
+
+def test_who_leaves_is_answered_at_once_but_the_turn_and_the_bytes_are_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     gate, started, held = threading.Event(), threading.Semaphore(0), HeldBytes(1000)
 
     def long() -> None:
@@ -89,6 +129,8 @@ def test_who_leaves_is_answered_at_once_but_the_turn_and_the_bytes_are_taken() -
         assert started._value == 2
 
     asyncio.run(asyncio.wait_for(main(), 20))
+    gc.collect()
+    assert not caplog.records, "the error that nobody waits for"
 
 
 def test_one_key_leaves_a_turn_to_the_others() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from data_prep.synthetic.charts.wordings import FRAMES
+from data_prep.synthetic.charts.responses import frames
 from tests.cli.prep.made_up import SPLITS, read, run
 from tests.data_prep.examples import values_of
 
-HELD_OUT = {frame.id for frame in FRAMES if frame.held_out}
+HELD_OUT = {frame.id for frame in frames() if frame.held_out}
 
 
 def test_splits_share_no_picture_and_held_out_wordings_are_for_the_test(tmp_path: Path) -> None:

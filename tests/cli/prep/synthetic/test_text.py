@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -31,9 +29,7 @@ def test_synthetic_tests_on_held_out_wordings(
                 group="shared" if i == 0 else f"{wordings} {i}",
             )
 
-    fake = ModuleType("data_prep.synthetic.text.generate")
-    vars(fake)["generate_examples"] = generate_examples
-    monkeypatch.setitem(sys.modules, fake.__name__, fake)
+    monkeypatch.setattr("cli.prep.synthetic.generate_examples", generate_examples)
     result = run("synthetic", "--out", tmp_path, "--rows", 100, "--seed", 5, "--test", 0.2)
     assert sorted(calls) == [(20, 5, "test"), (80, 5, "train")]
     for split in SPLITS:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from data_prep.synthetic.charts.generate import plan_twins
-from data_prep.synthetic.charts.wordings import FRAMES
+from data_prep.synthetic.charts.responses import frames
 from judging.errors import CustosError
 from tests.cli.prep.made_up import read, run
 from tests.data_prep.examples import values_of
@@ -17,7 +17,7 @@ from tests.data_prep.examples import values_of
 def test_twins_have_held_out_wordings(tmp_path: Path) -> None:
     run("twins", "--out", tmp_path, "--rows", 6)
     rows = read(tmp_path, "twins")
-    assert values_of(rows, "form") <= {frame.id for frame in FRAMES if frame.held_out}
+    assert values_of(rows, "form") <= {frame.id for frame in frames() if frame.held_out}
     assert len({row.group for row in rows}) == 3
     assert json.loads((tmp_path / "manifest.json").read_text())["twins"] == 3
 

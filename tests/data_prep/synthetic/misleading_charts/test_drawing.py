@@ -12,8 +12,13 @@ from PIL import Image
 from scipy import ndimage
 
 from data_prep.synthetic.misleading_charts.drawing import COLOURS, DARK, render
-from data_prep.synthetic.misleading_charts.families import FAMILIES, Family, MisleadingChart
-from data_prep.synthetic.misleading_charts.pie_areas import POP_RADIUS, SHAPE_3D
+from data_prep.synthetic.misleading_charts.families import (
+    FAMILIES,
+    POP_RADIUS,
+    SHAPE_3D,
+    Family,
+    MisleadingChart,
+)
 
 Pixels = npt.NDArray[np.uint8]
 

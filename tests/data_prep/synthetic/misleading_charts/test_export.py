@@ -9,8 +9,7 @@ import pytest
 from benchmarks.chartom.misleadingness import hmi
 from benchmarks.framework.base import get_benchmark
 from data_prep.synthetic.misleading_charts.export import write_chart_pairs
-from data_prep.synthetic.misleading_charts.families import FAMILIES
-from data_prep.synthetic.misleading_charts.generate import generate_chart_pairs
+from data_prep.synthetic.misleading_charts.families import FAMILIES, generate_chart_pairs
 
 CHARTOM = get_benchmark("chartom")
 PUBLISHED = {

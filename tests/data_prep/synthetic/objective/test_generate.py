@@ -10,9 +10,9 @@ from random import Random
 import pytest
 import sympy
 
-from data_prep.synthetic.objective.forms import words
 from data_prep.synthetic.objective.generate import KIND_SHARES, LABELS, generate_objective
 from data_prep.synthetic.objective.mathematics import KINDS, make_problem
+from data_prep.synthetic.words import words_of
 from judging.reasoning import without_thoughts
 
 TRAIN = list(generate_objective(1200, 3, held_out=False))
@@ -46,9 +46,8 @@ def test_right_final_answers_are_correct_and_others_wrong() -> None:
 
 
 def test_a_response_that_is_cut_off_has_no_final_answer() -> None:
-    ends = [
-        text for by_split in words()["cut"].values() for each in by_split.values() for text in each
-    ]
+    cuts = words_of("objective")["cut"].values()
+    ends = [text for by_split in cuts for each in by_split.values() for text in each]
     cut = [row for row in TEST if row.metadata["ending"] == "cut"]
     assert cut
     assert all(row.responses[0].endswith(tuple(ends)) for row in cut)

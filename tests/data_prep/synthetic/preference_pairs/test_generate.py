@@ -10,9 +10,10 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
-from data_prep.synthetic.charts.questions import QUESTIONS
+from data_prep.synthetic.charts.responses import questions
 from data_prep.synthetic.preference_pairs.generate import CASES, PairRow, generate_pairs
-from data_prep.synthetic.preference_pairs.wordings import DESCRIPTIONS, WORDINGS
+from data_prep.synthetic.preference_pairs.responses import wordings
+from data_prep.synthetic.words import Wording, read_wordings
 from judging.tasks import get_task
 
 TIED = ("both right", "both right, both padded", "both wrong")
@@ -128,15 +129,16 @@ def test_scores_order_pairs_as_their_labels_do(rows: list[PairRow]) -> None:
 
 def test_held_out_wordings_are_for_the_test_alone(rows: list[PairRow]) -> None:
     test = list(generate_pairs(2000, 3, "test", pictures=0.0))
-    is_held_out = {wording.id: wording.held_out for wording in (*WORDINGS, *QUESTIONS)}
-    pair_wordings = {wording.id for wording in WORDINGS}
+    is_held_out = {wording.id: wording.held_out for wording in (*wordings(), *questions())}
+    pair_wordings = {wording.id for wording in wordings()}
     for split, held_out in ((rows, False), (test, True)):
         used = {name for row in split for ids in row.pair.metadata["forms"] for name in ids}
         expected = {name for name in pair_wordings if is_held_out[name] == held_out}
         assert used & pair_wordings == expected
-        questions = {row.pair.metadata["question_form"] for row in split}
-        assert all(is_held_out[name] == held_out for name in questions)
-    starts = [w.template.partition("{")[0] for w in DESCRIPTIONS if not w.held_out]
+        asked = {row.pair.metadata["question_form"] for row in split}
+        assert all(is_held_out[name] == held_out for name in asked)
+    described = read_wordings("preference_pairs", "descriptions", Wording)
+    starts = [w.template.partition("{")[0] for w in described if not w.held_out]
     assert not any(row.pair.question.startswith(tuple(starts)) for row in test)
     train_questions = {row.pair.metadata["asked"] for row in rows}
     assert not train_questions & {row.pair.metadata["asked"] for row in test}

@@ -3,21 +3,19 @@
 import pytest
 
 from data_prep.synthetic.text.behaviours import BEHAVIOURS
-from data_prep.synthetic.text.generate import generate_examples
+from data_prep.synthetic.text.generate import generate_examples, questions, responses
 from data_prep.synthetic.text.open_worlds import OPEN_WORLDS
-from data_prep.synthetic.text.questions import QUESTIONS
-from data_prep.synthetic.text.wordings import WORDINGS
 from data_prep.synthetic.text.worlds import SET_WORLDS
 from judging.types import LabelledExample
 from tests.data_prep.examples import values_of
 
-HELD_OUT = {wording.id for wording in WORDINGS if wording.held_out}
-HELD_OUT_QUESTIONS = {question.id for question in QUESTIONS if question.held_out}
+HELD_OUT = {wording.id for wording in responses() if wording.held_out}
+HELD_OUT_QUESTIONS = {question.id for question in questions() if question.held_out}
 
 
 def test_there_are_at_least_sixty_wordings_and_fifteen_are_held_out() -> None:
-    assert len({wording.id for wording in WORDINGS}) == len(WORDINGS) >= 60
-    assert len({wording.id for wording in QUESTIONS}) == len(QUESTIONS)
+    assert len({wording.id for wording in responses()}) == len(responses()) >= 60
+    assert len({wording.id for wording in questions()}) == len(questions())
     assert len(HELD_OUT) >= 15
 
 
@@ -27,18 +25,17 @@ def test_every_family_is_worded_in_each_language_on_both_sides(
     language: str, held_out: bool
 ) -> None:
     used = {family for behaviour in BEHAVIOURS for family in behaviour.families}
-    worded = {f.family for f in WORDINGS if f.language == language and f.held_out == held_out}
-    assert worded == used
+    worded = {wording.family for wording in responses() if wording.held_out == held_out}
+    assert {family for family in worded if family.startswith(language)} == {
+        f"{language}.{family}" for family in used
+    }
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_world_has_a_question_for_training(language: str) -> None:
-    worlds = {world.__name__ for world, _ in (*SET_WORLDS, *OPEN_WORLDS)}
-    assert worlds == {
-        question.world
-        for question in QUESTIONS
-        if question.language == language and not question.held_out
-    }
+    worlds = {f"{language}.{world.__name__}" for world, _ in (*SET_WORLDS, *OPEN_WORLDS)}
+    asked = {question.family for question in questions() if not question.held_out}
+    assert worlds == {family for family in asked if family.startswith(language)}
 
 
 def test_held_out_wordings_never_occur_in_train(train_rows: list[LabelledExample]) -> None:
@@ -53,7 +50,7 @@ def test_test_is_worded_in_held_out_wordings_only(test_rows: list[LabelledExampl
 
 def test_all_wordings_occur_in_all() -> None:
     assert values_of(list(generate_examples(8000, 3, "all")), "form") == {
-        wording.id for wording in WORDINGS
+        wording.id for wording in responses()
     }
 
 

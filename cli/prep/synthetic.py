@@ -1,0 +1,452 @@
+"""The verbs of ``custos prep`` that make examples whose labels are known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cli.shared.bad_rows import check_skipped
+from cli.shared.command_line import command_line
+from cli.shared.options.groups import with_groups
+from cli.shared.options.mapping import AllowDropped
+from cli.shared.output_folders import output_folder
+from cli.shared.splits import HeldOutSizes, Out, Seed, check_keeps_splits, show_splits, write_splits
+from cli.shared.tables import count_table
+from data_prep.sources.generic import load_generic
+from data_prep.splits.manifest import describe_file
+from data_prep.splits.splits import (
+    SPLITS,
+    Splits,
+    fill_by_group,
+    shuffled,
+    split_examples,
+    split_made,
+)
+from data_prep.synthetic.benchmark_answers.generate import MAKERS, generate_benchmark_answers
+from data_prep.synthetic.charts.export import write_charts
+from data_prep.synthetic.charts.generate import draw_pictures, plan_rows, plan_twins, write_captions
+from data_prep.synthetic.charts.rows import TWIN_SHARE, PlannedRow
+from data_prep.synthetic.charts.scenes import KINDS
+from data_prep.synthetic.claims import generate_claims
+from data_prep.synthetic.hard import options
+from data_prep.synthetic.hard.frames import kinds
+from data_prep.synthetic.hard.generate import generate_hard
+from data_prep.synthetic.objective.generate import generate_objective
+from data_prep.synthetic.preference_pairs.export import split_pairs, write_pairs
+from data_prep.synthetic.preference_pairs.generate import PICTURE_SHARE, generate_pairs
+from data_prep.synthetic.text.generate import generate_examples
+from judging.errors import CustosError
+from judging.progress import progress_over
+from judging.types import LabelledExample, Split
+
+ChartsOut = Annotated[
+    Path,
+    typer.Option(
+        callback=output_folder,
+        help="Write the JSONL files, images/ and manifest.json to this folder.",
+    ),
+]
+ChartsSeed = Annotated[int, typer.Option(min=0, help="Another seed gives other pictures.")]
+NumRows = Annotated[
+    int, typer.Option("--rows", min=1, help="Make this many examples, all files together.")
+]
+Captions = Annotated[
+    bool,
+    typer.Option("--captions", help="Describe the picture in the question instead of drawing it."),
+]
+
+
+@with_groups
+def synthetic(
+    out: Out,
+    rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
+    worlds: Annotated[
+        Literal["all", "open"],
+        typer.Option(
+            help="Which questions to make. open: English questions with one answer, the easiest to "
+            "learn from."
+        ),
+    ] = "all",
+    seed: Seed = 0,
+    *,
+    sizes: HeldOutSizes,
+) -> None:
+    """Make quick-scoring examples whose labels hold by construction.
+
+    The test split uses wordings that no other split shows. Examples whose question is too similar
+    to one of the test split are left out.
+
+    Example: custos prep synthetic --out data/synthetic --rows 20000 --seed 1
+    """
+    held_out = sizes.read()
+    splits, num_near_test = split_made(
+        lambda number, split: generate_examples(number, seed, split, worlds), rows, held_out, seed
+    )
+    described = {"name": "synthetic", "rows": rows, "worlds": worlds, "seed": seed}
+    write_splits(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})
+
+
+@with_groups
+def claims(
+    out: Out,
+    rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
+    seed: Seed = 0,
+    *,
+    sizes: HeldOutSizes,
+) -> None:
+    """Make explanations that give all, some or none of a reference of several sentences.
+
+    All earns Correct, some Partial; a contradiction or nothing at all earns Wrong. Responses put
+    every claim in other words than the reference. The test split uses sentences that no other split
+    has.
+
+    Example: custos prep claims --rows 6000 --out data/claims
+    """
+    held_out = sizes.read()
+    targets = held_out.targets(rows)
+    num_test = round(targets["test"])
+    trained = list(generate_claims(rows - num_test, seed, held_out=False))
+    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
+    dealt["test"] = list(generate_claims(num_test, seed, held_out=True))
+    splits = _in_splits(dealt, seed)
+    write_splits(splits, out, {"name": "claims", "rows": rows, "seed": seed}, held_out, seed, {})
+
+
+@with_groups
+def objective(
+    out: Out,
+    rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
+    seed: Seed = 0,
+    *,
+    sizes: HeldOutSizes,
+) -> None:
+    """Make reasoned answers in mathematics, options, classes and short facts.
+
+    Right and wrong final answers follow reasoning that names others first, in English and Chinese.
+    The test split writes answers in forms, layouts and sentences that no other split has.
+
+    Example: custos prep objective --rows 3600 --out data/objective
+    """
+    held_out = sizes.read()
+    targets = held_out.targets(rows)
+    num_test = round(targets["test"])
+    tested = list(generate_objective(num_test, seed, held_out=True))
+    questions = {row.group for row in tested}
+    drawn = generate_objective(rows - num_test, seed, held_out=False)
+    trained = [row for row in drawn if row.group not in questions]
+    dealt = fill_by_group(trained, lambda row: row.group, targets, seed) | {"test": tested}
+    splits = _in_splits(dealt, seed)
+    described = {"name": "objective", "rows": rows, "seed": seed}
+    left_out = {"questions_of_test": rows - num_test - len(trained)}
+    write_splits(splits, out, described, held_out, seed, left_out)
+
+
+@with_groups
+def hard(
+    source: Annotated[
+        Path,
+        typer.Option(
+            help="Read labelled rows of task hieval-qs: a file, or a folder that custos prep "
+            "wrote, whose splits are kept."
+        ),
+    ],
+    out: Out,
+    per_question: Annotated[
+        int, typer.Option(min=1, help="Draw this many wordings for each question.")
+    ] = 6,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="Make only this kind of row. May be repeated. Default: every kind."),
+    ] = None,
+    seed: Seed = 0,
+    *,
+    sizes: HeldOutSizes,
+    allow_dropped: AllowDropped = False,
+) -> None:
+    """Make responses that deceive a judge, and right ones in the same words.
+
+    Denials, corrections, hedges, look-alikes, forged fields and grades, instructions to the judge,
+    listed options and others: each wording is written once with a right and once with a wrong
+    answer. Questions whose references are sentences or yes and no are passed over.
+
+    Example: custos prep hard --source data/evouna --out data/hard
+    """
+    every = [*kinds(), options.KIND]
+    chosen = kind or every
+    if unknown := sorted(set(chosen) - {*every}):
+        raise CustosError(f"--kind '{unknown[0]}': expected one of {', '.join(every)}")
+    bad_rows: list[str] = []
+    files = {split: source / f"{split}.jsonl" for split in SPLITS}
+    files = {name: path for name, path in files.items() if path.is_file()}
+    if source.is_dir() and not files:
+        raise CustosError(f"{source}: holds no train.jsonl; make it with 'custos prep'")
+    check_keeps_splits(out, files.values() or [source])
+
+    held_out = sizes.read()
+    labelled: Splits = (
+        {split: load_generic(path, bad_rows) for split, path in files.items()}
+        if files
+        else split_examples(load_generic(source, bad_rows), held_out, seed)
+    )
+    framed = [name for name in chosen if name in kinds()]
+    made = {
+        split: list(generate_hard(rows, per_question, seed, framed, split)) if framed else []
+        for split, rows in labelled.items()
+    }
+    if options.KIND in chosen:
+        for split, rows in labelled.items():
+            made[split] += options.generate_options(rows, per_question, seed, split)
+    check_skipped(source, bad_rows, allow_dropped=allow_dropped)
+    if not any(made.values()):
+        raise CustosError(
+            f"{source}: no question to make hard responses to: rows of task hieval-qs with short "
+            "references and without options or pictures are needed"
+        )
+    described = {
+        "name": source.name,
+        "files": [describe_file(path) for path in files.values() or [source]],
+        "per_question": per_question,
+        "kinds": chosen,
+    }
+    splits = _in_splits(made, seed)
+    write_splits(splits, out, described, held_out, seed, {"bad_rows": len(bad_rows)})
+    counts = Counter(str(row.metadata["kind"]) for rows in splits.values() for row in rows)
+    Console(highlight=False).print(count_table("kind", "rows", dict(counts)))
+
+
+@with_groups
+def charts(
+    out: ChartsOut,
+    rows: NumRows,
+    seed: ChartsSeed = 0,
+    twins: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Share of groups that begin with twins (see custos prep twins)."
+        ),
+    ] = TWIN_SHARE,
+    *,
+    sizes: HeldOutSizes,
+    captions: Captions = False,
+) -> None:
+    """Make error-analysis examples about drawn charts, figures and shapes.
+
+    Labels hold by construction. Four rows ask about every picture and share their group. No two
+    splits share a picture. The test split has wordings of responses that no other split shows.
+
+    With --captions the rows are a first lesson in text, before a lesson about the pictures.
+
+    Example: custos prep charts --out data/charts --rows 20000 --seed 1
+    """
+    counts = {split: round(size) for split, size in sizes.read().targets(rows).items()}
+    # As many as asked for, however shares are rounded.
+    counts["train"] += rows - sum(counts.values())
+    planned = {
+        f"{split}.jsonl": list(
+            plan_rows(size, seed, "test" if split == "test" else "train", twins, f"charts-{split}")
+        )
+        for split, size in counts.items()
+    }
+    source = {"name": "charts", "rows": rows, "seed": seed, "twins": twins, "captions": captions}
+    _write_planned(out, planned, source)
+
+
+def twins(
+    out: ChartsOut,
+    rows: NumRows,
+    seed: ChartsSeed = 0,
+    forms: Annotated[
+        Literal["train", "test", "all"],
+        typer.Option(
+            help="Wordings of the responses. train leaves some wordings out; test uses only those."
+        ),
+    ] = "test",
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind", help="Draw only this kind of picture. May be repeated. Default: every kind."
+        ),
+    ] = None,
+    captions: Captions = False,
+) -> None:
+    """Make twins: one question and response under two pictures, each with another error type.
+
+    On one picture the response reasons wrongly, on the other it misreads; the text is the same.
+
+    Example: custos prep twins --out data/twins --rows 1000 --seed 2
+    """
+    kinds = kinds or list(KINDS)
+    if unknown := sorted(set(kinds) - KINDS.keys()):
+        raise CustosError(f"--kind '{unknown[0]}': expected one of {', '.join(KINDS)}")
+    source = {
+        "name": "twins", "rows": rows, "seed": seed, "forms": forms, "kinds": kinds,
+        "captions": captions,
+    }  # fmt: skip
+    _write_planned(out, {"twins.jsonl": list(plan_twins(rows, seed, forms, kinds))}, source)
+
+
+def chartom(
+    out: Annotated[
+        Path,
+        typer.Option(
+            callback=output_folder,
+            help="Write items.jsonl, images/ and manifest.json to this folder.",
+        ),
+    ],
+    pairs: Annotated[
+        int, typer.Option(min=1, help="Draw this many pairs; 14 show every manipulation.")
+    ] = 56,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other pairs.")] = 0,
+) -> None:
+    """Draw CHARTOM-style pairs: the same data, shown once honestly and once misleadingly.
+
+    The right answers, and the answers of a deceived reader, hold by construction. The HMI of an
+    item is what the paper reports for items of its type, until people answer the charts themselves.
+
+    Example: custos prep chartom --out data/chartom --pairs 56 --seed 1
+    """
+    from benchmarks.framework.base import get_benchmark
+    from data_prep.synthetic.misleading_charts.export import write_chart_pairs
+    from data_prep.synthetic.misleading_charts.families import generate_chart_pairs
+
+    table = get_benchmark("chartom").published[0]
+    published = {name: (float(str(row[1])), float(str(row[3]))) for name, row in table.rows.items()}
+    drawn = generate_chart_pairs(pairs, seed)
+    manifest = write_chart_pairs(
+        out,
+        progress_over(drawn, "drawing", pairs),
+        published,
+        source={"name": "chartom", "pairs": pairs, "seed": seed},
+        command=command_line(),
+    )
+    Console(highlight=False).print(count_table("manipulation", "pairs", manifest["manipulations"]))
+    typer.echo(f"{pairs} pairs, {2 * pairs} charts in {out}")
+
+
+@with_groups
+def pairs(
+    out: Out,
+    rows: Annotated[int, typer.Option(min=1, help="Make this many pairs, all splits together.")],
+    pictures: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of pairs with a picture; half of these need it."),
+    ] = PICTURE_SHARE,
+    both_orders: Annotated[
+        bool, typer.Option(help="Write every training pair in both orders of its responses.")
+    ] = True,
+    seed: Seed = 0,
+    *,
+    sizes: HeldOutSizes,
+) -> None:
+    """Make pairs of responses about charts, of known truth and faults, with critiques.
+
+    The test split uses only wordings that no other split has. The folder scores/ holds the same
+    responses one by one, with critiques and scores from 0 to 10.
+
+    Example: custos prep pairs --out data/pairs --rows 8000 --seed 1
+    """
+    held_out = sizes.read()
+    num_test = round(held_out.targets(rows)["test"])
+    splits = split_pairs(
+        list(generate_pairs(rows - num_test, seed, "train", pictures)),
+        list(generate_pairs(num_test, seed, "test", pictures)),
+        held_out,
+        seed,
+    )
+    written = write_pairs(
+        out,
+        splits,
+        both_orders=both_orders,
+        source={"name": "pairs", "rows": rows, "seed": seed, "pictures": pictures},
+        held_out=held_out,
+        seed=seed,
+        command=command_line(),
+    )
+    show_splits(written, out)
+
+
+@with_groups
+def benchmark_answers(
+    out: Out,
+    rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--task",
+            help="Make rows of this task: charthal, simplevqa or chartom-fact. May be repeated. "
+            "Default: all three.",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    *,
+    sizes: HeldOutSizes,
+) -> None:
+    """Make questions and responses for judges of ChartHal, SimpleVQA and CHARTOM's FACT.
+
+    Labels hold by construction: the rubric of the task follows from what a response claims, denies,
+    leaves out or says for certain. SimpleVQA's rows are English and Chinese. Charts, questions and
+    responses of the test split use topics and wordings that no other split shows. Examples whose
+    question is too similar to one of the test split are left out.
+
+    Example: custos prep benchmark-answers --rows 3500 --out data/benchmarks
+    """
+    if unknown := sorted(set(tasks or ()) - MAKERS.keys()):
+        raise CustosError(f"--task '{unknown[0]}': expected one of {', '.join(MAKERS)}")
+    chosen = tasks or list(MAKERS)
+    held_out = sizes.read()
+    splits, num_near_test = split_made(
+        lambda number, split: generate_benchmark_answers(number, seed, split, chosen),
+        rows,
+        held_out,
+        seed,
+    )
+    described = {"name": "benchmark-answers", "rows": rows, "tasks": chosen, "seed": seed}
+    write_splits(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})
+    counts = Counter(f"{row.task}: {row.label}" for members in splits.values() for row in members)
+    Console(highlight=False).print(count_table("task and label", "rows", dict(counts)))
+
+
+def _in_splits(dealt: Mapping[Split, Sequence[LabelledExample]], seed: int) -> Splits:
+    """Name the split in every row, and put the rows of each split in an order fixed by the seed."""
+    return {
+        split: shuffled(
+            (row.model_copy(update={"split": split}) for row in dealt.get(split, ())), seed
+        )
+        for split in SPLITS
+    }
+
+
+def _write_planned(
+    out: Path, planned: Mapping[str, Sequence[PlannedRow]], source: Mapping[str, Any]
+) -> None:
+    """Draw or describe planned rows, write them, and print how many of each label there are.
+
+    Args:
+        out: Folder to write to.
+        planned: Name of each file to its rows.
+        source: What the rows are made from, for the manifest; ``captions`` says to draw nothing.
+    """
+    captions = source["captions"]
+    make, activity = (write_captions, "captioning") if captions else (draw_pictures, "drawing")
+    made = {
+        name: make(progress_over(rows, f"{activity} {name}", len(rows)))
+        for name, rows in planned.items()
+    }
+    manifest = write_charts(out, made, source=dict(source), command=command_line())
+    labels = sorted({label for counts in manifest["counts"].values() for label in counts})
+    table = Table("label")
+    for name in planned:
+        table.add_column(name, justify="right")
+    for label in labels:
+        table.add_row(label, *(str(manifest["counts"][name].get(label, 0)) for name in planned))
+    Console(highlight=False).print(table)
+    num_rows = sum(map(len, planned.values()))
+    typer.echo(
+        f"{num_rows} examples, {manifest['images']} pictures, {manifest['twins']} twins in {out}"
+    )

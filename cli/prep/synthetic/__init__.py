@@ -1,1 +1,0 @@
-"""The verbs of ``custos prep`` that make examples whose labels are known."""

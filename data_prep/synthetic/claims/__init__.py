@@ -1,1 +1,0 @@
-"""Made explanations: references of several sentences, and responses that give all, some or none."""

@@ -1,1 +1,0 @@
-"""The families of attacks and controls. Adding one is adding a file here."""

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from data_prep.synthetic.charts.generate import plan_rows, plan_twins
+from data_prep.synthetic.charts.responses import frames, questions
+from data_prep.synthetic.words import wordings_of
+from judging.tasks.hieval_ea import ERROR_TYPES
+from judging.types import LabelledExample
+from tests.oracles.charts import audit_chart
+from tests.oracles.report import audit_rows
+
+SCORES = ("Partial", "Wrong")
+
+
+@pytest.mark.parametrize("wordings", ["train", "test", "all"])
+def test_clean_examples_pass(wordings: Any) -> None:
+    rows = [row.example for row in plan_rows(2500, 11, wordings)]
+    report = audit_rows(rows, audit_chart)
+    assert report.agreement >= 0.999, str(report)
+    forms = {row.metadata["form"] for row in rows}
+    assert forms == {frame.id for frame in wordings_of(frames(), wordings)}
+    if wordings != "train":
+        asked = {row.metadata["question_form"] for row in rows}
+        assert asked >= {question.id for question in questions() if question.held_out}
+
+
+def test_clean_twins_pass() -> None:
+    report = audit_rows((row.example for row in plan_twins(1000, 12, "all")), audit_chart)
+    assert report.agreement >= 0.999, str(report)
+
+
+def test_planted_label_errors_are_caught() -> None:
+    rng = Random(5)
+    planted = [
+        _with_wrong_label(rng, row.example)
+        for deck in (plan_rows(400, 13, "all"), plan_twins(100, 13, "all"))
+        for row in deck
+    ]
+    report = audit_rows(planted, audit_chart)
+    assert report.rows == 500
+    assert len(report.disagreements) >= 495
+
+
+def _with_wrong_label(rng: Random, row: LabelledExample) -> LabelledExample:
+    """Swap the score or the type, or both."""
+    labels = ["Correct", *(f"{score}; {name}" for score in SCORES for name in ERROR_TYPES)]
+    wrong = rng.choice([label for label in labels if label != row.label])
+    return row.model_copy(update={"label": wrong})
+
+
+def test_planted_errors_in_data_and_references_are_caught() -> None:
+    for row in (planned.example for planned in plan_rows(200, 14, "all")):
+        assert not audit_rows([row], audit_chart).disagreements
+        other = row.model_copy(update={"references": (*row.references, "99")})
+        assert audit_chart(other).label == ""
+
+
+def test_audit_sees_neither_label_nor_how_the_row_was_made() -> None:
+    for row in (planned.example for planned in plan_rows(200, 15, "all")):
+        readings = {"readings": row.metadata["readings"]}
+        blind = row.model_copy(update={"label": "?", "error_type": None, "metadata": readings})
+        assert audit_chart(blind) == audit_chart(row)
+
+
+def _read(response: str, *references: str, question: str, **values: int) -> str:
+    return audit_chart(
+        LabelledExample.model_validate(
+            {
+                "question": question,
+                "references": references,
+                "response": response,
+                "label": "?",
+                "metadata": {"readings": {"value": values}},
+            }
+        )
+    ).label
+
+
+@pytest.mark.parametrize(
+    ("values", "label"),
+    [
+        ({"A": 5, "B": 7, "C": 3}, "Wrong; Reasoning Error"),
+        ({"A": 2, "B": 7, "C": 5}, "Wrong; Image Misunderstanding"),
+    ],
+)
+def test_reads_a_twin(values: dict[str, int], label: str) -> None:
+    text = "The two largest are B at 7 and C at 3, so 7 + 3 = 10. The answer is 10."
+    question = "What is the sum of the two largest values?"
+    assert _read(text, "12", question=question, **values) == label
+
+
+@pytest.mark.parametrize(
+    ("response", "label"),
+    [
+        ("I keep A (7) and B (6). Answer: A and B", "Correct"),
+        ("The picture shows A is 7, B is 6 and C is 2. I keep A. The answer is A.",
+         "Partial; Reasoning Error"),
+        ("The picture shows A is 7, B is 3 and C is 2. I keep A. The answer is A.",
+         "Partial; Image Misunderstanding"),
+        ("The picture shows A is 7 and C is 2. I keep A. The answer is A.",
+         "Partial; Image Misunderstanding"),
+        ("I keep A (7) and C (2). Answer: A and C", "Wrong; Reasoning Error"),
+        ("I keep A (7), B (6) and C (8). Answer: A, B and C", "Wrong; Image Misunderstanding"),
+        ("I keep A (9) and C (2). Answer: A and C", ""),
+        ("B", "Partial; Other"),
+        ("(C)", "Wrong; Other"),
+        ("A and B", "Correct"),
+        ("A is 7 and B is 6. There is not enough information.", "Wrong; Unanswerable"),
+        ("Only B can be confirmed; the rest are missing.", "Partial; Unanswerable"),
+        ("A is 7 and B is 6. Wait, let me look at", "Wrong; Overthinking"),
+        ("So far I have A. Now for the", "Partial; Overthinking"),
+    ],
+)  # fmt: skip
+def test_reads_sets(response: str, label: str) -> None:
+    question = "For which bars is the value above 5?"
+    assert _read(response, "A", "B", question=question, A=7, B=6, C=2) == label
+
+
+def test_doubts_references_that_do_not_follow() -> None:
+    assert _read("4", "4", question="What is the value of A?", A=5, B=1, C=2) == ""

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from data_prep.synthetic.text.generate import generate_examples, responses
+from data_prep.synthetic.words import wordings_of
+from judging.types import JudgeRequest
+from tests.oracles.report import audit_rows
+from tests.oracles.text import audit_text
+
+LABELS = {"all": ("Correct", "Partial", "Wrong"), "any": ("Correct", "Wrong")}
+
+
+@pytest.mark.parametrize("wordings", ["train", "test", "all"])
+def test_clean_examples_pass(wordings: Any) -> None:
+    rows = list(generate_examples(3000, seed=11, wordings=wordings))
+    report = audit_rows(rows, audit_text)
+    assert report.agreement >= 0.995, str(report)
+    seen = {row.metadata["form"] for row in rows}
+    assert len(seen) > 0.9 * len(wordings_of(responses(), wordings))
+
+
+def test_planted_label_errors_are_caught() -> None:
+    rng = Random(5)
+    planted = []
+    for row in generate_examples(500, seed=12, wordings="all"):
+        wrong = rng.choice([label for label in LABELS[row.reference_mode] if label != row.label])
+        planted.append(row.model_copy(update={"label": wrong}))
+    report = audit_rows(planted, audit_text)
+    assert report.rows == 500
+    assert len(report.disagreements) >= 495
+
+
+def test_audit_sees_neither_label_nor_metadata() -> None:
+    for row in generate_examples(200, seed=13, wordings="all"):
+        blind = row.model_copy(update={"label": "?", "metadata": {}, "group": "", "id": ""})
+        assert audit_text(blind) == audit_text(row)
+
+
+def _read(response: str, *references: str, **fields: Any) -> str:
+    fields.setdefault("question", "Which?")
+    request = {"references": references, "response": response, **fields}
+    return audit_text(JudgeRequest.model_validate(request)).label
+
+
+@pytest.mark.parametrize(
+    ("response", "label"),
+    [
+        ("12 and 15", "Correct"),
+        ("15, 12", "Correct"),
+        ("The numbers are 12 and 15.", "Correct"),
+        ("twelve and fifteen", "Correct"),
+        ("- 12\n- 15", "Correct"),
+        ("First 12 / 3 = 4. So the answer is 12 and 15.", "Correct"),
+        ("12", "Partial"),
+        ("12, not 15.", "Partial"),
+        ("12, 15, 18", "Wrong"),
+        ("12 and 16", "Wrong"),
+        ("The answer is 12 and 15. Wait, I misread that. The answer is 12 and 18.", "Wrong"),
+        ("12 and 15 look right so far. Now I check whether the", "Wrong"),
+        ("12 and 15 look right, so the final answer is", "Wrong"),
+        ("I don't know.", "Wrong"),
+        ("", "Wrong"),
+        (" \n", "Wrong"),
+    ],
+)
+def test_reads_sets(response: str, label: str) -> None:
+    assert _read(response, "12", "15") == label
+
+
+@pytest.mark.parametrize(
+    ("response", "plain", "tolerance"),
+    [
+        ("1000 km", "Correct", "Correct"),
+        ("1,000", "Correct", "Correct"),
+        ("1e3 kilometres", "Correct", "Correct"),
+        ("1049 km", "Wrong", "Correct"),
+        ("951", "Wrong", "Correct"),
+        ("1051 km", "Wrong", "Wrong"),
+        ("1000 kg", "Wrong", "Wrong"),
+    ],
+)
+def test_reads_numbers(response: str, plain: str, tolerance: str) -> None:
+    assert _read(response, "1000 km") == plain
+    assert _read(response, "1000 km", variant="tolerance") == tolerance
+
+
+@pytest.mark.parametrize("response", ["50%", "0.5", "1/2", "fifty percent", "百分之五十"])
+def test_reads_shares(response: str) -> None:
+    assert _read(response, "50%") == "Correct"
+
+
+@pytest.mark.parametrize(
+    ("response", "label"),
+    [
+        ("B", "Correct"),
+        ("(B) 14", "Correct"),
+        ("14.", "Correct"),
+        ("C", "Wrong"),
+        ("B. 15", "Wrong"),
+    ],
+)
+def test_reads_options(response: str, label: str) -> None:
+    choices = ("13", "14", "15")
+    assert _read(response, "B", choices=choices) == label
+    assert _read(response, "14", choices=choices) == label
+
+
+@pytest.mark.parametrize(
+    ("response", "label"),
+    [
+        ("Mira Kel Tolven", "Correct"),
+        ("M. Tolven", "Correct"),
+        ("It was Mira Tolven who founded Vos.", "Correct"),
+        ("Vos was founded by Mira Tolven, who came after Bor Haln.", "Correct"),
+        ("Not Bor Haln but Mira Tolven.", "Correct"),
+        ("Many would say Mira Tolven, but that is wrong. The answer is Bor Haln.", "Wrong"),
+        ("Mira Tolven or Bor Haln", "Wrong"),
+        ("Mara Tolven", "Wrong"),
+        ("Mira Tolvet", "Wrong"),
+        ("B. Tolven", "Wrong"),
+    ],
+)
+def test_reads_people(response: str, label: str) -> None:
+    fields = {"question": "Who founded Vos?", "reference_mode": "any"}
+    assert _read(response, "Mira Kel Tolven", "Mira Tolven", **fields) == label
+
+
+@pytest.mark.parametrize(
+    "response", ["14 March 1921", "March 14, 1921", "1921-03-14", "14 Mar 1921"]
+)
+def test_reads_dates(response: str) -> None:
+    assert _read(response, "14 March 1921") == "Correct"
+    assert _read(response, "15 March 1921") == "Wrong"
+
+
+@pytest.mark.parametrize(
+    ("response", "label"),
+    [
+        ("铜铃铛、纸灯笼", "Correct"),
+        ("箱子里的东西是纸灯笼、铜铃铛。", "Correct"),
+        ("不是木碗，而是铜铃铛、纸灯笼。", "Correct"),
+        ("铜铃铛。", "Partial"),
+        ("答案是铜铃铛、木碗。", "Wrong"),
+        ("铜铃铛、纸灯笼。不对，应该是铜铃铛、木碗。", "Wrong"),
+        ("看起来可能是铜铃铛、纸灯笼，不过还需要检查", "Wrong"),
+    ],
+)
+def test_reads_chinese(response: str, label: str) -> None:
+    assert _read(response, "铜铃铛", "纸灯笼", question="箱子里有什么？") == label
