@@ -16,7 +16,7 @@ from cli.shared.options.recipe import Keys
 from cli.shared.output_folders import Verb
 
 if TYPE_CHECKING:
-    from train.plan.run_plan import RunPlan
+    from train.launch.run_plan import RunPlan
 
 LEAST_IN_MINUTES = 120
 """Seconds from which on a time is given in minutes."""
@@ -117,7 +117,7 @@ def training(
 
     Example: custos plan training embedded/mine --gpus 0 data.train=labelled.jsonl data.val=null
     """
-    from train.plan.run_plan import plan_run
+    from train.launch.run_plan import plan_run
 
     result = plan_run(
         recipe,

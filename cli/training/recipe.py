@@ -16,7 +16,7 @@ from cli.shared.columns import in_columns
 from cli.shared.options.output import AsJson
 from cli.shared.output_folders import Verb
 from judging.errors import CustosError
-from train.setup.recipe_files import find_recipe, read_header, recipe_names, script_of
+from train.setup.recipe_files import find_recipe, recipe_names, summary_of
 
 if TYPE_CHECKING:
     from train.setup.recipe_keys import RecipeKey
@@ -31,13 +31,15 @@ Name = Annotated[str, typer.Argument(help="Recipe of 'custos recipe list', or a 
 
 @app.command("list", cls=Verb)
 def list_recipes() -> None:
-    """List the recipes: name, training script and what each is for.
+    """List the recipes: name, method and what each is for.
 
     Example: custos recipe list
     """
-    headers = {name: read_header(find_recipe(name)) for name in recipe_names()}
-    rows = [(name, header.script, header.summary) for name, header in headers.items()]
-    for line in in_columns([("recipe", "script", "what it is for"), *rows]):
+    from train.setup.recipe import read_values
+
+    paths = {name: find_recipe(name) for name in recipe_names()}
+    rows = [(name, read_values(path)["method"], summary_of(path)) for name, path in paths.items()]
+    for line in in_columns([("recipe", "method", "what it is for"), *rows]):
         typer.echo(line)
     typer.echo("\nTrain with one: custos train RECIPE --train TABLE")
 
@@ -57,7 +59,7 @@ def explain_keys(
         list[str] | None,
         typer.Argument(
             metavar="[RECIPE] [KEY]...",
-            help="Only the keys of this recipe's script, or only these keys. Default: all keys.",
+            help="Only the keys of this recipe's method, or only these keys. Default: all keys.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -68,16 +70,17 @@ def explain_keys(
 
     Example: custos recipe keys optim.lr
     """
+    from train.methods import method_of, methods
     from train.setup.recipe import read_values
-    from train.setup.recipe_keys import recipe_keys, recipe_model, script_names
+    from train.setup.recipe_keys import recipe_keys
 
     first, *others = names or [""]
     if first in recipe_names() or Path(first).is_file():
         path = find_recipe(first)
-        scripts, wanted = [script_of(path, read_values(path))], others
+        chosen_methods, wanted = [method_of(path, read_values(path))], others
     else:
-        scripts, wanted = script_names(), names or []
-    keys = {key.name: key for script in scripts for key in recipe_keys(recipe_model(script))}
+        chosen_methods, wanted = list(methods().values()), names or []
+    keys = {key.name: key for of in chosen_methods for key in recipe_keys(of.recipe_class)}
     chosen = [keys[name] for name in _chosen(wanted, list(keys))]
     if as_json:
         rows = [{name: _plain(text) for name, text in key._asdict().items()} for key in chosen]

@@ -42,7 +42,7 @@ def sweep(
     from rich.table import Table
 
     from cli.shared.tables import wide_console
-    from train.setup.sweep import RESULT_FILE, Sweep, sweep_rows
+    from train.launch.sweep import RESULT_FILE, Sweep, sweep_rows
 
     runs = Sweep(recipe, tuple(keys or ()), tuple(range(seeds)), out)
     runs.open()

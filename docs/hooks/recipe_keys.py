@@ -1,4 +1,4 @@
-"""Reference of the keys of recipes, from the Pydantic models of the training scripts."""
+"""Reference of the keys of recipes, from the Pydantic models of the methods."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from docs.hooks.models import field_table, summary
-from train.setup.recipe_keys import recipe_models, sections
+from train.methods import methods
+from train.setup.recipe_keys import sections
 
 INTRODUCTION = """\
 # Recipe keys
 
-A recipe is a YAML file that describes one training run completely. Each training script reads
-recipes of its own kind. This page is made from the classes that check them. A key that is not here
-is an error.
+A recipe is a YAML file that describes one training run completely. Its key `method` says how to
+train, and each method has keys of its own. This page is made from the classes that check them. A
+key that is not here is an error.
 
 A key can be set in the file. It can also be set after the command, with a dot between section and
 key, and then wins over the file:
@@ -30,19 +31,23 @@ custos train embedded/demo optim.lr=1e-4
 
 def recipe_keys_page() -> str:
     """Return the Markdown of the page."""
-    models = recipe_models()
+    known = methods()
+    models = {name: method.recipe_class for name, method in known.items()}
     uses = Counter(section for model in models.values() for section in sections(model))
     shared = [section for section, count in uses.items() if count > 1]
-    parts = [INTRODUCTION, "## Sections of several scripts\n"]
+    parts = [INTRODUCTION, "## Sections of several methods\n"]
     for section in shared:
         parts += _description(section)
-    for script, model in models.items():
-        parts.append(f"## train/{script}.py\n")
-        of_script = sections(model)
-        keys = ", ".join(f"`{key}`" for key, part in of_script if (key, part) in shared)
-        parts.append(f"Its recipes have the sections {keys}, and these keys:\n")
-        parts.append(field_table(model, frozenset(key for key, _ in of_script)))
-        for section in of_script:
+    for name, model in models.items():
+        parts.append(f"## {name}\n")
+        of_method = sections(model)
+        keys = ", ".join(f"`{key}`" for key, part in of_method if (key, part) in shared)
+        parts.append(
+            f"Its recipes, which `train/{known[name].script}.py` trains with, have the sections "
+            f"{keys}, and these keys:\n"
+        )
+        parts.append(field_table(model, frozenset(key for key, _ in of_method)))
+        for section in of_method:
             if section not in shared:
                 parts += _description(section)
     return "\n".join(parts)

@@ -139,7 +139,7 @@ def _index(data: Path, seconds: dict[str, float]) -> Rows:
     """Do what a training script does before it loads weights, and note how long it takes."""
     from judging.models.backbones import load_backbone
     from judging.scoring.prompts import Encoder
-    from train.objectives.focal import FocalObjective
+    from train.methods.focal import FocalObjective
     from train.rows.rows import Rows
     from train.rows.supervision import LabelSupervision
     from train.setup.data import check_splits, read_splits

@@ -38,15 +38,15 @@ from judging.files.atomic import write_text
 from judging.files.kept_work import KeptResult, locked
 from judging.files.records import read_records, write_json
 from judging.fingerprint import digest, file_sha256, package_versions, picture_sha256
-from train.hieval_stage1 import Stage1Recipe
-from train.hieval_stage2 import Stage2Recipe
+from train.methods.focal import FocalRecipe
+from train.methods.joint import JointRecipe
 from train.setup.recipe import Recipe, parse_recipe
 from train.setup.recipe_files import RECIPES
 
 TRAIN = Path(__file__).parents[2] / "train"
 RECIPE_OF: dict[int, tuple[type[Recipe], str]] = {
-    1: (Stage1Recipe, "ablation_qs.yaml"),
-    2: (Stage2Recipe, "ablation_ea.yaml"),
+    1: (FocalRecipe, "ablation_qs.yaml"),
+    2: (JointRecipe, "ablation_ea.yaml"),
 }
 COLUMNS = ("quick score", "S-Acc", "A-Acc")
 

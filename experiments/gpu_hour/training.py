@@ -125,7 +125,7 @@ def quantised(hour: Hour) -> Iterator[Figure]:
 
 def _figures(hour: Hour, run: Path, keys: list[str], length: Length) -> Iterator[Figure]:
     """Yield what a run reported after its first steps, and its memory beside the plan's."""
-    from train.plan.run_plan import plan_run
+    from train.launch.run_plan import plan_run
 
     in_16_bits = not any("quantization" in key for key in keys)
     speed, mfu = (">= 12,000", ">= 0.35") if in_16_bits else ("", "")

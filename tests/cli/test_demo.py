@@ -17,7 +17,7 @@ from cli.demo import FULL, NEXT, SHORT, Plan
 from cli.main import app
 from judging.errors import CustosError
 from tests.cli.test_main import EVERY_VERB
-from train.hieval_stage1 import Stage1Recipe
+from train.methods.focal import FocalRecipe
 from train.setup.recipe import parse_recipe
 from train.setup.recipe_files import find_recipe
 
@@ -64,7 +64,7 @@ def test_only_the_folder_of_an_earlier_demo_is_replaced(
 
 @pytest.mark.parametrize("plan", [FULL, SHORT])
 def test_the_recipe_takes_the_overrides_of_every_plan(plan: Plan) -> None:
-    recipe = parse_recipe(Stage1Recipe, find_recipe("embedded/demo"), plan.overrides)
+    recipe = parse_recipe(FocalRecipe, find_recipe("embedded/demo"), plan.overrides)
     assert recipe.run.output == demo.JUDGE
     assert recipe.data.test == demo.FOLDER / "data" / "test.jsonl"
     assert plan.training < plan.minutes < 15

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cli import grade
 from cli.main import app
-from train.setup.command_line import known_error
+from train.launch.command_line import known_error
 
 RUNNER = CliRunner()
 

@@ -21,9 +21,9 @@ from judging.types import JudgeRequest
 from serve.chat.contract import CHAT_CONTRACTS
 from tests.docs.commands_in_text import commands_in, commands_of
 from tests.docs.markdown_pages import CURRENT_PAGES, ROOT, blocks, name_of, spans
-from train.setup.recipe import parse_recipe
-from train.setup.recipe_files import find_recipe, read_header, recipe_names
-from train.setup.recipe_keys import recipe_models
+from train.methods import method_of, methods
+from train.setup.recipe import parse_recipe, read_values
+from train.setup.recipe_files import find_recipe, recipe_names
 
 COMMANDS = dict(commands())
 ROOMS = sorted(
@@ -97,11 +97,12 @@ def test_commands_at_the_head_of_a_recipe(name: str) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     head = "\n".join(line[1:] for line in takewhile(lambda line: line.startswith("#"), lines))
     first, *others = commands_in(head)
-    script = read_header(path).script
+    method = method_of(path, read_values(path))
+    script = method.script
     assert f"train/{script}.py" in first
     recipe = first[first.index("--config") + 1] if "--config" in first else f"recipes/{script}.yaml"
     assert ROOT / recipe == path
-    parse_recipe(recipe_models()[script], path)
+    parse_recipe(method.recipe_class, path)
     for words in others:
         if words[0] == "custos":
             check_custos(words)
@@ -141,7 +142,7 @@ def experiment_options(name: str) -> frozenset[str]:
 
 
 def test_training_commands(page: Path) -> None:
-    models = recipe_models()
+    models = {method.script: method.recipe_class for method in methods().values()}
     copied = {words[-1] for words in commands_of(page) if words[1:3] == ["recipe", "copy"]}
     for words in commands_of(page):
         if words[:2] != ["accelerate", "launch"] or len(words) == 2:
@@ -149,7 +150,7 @@ def test_training_commands(page: Path) -> None:
         script = words[words.index("-m") + 1] if "-m" in words else None
         script = script or next((word for word in words if word.startswith("train/")), "")
         name = re.sub(r"^train[./]|\.py$", "", script)
-        assert name in models or name.isupper(), " ".join(words)
+        assert name in {*models, "run"} or name.isupper(), " ".join(words)
         if "--config" in words:
             recipe = words[words.index("--config") + 1]
             is_named = recipe in recipe_names() or recipe in copied or recipe.isupper()

@@ -20,7 +20,7 @@ from tests.gpu.recipes import train
 from tests.hub import LAYOUTS, HubLayout, save_hub_layout
 from tests.train.made_up import example, write_split
 from tests.train.plan.measured import allocation_peak
-from train.plan.run_plan import plan_run
+from train.launch.run_plan import plan_run
 
 RECIPE = "hieval_stage1"
 LARGER: dict[str, Any] = {

@@ -27,16 +27,12 @@ from judging.types import LabelledExample
 from tests.gpu.figures import DEVICE
 from tests.gpu.steps import rows_of
 from tests.train.made_up import write_split
-from train.plan.run_plan import plan_run
+from train.launch.run_plan import plan_run
+from train.methods import method_of
+from train.methods.base import Method
 from train.setup.recipe import read_values
-from train.setup.recipe_files import find_recipe, script_of
+from train.setup.recipe_files import find_recipe
 
-KIND_OF_SCRIPT = {
-    "hieval_stage1": "focal",
-    "hieval_stage2": "joint",
-    "truthful_judge": "critique",
-    "bradley_terry": "reward",
-}
 STEPS = 10
 KILLED_BEFORE = 6
 SPLITS = {"train": STEPS * 8, "val": 4, "cal": 12, "test": 8}
@@ -66,10 +62,10 @@ class ShortRun:
     """Most bytes of tensors on the GPU; 0 on a CPU."""
 
 
-def script_of_recipe(name: str) -> str:
-    """Return the script of a recipe that came with custos."""
+def method_of_recipe(name: str) -> type[Method]:
+    """Return the method of a recipe that came with custos."""
     path = find_recipe(name)
-    return script_of(path, read_values(path))
+    return method_of(path, read_values(path))
 
 
 def skip_without_bitsandbytes(run: str) -> None:
@@ -87,7 +83,7 @@ def family_of(name: str) -> str:
 def rows_of_recipe(name: str, split: str) -> list[LabelledExample]:
     """Return made-up rows for a split of a recipe."""
     start = 1000 * list(SPLITS).index(split)
-    return rows_of(KIND_OF_SCRIPT[script_of_recipe(name)], SPLITS[split], None, start)
+    return rows_of(method_of_recipe(name).name, SPLITS[split], None, start)
 
 
 def keys_of(
@@ -137,7 +133,7 @@ def keys_of(
 def train(name: str, keys: list[str]) -> None:
     """Run a recipe's script in this process, as one process."""
     AcceleratorState._reset_state(reset_partial_state=True)
-    script = import_module(f"train.{script_of_recipe(name)}")
+    script = import_module(f"train.{method_of_recipe(name).script}")
     script.main(["--config", str(find_recipe(name)), *keys])
 
 

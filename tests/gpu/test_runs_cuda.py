@@ -18,7 +18,7 @@ from tests.gpu.figures import DEVICE, REHEARSAL, Figures
 from tests.gpu.programs import run_python
 from tests.gpu.steps import relative_error
 from tests.serve.sockets import serving
-from train.objectives.reward import each_response
+from train.methods.reward import each_response
 
 pytestmark = [
     pytest.mark.cuda,

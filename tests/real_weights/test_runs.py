@@ -101,7 +101,7 @@ def test_a_step_takes_what_was_planned(precision: str, tmp_path: Path) -> None:
     settings = recipe(tmp_path / "run", run__precision=precision)
     rows = long_rows(8, 60)
     learner = trainer(settings, NAME, rows, rows[:2])
-    planned = planned_step(settings, learner.rows.train.encoder, rows, tmp_path).total
+    planned = planned_step(settings, learner.rows.train.encoder, rows).total
     measured = peak_of_step(learner, [list(range(ROWS_OF_PASS))], tmp_path)
     report(f"{precision}: planned {planned / 2**30:.2f} GiB, measured {measured / 2**30:.2f} GiB")
     assert planned == pytest.approx(measured, rel=0.15)

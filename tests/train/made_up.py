@@ -12,10 +12,9 @@ from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
 from tests.tiny import save_picture
-from train.hieval_stage1 import Stage1Recipe
 from train.loop.accelerator import make_accelerator
-from train.loop.trainer import Trainer
-from train.objectives.focal import FocalObjective
+from train.methods.focal import FocalObjective, FocalRecipe
+from train.methods.trainer import Trainer
 from train.rows.rows import IndexedSplits, Rows
 from train.rows.supervision import LabelSupervision
 from train.setup.run_identity import run_identity
@@ -88,7 +87,7 @@ def critique_pair(number: int, **fields: Any) -> LabelledExample:
     return LabelledExample.model_validate(given | fields)
 
 
-def recipe(output: Path, backbone: str = "unused", **overrides: Any) -> Stage1Recipe:
+def recipe(output: Path, backbone: str = "unused", **overrides: Any) -> FocalRecipe:
     """A recipe in float32; keys are ``section__key``."""
     values: dict[str, Any] = {
         "backbone": backbone,
@@ -105,11 +104,11 @@ def recipe(output: Path, backbone: str = "unused", **overrides: Any) -> Stage1Re
     for key, value in overrides.items():
         section, _, name = key.partition("__")
         values.setdefault(section, {})[name] = value
-    return Stage1Recipe.model_validate(values)
+    return FocalRecipe.model_validate(values)
 
 
 def trainer(
-    recipe: Stage1Recipe,
+    recipe: FocalRecipe,
     folder: str,
     train: list[LabelledExample],
     val: list[LabelledExample] | None = None,

@@ -22,7 +22,7 @@ from judging.types import LabelledExample
 from losses import BradleyTerryLoss
 from tests.train.made_up import write_split
 from train import bradley_terry
-from train.objectives.reward import PairSupervision, RewardObjective, each_response, rewards
+from train.methods.reward import PairSupervision, RewardObjective, each_response, rewards
 from train.rows.rows import Rows
 
 

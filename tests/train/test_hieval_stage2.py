@@ -21,7 +21,8 @@ from judging.models.backbones import load_backbone
 from tests.forks import run_together
 from tests.train.made_up import analysed, examples, write_split
 from train import hieval_stage2
-from train.plan.run_plan import plan_run
+from train.launch.run_plan import plan_run
+from train.methods.joint import JointRecipe
 from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
 
@@ -53,7 +54,7 @@ def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
 def test_the_files_of_a_recipe(tmp_path: Path) -> None:
     data = {"train": "new.jsonl", "val": "lab/new:val"}
     replay = {"train": ["old.jsonl", "lab/old"], "val": "old_val.jsonl"}
-    recipe = hieval_stage2.Stage2Recipe.model_validate(
+    recipe = JointRecipe.model_validate(
         {
             "backbone": "b",
             "data": data,
@@ -109,10 +110,6 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
 def test_the_plan_counts_the_steps_of_mixed_rows(small: str, tmp_path: Path) -> None:
     """18 new and 18 replayed rows are five steps of at most eight, not three and three."""
     path, keys = _write_recipe(tmp_path, small), ["optim.batch_size=8", "optim.epochs=2"]
-    path.write_text(
-        f"# accelerate launch train/hieval_stage2.py\n{path.read_text(encoding='utf-8')}",
-        encoding="utf-8",
-    )
     assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 10
     keys.append("replay.rho=0")
     assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 6
@@ -141,7 +138,7 @@ def test_another_vision_tower_may_start_from_an_adapter(
     path = _write_recipe(tmp_path, small)
     _card(tmp_path / "stage1", trained_on)
     backbone = replace(load_backbone(small, dtype="float32"), version=here)
-    with_adapter(backbone, parse_recipe(hieval_stage2.Stage2Recipe, path))
+    with_adapter(backbone, parse_recipe(JointRecipe, path))
 
 
 def test_other_text_weights_may_not(small: str, tmp_path: Path) -> None:
@@ -149,4 +146,4 @@ def test_other_text_weights_may_not(small: str, tmp_path: Path) -> None:
     _card(tmp_path / "stage1", "a1")
     backbone = replace(load_backbone(small, dtype="float32"), version="a2")
     with pytest.raises(CustosError, match=r"stage1: trained on version a1, .* than version a2"):
-        with_adapter(backbone, parse_recipe(hieval_stage2.Stage2Recipe, path))
+        with_adapter(backbone, parse_recipe(JointRecipe, path))

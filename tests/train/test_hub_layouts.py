@@ -19,7 +19,7 @@ from tests.serve.sockets import serving
 from tests.tiny import save_picture
 from tests.train.made_up import analysed, critique_pair, example, write_split
 from train import hieval_stage1, hieval_stage2, truthful_judge
-from train.plan.run_plan import plan_run
+from train.launch.run_plan import plan_run
 
 # Without its CUDA kernels, Qwen3.5 writes critiques slowly.
 CRITIQUE_LAYOUTS = [

@@ -9,6 +9,7 @@ import pytest
 
 from tests.train.made_up import critique_pair, examples, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
+from train.methods import methods
 from train.setup.recipe_files import find_recipe
 
 SCRIPTS = (truthful_judge, bradley_terry, hieval_stage1, hieval_stage2)
@@ -52,7 +53,9 @@ def test_a_missing_backbone_is_named(
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_what_runs_instead_is_there(script: object) -> None:
-    *preps, train = script.WITHOUT_HUB.split(" && ")  # type: ignore[attr-defined]
+    name = script.__name__.removeprefix("train.")  # type: ignore[attr-defined]
+    [method] = [method for method in methods().values() if method.script == name]
+    *preps, train = method.without_hub.split(" && ")
     words = shlex.split(train)
     assert words[:4] == ["accelerate", "launch", "-m", script.__name__]  # type: ignore[attr-defined]
     text = find_recipe(words[-1]).read_text(encoding="utf-8")

@@ -26,8 +26,8 @@ from judging.models.backbones import RANDOM_WEIGHTS, empty_model
 from judging.models.checkpoints import INDEX, TEXT_FAMILIES
 from judging.models.embedded import CHAT_TEMPLATE, embedded_folder
 from judging.models.fetched import cache_folder
+from train.launch.run_plan import backbone_config
 from train.plan.row_sizes import PUBLISHED_LIMITS
-from train.plan.run_plan import backbone_config
 
 TOKENIZER_VARIABLE = "CUSTOS_REAL_TOKENIZER"
 """Environment variable with a folder of tokenizer files; 'make real-tokenizer' makes one."""

@@ -8,68 +8,47 @@ import signal
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from functools import wraps
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 from rich.console import Console
 
 from judging.errors import CustosError, Missing
 from judging.files.atomic import atomic_write
+from judging.files.records import write_records
 from judging.judge import Judge
-from train.dry_run.few_rows import keys_of_few_rows
-from train.dry_run.parts import PARTS, Part
+from judging.tasks import get_task
+from judging.types import LabelledExample
 from train.dry_run.random_checkpoint import random_checkpoint
 from train.dry_run.served import serve_once
-from train.dry_run.table import as_table
-from train.setup.command_line import known_error, parse_arguments
+from train.launch.command_line import known_error
+from train.launch.processes import interrupted_by
+from train.launch.run_plan import RunPlan, plan_run
+from train.methods.base import Method
+from train.plan.planner import gpu_memory, in_gib
 from train.setup.data import read_splits
-from train.setup.processes import interrupted_by
 from train.setup.recipe import Recipe, parse_recipe, read_values
-from train.setup.recipe_files import REWARD_SCRIPT, find_recipe, section_keys
-from train.setup.recipe_keys import recipe_model
+from train.setup.recipe_files import section_keys
+from train.setup.replay import ReplaySection
 from train.setup.run_log import LOG_FILE
+from train.tracking.parts import PARTS, Part
 
-Main = Callable[..., None]
+Run = Callable[[Path, Sequence[str]], None]
 
+MOST_HELD_OUT = 16
+CRITIQUE_TOKENS = 16
+"""Most tokens of a critique that the judge of a dry run writes."""
 READY = "ready"
 """File with the keys of the few rows; the first process writes it once the others may read them."""
 SECONDS_TO_PREPARE = 1800
 
 
-def with_rehearsal(script: Path, default: str = "") -> Callable[[Main], Main]:
-    """Return a decorator that gives the main function of a training script the two options.
-
-    Args:
-        script: The script's path.
-        default: Name of the recipe without ``--config``; default the script's name.
-    """
-
-    def decorate(main: Main) -> Main:
-        @wraps(main)
-        def run(argv: Sequence[str] | None = None) -> None:
-            arguments = parse_arguments(script, argv, default)
-            if arguments.dry_run is None and not arguments.random_weights:
-                main(argv)
-                return
-            recipe = find_recipe(arguments.config)
-            keys = list(arguments.overrides)
-            if arguments.random_weights:
-                keys += _keys_of_random_weights(recipe, keys)
-            if arguments.dry_run is None:
-                main(["--config", str(recipe), *keys])
-            else:
-                _Rehearsal(main, script.stem, recipe, keys, arguments.dry_run).run()
-
-        return run
-
-    return decorate
-
-
-def _keys_of_random_weights(recipe: Path, keys: Sequence[str]) -> list[str]:
+def keys_of_random_weights(recipe: Path, keys: Sequence[str]) -> list[str]:
     """Make the checkpoint and return the keys that train on it, with a fresh adapter.
 
     An earlier run's adapter belongs to the published weights.
@@ -82,22 +61,22 @@ def _keys_of_random_weights(recipe: Path, keys: Sequence[str]) -> list[str]:
     return [f"backbone={folder}", *fresh]
 
 
-class _Rehearsal:
+class Rehearsal:
     """A dry run of a training script.
 
     Args:
-        main: Main function of the script.
-        script: Name of the script in ``train/``.
+        train: Trains by a recipe's file and keys.
+        method: Method of the recipe.
         recipe: File of the recipe.
         keys: ``key.path=value`` of the user.
         steps: Optimizer steps to take.
     """
 
     def __init__(
-        self, main: Main, script: str, recipe: Path, keys: Sequence[str], steps: int
+        self, train: Run, method: type[Method], recipe: Path, keys: Sequence[str], steps: int
     ) -> None:
-        self.main, self.script, self.recipe = main, script, recipe
-        self.keys, self.steps = list(keys), steps
+        self.train, self.method, self.recipe = train, method, recipe
+        self.keys, self.steps = [f"method={method.name}", *keys], steps
         self.is_first = int(os.environ.get("RANK", "0")) == 0
 
     def run(self) -> None:
@@ -116,7 +95,7 @@ class _Rehearsal:
             try:
                 with _output_to(folder / LOG_FILE, only=self.is_first):
                     keys = self._prepare(folder)
-                    self.main(["--config", str(self.recipe), *keys])
+                    self.train(self.recipe, keys)
                     if self.is_first:
                         self._judge_and_serve(keys)
                 works = True
@@ -130,9 +109,8 @@ class _Rehearsal:
     def _prepare(self, folder: Path) -> list[str]:
         """Return the keys of the short run, whose rows the first process has written."""
         with PARTS.measured("rows"):
-            model = recipe_model(self.script)
             keys = [*self.keys, *_short_run(self.steps, folder / "judge")]
-            recipe = parse_recipe(model, self.recipe, keys)
+            recipe = parse_recipe(self.method.recipe_class, self.recipe, keys)
             if not isinstance(recipe, Recipe):
                 return [*keys, *_few_pictures(recipe)]
             if self.is_first:
@@ -142,10 +120,10 @@ class _Rehearsal:
             return [*keys, *_wait_for(folder / READY)]
 
     def _judge_and_serve(self, keys: Sequence[str]) -> None:
-        recipe = parse_recipe(recipe_model(self.script), self.recipe, keys)
+        recipe = parse_recipe(self.method.recipe_class, self.recipe, keys)
         if not isinstance(recipe, Recipe):
             return
-        if self.script == REWARD_SCRIPT:  # nothing was calibrated or graded
+        if not self.method.gives_labels:  # nothing was calibrated or graded
             with PARTS.measured("judge load"):
                 Judge.load(str(recipe.run.output))
             return
@@ -171,7 +149,7 @@ class _Rehearsal:
     def _print(self, measured: dict[str, Part], keys: Sequence[str], *, works: bool) -> None:
         lines = as_table(measured, self.recipe, keys)
         if works:
-            lines[-1] += f"; {self.script} works with this recipe"
+            lines[-1] += f"; {self.method.script} works with this recipe"
         Console().print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -245,3 +223,107 @@ def _output_to(log: Path, *, only: bool) -> Iterator[None]:
         redirect_stderr(file),
     ):
         yield
+
+
+def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
+    """Write the first rows of each split to a folder and return the keys that name them.
+
+    There are as many training rows as the steps take. The other splits have two steps' rows, at
+    most :data:`MOST_HELD_OUT` rows. Rows of every label come first, because losses and calibrations
+    need them: so a split has at least one row of each.
+
+    Args:
+        recipe: Recipe of the run.
+        steps: Optimizer steps.
+        folder: Where to write.
+
+    Raises:
+        CustosError: If a split cannot be read.
+    """
+    splits = read_splits(recipe.data)
+    held_out = min(MOST_HELD_OUT, 2 * recipe.optim.batch_size)
+    rows: dict[str, Sequence[LabelledExample] | None] = {
+        "train": of_every_label(splits.train, steps * recipe.optim.batch_size),
+        "val": of_every_label(splits.val, held_out),
+        "cal": splits.cal and of_every_label(splits.cal, held_out),
+        "test": splits.test and of_every_label(splits.test, held_out),
+    }
+    keys = [f"data.{key}=null" for key in ("mapping", "limit", "val_limit", "exclude_answerer")]
+    keys.append("data.allow_overlap=true")
+    for name, examples in rows.items():
+        if examples:
+            write_records(folder / f"{name}.jsonl", map(_short, examples))
+            keys.append(f"data.{name}={folder / name}.jsonl")
+    if isinstance(getattr(recipe, "replay", None), ReplaySection):
+        keys.append(f"replay.val_limit={held_out}")
+    return keys
+
+
+def of_every_label(examples: Iterable[LabelledExample], count: int) -> list[LabelledExample]:
+    """Return so many examples, or one of each label if there are more labels.
+
+    The first example of each label comes before the second of any.
+    """
+    by_label: dict[str, list[LabelledExample]] = {}
+    for example in examples:
+        by_label.setdefault(example.label, []).append(example)
+    in_turn = chain.from_iterable(zip_longest(*by_label.values()))
+    return list(islice((example for example in in_turn if example), max(count, len(by_label))))
+
+
+def _short(example: LabelledExample) -> LabelledExample:
+    """Return an example whose critique, if the judge writes one, is short."""
+    if get_task(example.task).critique is None:
+        return example
+    return example.model_copy(update={"critique_tokens": CRITIQUE_TOKENS})
+
+
+def as_table(measured: Mapping[str, Part], recipe: Path, keys: Sequence[str]) -> list[str]:
+    """Return the lines of the table.
+
+    Args:
+        measured: Parts of the run.
+        recipe: File of the recipe.
+        keys: Keys of the dry run.
+    """
+    plan = _plan(recipe, keys)
+    planned = {} if plan is None else {"load": _loaded(plan), "step": plan.total}
+    rows = [("part", "times", "seconds", "peak memory", "planned")]
+    rows += [
+        (
+            name,
+            str(part.times),
+            f"{part.seconds:.1f}",
+            in_gib(part.peak),
+            in_gib(planned[name]) if name in planned else "",
+        )
+        for name, part in measured.items()
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if index else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    if plan:
+        parts = ", ".join(f"{name} {in_gib(size)}" for name, size in plan.parts().items() if size)
+        lines.append(f"planned for a step: {parts}")
+    of = "of tensors on the GPU" if torch.cuda.is_available() else "of the process"
+    lines.append(f"peak memory is that {of}")
+    return lines
+
+
+def _plan(recipe: Path, keys: Sequence[str]) -> RunPlan | None:
+    """Return the plan of the dry run's own rows; ``None`` where nothing can be planned."""
+    try:
+        gpus = torch.cuda.device_count()
+        memory = gpu_memory() if gpus else None
+        return plan_run(str(recipe), keys, gpus=gpus, memory=memory, rate=None)
+    except CustosError:
+        return None
+
+
+def _loaded(plan: RunPlan) -> int:
+    return plan.memory.weights + plan.reserve

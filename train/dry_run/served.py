@@ -19,7 +19,7 @@ from PIL import Image
 from judging.errors import CustosError
 from judging.files.pictures import mime_type
 from judging.types import JudgeRequest, LabelledExample
-from train.dry_run.parts import process_peak
+from train.tracking.parts import process_peak
 
 DEADLINE_S = 3600
 _ADDRESS = re.compile(r"^serving .* at (http://\S+)$")

@@ -24,9 +24,9 @@ from judging.verdicts.calibration_fit import (
     fit_type_calibration,
 )
 from judging.verdicts.risk import HeldOutVerdicts
-from train.dry_run.parts import PARTS
 from train.finish.kept_grades import KeptGrades, KeptWindow
 from train.finish.processes import Processes
+from train.tracking.parts import PARTS
 
 
 @PARTS.measured("calibration")

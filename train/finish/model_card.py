@@ -34,7 +34,7 @@ def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]
 
     Args:
         result: The finished run.
-        script: File name of the training script.
+        script: Name of the training script.
         watched: Rows of every earlier stage, by name.
     """
     recipe = result.recipe
@@ -68,7 +68,7 @@ def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]
         "## Repeat",
         "",
         "```",
-        f"accelerate launch train/{script} --config {folder}/recipe.yaml",
+        f"accelerate launch train/{script}.py --config {folder}/recipe.yaml",
         "```",
         "",
         f"Seed {recipe.run.seed}; versions: "

@@ -18,7 +18,6 @@ from evaluation.seen_data import seen_data
 from evaluation.unscored import NothingScored
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
-from train.dry_run.parts import PARTS
 from train.finish.kept_grades import KeptGrades, KeptWindow
 from train.finish.result import (
     RunResult,
@@ -27,9 +26,9 @@ from train.finish.result import (
     overlap_lines,
     selection_lines,
 )
-from train.setup.processes import GRADE_VARIABLE
 from train.setup.recipe import Recipe
-from train.setup.run_log import RUN_LOG
+from train.setup.run_log import GRADE_VARIABLE, RUN_LOG
+from train.tracking.parts import PARTS
 
 MAIN_METRICS = ("accuracy", "kappa", "score_accuracy", "type_accuracy")
 

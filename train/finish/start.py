@@ -26,11 +26,11 @@ from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
 from judging.verdicts.calibration import CalibrationSet
-from train.dry_run.parts import PARTS
-from train.finish.finished_trainer import FinishedTrainer
 from train.finish.kept_grades import KeptGrades, KeptWindow
+from train.loop.finished_trainer import FinishedTrainer
 from train.loop.sharding import is_sharded
 from train.setup.starting_adapter import with_adapter
+from train.tracking.parts import PARTS
 
 MOST_SCORED = 2000
 """Most rows that the start is graded on ..."""

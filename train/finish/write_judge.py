@@ -23,11 +23,11 @@ from judging.models.device_dtype import computed_in
 from judging.questions import write_question_hashes
 from judging.rules.listed_options import options_of
 from judging.types import Mode
-from train.dry_run.parts import PARTS
 from train.loop.checkpoint import best_folder
 from train.loop.progress import Progress
 from train.rows.rows import IndexedSplits, Rows
 from train.setup.recipe import Recipe
+from train.tracking.parts import PARTS
 
 
 @PARTS.measured("saving")

@@ -20,7 +20,7 @@ from judging.scoring.tree_batch import TreeModel
 from train.loop.accelerator import processes_here
 from train.loop.checkpoint import newest_settings
 from train.loop.sharding import is_sharded
-from train.objectives.critique_text import TextModel
+from train.loop.text_model import TextModel
 from train.plan.row_sizes import RowSize, largest_rows, longest, steps_of_epoch
 from train.plan.step_memory import StepMemory, StepSize, step_memory
 from train.rows.rows import Rows

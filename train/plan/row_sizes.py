@@ -18,14 +18,10 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
-from train.objectives.critique_text import TextSupervision
-from train.objectives.reward import PairSupervision
 from train.rows.rows import Rows
-from train.rows.supervision import LabelSupervision, Supervision
-from train.setup.data import read_splits, under_task
+from train.rows.supervision import Supervision
 from train.setup.recipe import Recipe
-from train.setup.recipe_files import REWARD_SCRIPT, TEXT_SCRIPT
-from train.setup.replay import ReplaySection, with_replay
+from train.setup.replay import ReplaySection
 
 CHARACTERS_PER_TOKEN = 4
 """English text in Qwen's vocabulary; used where there is no tokenizer."""
@@ -102,27 +98,6 @@ def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
     return limits.changed(recipe.run.min_pixels, recipe.run.max_pixels)
 
 
-def row_sizes(recipe: Recipe, script: str, config: Any, encoder: Encoder) -> list[RowSize]:
-    """Measure the training rows of a recipe.
-
-    Args:
-        recipe: Validated recipe.
-        script: Name of its training script.
-        config: Configuration of the backbone.
-        encoder: The backbone's encoder, or a :class:`CharacterEncoder`.
-
-    Raises:
-        CustosError: If a file is missing or a row cannot be trained on.
-    """
-    splits = read_splits(recipe.data)
-    replay = getattr(recipe, "replay", None)
-    if isinstance(replay, ReplaySection):
-        splits = with_replay(splits, replay, recipe.run.seed, recipe.data.exclude_answerer)
-    splits = under_task(splits, getattr(recipe, "task", None))
-    supervision = _supervision(script, encoder)
-    return _sizes(splits.train, supervision, recipe, config)
-
-
 def largest_rows(rows: Rows, recipe: Recipe, config: Any) -> list[RowSize]:
     """Measure the rows of each rubric that have most tokens, with pictures and without.
 
@@ -141,12 +116,24 @@ def largest_rows(rows: Rows, recipe: Recipe, config: Any) -> list[RowSize]:
         for tokens in (facts.width, facts.target_tokens):
             indices.add(int(alike[tokens[alike].argmax()]))
     chosen = [rows.examples[index] for index in sorted(indices)]
-    return _sizes(chosen, rows.supervision, recipe, config)
+    return row_sizes(chosen, rows.supervision, recipe, config)
 
 
-def _sizes(
+def row_sizes(
     examples: Iterable[LabelledExample], supervision: Supervision, recipe: Recipe, config: Any
 ) -> list[RowSize]:
+    """Measure training rows.
+
+    Args:
+        examples: The rows.
+        supervision: What the model reads and learns of each; its encoder may be a
+            :class:`CharacterEncoder`.
+        recipe: Validated recipe.
+        config: Configuration of the backbone.
+
+    Raises:
+        CustosError: If a row cannot be trained on.
+    """
     limits = pixel_limits(recipe, config, supervision.encoder)
     counts: dict[str, int] = {}
     sizes = []
@@ -157,25 +144,32 @@ def _sizes(
 
 
 def made_up_rows(
-    script: str, tokens: int, pixels: int, rows: int, config: Any, limits: PixelLimits
+    tokens: int,
+    pixels: int,
+    rows: int,
+    config: Any,
+    limits: PixelLimits,
+    *,
+    prompts: int = 1,
+    is_text: bool = False,
 ) -> list[RowSize]:
     """Return rows of equal size, for a plan without data.
 
     Args:
-        script: Name of the training script.
         tokens: Tokens of a row, its answer included and its pictures not.
         pixels: Pixels of the square picture of a row; 0 without one.
         rows: Number of rows.
         config: Configuration of the backbone.
         limits: Areas between which pictures are scaled.
+        prompts: Prompts that the model reads of a row.
+        is_text: The answer is learnt token by token, and is a quarter of a row.
     """
-    answer = max(2, tokens // 4) if script == TEXT_SCRIPT else 4
+    answer = max(2, tokens // 4) if is_text else 4
     tree = LabelTree.build(["answer"], [list(range(answer))])
     side = max(1, round(pixels**0.5))
     patches = _patches(PictureSize(side, side), config, limits) if pixels else 0
     pictured = _picture_tokens(patches, config)
     before = max(1, tokens - answer) + pictured
-    prompts = 2 if script == REWARD_SCRIPT else 1
     return [RowSize("rows", 0, before, prompts, tree, answer, patches)] * rows
 
 
@@ -199,12 +193,6 @@ def steps_of_epoch(rows: Sequence[RowSize], recipe: Recipe) -> int:
     is_mixed = isinstance(replay, ReplaySection) and replay.train and replay.rho > 0
     sizes = [len(rows)] if is_mixed else Counter(row.rubric for row in rows).values()
     return sum(-(-size // recipe.optim.batch_size) for size in sizes)
-
-
-def _supervision(script: str, encoder: Encoder) -> Supervision:
-    if script == REWARD_SCRIPT:
-        return PairSupervision(encoder)
-    return TextSupervision(encoder) if script == TEXT_SCRIPT else LabelSupervision(encoder)
 
 
 def _row_size(

@@ -18,7 +18,7 @@ from data_prep.tables.source import open_table
 from judging.errors import FieldError, Missing, errors_at
 from judging.tasks import get_task
 from judging.types import LabelledExample
-from train.rows.examples import Examples
+from train.setup.examples import Examples
 from train.setup.held_out import hold_out
 from train.setup.recipe import DataSection
 

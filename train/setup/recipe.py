@@ -38,10 +38,10 @@ class Section(BaseModel):
 
 
 def check_has_effect(recipe: Section, keys: Iterable[str]) -> None:
-    """Refuse keys that a script does not read, unless they have their defaults.
+    """Refuse keys that a method does not read, unless they have their defaults.
 
     Args:
-        recipe: Recipe of the script.
+        recipe: Recipe of the method.
         keys: The keys, as ``section.key``.
 
     Raises:
@@ -246,8 +246,11 @@ class RunSection(Section):
 
 
 class Recipe(Section):
-    """The sections of every recipe; each script adds its own."""
+    """The sections of every recipe; each method adds its own."""
 
+    method: str | None = None
+    """How to train: ``focal`` (labels at once), ``joint`` (error types), ``critique`` (answers in
+    text), ``reward``, ``dpo`` or ``grpo`` (critiques that the judge draws itself)."""
     backbone: str
     """Model to train on: ``embedded``, a folder, or a hub id."""
     data: DataSection
@@ -293,7 +296,7 @@ def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
     """Read and validate a recipe file.
 
     Args:
-        kind: Recipe model of the script.
+        kind: Recipe model of the method.
         path: YAML file.
         overrides: ``key.path=value``, applied in order; values are YAML.
 

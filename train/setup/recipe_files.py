@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from judging.errors import CustosError, FieldError
 from judging.tasks import task_names
@@ -21,29 +20,6 @@ RECIPES_OF_TASKS = "embedded/tasks"
 """Folder of the recipes that train for a task on a user's rows, each named after its task."""
 RECIPE_OF_LABELS = "embedded/mine"
 """Recipe for the tasks that have none there."""
-
-TEXT_SCRIPT = "truthful_judge"
-"""The script whose judges learn to write, from critiques in the rows."""
-REWARD_SCRIPT = "bradley_terry"
-"""The script whose judges give no labels: there is nothing to calibrate or to report."""
-KEYS_OF_SCRIPT = {
-    "replay": "hieval_stage2",
-    "task": TEXT_SCRIPT,
-    "loss.margin": REWARD_SCRIPT,
-    "pictures": "vision_warmup",
-    "dpo": "critique_dpo",
-    "grpo": "critique_grpo",
-}
-"""Keys that only the recipes of one script have."""
-
-
-class RecipeHeader(NamedTuple):
-    """The comment at the top of a recipe."""
-
-    script: str
-    """Name of the training script in ``train/``."""
-    summary: str
-    """First line below the launch command: what the recipe is for."""
 
 
 def recipe_names() -> list[str]:
@@ -78,25 +54,6 @@ def recipe_of_task(name: str) -> str | None:
     return recipe if recipe in recipe_names() else RECIPE_OF_LABELS
 
 
-def script_of(path: Path, values: Mapping[str, Any]) -> str:
-    """Return the name of the script that a recipe belongs to.
-
-    The comment at the top of a recipe says it; the recipe of a finished run has no comment, but all
-    of its keys.
-
-    Args:
-        path: Recipe file.
-        values: Keys of the recipe, by section.
-
-    Raises:
-        FieldError: If ``loss`` is no section.
-    """
-    if script := read_header(path).script:
-        return script
-    keys = {*values, *(f"loss.{key}" for key in section_keys(values, "loss", path))}
-    return next((script for key, script in KEYS_OF_SCRIPT.items() if key in keys), "hieval_stage1")
-
-
 def section_keys(values: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
     """Return the keys of a section of an unchecked recipe; none if it lacks the section.
 
@@ -109,16 +66,14 @@ def section_keys(values: Mapping[str, Any], name: str, path: Path) -> dict[str, 
     return keys or {}
 
 
-def read_header(path: Path) -> RecipeHeader:
-    """Return what the comment at the top of a recipe says; empty texts where it says nothing.
+def summary_of(path: Path) -> str:
+    """Return what the comment at the top of a recipe says it is for; empty if it says nothing.
 
-    Its first line is the launch command, the second says what the recipe is for.
+    The first line of the comment is the launch command, the second the summary.
     """
     lines = path.read_text(encoding="utf-8").splitlines()
     comment = [line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines)]
-    command, summary = (*comment, "", "")[:2]
-    script = re.search(r"train[./](\w+)", command)
-    return RecipeHeader(script[1] if script else "", summary)
+    return comment[1] if len(comment) > 1 else ""
 
 
 def _advice(name: str) -> str:

@@ -1,16 +1,13 @@
-"""The recipe models of the training scripts, and their keys."""
+"""The keys of recipes, explained."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import NamedTuple
 
 from pydantic import BaseModel
 
-import train
 from judging.field_text import default_text, meaning, type_text
 from train.setup.recipe import Section
 
@@ -23,28 +20,6 @@ class RecipeKey(NamedTuple):
     value: str
     default: str
     meaning: str
-
-
-def script_names() -> list[str]:
-    """Return the names of the training scripts in ``train/``."""
-    return [module.name for module in iter_modules(train.__path__) if not module.ispkg]
-
-
-def recipe_model(script: str) -> type[Section]:
-    """Return the model of the recipes of a training script."""
-    module = import_module(f"train.{script}")
-    return next(
-        recipe
-        for _, recipe in inspect.getmembers(module, inspect.isclass)
-        if issubclass(recipe, Section)
-        and recipe.__name__.endswith("Recipe")
-        and recipe.__module__ == module.__name__
-    )
-
-
-def recipe_models() -> dict[str, type[Section]]:
-    """Return the recipe model of every training script, by the script's name."""
-    return {script: recipe_model(script) for script in script_names()}
 
 
 def sections(model: type[Section]) -> list[tuple[str, type[BaseModel]]]:

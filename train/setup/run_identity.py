@@ -36,6 +36,8 @@ _NEWER: dict[str, Any] = {
     "run.quantization": None,
 }
 """Keys that recipes did not have at first, with the value that stands for their absence."""
+_FIRST_METHODS = ("focal", "joint", "critique", "reward", "dpo", "grpo", "vision_warmup")
+"""Methods that checkpoints of earlier versions do not name; their keys tell them apart."""
 
 
 def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
@@ -62,6 +64,8 @@ def run_identity(
     for key, default in _NEWER.items():  # checkpoints of earlier versions do not name them
         if key in identity and identity[key] == default:
             del identity[key]
+    if identity.get("method") in (None, *_FIRST_METHODS):
+        identity.pop("method", None)
     return identity | ({"backbone_version": backbone_version} if backbone_version else {})
 
 

@@ -13,6 +13,10 @@ from typing import TextIO
 from judging.errors import CustosError, system_errors_at
 from judging.log_lines import LineFormatter, one_line
 
+COMMAND_VARIABLE = "CUSTOS_TRAIN_COMMAND"
+"""Environment variable with the command that the user typed, for reports."""
+GRADE_VARIABLE = "CUSTOS_GRADE_COMMAND"
+"""Environment variable with the command that grades the user's table with the finished judge."""
 LOG_FILE = "train.log"
 LAUNCH_LOG = "launch.log"
 """What the processes printed to standard error, if they ended without an error line of ours."""

@@ -13,12 +13,12 @@ from typing import Any
 
 from accelerate import Accelerator
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from judging.errors import system_errors_at
 from judging.files.atomic import atomic_write
 from train.setup.run_log import RUN_LOG
 from train.tracking.experiment_log import ExperimentLog
-from train.tracking.training_bar import TrainingBar
 
 METRICS_FILE = "metrics.jsonl"
 """A line for every report, with its step, in the run folder."""
@@ -209,3 +209,44 @@ class Tracker:
                 kept.append(f"{line}\n")
         with atomic_write(path) as file:
             file.writelines(kept)
+
+
+class TrainingBar:
+    """One line: steps, loss, speed, time left and the latest validation.
+
+    Args:
+        console: Terminal to draw on.
+        total_steps: Steps of the run.
+        unit: What the speed counts.
+    """
+
+    def __init__(self, console: Console, total_steps: int, unit: str) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=8),  # all of it fits into 80 columns
+            MofNCompleteColumn(),
+            TextColumn(f"loss {{task.fields[loss]}}  {{task.fields[rate]}} {unit}/s"),
+            TextColumn("{task.fields[left]} left  {task.fields[score]}"),
+            console=console,
+        )
+        self._fields: dict[str, Any] = {"loss": "-", "rate": "-", "left": "-", "score": ""}
+        self._total = total_steps
+
+    def start(self, step: int) -> None:
+        """Draw the bar at the number of steps done."""
+        self._progress.start()
+        self._task = self._progress.add_task(
+            "train", total=self._total, completed=step, **self._fields
+        )
+
+    def update(self, step: int, **fields: Any) -> None:
+        """Move the bar to a number of steps and change what it says: loss, rate, left, score."""
+        self._progress.update(self._task, completed=step, **fields)
+
+    def describe(self, description: str) -> None:
+        """Name what runs now, before the bar."""
+        self._progress.update(self._task, description=description)
+
+    def stop(self) -> None:
+        """Leave the bar as it is."""
+        self._progress.stop()

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
-from train.dry_run.parts import PARTS
+from train.tracking.parts import PARTS
 from train.vision.pictures import FACTS, Shift, WarmupPicture, by_size, tokens_at
 from train.vision.tower import EqualPictures
 

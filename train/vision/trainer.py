@@ -9,13 +9,13 @@ from typing import Any
 import torch
 
 from judging.errors import FieldError
-from train.dry_run.parts import PARTS
 from train.loop.accelerator import make_accelerator, uses_autocast
 from train.loop.checkpoint import load_checkpoint, save_checkpoint
 from train.loop.learning_rate import learning_rate
 from train.loop.optimizer import check_finite
 from train.setup.recipe import OptimSection, RunSection
 from train.setup.run_identity import recipe_values
+from train.tracking.parts import PARTS
 from train.tracking.trackers import Tracker
 from train.vision.model import WarmupModel
 from train.vision.pictures import WarmupPicture, by_size, vary

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError
-from train.hieval_stage1 import Stage1Recipe
-from train.setup.front import TrainingRun
+from train.launch.front import TrainingRun
+from train.launch.sweep import Sweep
+from train.methods.focal import FocalRecipe
 from train.setup.recipe import parse_recipe
-from train.setup.sweep import Sweep
 
 RECIPE = "embedded/demo"
 
@@ -74,7 +74,7 @@ def test_seed_0_is_a_seed() -> None:
     for seed in (0, 3):
         run = TrainingRun.plan(RECIPE, [], {}, TableMapping(), seed=seed, **options)
         assert f'run.seed="{seed}"' in run.overrides
-        assert parse_recipe(Stage1Recipe, run.recipe, run.overrides).run.seed == seed
+        assert parse_recipe(FocalRecipe, run.recipe, run.overrides).run.seed == seed
 
 
 def test_another_recipe_does_not_go_on_in_the_same_folder(trained: list[list[str]]) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from tests.train.made_up import analysed, critique_pair, examples, write_recipe, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge, vision_warmup
-from train.dry_run.few_rows import of_every_label
+from train.dry_run.rehearsal import of_every_label
 
 pytestmark = pytest.mark.usefixtures("forking_python")
 
@@ -77,7 +77,7 @@ def test_a_failure_that_nobody_foresaw_leaves_its_trace(
     def stumble(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setattr("train.loop.backbone.load_backbone", stumble)
+    monkeypatch.setattr("train.run.load_backbone", stumble)
     with pytest.raises(SystemExit):
         hieval_stage1.main(["--config", str(write_recipe(tmp_path, small)), "--dry-run", "1"])
     last = capsys.readouterr().err.splitlines()[-1]
@@ -97,7 +97,7 @@ def test_several_machines_are_refused_at_once(
 ) -> None:
     for name, value in (("RANK", rank), ("WORLD_SIZE", 4), ("LOCAL_WORLD_SIZE", 2)):
         monkeypatch.setenv(name, str(value))
-    monkeypatch.setattr("train.setup.command_line.SECONDS_TO_BE_STOPPED", 0)
+    monkeypatch.setattr("train.launch.command_line.SECONDS_TO_BE_STOPPED", 0)
     with pytest.raises(SystemExit) as ended:
         hieval_stage1.main(["--config", str(write_recipe(tmp_path, small)), "--dry-run", "1"])
     assert ended.value.code == 2

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from tests.train.made_up import examples, recipe, trainer
 from train.loop.checkpoint import trainable
-from train.loop.trainer import Trainer
+from train.methods.trainer import Trainer
 
 STEPS = 4
 

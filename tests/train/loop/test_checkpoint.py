@@ -9,8 +9,8 @@ import torch
 
 from judging.errors import CustosError, error_text
 from judging.files.atomic import whole_folder
+from train.launch.processes import stop_message
 from train.loop.checkpoint import keep_best, load_checkpoint, save_checkpoint
-from train.setup.processes import stop_message
 
 
 class _KilledError(Exception):

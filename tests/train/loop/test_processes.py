@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from tests.forks import run_together
 from tests.train.loop import early_stop, own_folders, several_processes
 from train.loop.checkpoint import trainable
-from train.loop.trainer import Trainer
+from train.methods.trainer import Trainer
 from train.setup.run_log import RUN_LOG
 
 

@@ -11,7 +11,7 @@ from tests.train.made_up import examples, recipe, trainer
 from train.loop.model_runner import Measured
 from train.loop.progress import early_stop_line
 from train.loop.selection import selection_key, validations_without_gain
-from train.objectives.focal import FocalObjective
+from train.methods.focal import FocalObjective
 
 
 def _validations(*scores: tuple[float | None, float]) -> list[dict[str, float]]:

@@ -18,11 +18,12 @@ from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
 from tests.forks import ROOT
 from tests.train.made_up import example
-from train.hieval_stage1 import Stage1Recipe
 from train.loop.batches import MicroBatch
-from train.loop.trainer import Trainer
+from train.methods.focal import FocalRecipe
+from train.methods.trainer import Trainer
 from train.plan.row_sizes import longest, row_sizes
 from train.plan.step_memory import StepMemory, StepSize, step_memory
+from train.rows.supervision import LabelSupervision
 
 ROWS = 4
 """Rows of the micro-batch that is measured."""
@@ -43,19 +44,14 @@ def long_rows(count: int, words_of_response: int = 150, **fields: object) -> lis
 
 
 def planned_step(
-    settings: Stage1Recipe,
+    settings: FocalRecipe,
     encoder: Encoder,
     rows: list[LabelledExample],
-    folder: Path,
     sharers: int = 1,
 ) -> StepMemory:
     """Plan a step of one micro-batch of the longest of some rows, on the CPU."""
-    rows_file = folder / "train.jsonl"
-    rows_file.write_text("".join(row.model_dump_json() + "\n" for row in rows), encoding="utf-8")
-    data = settings.data.model_copy(update={"train": (rows_file,), "val": rows_file})
-    settings = settings.model_copy(update={"data": data})
     config = encoder.backbone.model.config
-    row = longest(row_sizes(settings, "hieval_stage1", config, encoder))
+    row = longest(row_sizes(rows, LabelSupervision(encoder), settings, config))
     instruction = row.instruction if sharers == 1 else 0
     size = StepSize(
         ROWS,

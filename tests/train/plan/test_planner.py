@@ -15,12 +15,12 @@ from judging.models.backbones import load_backbone
 from judging.scoring.tree_batch import TreeModel
 from tests.tiny import save_picture
 from tests.train.made_up import analysed, encoded, example, examples, recipe, trainer, write_recipe
-from train.hieval_stage1 import Stage1Recipe
+from train.launch.run_plan import plan_run
 from train.loop.checkpoint import newest_checkpoint
+from train.methods.focal import FocalRecipe
 from train.plan import planner
 from train.plan.planner import GIB, SHARE_TO_FILL, decide_checkpointing
 from train.plan.row_sizes import largest_rows, longest, row_sizes
-from train.plan.run_plan import plan_run
 from train.rows.rows import Rows
 from train.setup.recipe import Recipe
 from train.setup.run_identity import run_identity
@@ -81,7 +81,7 @@ def test_a_cpu_needs_it_for_a_large_backbone_alone(
 def test_a_resumed_run_keeps_it(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(name: str, **keys: Any) -> Stage1Recipe:
+    def run(name: str, **keys: Any) -> FocalRecipe:
         return recipe(tmp_path / name, small, **keys)
 
     rows = _rows(small)
@@ -129,7 +129,7 @@ def test_the_largest_rows_stand_for_all(kind: str, small: str, tmp_path: Path) -
     settings = settings.model_copy(
         update={"data": settings.data.model_copy(update={"allow_overlap": True})}
     )
-    every = longest(row_sizes(settings, "hieval_stage1", config, rows.encoder))
+    every = longest(row_sizes(data, rows.supervision, settings, config))
     largest = largest_rows(rows, settings, config)
     assert len(largest) < len(data)
     chosen = longest(largest)

@@ -17,16 +17,16 @@ from tests.train.plan.measured import (
     planned_and_resident,
     planned_step,
 )
-from train.hieval_stage1 import Stage1Recipe
+from train.methods.focal import FocalRecipe
 from train.plan.published import published_config
 from train.plan.step_memory import StepSize, step_memory
 
 
 def _planned_and_measured(
-    settings: Stage1Recipe, folder: str, rows: list[LabelledExample], tmp_path: Path
+    settings: FocalRecipe, folder: str, rows: list[LabelledExample], tmp_path: Path
 ) -> tuple[int, int]:
     learner = trainer(settings, folder, rows, rows[:2])
-    planned = planned_step(settings, learner.rows.train.encoder, rows, tmp_path)
+    planned = planned_step(settings, learner.rows.train.encoder, rows)
     return planned.total, peak_of_step(learner, [list(range(ROWS))], tmp_path)
 
 

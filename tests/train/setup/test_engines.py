@@ -21,7 +21,6 @@ from train import (
     truthful_judge,
     vision_warmup,
 )
-from train.critiques import start
 from train.setup.engines import (
     check_distributed_type,
     check_engine,
@@ -58,8 +57,7 @@ def test_engines_are_refused_before_the_data_is_read(
     monkeypatch.setenv(variable, value)
     if variable.startswith("ACCELERATE_DEEPSPEED"):
         monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
-    monkeypatch.setattr(script, "load_encoder", pytest.fail, raising=False)
-    monkeypatch.setattr(start, "load_encoder", pytest.fail)  # what those of critiques load with
+    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
     with pytest.raises(SystemExit) as ended:
         script.main([])  # the recipe's data is not there either
     assert ended.value.code == 2

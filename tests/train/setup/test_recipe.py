@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,11 @@ import pytest
 import yaml
 
 from judging.errors import CustosError, FieldError
-from train.hieval_stage1 import Stage1Recipe
-from train.hieval_stage2 import Stage2Recipe
-from train.setup.recipe import Section, parse_recipe
+from train.methods import find_method
+from train.methods.base import Method
+from train.methods.focal import FocalRecipe
+from train.methods.joint import JointRecipe
+from train.setup.recipe import parse_recipe
 from train.setup.recipe_files import RECIPES
 
 MINIMAL: dict[str, Any] = {
@@ -30,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_defaults_are_the_papers(path: Path) -> None:
-    recipe = parse_recipe(Stage1Recipe, path)
+    recipe = parse_recipe(FocalRecipe, path)
     assert (recipe.adapter.r, recipe.adapter.alpha, recipe.adapter.dropout) == (64, 64, 0.05)
     assert (recipe.loss.gamma, recipe.loss.t_max) == (1.0, 5.0)
 
@@ -59,7 +60,7 @@ def test_defaults_are_the_papers(path: Path) -> None:
     ],
 )
 def test_overrides(path: Path, override: str, value: object) -> None:
-    setting: Any = parse_recipe(Stage1Recipe, path, [override])
+    setting: Any = parse_recipe(FocalRecipe, path, [override])
     for name in override.partition("=")[0].split("."):
         setting = getattr(setting, name)
     assert setting == value
@@ -69,14 +70,14 @@ def test_overrides(path: Path, override: str, value: object) -> None:
 @pytest.mark.parametrize("value", ["maybe", "2", "null", "[true]"])
 def test_a_choice_that_is_none_names_the_key_and_the_choices(path: Path, value: str) -> None:
     with pytest.raises(FieldError) as raised:
-        parse_recipe(Stage1Recipe, path, [f"run.gradient_checkpointing={value}"])
+        parse_recipe(FocalRecipe, path, [f"run.gradient_checkpointing={value}"])
     assert raised.value.field == "run.gradient_checkpointing"
     assert "auto" in raised.value.message
 
 
 def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
     before = path.read_text(encoding="utf-8")
-    recipe = parse_recipe(Stage1Recipe, path, ["optim.lr=1e-3", "optim.lr=2e-3"])
+    recipe = parse_recipe(FocalRecipe, path, ["optim.lr=1e-3", "optim.lr=2e-3"])
     assert recipe.optim.lr == 2e-3
     assert path.read_text(encoding="utf-8") == before
 
@@ -94,7 +95,7 @@ def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
         ),
         (
             "colour=red",
-            r"field 'colour': no such key; known are backbone, .*; 'custos recipe keys'",
+            r"field 'colour': no such key; known are method, backbone, .*; 'custos recipe keys'",
         ),
         (
             "optm.lr=1",
@@ -119,7 +120,7 @@ def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
 )
 def test_mistakes_are_named(path: Path, override: str, message: str) -> None:
     with pytest.raises(CustosError, match=message):
-        parse_recipe(Stage1Recipe, path, [override])
+        parse_recipe(FocalRecipe, path, [override])
 
 
 @pytest.mark.parametrize("key", ["data.train", "replay.train"])
@@ -131,7 +132,7 @@ def test_a_file_that_is_given_twice(
     Path("a.jsonl").touch()
     Path("link.jsonl").symlink_to("a.jsonl")
     with pytest.raises(CustosError) as caught:
-        parse_recipe(Stage2Recipe, path, [f"{key}=[a.jsonl, c.jsonl, {again}]"])
+        parse_recipe(JointRecipe, path, [f"{key}=[a.jsonl, c.jsonl, {again}]"])
     message = str(caught.value)
     assert f"field '{key}': {Path(again)} is given twice" in message
     assert (f", as a.jsonl and {again}, " in message) is (str(Path(again)) != "a.jsonl")
@@ -139,17 +140,17 @@ def test_a_file_that_is_given_twice(
 
 def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(CustosError, match=r"none\.yaml: no such recipe"):
-        parse_recipe(Stage1Recipe, tmp_path / "none.yaml")
+        parse_recipe(FocalRecipe, tmp_path / "none.yaml")
     path = tmp_path / "x.yaml"
     path.write_text("backbone: embedded\n", encoding="utf-8")
     with pytest.raises(CustosError, match=r"x\.yaml: field 'data': Field required"):
-        parse_recipe(Stage1Recipe, path)
+        parse_recipe(FocalRecipe, path)
     path.write_text("a: [1", encoding="utf-8")
     with pytest.raises(CustosError, match=r"x\.yaml: not valid YAML"):
-        parse_recipe(Stage1Recipe, path)
+        parse_recipe(FocalRecipe, path)
     path.write_text("optim:\n  lr: 1e-4\n  lr: 5e-4\n", encoding="utf-8")
     with pytest.raises(CustosError, match=r"x\.yaml: not valid YAML: the key 'lr' occurs twice"):
-        parse_recipe(Stage1Recipe, path)
+        parse_recipe(FocalRecipe, path)
 
 
 @pytest.mark.parametrize("content", ["", "- a\n- b\n", "just words"])
@@ -158,11 +159,11 @@ def test_a_file_that_is_no_mapping(tmp_path: Path, content: str) -> None:
     path.write_text(content, encoding="utf-8")
     for overrides in ([], ["optim.lr=1"]):
         with pytest.raises(CustosError, match=r"x\.yaml"):
-            parse_recipe(Stage1Recipe, path, overrides)
+            parse_recipe(FocalRecipe, path, overrides)
 
 
-def _recipe_class(path: Path) -> type[Section]:
-    """Recipe class of the script named in a recipe's first line."""
+def _method(path: Path) -> type[Method]:
+    """Return the method of a recipe, whose first line must start its script with it."""
     first = path.read_text(encoding="utf-8").splitlines()[0]
     started = r"# (?:accelerate launch|python) .*train/(\w+)\.py( --config (\S+))?.*"
     launch = re.fullmatch(started, first)
@@ -171,16 +172,9 @@ def _recipe_class(path: Path) -> type[Section]:
         assert RECIPES.parent / launch[3] == path, f"{path}: its launch command names another file"
     else:
         assert path.stem == launch[1], f"{path}: only a script's own recipe needs no --config"
-    module = importlib.import_module(f"train.{launch[1]}")
-    [kind] = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, Section)
-        and value.__module__ == module.__name__
-        and value.__name__.endswith("Recipe")
-    ]
-    return kind
+    method = find_method(yaml.safe_load(path.read_text(encoding="utf-8"))["method"])
+    assert method is not None and method.script == launch[1]
+    return method
 
 
 SHIPPED = sorted(
@@ -196,4 +190,4 @@ def test_there_are_recipes() -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(RECIPES)))
 def test_every_shipped_recipe_is_valid(path: Path) -> None:
-    parse_recipe(_recipe_class(path), path)
+    parse_recipe(_method(path).recipe_class, path)

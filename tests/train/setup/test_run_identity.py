@@ -16,7 +16,7 @@ from tests.train.made_up import examples, recipe, trainer, write_recipe, write_s
 from train import hieval_stage1
 from train.loop.checkpoint import load_checkpoint, save_checkpoint
 from train.loop.progress import Progress
-from train.loop.trainer import Trainer
+from train.methods.trainer import Trainer
 from train.setup.run_identity import run_identity
 
 

@@ -18,7 +18,7 @@ from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.train.made_up import recipe, write_recipe
 from train import hieval_stage1
-from train.hieval_stage1 import Stage1Recipe
+from train.methods.focal import FocalRecipe
 from train.setup.recipe import AdapterSection
 from train.setup.starting_adapter import with_adapter, with_shape_of_init
 
@@ -32,7 +32,7 @@ def init(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _from(folder: Path, init: Path, **adapter: Any) -> Stage1Recipe:
+def _from(folder: Path, init: Path, **adapter: Any) -> FocalRecipe:
     section = AdapterSection.model_validate({"init": init, **adapter})
     return recipe(folder).model_copy(update={"adapter": section})
 

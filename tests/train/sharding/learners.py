@@ -28,15 +28,14 @@ from losses import BradleyTerryLoss
 from tests.tiny import Family, save_picture
 from tests.train.made_up import analysed, critique_pair, example, recipe
 from tests.train.plan.measured import ROWS, long_rows, num_bytes, peak_of_step
-from train.hieval_stage1 import Stage1Recipe
 from train.loop.accelerator import make_accelerator
 from train.loop.sharding import first_device, whole
-from train.loop.trainer import Trainer
-from train.objectives.base import Objective
-from train.objectives.critique_text import TextObjective, TextSupervision
-from train.objectives.focal import FocalObjective
-from train.objectives.joint import JointObjective
-from train.objectives.reward import PairSupervision, RewardObjective
+from train.methods.critique import TextObjective, TextSupervision
+from train.methods.focal import FocalObjective, FocalRecipe
+from train.methods.joint import JointObjective
+from train.methods.objective import Objective
+from train.methods.reward import PairSupervision, RewardObjective
+from train.methods.trainer import Trainer
 from train.rows.rows import IndexedSplits, Rows
 from train.rows.supervision import LabelSupervision, Supervision
 from train.setup.engines import FSDP, ZERO
@@ -109,7 +108,7 @@ def _supervisions(kind: str, encoder: Encoder) -> tuple[Supervision, Supervision
     return one, one
 
 
-def settings(case: Case, out: Path) -> Stage1Recipe:
+def settings(case: Case, out: Path) -> FocalRecipe:
     """Keys under which a wrong scale of the gradient shows: it is clipped, but not by much."""
     keys: dict[str, Any] = {
         **{"optim__max_steps": STEPS, "optim__warmup_ratio": 0.0, "optim__max_grad_norm": 0.5},

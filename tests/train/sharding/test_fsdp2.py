@@ -23,7 +23,7 @@ from tests.tiny import Family, reference_model
 from tests.train.plan.measured import long_rows, planned_step
 from tests.train.sharding import learners
 from tests.train.sharding.learners import FAMILIES, QUICK, SLOW, STEPS, Case, run, settings
-from train.plan.run_plan import backbone_config
+from train.launch.run_plan import backbone_config
 from train.plan.step_memory import StepSize, step_memory
 
 GRADIENT = 1e-5
@@ -113,7 +113,7 @@ def test_a_step_takes_what_is_planned(
     measured = [json.loads((folder / rank / "peak.json").read_text()) for rank in "01"]
     encoder = Encoder(load_backbone(tiny_folders("qwen2_5_vl"), dtype="float32", device="cpu"))
     case = Case("focal", "qwen2_5_vl")
-    planned = planned_step(settings(case, tmp_path), encoder, long_rows(8), tmp_path, sharers=2)
+    planned = planned_step(settings(case, tmp_path), encoder, long_rows(8), sharers=2)
     assert planned.total == pytest.approx(max(measured), rel=0.15)
 
 

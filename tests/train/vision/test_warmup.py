@@ -14,13 +14,13 @@ from judging.errors import CustosError
 from judging.models.backbones import Backbone, load_backbone
 from train import vision_warmup
 from train.loop.checkpoint import save_checkpoint
+from train.methods.vision_warmup import VISION_FILE
 from train.setup.recipe import OptimSection, RunSection
 from train.tracking.trackers import METRICS_FILE
 from train.vision import trainer as warmup_loop
 from train.vision.model import WarmupModel, attention_loss
 from train.vision.pictures import WarmupPicture, draw, tokens_at
 from train.vision.trainer import WarmupTrainer
-from train.vision_warmup import VISION_FILE
 
 
 def _pictures(backbone: Backbone, count: int = 16) -> list[WarmupPicture]:
@@ -172,7 +172,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(
 def test_keys_without_effect_are_refused(
     key: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(vision_warmup, "load_backbone", pytest.fail)
+    monkeypatch.setattr("train.methods.vision_warmup.load_backbone", pytest.fail)
     with pytest.raises(SystemExit):
         vision_warmup.main([key])
     refused = f"{key.partition('=')[0]} is not for this script; leave it out"
@@ -182,7 +182,7 @@ def test_keys_without_effect_are_refused(
 def test_a_folder_of_other_files_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(vision_warmup, "load_backbone", pytest.fail)
+    monkeypatch.setattr("train.methods.vision_warmup.load_backbone", pytest.fail)
     (tmp_path / "history.json").write_text("[]", encoding="utf-8")
     with pytest.raises(SystemExit):
         vision_warmup.main([f"run.output={tmp_path}"])

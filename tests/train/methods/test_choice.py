@@ -1,0 +1,147 @@
+"""Which method a recipe is trained with, and that a file is all that a new one takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import train.methods
+from judging.errors import FieldError
+from tests.train.made_up import example, examples, write_split
+from train import hieval_stage1, run
+from train.methods import find_method, method_of, methods
+from train.methods.focal import FocalRecipe
+from train.setup.recipe import parse_recipe
+from train.setup.run_identity import run_identity
+
+SECTIONS: dict[str, Any] = {
+    "backbone": "embedded",
+    "data": {"train": ["train.jsonl"], "val": "val.jsonl"},
+    "optim": {"lr": 1e-4},
+    "run": {"output": "runs/x"},
+}
+
+
+def _method(values: dict[str, Any], default: str | None = None) -> str:
+    return method_of(Path("x.yaml"), values, default).name
+
+
+def test_the_recipe_names_it() -> None:
+    for name in ("focal", "joint", "critique", "reward", "dpo", "grpo"):
+        assert _method({**SECTIONS, "method": name}, "focal") == name
+    assert _method(SECTIONS, "joint") == "joint"
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [
+        ({"loss": {"gamma": 1.0}}, "focal"),
+        ({"loss": {"unlikelihood": 0.1}}, "joint"),
+        ({"replay": {"rho": 1}}, "joint"),
+        ({"task": None}, "critique"),
+        ({"loss": {"margin": 0}}, "reward"),
+        ({"dpo": {"beta": 0.1}}, "dpo"),
+        ({"grpo": {}}, "grpo"),
+    ],
+)
+def test_keys_of_one_method_alone_name_it(keys: dict[str, Any], name: str) -> None:
+    """As the recipes of runs that earlier versions finished have them."""
+    assert _method({**SECTIONS, **keys}) == name
+
+
+@pytest.mark.parametrize("keys", [{}, {"loss": {}}, {"los": {}}, {"loss": {"gama": 1}}])
+def test_keys_of_several_or_of_none_ask_for_it(keys: dict[str, Any]) -> None:
+    with pytest.raises(FieldError) as raised:
+        _method({**SECTIONS, **keys})
+    assert raised.value.field == "method"
+    assert all(
+        f"{name} (train/{way.script}.py)" in str(raised.value) for name, way in methods().items()
+    )
+
+
+@pytest.mark.parametrize("name", ["focl", "base", "trainer", "../x", 3])
+def test_a_method_that_does_not_exist(name: Any) -> None:
+    with pytest.raises(FieldError) as raised:
+        _method({**SECTIONS, "method": name})
+    assert raised.value.field == "method"
+
+
+def test_checkpoints_that_name_no_method_go_on(tmp_path: Path) -> None:
+    """But a later method does not go on from the checkpoint of another with the same keys."""
+    path = tmp_path / "x.yaml"
+    path.write_text(yaml.safe_dump(SECTIONS), encoding="utf-8")
+    before = run_identity(parse_recipe(FocalRecipe, path), None, {})
+    assert run_identity(parse_recipe(FocalRecipe, path, ["method=focal"]), None, {}) == before
+    assert run_identity(parse_recipe(FocalRecipe, path, ["method=other"]), None, {}) != before
+
+
+NEW = """
+from dataclasses import dataclass
+
+from train.loop.text_model import TextModel
+from train.methods.base import LossMethod
+from train.methods.focal import FocalObjective, FocalRecipe
+
+
+@dataclass(frozen=True)
+class Tripled(FocalObjective):
+    def loss_sum(self, outputs, rows, step):
+        return 3 * super().loss_sum(outputs, rows, step)
+
+
+class Triple(LossMethod):
+    recipe_class = FocalRecipe
+
+    def objective(self):
+        return Tripled.for_examples(self.splits.train, 1.0, 5.0, "sqrt")
+
+
+METHOD = Triple
+"""
+
+
+def test_a_file_is_all_that_a_new_method_takes(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "triple.py").write_text(NEW, encoding="utf-8")
+    monkeypatch.setattr(train.methods, "__path__", [*train.methods.__path__, str(tmp_path)])
+    assert find_method("triple") is not None
+    rows = write_split(tmp_path / "rows.jsonl", examples(8))
+    val = write_split(tmp_path / "val.jsonl", [example(number) for number in range(20, 24)])
+    values = {
+        "backbone": small,
+        "data": {"train": [rows], "val": val, "allow_overlap": True},
+        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
+        "optim": {"lr": 1e-3, "batch_size": 8, "max_steps": 1},
+        "run": {"output": str(tmp_path / "run"), "precision": "fp32", "log_every": 1},
+    }
+    path = tmp_path / "x.yaml"
+    path.write_text(yaml.safe_dump({**values, "method": "triple"}), encoding="utf-8")
+    losses = []
+    for main, keys in ((run.main, []), (hieval_stage1.main, ["method=focal"])):
+        folder = tmp_path / f"run-{len(losses)}"
+        main(["--config", str(path), f"run.output={folder}", *keys])
+        history = json.loads((folder / "history.json").read_text(encoding="utf-8"))
+        losses += [entry["train_loss"] for entry in history if "train_loss" in entry]
+        recipe = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
+        assert recipe["method"] == ("focal" if keys else "triple")
+    assert losses[0] == pytest.approx(3 * losses[1], rel=1e-5)
+    card = (tmp_path / "run-0" / "README.md").read_text(encoding="utf-8")
+    assert "accelerate launch train/run.py --config" in card
+
+
+def test_a_script_follows_the_recipe(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The recipe of another script is trained as it says, here up to its missing pairs."""
+    rows = write_split(tmp_path / "rows.jsonl", examples(8))
+    values = {**SECTIONS, "data": {"train": [rows], "val": rows, "allow_overlap": True}}
+    path = tmp_path / "x.yaml"
+    path.write_text(yaml.safe_dump({**values, "method": "reward"}), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        hieval_stage1.main(["--config", str(path)])
+    assert "a reward is trained on pairs" in capsys.readouterr().err

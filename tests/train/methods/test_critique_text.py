@@ -1,0 +1,244 @@
+"""Critique training: what is supervised, what it costs, and that a judge reads it back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from judging import Judge
+from judging.errors import CustosError
+from judging.models.adapters import add_adapter
+from judging.models.backbones import Backbone, load_backbone
+from judging.scoring.engine import Sampling
+from judging.scoring.prompts import Encoder
+from judging.scoring.tree_batch import make_tree_batch
+from judging.tasks import get_task
+from judging.types import LabelledExample
+from tests.tiny import brute_force, reference_model, save_picture
+from tests.train import made_up
+from tests.train.made_up import critique_pair, write_split
+from train import truthful_judge
+from train.loop.accelerator import make_accelerator
+from train.loop.model_runner import ModelRunner
+from train.methods.critique import (
+    CritiqueRecipe,
+    TextModel,
+    TextObjective,
+    TextSupervision,
+    answer_tokens,
+)
+from train.methods.trainer import Trainer
+from train.rows.rows import IndexedSplits, Rows
+from train.setup.data import RunSplits, under_task
+from train.setup.examples import Examples
+from train.setup.recipe import parse_recipe
+from train.setup.starting_adapter import with_adapter
+
+PAIR = get_task("truthful-pair")
+
+
+@pytest.fixture(scope="module")
+def backbone(small: str) -> Backbone:
+    return load_backbone(small, dtype="float32", device="cpu")
+
+
+def _rows(backbone: Backbone, examples: list[LabelledExample]) -> Rows:
+    return Rows(examples, TextSupervision(Encoder(backbone)), "train")
+
+
+def test_the_answer_is_written_as_it_is_read(backbone: Backbone) -> None:
+    encoder, example = Encoder(backbone), critique_pair(0)
+    tokens = answer_tokens(PAIR, example, encoder)
+    assert backbone.tokenizer.decode(tokens) == (
+        "<critique>A says green.</critique><label>A</label><confidence>0.75</confidence><|im_end|>"
+    )
+    # The judge opens, draws, closes, opens the label and reads this tree.
+    read = [
+        *encoder.text("<critique>"), *encoder.data("A says green."),
+        *encoder.text("</critique>"), *encoder.text("<label>"),
+    ]  # fmt: skip
+    assert tokens[: len(read)] == read
+    tree = encoder.tree(PAIR.labels("plain"), "</label>")
+    path = [token for _, token in tree.paths[tree.labels.index("A")]]
+    assert tokens[len(read) : len(read) + len(path)] == path
+
+
+def test_control_tokens_in_a_critique_are_text(backbone: Backbone) -> None:
+    tokens = answer_tokens(PAIR, critique_pair(0, critique="a <|im_end|> b"), Encoder(backbone))
+    assert tokens.count(backbone.tokenizer.convert_tokens_to_ids("<|im_end|>")) == 1
+
+
+def test_a_label_alone_and_a_missing_critique(backbone: Backbone) -> None:
+    encoder = Encoder(backbone)
+    plain = critique_pair(1, task="truthful-pure-label", critique=None, mode="score")
+    tokens = answer_tokens(get_task("truthful-pure-label"), plain, encoder)
+    assert backbone.tokenizer.decode(tokens) == "B<|im_end|>"
+    with pytest.raises(CustosError, match=r"row '1': field 'critique': .* trains on one"):
+        Rows([critique_pair(1, critique=None)], TextSupervision(encoder), "train")
+
+
+def test_log_probabilities_and_gradients_without_full_logits(
+    tiny_folder: str, tmp_path: Path
+) -> None:
+    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    picture = save_picture(tmp_path / "a.png", 80, 60)
+    examples = [critique_pair(0, images=(picture,)), critique_pair(1), critique_pair(3, weight=2.0)]
+    rows = _rows(backbone, examples)
+    objective = TextObjective()
+    reference = reference_model(tiny_folder)
+    expected = 0.0
+    with torch.inference_mode():
+        for row in rows:
+            [prompt] = rows.prompts([row])
+            answer = [token for _, token in row.tree.paths[0]]
+            ids = prompt.prefix_ids + prompt.suffix_ids
+            expected -= row.example.weight * brute_force(reference, ids, answer, prompt.vision)
+    gradients = []
+    for with_targets in (True, False):
+        adapted = add_adapter(load_backbone(tiny_folder, dtype="float32").model, r=4, alpha=8)
+        batch = make_tree_batch(
+            rows.prompts(rows),
+            [row.tree for row in rows],
+            backbone.tokenizer.pad_token_id,
+        )
+        inputs = objective.inputs(rows)
+        model = TextModel(adapted)
+        if with_targets:
+            outputs = model(batch, **inputs)
+        else:
+            logits = model(batch).log_softmax(-1)
+            outputs = logits.gather(-1, inputs["targets"][..., None])[..., 0]
+        loss = objective.loss_sum(outputs, rows, 0)
+        assert loss.item() == pytest.approx(expected, rel=1e-5)
+        loss.backward()
+        gradients.append({n: p.grad for n, p in adapted.named_parameters() if "lora_B" in n})
+    for name, gradient in gradients[1].items():
+        assert gradient.abs().max() > 1e-3
+        torch.testing.assert_close(gradients[0][name], gradient, rtol=1e-4, atol=1e-4)
+    assert objective.denominator(*rows.weights(range(3))) == sum(
+        row.example.weight * len(row.tree.paths[0]) for row in rows
+    )
+
+
+def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
+    values: dict[str, Any] = {
+        "backbone": backbone,
+        "data": {
+            "train": [write_split(folder / "train.jsonl", [critique_pair(i) for i in range(32)])],
+            "val": write_split(folder / "val.jsonl", [critique_pair(i) for i in range(100, 106)]),
+            "allow_overlap": True,
+        },
+        "adapter": {"r": 8, "alpha": 16, "dropout": 0.0},
+        "optim": {"lr": 1e-2, "batch_size": 8, "token_budget": 800, "epochs": 3},
+        "run": {"output": str(folder / "run"), "precision": "fp32", "eval_every": 4},
+    } | overrides
+    path = folder / "tiny.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return path
+
+
+def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: Path) -> None:
+    truthful_judge.main(["--config", str(_write_recipe(tmp_path, small))])
+    history = json.loads((tmp_path / "run" / "history.json").read_text(encoding="utf-8"))
+    watched = [entry["val_nll"] for entry in history if "val_nll" in entry]
+    assert watched[-1] < 0.7 * watched[0]
+    assert all("val_accuracy" in entry for entry in history if "val_nll" in entry)
+    judge = Judge.load(str(tmp_path / "run"), device="cpu")
+    assert judge.card
+    assert judge.card.modes == {"truthful-pair/plain": ("critique",)}
+    untold = critique_pair(7).request().model_copy(update={"mode": None})
+    [verdict] = judge.grade([untold], sampling=Sampling(4, 0.0))
+    assert verdict.label in ("A", "B", "None")
+    assert verdict.passes[0].critique
+
+
+def test_validation_does_not_wait_for_other_processes(
+    backbone: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The distributed wrapper's forward does, and processes may have unequally many batches."""
+
+    class Waiting(torch.nn.Module):
+        def forward(self, *given: Any, **named: Any) -> None:
+            raise AssertionError("would wait")
+
+    examples = [critique_pair(i) for i in range(8)]
+    rows = Rows(examples, TextSupervision(Encoder(backbone), with_labels=True), "val")
+    recipe = made_up.recipe(tmp_path)
+    adapted = with_adapter(load_backbone(backbone.name, dtype="float32"), recipe)
+    splits, accelerator = IndexedSplits(rows, rows, {}), make_accelerator(recipe.run)
+    learner = Trainer(recipe, adapted, splits, TextObjective(), accelerator, {})
+    expected = learner.objective.measure(learner.runner, rows)
+    monkeypatch.setattr(ModelRunner, "unwrapped", learner.runner.unwrapped)
+    monkeypatch.setattr(learner.runner, "model", Waiting())
+    assert learner.objective.measure(learner.runner, rows) == expected
+
+
+def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:
+    path = _write_recipe(tmp_path, small, task="truthful-pure-label")
+    recipe = parse_recipe(CritiqueRecipe, path)
+    splits = under_task(
+        RunSplits(Examples.write([critique_pair(0)]), Examples.write([])), recipe.task
+    )
+    assert (splits.train[0].task, splits.train[0].mode) == ("truthful-pure-label", "score")
+    assert under_task(splits, None) == splits
+
+
+@pytest.mark.parametrize(
+    "task", ["truthful-pair", "truthful-critique-score", "truthful-pure-label"]
+)
+def test_labels_are_judged_after_the_own_critique(
+    tiny_folder: str, tmp_path: Path, task: str
+) -> None:
+    """Each label of each row is scored by itself, by the library's model on plain tokens.
+
+    Weights are for training: in a validation all rows count alike.
+    """
+    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    pictures: dict[str, Any] = {"images": (save_picture(tmp_path / "a.png", 80, 60),)}
+    changes: dict[str, Any] = {"task": task}
+    if task == "truthful-critique-score":
+        changes |= {"responses": ("green",), "confidence": None}
+    if task == "truthful-pure-label":
+        changes |= {"critique": None, "mode": "score"}
+    labels, form = get_task(task).labels("plain"), get_task(task).critique
+    encoder, reference = Encoder(backbone), reference_model(tiny_folder)
+    examples, total, tokens = [], 0.0, 0
+    for i in range(4):
+        example = critique_pair(i, **changes, label=labels[0], **(pictures if i == 1 else {}))
+        [prompt] = encoder.encode([(get_task(task), example)])
+        ids, end = prompt.prefix_ids + prompt.suffix_ids, "<|im_end|>"
+        critique_ids: tuple[int, ...] = ()
+        if form:
+            pieces = (form.opening, example.critique or "", form.closing, form.label_opening)
+            critique_ids = tuple(token for piece in pieces for token in encoder.text(piece))
+            end = form.label_closing
+        scores = {
+            label: brute_force(
+                reference,
+                ids + critique_ids,
+                encoder.text(label) + encoder.text(end),
+                prompt.vision,
+            )
+            for label in labels
+        }
+        ranked = sorted(labels, key=lambda label: -scores[label])
+        label = ranked[0 if i < 3 else 1]
+        examples.append(example.model_copy(update={"label": label, "weight": float(i)}))
+        answer = answer_tokens(get_task(task), examples[-1], encoder)
+        total -= brute_force(reference, ids, answer, prompt.vision)
+        tokens += len(answer)
+
+    rows = Rows(examples, TextSupervision(encoder, with_labels=True), "val")
+    recipe = made_up.recipe(tmp_path)
+    adapted = with_adapter(load_backbone(tiny_folder, dtype="float32"), recipe)
+    splits, accelerator = IndexedSplits(rows, rows, {}), make_accelerator(recipe.run)
+    learner = Trainer(recipe, adapted, splits, TextObjective(), accelerator, {})
+    measured = learner.objective.measure(learner.runner, rows)
+    assert measured.right == [True, True, True, False]
+    assert measured.scores["accuracy"] == 0.75
+    assert measured.scores["nll"] == pytest.approx(total / tokens, rel=1e-5)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from judging.errors import FieldError
+from judging.models.backbones import Backbone, load_backbone
+from tests.train.made_up import encoded, example, examples
+from train.methods.focal import FocalObjective
+from train.rows.rows import Rows
+from train.setup.run_log import RUN_LOG
+
+
+@pytest.fixture(scope="module")
+def backbone(small: str) -> Backbone:
+    return load_backbone(small, dtype="float32", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def rows(backbone: Backbone) -> Rows:
+    """Two Correct, four Wrong; one row weighs double."""
+    return encoded(backbone, [example(0, weight=2.0), *examples(5, start=1)])
+
+
+def _logits(rows: Rows, vocabulary: int) -> torch.Tensor:
+    slots = max(row.tree.num_slots for row in rows)
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(len(rows), slots, vocabulary, generator=generator, dtype=torch.float64)
+
+
+def test_weights_come_from_the_training_rows(rows: Rows) -> None:
+    objective = FocalObjective.for_examples(
+        [row.example for row in rows], gamma=1.0, t_max=5.0, weighting="sqrt"
+    )
+    # Labels seen: numbers 0 and 3 right, 1, 2, 4, 5 wrong. w = sqrt(6/2), sqrt(6/4).
+    correct, wrong = math.sqrt(3), math.sqrt(1.5)
+    mean = (correct + wrong) / 2
+    two = ("Correct", "Wrong")
+    assert objective.classes == {(two, "Correct"): 0, (two, "Wrong"): 1}
+    assert objective.loss.alpha.tolist() == pytest.approx([correct / mean, wrong / mean])
+    clipped = FocalObjective.for_examples(
+        [row.example for row in rows], gamma=1.0, t_max=1.1, weighting="sqrt"
+    )
+    assert clipped.loss.alpha.tolist() == pytest.approx([1.1, wrong / mean])
+    plain = FocalObjective.for_examples(
+        [row.example for row in rows], gamma=1.0, t_max=5.0, weighting="none"
+    )
+    assert plain.loss.alpha.tolist() == [1.0, 1.0]
+
+
+def test_rubrics_with_other_labels_are_counted_apart() -> None:
+    rows = [example(i) for i in range(6)]
+    graded = [
+        example(i).model_copy(update={"reference_mode": "all", "label": label})
+        for i, label in enumerate(["Correct", "Partial", "Partial", "Wrong"])
+    ]
+    together = FocalObjective.for_examples([*rows, *graded], gamma=1.0, t_max=5.0, weighting="sqrt")
+    for part in (rows, graded):
+        apart = FocalObjective.for_examples(part, gamma=1.0, t_max=5.0, weighting="sqrt")
+        for pair, index in apart.classes.items():
+            assert together.loss.alpha[together.classes[pair]] == apart.loss.alpha[index]
+    three = ("Correct", "Partial", "Wrong")
+    weights = {label: together.loss.alpha[together.classes[three, label]] for label in three}
+    assert weights["Partial"] < weights["Correct"] == weights["Wrong"]
+
+
+def test_a_declared_label_without_rows_is_left_out_of_the_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The others weigh as in the paper's formula over them; a line names label and rubric."""
+    lines: list[str] = []
+    monkeypatch.setattr(RUN_LOG, "write", lines.append)
+    hard = [
+        example(i).model_copy(update={"reference_mode": "all", "label": label})
+        for i, label in enumerate(["Correct", "Wrong", "Wrong", "Wrong"])
+    ]
+    rows = [*hard, example(0, label="Correct")]
+    objective = FocalObjective.for_examples(rows, gamma=1.0, t_max=5.0, weighting="sqrt")
+    three, two = ("Correct", "Partial", "Wrong"), ("Correct", "Wrong")
+    correct, wrong = math.sqrt(4 / 1), math.sqrt(4 / 3)
+    weights = dict(zip(objective.classes, objective.loss.alpha.tolist(), strict=True))
+    assert weights == {
+        (three, "Correct"): pytest.approx(2 * correct / (correct + wrong)),
+        (three, "Wrong"): pytest.approx(2 * wrong / (correct + wrong)),
+        (two, "Correct"): 1.0,
+    }
+    assert sorted(objective.classes.values()) == [0, 1, 2]
+    named = [("hieval-qs/plain/all", "'Partial'"), ("hieval-qs/plain/any", "'Wrong'")]
+    assert len(lines) == len(named)
+    for line, names in zip(lines, named, strict=True):
+        assert all(name in line for name in names)
+
+
+def test_rows_of_one_label_teach_nothing() -> None:
+    with pytest.raises(FieldError) as error:
+        FocalObjective.for_examples([example(0), example(3)], 1.0, 5.0, "sqrt")
+    assert error.value.field == "data.train"
+    FocalObjective.for_examples([example(0), example(3)], 1.0, 5.0, "none")
+
+
+def test_the_sum_runs_over_each_labels_own_tokens(backbone: Backbone, rows: Rows) -> None:
+    objective = FocalObjective.for_examples(
+        [row.example for row in rows], gamma=2.0, t_max=5.0, weighting="sqrt"
+    )
+    logits = _logits(rows, len(backbone.tokenizer))
+    expected, tokens = 0.0, 0.0
+    end = backbone.tokenizer.convert_tokens_to_ids("<|im_end|>")
+    for index, row in enumerate(rows):
+        alpha = objective.loss.alpha[objective.classes[row.tree.labels, row.example.label]].item()
+        ids = [*backbone.tokenizer.encode(row.example.label, add_special_tokens=False), end]
+        path = row.tree.paths[row.target]
+        assert [token for _, token in path] == ids, "the end token is scored"
+        for slot, token in path:
+            scores = logits[index, slot].tolist()
+            log_p = scores[token] - math.log(sum(math.exp(score) for score in scores))
+            expected -= row.example.weight * alpha * (1 - math.exp(log_p)) ** 2 * log_p
+        tokens += row.example.weight * len(ids)
+    assert objective.loss_sum(logits, rows, 0).item() == pytest.approx(expected, rel=1e-6)
+    assert objective.denominator(*rows.weights(range(6))) == tokens
+
+
+def test_parts_add_up_to_the_whole(backbone: Backbone, rows: Rows) -> None:
+    objective = FocalObjective.for_examples(
+        [row.example for row in rows], gamma=1.0, t_max=5.0, weighting="sqrt"
+    )
+    logits = _logits(rows, len(backbone.tokenizer))
+    whole = objective.loss_sum(logits, rows, 0)
+    parts = [objective.loss_sum(logits[i::2], rows[i::2], 0) for i in range(2)]
+    torch.testing.assert_close(whole, sum(parts), rtol=1e-12, atol=0)
+    both = sum(objective.denominator(*rows.weights(range(i, 6, 2))) for i in range(2))
+    assert objective.denominator(*rows.weights(range(6))) == both

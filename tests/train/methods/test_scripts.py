@@ -1,0 +1,349 @@
+"""Both scripts leave a judge: a folder that ``custos eval`` reads, with a history and a report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub.constants
+import pytest
+import yaml
+from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+from cli.main import app
+from judging.card import read_card
+from judging.errors import CustosError
+from judging.models.adapters import ADAPTER_FILE
+from tests.tiny import save_picture
+from tests.train.made_up import write_split
+from tests.train.methods.made_up import labelled_pair, write_recipe
+from train import critique_dpo, critique_grpo, truthful_judge
+from train.launch.run_plan import plan_run
+from train.methods.own_critiques import CritiqueRun
+from train.methods.preferences import Drawing
+
+SCRIPTS: dict[str, Any] = {"critique_dpo": critique_dpo, "critique_grpo": critique_grpo}
+SECTIONS: dict[str, Any] = {
+    "critique_dpo": {"dpo": {"least_margin": 0.0}},
+    "critique_grpo": {"critiques": {"drawn": 2, "max_tokens": 6, "micro_batch": 4}},
+}
+
+
+@pytest.fixture(scope="module")
+def start(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A judge of pairs that was trained on critiques."""
+    from tests.train.made_up import critique_pair
+
+    folder = tmp_path_factory.mktemp("start")
+    rows = [critique_pair(number, question=f"Which start {number}?") for number in range(8)]
+    recipe = {
+        "backbone": small,
+        "data": {"train": write_split(folder / "a.jsonl", rows[:6])}
+        | {"val": write_split(folder / "b.jsonl", rows[6:])},
+        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
+        "optim": {"lr": 1e-2, "batch_size": 4},
+        "run": {"output": str(folder / "start"), "precision": "fp32"},
+    }
+    (folder / "start.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    truthful_judge.main(["--config", str(folder / "start.yaml")])
+    return folder / "start"
+
+
+@pytest.fixture(scope="module", params=SCRIPTS)
+def run(
+    request: pytest.FixtureRequest,
+    start: Path,
+    small: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Run folder of a script."""
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+    folder = tmp_path_factory.mktemp(request.param)
+    path = write_recipe(
+        folder,
+        small,
+        adapter={"init": str(start)},
+        run={"select": "last"},
+        **SECTIONS[request.param],
+    )
+    values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    del values["adapter"]["r"], values["adapter"]["alpha"]
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    SCRIPTS[request.param].main(["--config", str(path)])
+    return folder / "run"
+
+
+def _history(run: Path) -> list[dict[str, float]]:
+    entries: list[dict[str, float]] = json.loads((run / "history.json").read_text("utf-8"))
+    return entries
+
+
+def test_the_adapter_has_learned(run: Path, start: Path) -> None:
+    before, after = load_file(start / ADAPTER_FILE), load_file(run / ADAPTER_FILE)
+    assert before.keys() == after.keys()
+    assert max((before[name] - after[name]).abs().max() for name in before) > 1e-4
+    assert not list(run.glob("**/ref")), "TRL's copy of the start is not a part of the judge"
+
+
+def test_the_card_is_that_of_a_judge_with_critiques(run: Path) -> None:
+    card = read_card(run)
+    assert card.modes == {"truthful-pair/plain": ("critique",)}
+
+
+def test_the_history_has_losses_and_validations(run: Path) -> None:
+    entries = _history(run)
+    validations = [entry for entry in entries if "val_nll" in entry]
+    assert [entry["step"] for entry in validations] == [0, 1, 2]
+    assert all({"val_accuracy", "val_flips"} <= entry.keys() for entry in validations)
+    losses = [entry for entry in entries if "train_loss" in entry]
+    assert [entry["step"] for entry in losses] == [1, 2]
+    name = "margin" if run.parent.name.startswith("critique_dpo") else "reward"
+    assert all(name in entry for entry in losses)
+    assert (run / "learning_curve.png").is_file()
+
+
+def test_custos_eval_reads_it(run: Path, tmp_path: Path) -> None:
+    data = str(run.parent / "test.jsonl")
+    result = CliRunner().invoke(
+        app, ["eval", str(run), "--data", data, "--out", str(tmp_path), "--no-zero-shot"]
+    )
+    assert result.exit_code == 0, result.output
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert (report["n"], report["coverage"]) == (4, 1.0)
+    own = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert own["against_start"]["start"].endswith("start")
+    assert own["metrics"]["accuracy"]["value"] == report["metrics"]["accuracy"]["value"]
+    assert (run / "calibration.json").is_file()
+
+
+def start_again(run: Path, *keys: str) -> None:
+    """Give the command of a run once more."""
+    from accelerate.state import AcceleratorState
+
+    AcceleratorState._reset_state(reset_partial_state=True)
+    script = next(name for name in SCRIPTS if run.parent.name.startswith(name))
+    SCRIPTS[script].main(["--config", str(run.parent / "tiny.yaml"), *keys])
+
+
+def test_a_stopped_run_goes_on(
+    run: Path, unfinished: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stopped in its second step; the judge has the same bytes in the end."""
+    stopped = run.parent / "stopped"
+    keys = (f"run.output={stopped}", "run.save_every=1")
+
+    def stop(critique_run: CritiqueRun) -> None:
+        if critique_run.progress.step == 1:
+            raise KeyboardInterrupt
+        count(critique_run)
+
+    with monkeypatch.context() as patch:
+        count = CritiqueRun.count_step
+        patch.setattr(CritiqueRun, "count_step", stop)
+        with pytest.raises(SystemExit):
+            start_again(run, *keys)
+    assert [path.name for path in stopped.glob("checkpoint-*")] == ["checkpoint-000001"]
+    start_again(run, *keys)
+    best, expected = stopped / "best-000002", run / "best-000002"
+    assert (best / ADAPTER_FILE).read_bytes() == (expected / ADAPTER_FILE).read_bytes()
+    state, of_run = (
+        json.loads((folder / "checkpoint-000002" / "state.json").read_text("utf-8"))
+        for folder in (stopped, run)
+    )
+    assert state["history"] == of_run["history"]
+
+
+def test_a_resumed_run_reports_the_same_steps(
+    run: Path, unfinished: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every second step and the last, although it was stopped after the first."""
+    folder = run.parent / "reported"
+    keys = [f"run.output={folder}", "run.log_every=2", "run.save_every=1", "optim.epochs=2"]
+    keys += ["run.eval_every=9", "optim.max_steps=3"]
+
+    def stop(critique_run: CritiqueRun) -> None:
+        begin(critique_run)
+        if critique_run.progress.step == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        begin = CritiqueRun.begin_step
+        patch.setattr(CritiqueRun, "begin_step", stop)
+        with pytest.raises(SystemExit):
+            start_again(run, *keys)
+    start_again(run, *keys)
+    state = json.loads((folder / "checkpoint-000003" / "state.json").read_text("utf-8"))
+    assert [entry["step"] for entry in state["history"] if "train_loss" in entry] == [2, 3]
+
+
+def test_a_gradient_that_is_not_finite_ends_the_run_before_its_step(
+    run: Path, unfinished: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from transformers import Trainer
+
+    def spoil(trainer: Trainer, *arguments: Any) -> Any:
+        loss = train(trainer, *arguments)
+        if trainer.state.global_step == 1:
+            for parameter in trainer.model.parameters():
+                if parameter.grad is not None:
+                    parameter.grad.fill_(float("nan"))
+        return loss
+
+    train = Trainer.training_step
+    monkeypatch.setattr(Trainer, "training_step", spoil)
+    folder = run.parent / "not-finite"
+    with pytest.raises(SystemExit):
+        start_again(run, f"run.output={folder}", "run.log_every=50", "run.save_every=1")
+    assert "error: step 2: not finite: gradient norm nan; lower optim.lr" in capsys.readouterr().err
+    weights = load_file(folder / "checkpoint-000001" / "adapter.safetensors")
+    assert all(tensor.isfinite().all() for tensor in weights.values())
+    assert not (folder / "checkpoint-000002").exists()
+
+
+@pytest.fixture
+def unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End runs after their last step, as what follows takes most of the time."""
+    monkeypatch.setattr("train.run.finish_run", lambda *_: None)
+
+
+def test_a_finished_run_trains_no_more(
+    run: Path, unfinished: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CritiqueRun, "fit", lambda *_: pytest.fail("trained again"))
+    start_again(run)
+
+
+def test_another_run_needs_another_folder(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        start_again(run, "optim.lr=1e-3")
+    assert "holds another run (of other optim.lr)" in capsys.readouterr().err
+
+
+def test_every_pass_takes_every_row(
+    run: Path, unfinished: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three passes over 8 rows in steps of 5 are 5 steps, the last filled up by a fourth pass."""
+    taken: list[int] = []
+    monkeypatch.setattr(CritiqueRun, "fit", lambda of_run, _: taken.extend(of_run.items_left))
+    keys = ("optim.epochs=3", "optim.batch_size=5", "critiques.micro_batch=1")
+    start_again(run, *keys, f"run.output={run.parent / 'passes'}")
+    num_items = len(set(taken))
+    assert len(taken) == -(-num_items * 3 // 5) * 5
+    for first in range(0, 3 * num_items, num_items):
+        assert sorted(taken[first : first + num_items]) == list(range(num_items))
+    assert taken[:num_items] != taken[num_items : 2 * num_items]
+
+
+def test_trl_reports_to_nobody(run: Path) -> None:
+    assert huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY
+
+
+def test_the_preferences_are_kept(run: Path) -> None:
+    if not run.parent.name.startswith("critique_dpo"):
+        pytest.skip("GRPO has rewards, no preferences")
+    lines = (run / "preferences.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 8, "those of every row, whatever the margin"
+    for line in map(json.loads, lines):
+        assert line["chosen"]["reward"] >= line["rejected"]["reward"]
+
+
+def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not run.parent.name.startswith("critique_dpo"):
+        pytest.skip("GRPO has rewards, no preferences")
+    monkeypatch.setattr(Drawing, "fill", lambda *_: pytest.fail("drawn again"))
+    again = run.parent / "again"
+    start_again(run, f"dpo.preferences={run / 'preferences.jsonl'}", f"run.output={again}")
+    before, after = load_file(run / ADAPTER_FILE), load_file(again / ADAPTER_FILE)
+    assert all(before[name].equal(after[name]) for name in before)
+
+
+@pytest.mark.parametrize(
+    ("script", "keys", "words"),
+    [
+        ("critique_dpo", ["run.quantization=nf4"], "run.quantization"),
+        ("critique_grpo", ["run.patience=2"], "run.patience is not for this script"),
+        ("critique_dpo", ["optim.token_budget=64"], "optim.token_budget is not for this script"),
+        ("critique_grpo", ["run.workers=2"], "run.workers is not for this script"),
+        ("critique_grpo", ["critiques.drawn=1"], "critiques.drawn"),
+        ("critique_dpo", ["dpo.least_margin=50"], "no two critiques differ so much"),
+    ],
+)
+def test_what_is_refused(
+    script: str,
+    keys: list[str],
+    words: str,
+    small: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = write_recipe(tmp_path, small, **SECTIONS[script])
+    with pytest.raises(SystemExit) as ended:
+        SCRIPTS[script].main(["--config", str(path), *keys])
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_rows_that_grpo_cannot_take(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    picture = save_picture(tmp_path / "a.png", 60, 50)
+    for fields, words in (
+        ({"images": (picture,)}, "GRPO takes no pictures"),
+        ({"task": "truthful-pure-label"}, "'truthful-pure-label' writes no critiques"),
+    ):
+        path = write_recipe(tmp_path, small)
+        rows = [labelled_pair(i, question=f"Which bad {i}?", **fields) for i in range(8)]
+        write_split(tmp_path / "train.jsonl", rows)
+        with pytest.raises(SystemExit):
+            critique_grpo.main(["--config", str(path)])
+        assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("script", "units"), [("critique_dpo", "does not divide 4"), ("critique_grpo", "divide 8")]
+)
+def test_what_is_refused_before_a_backbone_is_loaded(
+    script: str,
+    units: str,
+    small: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    path = write_recipe(tmp_path, small)
+    with pytest.raises(SystemExit):
+        SCRIPTS[script].main(["--config", str(path), "critiques.micro_batch=3"])
+    assert units in capsys.readouterr().err
+
+
+def test_rows_of_one_id_are_not_drawn_of(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two files that number their rows: critiques of one row would be trained on with another."""
+    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    path = write_recipe(tmp_path, small)
+    more = [labelled_pair(i, question=f"Which lake {i}?") for i in (9, 2)]
+    files = [str(tmp_path / "train.jsonl"), write_split(tmp_path / "more.jsonl", more)]
+    with pytest.raises(SystemExit):
+        critique_dpo.main(["--config", str(path), f"data.train={json.dumps(files)}"])
+    assert "field 'id': two rows of split 'train' have the id '2'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("recipe", ["embedded/pair_dpo", "embedded/pair_grpo"])
+def test_their_steps_are_not_planned(recipe: str) -> None:
+    with pytest.raises(CustosError, match="steps of TRL's trainers cannot be planned"):
+        plan_run(recipe, [], gpus=1, memory=80, rate=None, tokens_per_row=600)
+
+
+def test_one_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for script in SCRIPTS.values():
+        with pytest.raises(SystemExit):
+            script.main([])
+        assert "--processes 1" in capsys.readouterr().err

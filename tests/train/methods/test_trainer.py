@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from judging.errors import CustosError
+from judging.types import LabelledExample
+from tests.tiny import save_picture
+from tests.train.made_up import analysed, example, examples, recipe, trainer
+from train.loop.batches import StepPlan
+from train.loop.checkpoint import best_folder, trainable
+from train.methods.joint import JointObjective
+from train.methods.trainer import Trainer, dropout_seed
+
+
+def _losses(trained: Trainer) -> list[float]:
+    return [entry["train_loss"] for entry in trained.progress.history if "train_loss" in entry]
+
+
+def test_a_separable_task_is_learnt(tiny_folder: str, tmp_path: Path) -> None:
+    def rows(start: int, count: int) -> list[LabelledExample]:
+        # Long enough a response for random attention to notice.
+        words = [("green", "Correct"), ("brown", "Wrong")]
+        return [
+            example(i, responses=(" ".join([word] * 30),), label=label)
+            for i in range(start, start + count)
+            for word, label in [words[i % 2]]
+        ]
+
+    settings = recipe(tmp_path, optim__lr=1e-2, optim__epochs=3, run__eval_every=9)
+    learner = trainer(settings, tiny_folder, rows(0, 48), rows(500, 12))
+    progress = learner.fit()
+    losses = _losses(learner)
+    assert np.mean(losses[-3:]) < 0.5 * losses[0]
+    assert progress.step == learner.plan.total_steps == 18
+    validated = [entry for entry in progress.history if "val_nll" in entry]
+    assert [entry["step"] for entry in validated] == [0, 9, 18]
+    assert validated[0]["val_accuracy"] < 0.9
+    assert progress.chosen["val_accuracy"] == 1.0
+    assert validated[-1]["val_nll"] < 0.1
+    best = max(validated, key=lambda entry: (entry["val_accuracy"], -entry["val_nll"]))
+    assert progress.chosen == best
+    [folder] = tmp_path.glob("best-*")
+    assert folder == best_folder(tmp_path, int(best["step"]))
+    assert (folder / "adapter_model.safetensors").is_file()
+
+
+def test_the_last_adapter_may_be_chosen(small: str, tmp_path: Path) -> None:
+    settings = recipe(tmp_path, run__select="last", run__eval_every=2, optim__lr=1e-2)
+    progress = trainer(settings, small, examples(24)).fit()
+    validations = [entry for entry in progress.history if "val_nll" in entry]
+    assert progress.chosen == validations[-1]
+    assert progress.chosen["step"] == progress.step == 6
+    assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000006"]
+    assert progress.right is not None
+    assert np.mean([bool(row) for row in progress.right]) == validations[-1]["val_accuracy"]
+    assert progress.right_at_start is not None
+    assert np.mean([bool(r) for r in progress.right_at_start]) == validations[0]["val_accuracy"]
+
+
+def test_only_the_adapter_is_trained(small: str, tmp_path: Path) -> None:
+    learner = trainer(recipe(tmp_path, optim__epochs=1), small, examples(16))
+    before = {name: p.detach().clone() for name, p in learner.runner.unwrapped.named_parameters()}
+    learner.fit()
+    moved = {
+        name
+        for name, p in learner.runner.unwrapped.named_parameters()
+        if not torch.equal(p.detach(), before[name])
+    }
+    assert moved == set(_adapter(learner))
+    assert all("lora_" in name and "language_model" in name for name in moved)
+
+
+def _adapter(learner: Trainer) -> dict[str, torch.nn.Parameter]:
+    return trainable(learner.runner.unwrapped)
+
+
+def _step_with_sgd(learner: Trainer, micro_batches: list[list[int]]) -> dict[str, torch.Tensor]:
+    """Parameters after one step of plain gradient descent, which shows the gradient itself."""
+    sgd = torch.optim.SGD(learner.parameters, lr=1.0)
+    learner.optimizer = learner.accelerator.prepare(sgd)
+    with torch.no_grad():
+        for name, parameter in _adapter(learner).items():
+            if "lora_B" in name:  # zero at the start, which would hide lora_A's gradient
+                parameter.fill_(0.03)
+    before = {name: p.detach().clone() for name, p in _adapter(learner).items()}
+    learner.train_step(micro_batches)
+    return {name: before[name] - p.detach() for name, p in _adapter(learner).items()}
+
+
+def test_accumulation_equals_one_large_batch(tiny_folder: str, tmp_path: Path) -> None:
+    picture = save_picture(tmp_path / "a.png", 60, 60)
+    data = [
+        example(i, weight=0.5 + i, **({"images": (picture,)} if i in (2, 5) else {}))
+        for i in range(8)
+    ]
+    settings = recipe(tmp_path, optim__lr=1.0, optim__schedule="constant", optim__max_grad_norm=1e9)
+    steps = [
+        _step_with_sgd(trainer(settings, tiny_folder, data), micro_batches)
+        for micro_batches in (
+            [[0, 1, 2, 3, 4, 5, 6, 7]],
+            [[0, 1, 2, 3], [4, 5, 6, 7]],
+            [[0, 1, 2], [3, 4, 5, 6], [7]],
+        )
+    ]
+    for other in steps[1:]:
+        for name, gradient in steps[0].items():
+            assert gradient.abs().max() > 1e-3, f"{name} gets no gradient"
+            torch.testing.assert_close(other[name], gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_gradient_checkpointing_changes_nothing(small: str, tmp_path: Path) -> None:
+    picture = save_picture(tmp_path / "a.png", 60, 60)
+    data = [example(i, images=(picture,) if i == 2 else ()) for i in range(8)]
+    steps = [
+        _step_with_sgd(
+            trainer(
+                recipe(
+                    tmp_path,
+                    optim__lr=1.0,
+                    optim__schedule="constant",
+                    optim__max_grad_norm=1e9,
+                    run__gradient_checkpointing=checkpointing,
+                ),
+                small,
+                data,
+            ),
+            [[0, 1, 2, 3], [4, 5, 6, 7]],
+        )
+        for checkpointing in (False, True)
+    ]
+    for name, gradient in steps[0].items():
+        torch.testing.assert_close(steps[1][name], gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_gradient_checkpointing_leaves_the_vision_tower_out(small: str, tmp_path: Path) -> None:
+    picture = save_picture(tmp_path / "a.png", 60, 60)
+    settings = recipe(tmp_path, run__gradient_checkpointing=True)
+    learner = trainer(settings, small, [example(i, images=(picture,)) for i in range(8)])
+    [patches] = [
+        m for n, m in learner.runner.unwrapped.named_modules() if n.endswith("patch_embed")
+    ]
+    needs_gradient: list[bool] = []
+    patches.register_forward_hook(lambda *given: needs_gradient.append(given[-1].requires_grad))
+    learner.train_step([[0, 1, 2, 3], [4, 5, 6, 7]])
+    assert needs_gradient
+    assert not any(needs_gradient)
+
+
+def test_any_seed_and_each_process_and_step_its_own(small: str, tmp_path: Path) -> None:
+    seeds = {dropout_seed(0, step, rank) for step in range(500) for rank in range(4)}
+    assert len(seeds) == 2000
+    assert all(0 <= seed < 2**32 for seed in seeds)
+    for seed in (4295, -1, 2**40):
+        learner = trainer(recipe(tmp_path / str(seed), run__seed=seed), small, examples(16))
+        learner.train_step(learner.plan.epoch(0)[0])
+
+
+def test_rows_that_weigh_nothing_change_nothing(small: str, tmp_path: Path) -> None:
+    data = [example(i, weight=0.0 if i < 8 else 1.0) for i in range(16)]
+    learner = trainer(recipe(tmp_path, optim__weight_decay=0.1), small, data)
+    before = {name: p.detach().clone() for name, p in _adapter(learner).items()}
+    assert learner.train_step([[0, 1, 2, 3], [4, 5, 6, 7]]) == 0
+    assert all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
+    assert learner.train_step([[0, 1, 2, 3], [8, 9, 10, 11]]) > 0
+    assert not all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(small: str, tmp_path: Path) -> None:
+    learner = trainer(recipe(tmp_path), small, examples(16))
+    for name, parameter in _adapter(learner).items():
+        if "lora_B" in name:
+            parameter.data.fill_(float("inf"))
+    learner.progress.step = 6
+    with pytest.raises(
+        CustosError, match=r"^step 7: not finite: loss nan, gradient norm nan; lower"
+    ):
+        learner.train_step(learner.plan.epoch(0)[0])
+
+
+def test_the_loss_of_a_mixed_step_is_the_mean_over_its_rows(small: str, tmp_path: Path) -> None:
+    """Eight rows of error analysis and four replayed ones, in steps of six, against each alone."""
+    settings = recipe(tmp_path, optim__batch_size=6, optim__token_budget=300, optim__lr=1e-12)
+    made = trainer(settings, small, [*analysed(tmp_path, 8), *examples(4)])
+    made.objective = JointObjective(0.3, "all", "whole", 0)
+    plan = StepPlan(made.rows.train, settings.optim, 0, replayed=4)
+    steps = plan.epoch(0)
+    assert [sum(row >= 8 for micro in step for row in micro) for step in steps] == [2, 2]
+    alone = [made.train_step([[row]]) for row in range(12)]
+    for step in steps:
+        expected = sum(alone[row] for micro in step for row in micro) / 6
+        assert made.train_step(step) == pytest.approx(expected, rel=1e-5)
+
+
+def test_rows_that_do_not_fill_a_step_are_one(small: str, tmp_path: Path) -> None:
+    made = trainer(recipe(tmp_path / "run", optim__epochs=3), small, examples(4))
+    assert made.plan.total_steps == 3
+    assert sum(map(len, made.plan.micro_batches(2))) == 4
+
+
+def test_memory_is_freed_for_the_finished_judge(small: str, tmp_path: Path) -> None:
+    learner = trainer(recipe(tmp_path, optim__max_steps=1), small, examples(16))
+    backbone = learner.rows.train.encoder.backbone.model
+    learner.fit()
+    learner.free_memory()
+    assert {parameter.device.type for parameter in backbone.parameters()} == {"meta"}
+    assert learner.accelerator.is_main_process, "the accelerator still tells the processes apart"
+
+
+def test_a_backbone_that_is_not_finite_is_not_trained(small: str, tmp_path: Path) -> None:
+    learner = trainer(recipe(tmp_path / "run"), small, examples(16))
+    with torch.no_grad():
+        for name, parameter in learner.tree_model.named_parameters():
+            if name.endswith("layers.0.mlp.down_proj.base_layer.weight"):
+                parameter[0, 0] = float("nan")
+    with pytest.raises(CustosError, match=r"its scores are not numbers before step 1"):
+        learner.fit()

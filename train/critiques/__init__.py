@@ -1,1 +1,0 @@
-"""Training on critiques that the judge draws itself, with the trainers of TRL."""

@@ -1,0 +1,1 @@
+"""What the commands do before a run: its command line, its plan, its processes, its seeds."""

@@ -1,0 +1,215 @@
+"""A training run as ``custos train`` starts it: a recipe, the user's files, and processes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from data_prep.tables.mapping import TableMapping, read_mapping
+from judging.errors import CustosError
+from judging.files.csv_rows import DELIMITERS
+from judging.tasks import get_task, task_names
+from judging.types import Split, parse_record
+from train.launch.processes import run_script
+from train.methods import method_of
+from train.methods.base import Method
+from train.setup.held_out import DATA_FOLDER, MAPPING_FILE, WrittenData, write_run_data
+from train.setup.recipe import Recipe, parse_recipe, read_values
+from train.setup.recipe_files import find_recipe, recipe_names, recipe_of_task, section_keys
+from train.setup.starting_adapter import with_shape_of_init
+
+HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """The work of one call of ``custos train``."""
+
+    method: type[Method]
+    recipe: Path
+    overrides: tuple[str, ...]
+    """``key.path=value``, the user's last."""
+    output: Path
+    """Run folder."""
+    files: Mapping[Split, str]
+    """Tables that the user gave, by split; empty: the recipe's files."""
+    mapping: TableMapping
+    """How the tables are read."""
+    held_out: tuple[Split, ...]
+    """Splits to divide off the training file."""
+    command: str
+    """Command that was typed."""
+    task: str | None = None
+    """Task that the recipe trains all rows under, whatever task they name."""
+
+    @classmethod
+    def plan(
+        cls,
+        recipe: str,
+        keys: Sequence[str],
+        files: Mapping[Split, str],
+        mapping: TableMapping,
+        *,
+        init: str | None,
+        out: Path | None,
+        seed: int | None,
+        command: str,
+    ) -> TrainingRun:
+        """Decide on recipe, method, files and run folder.
+
+        Args:
+            recipe: File or name of a recipe, or name of a task.
+            keys: ``key.path=value`` of the recipe.
+            files: Tables by split.
+            mapping: How they are read.
+            init: Judge to start from, if not the recipe's.
+            out: Run folder, if not the recipe's.
+            seed: Seed, if not the recipe's.
+            command: Command that was typed.
+
+        Raises:
+            CustosError: If there is no such recipe, or a held-out file without a training file.
+        """
+        name = recipe_of_task(recipe)
+        _check_tables(recipe, files, mapping, is_task=name is not None)
+        path = _find(recipe, name)
+        options = {"adapter.init": init, "run.output": out, "run.seed": seed}
+        given = [
+            f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None
+        ]
+        values = read_values(path, [*given, *keys])
+        method, output = method_of(path, values), section_keys(values, "run", path).get("output")
+        if not output:
+            raise CustosError(f"{path}: no run.output; give --out FOLDER")
+        output = Path(str(output))
+        no_file = {key.partition("=")[0].removeprefix("data.") for key in keys}
+        wanted = HELD_OUT if method.gives_labels else HELD_OUT[:1]
+        held_out = tuple(s for s in wanted if s not in files and s not in no_file)
+        if files:
+            if mapping == TableMapping():
+                mapping = _recipe_mapping(path, values)
+            used = [split for split in ("train", *HELD_OUT) if split in (*files, *held_out)]
+            data = {split: str(output / DATA_FOLDER / f"{split}.jsonl") for split in used}
+            given = [f"data={json.dumps(data)}", *given]
+        if name and not mapping.task:
+            mapping = mapping.model_copy(update={"task": recipe})
+        return cls(
+            method=method,
+            recipe=path,
+            overrides=(*given, *keys, *(["data.mapping=null"] if files else [])),
+            output=output,
+            files=files,
+            mapping=mapping,
+            held_out=held_out,
+            command=command,
+            task=values.get("task"),
+        )
+
+    def write_data(self, *, allow_dropped: bool = False) -> WrittenData:
+        """Check the recipe, then write the rows of the run to its folder.
+
+        Raises:
+            CustosError: If a key of the recipe is unknown, missing or out of range, there is no
+                such adapter to start from, a row is bad, or the folder belongs to another run.
+        """
+        recipe = parse_recipe(self.method.recipe_class, self.recipe, self.overrides)
+        assert isinstance(recipe, Recipe)  # others have no rows
+        with_shape_of_init(recipe)
+        return write_run_data(
+            self.files,
+            self.held_out,
+            self.output,
+            mapping=self.mapping,
+            allow_dropped=allow_dropped,
+            seed=recipe.run.seed,
+            command=self.command,
+            needs_critiques=self._needs_critiques,
+        )
+
+    @property
+    def grade_command(self) -> str | None:
+        """Return the command that grades the training table; ``None`` without one.
+
+        A judge that gives rewards cannot grade the pairs that it was trained on.
+        """
+        if not self.files or not self.method.gives_labels:
+            return None
+        table, mapping = self.files["train"], self.output / DATA_FOLDER / MAPPING_FILE
+        suffix = Path(table).suffix
+        out = f"verdicts{suffix if suffix in (*DELIMITERS, '.parquet') else '.jsonl'}"
+        options = [] if self.mapping == TableMapping() else ["--mapping", str(mapping)]
+        task = ["--task", self.task] if self.task and self.task != self.mapping.task else []
+        command = ["custos", "grade", "--judge", str(self.output), "--in", table]
+        return shlex.join([*command, *options, *task, "--out", out])
+
+    @property
+    def _needs_critiques(self) -> bool:
+        if not self.method.learns_text:
+            return False
+        return self.task is None or get_task(self.task).critique is not None
+
+    def describe_data(self, counts: Mapping[Split, int]) -> str:
+        """Return a line that says how the rows divide."""
+        sizes = ", ".join(f"{number:,} {split}" for split, number in counts.items() if number)
+        held_out = f" ({', '.join(self.held_out)} divided off train by question)"
+        return f"rows: {sizes}{held_out if self.held_out else ''}, in {self.output / DATA_FOLDER}"
+
+    def start(
+        self, processes: int | None, config_file: Path | None, options: Sequence[str] = ()
+    ) -> None:
+        """Train; the process ends with an error line and status 2 if that fails.
+
+        Args:
+            processes: Number of processes; default one for each GPU, or one.
+            config_file: Settings of ``accelerate config``.
+            options: Further options of the training script.
+        """
+        run_script(
+            self.method.script,
+            ["--config", str(self.recipe), *options, *self.overrides],
+            self.output,
+            command=self.command,
+            grade_command=self.grade_command,
+            processes=processes,
+            config_file=config_file,
+        )
+
+
+def _check_tables(
+    recipe: str, files: Mapping[Split, str], mapping: TableMapping, *, is_task: bool
+) -> None:
+    """Check that a recipe or a task, the user's tables and their mapping go together."""
+    if files and "train" not in files:
+        raise CustosError(f"--{next(iter(files))} needs --train; give both")
+    if is_task and not files:
+        raise CustosError(f"{recipe}: training for a task needs rows; give --train FILE")
+    if not files and mapping != TableMapping():
+        raise CustosError("--map and the other options of tables need --train; give both")
+    if is_task and mapping.task not in (None, recipe):
+        raise CustosError(
+            f"custos train {recipe}: the mapping says task {mapping.task}, and grading with it "
+            f"would too; give custos train {mapping.task}, or --task {recipe}"
+        )
+
+
+def _find(recipe: str, of_task: str | None) -> Path:
+    near = get_close_matches(recipe, task_names(), n=1, cutoff=0.8)
+    if near and not of_task and not Path(recipe).exists() and recipe not in recipe_names():
+        raise CustosError(
+            f"{recipe}: no such recipe or task; the nearest is '{near[0]}'; "
+            "'custos recipe list' and 'custos tasks' name all"
+        )
+    return find_recipe(of_task or recipe)
+
+
+def _recipe_mapping(path: Path, values: Mapping[str, Any]) -> TableMapping:
+    """Return the mapping that a recipe has under ``data.mapping``, or one that maps nothing."""
+    mapping = section_keys(values, "data", path).get("mapping") or {}
+    if isinstance(mapping, str):
+        return read_mapping(Path(mapping))
+    return parse_record(TableMapping, mapping, f"{path}: data.mapping")

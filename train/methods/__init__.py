@@ -1,0 +1,72 @@
+"""The ways to train a judge, one file each; the key ``method`` of a recipe names the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
+
+from judging.errors import FieldError
+from train.setup.recipe import key_names, read_values
+
+if TYPE_CHECKING:
+    from train.methods.base import Method
+
+
+def find_method(name: str) -> type[Method] | None:
+    """Load the method of a name; ``None`` if there is none."""
+    if name not in {found.name for found in iter_modules(__path__)}:
+        return None
+    method: type[Method] | None = getattr(import_module(f"{__name__}.{name}"), "METHOD", None)
+    return method
+
+
+def methods() -> dict[str, type[Method]]:
+    """Load every method, by name in alphabetical order."""
+    found = {module.name: find_method(module.name) for module in iter_modules(__path__)}
+    return {name: method for name, method in found.items() if method is not None}
+
+
+def method_of(path: Path, values: Mapping[str, Any], default: str | None = None) -> type[Method]:
+    """Find the method of a recipe.
+
+    A recipe of an earlier version does not name it. Then it is the only method that has all of the
+    recipe's keys, as those of a finished run have.
+
+    Args:
+        path: Recipe file, for the error.
+        values: Keys of the recipe, by section.
+        default: Method of a recipe that names none.
+
+    Raises:
+        FieldError: If there is no such method, or several could be meant.
+    """
+    name = values.get("method") or default
+    if name is not None:
+        if found := find_method(str(name)):
+            return found
+        raise FieldError("method", f"none is called '{name}'; {_names()}", str(path))
+    in_file = read_values(path) if path.is_file() else values  # a misspelt override decides nothing
+    fitting = [method for method in methods().values() if _has_keys(method, in_file)]
+    if len(fitting) == 1:
+        return fitting[0]
+    advice = "the recipe does not say how to train; add a line 'method: NAME'"
+    raise FieldError("method", f"{advice}; {_names()}", str(path))
+
+
+def _has_keys(method: type[Method], values: Mapping[str, Any]) -> bool:
+    names = set(key_names(method.recipe_class))
+    sections = {name.partition(".")[0] for name in names} - names
+    return all(
+        key in names
+        or key in sections
+        and (not isinstance(value, dict) or names >= {f"{key}.{inner}" for inner in value})
+        for key, value in values.items()
+    )
+
+
+def _names() -> str:
+    scripts = (f"{name} (train/{method.script}.py)" for name, method in methods().items())
+    return f"known are {', '.join(scripts)}"

@@ -1,0 +1,132 @@
+"""What a method of training says of itself, and what those that minimise a loss share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from accelerate import Accelerator
+
+from judging.scoring.prompts import Encoder
+from train.loop.finished_trainer import FinishedTrainer
+from train.methods.objective import Objective
+from train.methods.trainer import Trainer
+from train.rows.rows import index_splits
+from train.rows.supervision import LabelSupervision, Supervision
+from train.setup.data import RunSplits, read_splits
+from train.setup.recipe import Recipe, Section
+from train.setup.run_identity import run_identity
+from train.setup.starting_adapter import with_adapter
+
+
+class Method(ABC):
+    """A way to train, with its recipes; ``METHOD`` in a file of this folder names one."""
+
+    name: ClassVar[str]
+    """Value of ``method`` in recipes: the name of the file."""
+    recipe_class: ClassVar[type[Section]]
+    """Recipes of the method: the shared sections and its own."""
+    script: ClassVar[str] = "run"
+    """Script in ``train/`` that trains with it."""
+    default_recipe: ClassVar[str] = ""
+    """Recipe of the script without ``--config``; default the one of the script's name."""
+    without_hub: ClassVar[str] = ""
+    """Commands to run where a recipe's backbone or data cannot be had."""
+    learns_text: ClassVar[bool] = False
+    """An answer is learnt token by token; a task with critiques needs them in its rows."""
+    gives_labels: ClassVar[bool] = True
+    """Otherwise there is nothing to calibrate or to report on."""
+
+    def __init_subclass__(cls) -> None:
+        cls.name = cls.__module__.rpartition(".")[2]
+
+
+class WeightsMethod(Method):
+    """A way to train weights of a backbone, without rows and without a judge in the end."""
+
+    gives_labels = False
+
+    @classmethod
+    @abstractmethod
+    def train(cls, recipe: Any) -> None:
+        """Train by a recipe of :attr:`recipe_class`."""
+
+
+class JudgeMethod(Method):
+    """A way to train a judge on labelled rows, in one run.
+
+    Args:
+        recipe: Validated recipe, of :attr:`recipe_class`.
+        splits: Rows that :meth:`read_rows` read.
+
+    Raises:
+        CustosError: If it cannot train on the rows; the message names one.
+    """
+
+    recipe_class: ClassVar[type[Recipe]]
+    prompts: ClassVar[int] = 1
+    """Prompts that the model reads of a row."""
+
+    def __init__(self, recipe: Any, splits: RunSplits) -> None:
+        self.recipe, self.splits = recipe, splits
+
+    @classmethod
+    def read_rows(cls, recipe: Any) -> RunSplits:
+        """Read the rows of a recipe.
+
+        Raises:
+            CustosError: If a file is missing or a row is bad.
+        """
+        return read_splits(recipe.data)
+
+    @staticmethod
+    def supervision(encoder: Encoder) -> Supervision:
+        """Return what the model reads and learns of a row."""
+        return LabelSupervision(encoder)
+
+    @abstractmethod
+    def fit(
+        self, encoder: Encoder, accelerator: Accelerator, hashes: Mapping[str, str]
+    ) -> FinishedTrainer:
+        """Train to the last step, from the newest checkpoint if there is one.
+
+        Args:
+            encoder: Encoder of the backbone to train.
+            accelerator: Device, precision and processes.
+            hashes: SHA-256 of every file that the run reads.
+
+        Raises:
+            CustosError: If a row cannot be trained on, or the loss is not finite.
+        """
+
+
+class LossMethod(JudgeMethod):
+    """A method whose steps our loop takes: it needs an objective, and perhaps a supervision."""
+
+    def __init__(self, recipe: Any, splits: RunSplits) -> None:
+        super().__init__(recipe, splits)
+        self._objective = self.objective()
+
+    @abstractmethod
+    def objective(self) -> Objective:
+        """Return what to minimise; made before anything is loaded.
+
+        Raises:
+            CustosError: If it cannot be trained on these rows.
+        """
+
+    def validation(self, encoder: Encoder) -> Supervision | None:
+        """Return what the model reads of rows that validations score; ``None``: the same."""
+        return None
+
+    def fit(
+        self, encoder: Encoder, accelerator: Accelerator, hashes: Mapping[str, str]
+    ) -> FinishedTrainer:
+        """Train with :class:`Trainer`."""
+        rows = index_splits(self.splits, self.supervision(encoder), self.validation(encoder))
+        adapted = with_adapter(encoder.backbone, self.recipe)
+        identity = run_identity(self.recipe, adapted.version, hashes)
+        trainer = Trainer(self.recipe, adapted, rows, self._objective, accelerator, identity)
+        trainer.fit()
+        return trainer

@@ -1,0 +1,262 @@
+"""Training towards text: critiques, labels and stated confidences, token by token.
+
+A text is a label tree with one branch, so rows, batches and the loop are those of every stage.
+Log-probabilities are computed for a chunk of tokens at a time; the logits of a whole text are never
+in memory at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from judging.errors import FieldError
+from judging.messages import END_TOKEN
+from judging.models.devices import to_device
+from judging.scoring.label_tree import LabelTree
+from judging.scoring.prompts import Encoder
+from judging.tasks import JudgeTask, get_task
+from judging.types import JudgeRequest, LabelledExample, Mode
+from train.loop.model_runner import Measured, ModelRunner, share_right
+from train.loop.text_model import TextModel
+from train.methods.base import LossMethod
+from train.methods.objective import Numbers, Objective
+from train.rows.rows import Row, Rows
+from train.rows.supervision import Supervision
+from train.setup.data import RunSplits, read_splits, under_task
+from train.setup.recipe import Recipe
+
+Task = Literal["truthful-pair", "truthful-pure-label"]
+
+
+class CritiqueRecipe(Recipe):
+    """Recipe of answers in text."""
+
+    task: Task | None = None
+    """Train every pair under this task, whatever task its row names."""
+
+
+def answer_tokens(
+    task: JudgeTask, example: LabelledExample, encoder: Encoder, label: str | None = None
+) -> list[int]:
+    """Return the tokens of the answer an example trains towards, end of turn included.
+
+    The pieces are encoded one by one, exactly as a judge reads them back: opening tag, critique,
+    closing tag, label tag, label, and the stated confidence where there is one.
+
+    Args:
+        task: Task of the example.
+        example: Example with its critique.
+        encoder: Encoder of the backbone.
+        label: Another label after the same critique; its tokens end with those of its closing tag.
+
+    Raises:
+        FieldError: If the task needs a critique and the example has none.
+    """
+    tags, text = task.critique, encoder.text(label or task.target(example))
+    if tags is None:
+        return [*text, *encoder.text(END_TOKEN)]
+    if not example.critique:
+        raise _no_critique(task)
+    tokens = [
+        *encoder.text(tags.opening),
+        *encoder.data(example.critique),
+        *encoder.text(tags.closing),
+        *encoder.text(tags.label_opening),
+        *text,
+        *encoder.text(tags.label_closing),
+    ]
+    return tokens if label else [*tokens, *_after_label(task, example, encoder)]
+
+
+def _after_label(task: JudgeTask, example: LabelledExample, encoder: Encoder) -> list[int]:
+    """Return the tokens after the label and its closing tag: confidence and end of turn."""
+    if task.critique is None:
+        return []
+    tags, tokens = task.critique, []
+    if example.confidence is not None:
+        tokens = [
+            *encoder.text(tags.confidence_opening),
+            *encoder.text(f"{example.confidence:.2f}"),
+            *encoder.text(tags.confidence_closing),
+        ]
+    return [*tokens, *encoder.text(END_TOKEN)]
+
+
+def check_critiques(examples: Iterable[LabelledExample]) -> None:
+    """Check that every example has the critique that its task trains on.
+
+    Raises:
+        FieldError: If one has none; the message names the row.
+    """
+    for example in examples:
+        task = get_task(example.task)
+        if task.critique and not example.critique:
+            raise _no_critique(task).at(f"row '{example.id}'")
+
+
+def _no_critique(task: JudgeTask) -> FieldError:
+    return FieldError("critique", f"task '{task.name}' trains on one")
+
+
+class TextSupervision:
+    """Reads the example itself and learns its answer token by token.
+
+    Args:
+        encoder: Encoder of the backbone to train.
+        with_labels: Read the other labels too, each after the example's own critique: a validation
+            then tells which label is likeliest.
+    """
+
+    def __init__(self, encoder: Encoder, *, with_labels: bool = False) -> None:
+        self.encoder, self.with_labels = encoder, with_labels
+
+    def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
+        """Return the example."""
+        return (example,)
+
+    def mode(self, example: LabelledExample) -> Mode:
+        """Return ``critique`` for tasks that write one; others learn the label at once."""
+        return "critique" if get_task(example.task).critique else "score"
+
+    def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
+        """Return a tree with the example's answer, and which of its branches that is."""
+        task = get_task(example.task)
+        gold, answer = task.target(example), answer_tokens(task, example, self.encoder)
+        labels = task.labels(task.rubric(example)) if self.with_labels else (gold,)
+        branches = [
+            answer if label == gold else answer_tokens(task, example, self.encoder, label)
+            for label in labels
+        ]
+        return LabelTree.build(labels, branches), labels.index(gold)
+
+
+@dataclass(frozen=True)
+class TextObjective(Objective):
+    """Plain negative log-likelihood: the mean over a step's tokens, weighted by example."""
+
+    model_class = TextModel
+
+    def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
+        """Return the weighted number of tokens."""
+        return float((weights * target_tokens).sum())
+
+    def inputs(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+        """Return the target tokens."""
+        paths = [torch.tensor([token for _, token in row.tree.paths[row.target]]) for row in rows]
+        return {"targets": pad_sequence(paths, batch_first=True)}
+
+    def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
+        """Return the weighted sum over tokens, given their log-probabilities ``[rows, tokens]``."""
+        lengths = torch.tensor([len(row.tree.paths[row.target]) for row in rows])
+        weights = torch.tensor([row.example.weight for row in rows])
+        counted = (torch.arange(outputs.shape[1]) < lengths[:, None]) * weights[:, None]
+        return -(outputs * to_device(counted, outputs.device)).sum()
+
+    def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
+        """Return the accuracy of labels, and the negative log-likelihood per token of answers.
+
+        Every row counts, whatever its weight. A label is judged after the example's own critique:
+        what a judge would write itself takes minutes to draw. One pass gives both: the labels are
+        branches of the tree of the answer.
+
+        Args:
+            runner: Runs the model.
+            rows: Rows of a :class:`TextSupervision` with labels.
+        """
+        measured = list[tuple[int, bool, float, int]]()
+        for batch, outputs in runner.passes(rows, _with_labels):
+            for index, row, logprobs in zip(
+                batch.indices, batch.rows, outputs.double().tolist(), strict=True
+            ):
+                scores = _label_scores(row, logprobs, rows.encoder)
+                is_right = scores.index(max(scores)) == row.target
+                answer = logprobs[: len(row.tree.paths[row.target])]
+                measured.append((int(index), is_right, -sum(answer), len(answer)))
+        _, right, losses, lengths = zip(*sorted(runner.gathered(measured)), strict=True)
+        nll = sum(losses) / sum(lengths)
+        return Measured({"accuracy": share_right(right), "nll": nll}, list(right))
+
+
+Path = Sequence[tuple[int, int]]
+"""Tokens of an answer, each after the slot that predicts it."""
+
+
+def _with_labels(rows: Sequence[Row]) -> dict[str, Tensor]:
+    """Return the targets of rows: those of the answer, then those of the other labels alone."""
+    paths = [
+        torch.tensor([*row.tree.paths[row.target], *(t for _, rest in _others(row) for t in rest)])
+        for row in rows
+    ]
+    slots, tokens = pad_sequence(paths, batch_first=True).unbind(-1)
+    return {"targets": tokens, "target_slots": slots}
+
+
+def _others(row: Row) -> list[tuple[int, Path]]:
+    """Return, for each label but the row's own, the tokens shared with the answer, and the rest."""
+    answer = row.tree.paths[row.target]
+    others: list[tuple[int, Path]] = []
+    for label, path in enumerate(row.tree.paths):
+        if label != row.target:
+            shared = len(os.path.commonprefix([answer, path]))
+            others.append((shared, path[shared:]))
+    return others
+
+
+def _label_scores(row: Row, logprobs: Sequence[float], encoder: Encoder) -> list[float]:
+    """Return the log-probability of the critique with each label, in the order of the tree.
+
+    Args:
+        row: The row.
+        logprobs: Log-probabilities of the targets that :func:`_with_labels` lists.
+        encoder: Encoder of the backbone.
+    """
+    task, start = get_task(row.example.task), len(row.tree.paths[row.target])
+    answer = logprobs[: start - len(_after_label(task, row.example, encoder))]
+    scores = []
+    for shared, rest in _others(row):
+        scores.append(sum(answer[:shared]) + sum(logprobs[start : start + len(rest)]))
+        start += len(rest)
+    scores.insert(row.target, sum(answer))
+    return scores
+
+
+class Critique(LossMethod):
+    """Trains a judge that answers in text: a critique, a label, a confidence."""
+
+    recipe_class = CritiqueRecipe
+    script = "truthful_judge"
+    without_hub = (
+        "custos prep pairs --rows 8000 --val 150 --cal 240 --test 1200 --out data/pairs && "
+        "accelerate launch -m train.truthful_judge --config embedded/pair"
+    )
+    learns_text = True
+
+    @classmethod
+    def read_rows(cls, recipe: CritiqueRecipe) -> RunSplits:
+        """Read the rows, under the task that the recipe names."""
+        return under_task(read_splits(recipe.data), recipe.task)
+
+    def objective(self) -> Objective:
+        """Return the likelihood of answers, of which no row lacks its critique."""
+        check_critiques(chain(self.splits.train, self.splits.val))
+        return TextObjective()
+
+    @staticmethod
+    def supervision(encoder: Encoder) -> Supervision:
+        """Return the answers, token by token."""
+        return TextSupervision(encoder)
+
+    def validation(self, encoder: Encoder) -> Supervision:
+        """Read the other labels too."""
+        return TextSupervision(encoder, with_labels=True)
+
+
+METHOD = Critique

@@ -1,0 +1,443 @@
+"""What DPO and GRPO share: a judge learns from critiques that it draws itself.
+
+A trainer of TRL takes the optimizer steps; all else of the run is as in every method. It can be
+stopped and continued. TRL gets only the items of the steps that are left, in order.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from itertools import chain
+from typing import Any, ClassVar
+
+import huggingface_hub.constants
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from pydantic import Field, model_validator
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import PrinterCallback, TrainerCallback
+
+from judging.errors import CustosError, FieldError, errors_at
+from judging.scoring.prompts import Encoder
+from judging.scoring.tree_batch import TreeModel
+from judging.tasks import get_task
+from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample, Mode
+from train.loop.accelerator import device_lines, uses_autocast
+from train.loop.checkpoint import (
+    chosen_steps,
+    keep_best,
+    read_checkpoint,
+    save_best,
+    save_checkpoint,
+    trainable,
+)
+from train.loop.learning_rate import learning_rate
+from train.loop.model_runner import free_weights
+from train.loop.optimizer import check_finite, make_optimizer
+from train.loop.progress import Progress
+from train.methods.base import JudgeMethod
+from train.methods.policy import Policy
+from train.methods.trainer import dropout_seed
+from train.rows.rows import IndexedSplits, index_splits
+from train.rows.supervision import LabelSupervision
+from train.setup.data import RunSplits, read_splits
+from train.setup.recipe import Recipe, Section, check_has_effect
+from train.setup.run_identity import recipe_values, run_identity
+from train.setup.starting_adapter import with_adapter
+from train.tracking.parts import PARTS
+from train.tracking.trackers import Tracker
+
+REFERENCE_ADAPTER = "ref"
+"""Name that TRL gives to its copy of the adapter that a run starts from."""
+FIGURES = {
+    "reward": "reward",
+    "reward_std": "reward_std",
+    "kl": "kl",
+    "rewards/margins": "margin",
+    "rewards/accuracies": "preferred",
+    "completions/mean_length": "critique_tokens",
+}
+"""Figures of TRL that are reported, and their names here."""
+WITHOUT_EFFECT = (
+    *("optim.token_budget", "optim.whole_questions"),
+    *("run.quantization", "run.workers", "run.peak_tflops", "run.patience"),
+)
+"""Keys that these methods do not read: TRL makes the batches and takes the steps."""
+
+
+class CritiqueSection(Section):
+    """Critiques that the judge draws while it is trained, and what they are worth.
+
+    The reward of a critique is the log-probability that the judge gives the right label after it,
+    the mean over both orders of the pair, less ``flip_penalty`` if the orders lead to different
+    labels.
+    """
+
+    drawn: int = Field(default=4, ge=2)
+    """Critiques that are drawn of each pair."""
+    max_tokens: int = Field(default=192, ge=1, le=MAX_CRITIQUE_TOKENS)
+    """Most tokens of a critique, here and in validations; longer ones are cut."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Temperature at which critiques are drawn to train on."""
+    flip_penalty: float = Field(default=1.0, ge=0)
+    """How much less a critique is worth after which the orders lead to different labels."""
+    micro_batch: int = Field(default=1, gt=0)
+    """Critiques (GRPO) or pairs of critiques (DPO) of a forward pass of training. It must divide
+    those of a step; memory depends on it, the judge does not."""
+
+
+class OwnCritiqueRecipe(Recipe):
+    """Recipe of a method that trains on critiques of the judge's own."""
+
+    critiques: CritiqueSection = CritiqueSection()
+
+    @model_validator(mode="after")
+    def _only_known_keys(self) -> OwnCritiqueRecipe:
+        check_has_effect(self, WITHOUT_EFFECT)
+        return self
+
+    @model_validator(mode="after")
+    def _whole_micro_batches(self) -> OwnCritiqueRecipe:
+        if self.units_per_step % self.critiques.micro_batch:
+            raise ValueError(
+                f"critiques.micro_batch: {self.critiques.micro_batch} does not divide "
+                f"{self.units_per_step}, as many as a step has"
+            )
+        return self
+
+    @property
+    def units_per_step(self) -> int:
+        """Return how many units ``critiques.micro_batch`` counts in a step: a pair of each row."""
+        return self.optim.batch_size
+
+
+def check_setting() -> None:
+    """Check that TRL is installed and that there is one process.
+
+    Raises:
+        CustosError: If not.
+    """
+    if find_spec("trl") is None:
+        raise CustosError("trl is not installed: pip install 'custos[trl]'")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise CustosError(
+            "critiques are trained on in one process: give 'custos train' --processes 1, or start "
+            "the script with 'python'"
+        )
+
+
+class CritiqueSupervision(LabelSupervision):
+    """Reads the example itself; the label is decided after a critique."""
+
+    def mode(self, example: LabelledExample) -> Mode:
+        """Return ``critique``."""
+        return "critique"
+
+
+class CritiqueRun:
+    """A run that TRL trains: it validates, keeps the adapter that is to be the judge, and reports.
+
+    Validations are of critiques that the judge writes itself.
+
+    Args:
+        recipe: Validated recipe.
+        policy: The judge that is trained.
+        rows: Training and validation rows.
+        num_items: Items to train on: rows, or preferences.
+        identity: What the result depends on; a folder that holds another run is not resumed.
+
+    Raises:
+        CustosError: If the run folder holds another run.
+    """
+
+    def __init__(
+        self,
+        recipe: OwnCritiqueRecipe,
+        policy: Policy,
+        rows: IndexedSplits,
+        num_items: int,
+        identity: Mapping[str, Any],
+    ) -> None:
+        recipe = recipe.with_checkpointing(recipe.run.gradient_checkpointing is True)
+        optim = recipe.optim
+        total_steps = -(-num_items * optim.epochs // optim.batch_size)
+        self.total_steps = total_steps = min(total_steps, optim.max_steps or total_steps)
+        self.recipe, self.policy, self.rows, self.identity = recipe, policy, rows, identity
+        self.num_items = num_items
+        self.accelerator: Accelerator = policy.accelerator
+        self.eval_every, self.save_every = recipe.run.steps_between(total_steps)
+        self.tracker = Tracker(
+            recipe.run.output,
+            total_steps,
+            self.accelerator,
+            eval_every=self.eval_every,
+        )
+        self.optimizer = make_optimizer(trainable(self.tree_model).values(), optim)
+        self._checkpoint = read_checkpoint(recipe.run.output, self.tree_model, identity)
+        self.progress = self._progress_so_far()
+        self.first_step = self.progress.step
+        """Steps that earlier calls have done."""
+
+    @property
+    def tree_model(self) -> TreeModel:
+        """Return the model that is trained."""
+        return self.policy.tree_model
+
+    def _progress_so_far(self) -> Progress:
+        if self._checkpoint is None:
+            return Progress(planned_steps=self.total_steps)
+        return Progress.restored(self._checkpoint.state, self.recipe, self.tracker.note)
+
+    @property
+    def items_left(self) -> list[int]:
+        """Return the indices of the items of all steps that are left, in order.
+
+        Every pass over the items shuffles them; the last step is filled up from one more pass.
+        """
+        size, order = self.recipe.optim.batch_size, random.Random(f"items/{self.recipe.run.seed}")
+        items: list[int] = []
+        while len(items) < self.total_steps * size:
+            items += order.sample(range(self.num_items), self.num_items)
+        return items[self.first_step * size : self.total_steps * size]
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the configurations of TRL's trainers have in common."""
+        recipe, run = self.recipe, self.recipe.run
+        micro_batch = recipe.critiques.micro_batch
+        # TRL would tell its authors of every run.
+        huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
+        device = self.accelerator.device
+        return {
+            "output_dir": str(run.output),
+            "per_device_train_batch_size": micro_batch,
+            "gradient_accumulation_steps": recipe.units_per_step // micro_batch,
+            "max_steps": self.total_steps - self.first_step,
+            "train_sampling_strategy": "sequential",
+            "max_grad_norm": recipe.optim.max_grad_norm,
+            "seed": run.seed,
+            "bf16": uses_autocast(run, device),
+            "use_cpu": device.type == "cpu",
+            "activation_checkpointing": run.gradient_checkpointing,
+            "disable_dropout": recipe.adapter.dropout == 0,
+            "logging_strategy": "no",  # the run says which steps are reported
+            "logging_nan_inf_filter": False,
+            "save_strategy": "no",
+            "report_to": "none",
+            "disable_tqdm": True,
+            "dataloader_pin_memory": device.type == "cuda",
+        }
+
+    def optimizers(self) -> tuple[torch.optim.Optimizer, LambdaLR]:
+        """Return the optimizer and the course of the learning rate that the recipe names."""
+        optim = self.recipe.optim
+
+        def factor(steps: int) -> float:
+            return learning_rate(optim, self.first_step + steps, self.total_steps) / optim.lr
+
+        return self.optimizer, LambdaLR(self.optimizer, factor)
+
+    @PARTS.measured("step")
+    def fit(self, trl_trainer: Any) -> None:
+        """Train to the end, from the newest checkpoint if there is one.
+
+        Args:
+            trl_trainer: Trainer of TRL, made with :meth:`settings`, :meth:`optimizers` and
+                :attr:`items_left`, of which there are some. The adapter is still that of the start:
+                TRL has copied it.
+
+        Raises:
+            CustosError: If a gradient is not finite.
+        """
+        trl_trainer.remove_callback(PrinterCallback)
+        trl_trainer.add_callback(_Reports(self))
+        if self._checkpoint:
+            self._checkpoint.restore(self.tree_model, self.optimizer)
+        with self.tracker.running(self.first_step, recipe_values(self.recipe)):
+            for line in device_lines(self.accelerator, self.tree_model.backbone):
+                self.tracker.note(line)
+            if not self.first_step:
+                self.validate()
+            trl_trainer.train()
+        keep_best(self.recipe.run.output, [int(self.progress.chosen["step"])])
+        adapted = self.tree_model.backbone
+        if REFERENCE_ADAPTER in adapted.peft_config:
+            adapted.delete_adapter(REFERENCE_ADAPTER)
+
+    @PARTS.measured("validation")
+    def validate(self) -> None:
+        """Grade the validation rows; keep the adapter if it is to be chosen so far."""
+        step = self.progress.step
+        with self.tracker.validating():
+            measured = {"val": self.policy.measure(self.rows.val.examples)}
+            scores, is_chosen = self.progress.add_validation(measured, self.recipe.run.select)
+            if is_chosen:
+                save_best(self.recipe.run.output, step, self.tree_model.backbone)
+            self.tracker.log_scores(step, scores, len(self.rows.val))
+
+    def begin_step(self) -> None:
+        """Save what is done if it is time to, and set the seed of a step.
+
+        TRL reports a step after it has said that the step is done; so it is saved here.
+        """
+        step = self.progress.step
+        if step > self.first_step and step % self.save_every == 0:
+            self.save()
+        set_seed(dropout_seed(self.recipe.run.seed, step, 0))
+
+    def check_gradient(self) -> None:
+        """Check the gradient of a step before the weights take it.
+
+        Raises:
+            CustosError: If it is not finite.
+        """
+        parameters = trainable(self.tree_model).values()
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients).item()
+        check_finite(self.progress.step, self.recipe.optim, gradient_norm=norm)
+
+    def count_step(self) -> None:
+        """Count an optimizer step that is done, and validate if it is time to."""
+        self.progress.step += 1
+        step = self.progress.step
+        self.tracker.advance(step, self.recipe.optim.batch_size)
+        if step % self.eval_every == 0 or step == self.total_steps:
+            self.validate()
+
+    @property
+    def is_reported(self) -> bool:
+        """Return whether the loss is reported at the step that is done."""
+        step = self.progress.step
+        return step % self.recipe.run.log_every == 0 or step == self.total_steps
+
+    @PARTS.measured("saving")
+    def save(self) -> None:
+        """Write a checkpoint, then delete the best adapters that no checkpoint names."""
+        folder = self.recipe.run.output
+        state = self.progress.state(self.recipe)
+        step = state.pop("step")
+        save_checkpoint(folder, step, self.tree_model, self.optimizer, state, self.identity)
+        keep_best(folder, chosen_steps(folder))
+
+    def log(self, logs: Mapping[str, float]) -> None:
+        """Report the figures that TRL logs of the steps since the last report."""
+        if "loss" not in logs:  # the summary of a whole run
+            return
+        step = self.progress.step
+        loss, norm = float(logs["loss"]), float(logs["grad_norm"])
+        figures = {name: float(logs[key]) for key, name in FIGURES.items() if key in logs}
+        self.progress.history.append({"step": step, "train_loss": loss, **figures})
+        values = {"train_loss": loss, "grad_norm": norm, "lr": float(logs["learning_rate"])}
+        self.tracker.log_steps(step, values | figures)
+
+    def free_memory(self) -> None:
+        """Free the weights and the optimizer's state; the run cannot be used again."""
+        free_weights(self.tree_model)
+        self.optimizer = None
+        self.accelerator.free_memory()
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+class OwnCritiques(JudgeMethod):
+    """Trains a judge on critiques that it draws itself."""
+
+    recipe_class: ClassVar[type[OwnCritiqueRecipe]]
+    without_hub = "custos prep pairs --rows 2000 --pictures 0 --seed 7 --out data/new-pairs"
+    takes_pictures: ClassVar[bool] = True
+
+    def __init__(self, recipe: Any, splits: RunSplits) -> None:
+        super().__init__(recipe, splits)
+        _check_rows(chain(splits.train, splits.val), pictures=self.takes_pictures)
+
+    @classmethod
+    def read_rows(cls, recipe: OwnCritiqueRecipe) -> RunSplits:
+        """Read the rows, once it is clear that the run can begin."""
+        check_setting()
+        return read_splits(recipe.data)
+
+    @staticmethod
+    def supervision(encoder: Encoder) -> CritiqueSupervision:
+        """Return the label after a critique."""
+        return CritiqueSupervision(encoder)
+
+    def fit(
+        self, encoder: Encoder, accelerator: Accelerator, hashes: Mapping[str, str]
+    ) -> CritiqueRun:
+        """Train with a trainer of TRL."""
+        recipe = self.recipe
+        adapted = with_adapter(encoder.backbone, recipe)
+        policy = Policy(adapted, encoder, accelerator, recipe.critiques.max_tokens)
+        identity = run_identity(recipe, adapted.version, hashes)
+        num_items = self.draw_items(policy, identity)
+        rows = index_splits(self.splits, self.supervision(encoder))
+        run = CritiqueRun(recipe, policy, rows, num_items, identity)
+        if run.items_left:
+            run.fit(self.trainer(run))
+        return run
+
+    def draw_items(self, policy: Policy, identity: Mapping[str, Any]) -> int:
+        """Return the number of items to train on; a method may draw them before its first step."""
+        return len(self.splits.train)
+
+    @abstractmethod
+    def trainer(self, run: CritiqueRun) -> Any:
+        """Return TRL's trainer for the steps that are left."""
+
+
+def _check_rows(examples: Iterable[LabelledExample], *, pictures: bool) -> None:
+    """Check that every example is of a task with critiques.
+
+    Args:
+        examples: Rows to train on or to validate on.
+        pictures: Whether they may have pictures.
+
+    Raises:
+        FieldError: If one is not, or has pictures that it may not have; the message names the row.
+    """
+    for example in examples:
+        with errors_at(f"row '{example.id}'"):
+            if get_task(example.task).critique is None:
+                raise FieldError("task", f"task '{example.task}' writes no critiques")
+            if example.images and not pictures:
+                raise FieldError("images", "GRPO takes no pictures; DPO (critique_dpo) does")
+
+
+class _Reports(TrainerCallback):  # type: ignore[misc]  # transformers has no types here
+    """Tells a run of the steps of TRL's trainer."""
+
+    def __init__(self, run: CritiqueRun) -> None:
+        self.run = run
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Begin the step."""
+        self.run.begin_step()
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Check the gradient."""
+        self.run.check_gradient()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Count the step, and have TRL log it if it is to be reported."""
+        self.run.count_step()
+        control.should_log = self.run.is_reported
+
+    def on_log(
+        self,
+        args: Any,
+        state: Any,
+        control: Any,
+        logs: Mapping[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Report the figures."""
+        self.run.log(logs or {})
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Save the last step."""
+        self.run.save()

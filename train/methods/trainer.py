@@ -1,0 +1,425 @@
+"""The training loop that every stage shares."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import math
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import broadcast, broadcast_object_list, gather_object, set_seed
+from torch import nn
+
+from judging.errors import CustosError
+from judging.models.attention import describe_attention
+from judging.models.backbones import Backbone
+from judging.scoring.tree_batch import TreeModel
+from train.loop.accelerator import device_lines, processes_here, thread_hint
+from train.loop.batches import MicroBatch, StepPlan
+from train.loop.checkpoint import (
+    Checkpoint,
+    chosen_steps,
+    keep_best,
+    newest_checkpoint,
+    read_checkpoint,
+    save_best,
+    save_checkpoint,
+    trainable,
+)
+from train.loop.host_memory import FreeMemory
+from train.loop.learning_rate import learning_rate
+from train.loop.loader import Loader, default_workers
+from train.loop.model_runner import Measured, ModelRunner, free_weights
+from train.loop.optimizer import check_finite, prepare
+from train.loop.progress import Progress, early_stop_line
+from train.loop.selection import validations_without_gain
+from train.loop.sharding import free_parts, is_sharded, whole
+from train.loop.zero import divides_gradients
+from train.methods.objective import Objective
+from train.plan.planner import decide_checkpointing
+from train.rows.rows import Batch, IndexedSplits
+from train.setup.recipe import Recipe
+from train.setup.run_identity import recipe_values
+from train.tracking.parts import PARTS
+from train.tracking.throughput import Throughput
+from train.tracking.trackers import Tracker
+
+
+class Trainer:
+    """Trains an adapter on rows with an objective, and keeps the adapter that is to be the judge.
+
+    In each step, losses are summed over all micro-batches of all processes and divided by their
+    total denominator. The gradient is that of the quotient. So any number of processes takes the
+    same step. A process that has no micro-batch in a step runs a row of it that counts nothing,
+    because all processes must add up their gradients together. If they share one model, or divide
+    the gradients, each of them runs as many passes as the others.
+
+    Args:
+        recipe: Validated recipe; ``run.gradient_checkpointing: auto`` is decided here.
+        backbone: Backbone whose model carries the trainable adapter.
+        rows: Training, validation and watched rows.
+        objective: What to minimise and to measure.
+        accelerator: Device, precision and processes.
+        identity: What the result depends on; a folder that holds another run is not resumed.
+
+    Attributes:
+        data_wait: Seconds that training steps waited for their batches; validations do not count.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        backbone: Backbone,
+        rows: IndexedSplits,
+        objective: Objective,
+        accelerator: Accelerator,
+        identity: Mapping[str, Any],
+    ) -> None:
+        recipe, self._checkpointing = decide_checkpointing(
+            recipe, rows.train, backbone.model.config, objective.model_class, accelerator
+        )
+        optim, run = recipe.optim, recipe.run
+        self.recipe, self.rows, self.objective = recipe, rows, objective
+        self.accelerator, self.identity = accelerator, identity
+        self.progress = Progress()
+        self.data_wait = 0.0
+        self.freed = FreeMemory()
+        for of_split in rows.by_name.values():
+            # A layer that is sharded runs once between its forward and its backward pass.
+            of_split.share_prefix = not is_sharded(accelerator)
+        self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes, rows.replayed)
+        tree_model = objective.model_class(backbone.model)
+        if run.gradient_checkpointing:
+            tree_model.checkpoint_activations()
+        model, self.optimizer = prepare(accelerator, tree_model, optim)
+        self.parameters = list(trainable(tree_model).values())  # of a sharded model, its parts
+        workers = run.workers
+        if workers is None:
+            workers = default_workers(accelerator.device, processes_here(accelerator))
+        is_on_gpu = accelerator.device.type == "cuda"
+        self.loader = Loader(rows.by_name, workers, pinned=is_on_gpu)
+        self.runner = ModelRunner(model, accelerator, self.loader, optim.token_budget)
+        self.throughput = Throughput(
+            tree_model, accelerator, backbone.tokenizer.pad_token_id, run.peak_tflops
+        )
+        self.tracker = Tracker(
+            run.output,
+            self.plan.total_steps,
+            accelerator,
+            eval_every=run.steps_between(self.plan.total_steps)[0],
+        )
+
+    def fit(self) -> Progress:
+        """Train to the end, resuming from the run folder's newest checkpoint if there is one.
+
+        Raises:
+            CustosError: If the folder holds another run, or the loss is not finite.
+        """
+        run, total_steps = self.recipe.run, self.plan.total_steps
+        eval_every, save_every = run.steps_between(total_steps)
+        self.resume()
+        self.progress.planned_steps = total_steps
+        config = recipe_values(self.recipe)
+        with closing(self.loader), self.tracker.running(self.progress.step, config):
+            self._describe_start()
+            if self.progress.step == 0:
+                self.validate()
+            batches = self._batches(range(self.progress.step, total_steps))
+            while self.progress.step < total_steps and not self.stops_early:
+                micro_batches = self.plan.micro_batches(self.progress.step)
+                self.progress.losses.append(self.train_step(micro_batches, batches))
+                self.progress.step += 1
+                self.freed.give_back()
+                step, last = self.progress.step, self.progress.step == total_steps
+                self.tracker.advance(step, sum(map(len, micro_batches)))
+                if step % run.log_every == 0 or last:
+                    self._log_loss()
+                if step % eval_every == 0 or last:
+                    self.validate()
+                last = last or self.stops_early
+                if last and self.progress.losses:
+                    self._log_loss()
+                if step % save_every == 0 or last:
+                    self.save()
+            if self.accelerator.is_main_process:
+                keep_best(run.output, [int(self.progress.chosen["step"])])
+            if line := early_stop_line(self.progress, run.patience):
+                self.tracker.note(line)
+        return self.progress
+
+    @property
+    def tree_model(self) -> TreeModel:
+        """Return the model without its distributed wrapper."""
+        model: TreeModel = self.runner.unwrapped
+        return model
+
+    @property
+    def stops_early(self) -> bool:
+        """Return whether the newest validations were no better, as many as ``run.patience``.
+
+        The history decides, which is alike on all processes and kept in checkpoints.
+        """
+        patience, history = self.recipe.run.patience, self.progress.history
+        return patience is not None and validations_without_gain(history) >= patience
+
+    def resume(self) -> None:
+        """Restore the newest checkpoint of the first process's run folder, on every process.
+
+        Raises:
+            CustosError: If the folder holds another run.
+        """
+        state = resume(
+            self.accelerator,
+            self.recipe.run.output,
+            self.runner.unwrapped,
+            self.optimizer.optimizer,
+            self.identity,
+            self.tracker.note,
+        )
+        if state:
+            self.progress = Progress.restored(state, self.recipe, self.tracker.note)
+
+    @PARTS.measured("step")
+    def train_step(
+        self, micro_batches: list[MicroBatch], batches: Iterator[Batch] | None = None
+    ) -> float:
+        """Make one optimizer step and return the mean loss over all processes.
+
+        If the rows of the step have a total weight of 0, no parameter changes and the loss is 0.
+
+        Args:
+            micro_batches: The rows of the step, on all processes.
+            batches: Yields this process's batches of the step next; default they are made now.
+
+        Raises:
+            CustosError: If the loss or the gradient is not finite.
+        """
+        accelerator, step = self.accelerator, self.progress.step
+        # Dropout depends on seed, step and rank alone, so a resumed run repeats it.
+        set_seed(dropout_seed(self.recipe.run.seed, step, accelerator.process_index))
+        rows = sorted(row for micro_batch in micro_batches for row in micro_batch)
+        # In one order for any number of processes and any budget: sums round alike.
+        denominator = self.objective.denominator(*self.rows.train.weights(rows))
+        mine, num_counted = self._share(micro_batches)
+        batches = batches or self.loader.batches(self.rows.train, mine)
+        if denominator == 0:
+            for _ in mine:
+                next(batches)
+            return 0.0
+        waited_before = self.data_wait
+        total = torch.zeros((), device=accelerator.device)
+        model = self.runner.model
+        model.train()
+        for index in range(len(mine)):
+            last, counts = index == len(mine) - 1, index < num_counted
+            batch = self._next(batches)
+            if counts:
+                self.throughput.add_batch(batch.layout)
+            with accelerator.no_sync(model) if not last else nullcontext():
+                outputs = self.runner.outputs(batch, self.objective.inputs(batch.rows))
+                loss = self.objective.loss_sum(outputs, batch.rows, step) / denominator
+                # The wrapper of several processes averages gradients; the step needs their sum.
+                accelerator.backward(loss * (accelerator.num_processes if counts else 0))
+            total += loss.detach() * counts
+        mean: float = accelerator.reduce(total, "sum").item()
+        most = self.recipe.optim.max_grad_norm
+        norm = float(whole(accelerator.clip_grad_norm_(self.parameters, most)))
+        check_finite(step, self.recipe.optim, loss=mean, gradient_norm=norm)
+        self.throughput.add_step(norm, self.data_wait - waited_before)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate(step)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return mean
+
+    def _share(self, micro_batches: list[MicroBatch]) -> tuple[list[MicroBatch], int]:
+        """Return this process's micro-batches, and how many count: the last may only keep step."""
+        accelerator = self.accelerator
+        processes = accelerator.num_processes
+        mine = micro_batches[accelerator.process_index :: processes]
+        as_many = is_sharded(accelerator) or divides_gradients(accelerator)
+        least = -(-len(micro_batches) // processes) if as_many else 1
+        return mine + [micro_batches[0][:1]] * (least - len(mine)), len(mine)
+
+    def _batches(self, steps: range) -> Iterator[Batch]:
+        """Yield this process's batches of consecutive steps."""
+        plan = (mine for step in steps for mine in self._share(self.plan.micro_batches(step))[0])
+        return self.loader.batches(self.rows.train, plan)
+
+    def _next(self, batches: Iterator[Batch]) -> Batch:
+        before = self.loader.data_wait
+        batch = next(batches)
+        self.data_wait += self.loader.data_wait - before
+        return batch
+
+    def learning_rate(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0."""
+        return learning_rate(self.recipe.optim, step, self.plan.total_steps)
+
+    @PARTS.measured("validation")
+    def validate(self) -> None:
+        """Score validation and watched rows; keep the adapter if it is to be chosen so far."""
+        with self.tracker.validating():
+            measured = self._measure()
+            if self.progress.step == 0:
+                self._check_start(measured["val"].scores["nll"])
+            scores, is_chosen = self.progress.add_validation(measured, self.recipe.run.select)
+            if is_chosen:
+                adapted, writes = self.tree_model.backbone, self.accelerator.is_main_process
+                save_best(self.recipe.run.output, self.progress.step, adapted, writes=writes)
+            self.tracker.log_scores(self.progress.step, scores, len(self.rows.val))
+
+    @PARTS.measured("saving")
+    def save(self) -> None:
+        """Write a checkpoint, then delete the best adapters that no checkpoint names."""
+        folder, writes = self.recipe.run.output, self.accelerator.is_main_process
+        state = self.progress.state(self.recipe)
+        step, parts = state.pop("step"), (self.runner.unwrapped, self.optimizer.optimizer)
+        save_checkpoint(folder, step, *parts, state, self.identity, writes=writes)
+        if writes:
+            keep_best(folder, chosen_steps(folder))
+        self.accelerator.wait_for_everyone()
+
+    def free_memory(self) -> None:
+        """Free the weights and the optimizer's state; the trainer cannot be used again."""
+        if self.runner.model is None:
+            return
+        free_parts(self.tree_model)
+        free_weights(self.tree_model)
+        self.parameters.clear()
+        self.runner.model = self.optimizer = None
+        self.accelerator.free_memory()
+        gc.collect()
+        torch.cuda.empty_cache()
+
+    def _measure(self) -> dict[str, Measured]:
+        sets = {"val": self.rows.val, **self.rows.watched}
+        return {name: self.objective.measure(self.runner, rows) for name, rows in sets.items()}
+
+    def _check_start(self, nll: float) -> None:
+        """Refuse to train a model whose scores are not numbers before any step.
+
+        Raises:
+            CustosError: If the validation's negative log-likelihood is not a number.
+        """
+        if math.isnan(nll):
+            raise CustosError(
+                f"backbone '{self.recipe.backbone}': its scores are not numbers before step 1, as "
+                "some of its weights are NaN or infinite; get the checkpoint again"
+            )
+
+    def _log_loss(self) -> None:
+        step, loss = self.progress.step, torch.tensor(self.progress.losses).mean().item()
+        self.progress.losses = []
+        self.progress.history.append({"step": step, "train_loss": loss})
+        values = {"train_loss": loss, "lr": self.learning_rate(step - 1)}
+        self.tracker.log_steps(step, values | self.throughput.report(self.tracker.seconds))
+
+    def _describe_start(self) -> None:
+        """Report what decides the speed, and log one decoded row with its target."""
+        for line in device_lines(self.accelerator, self.tree_model.backbone):
+            self.tracker.note(line)
+        self.tracker.detail(f"attention: {describe_attention(self.runner.unwrapped.backbone)}")
+        if self._checkpointing:
+            self.tracker.detail(self._checkpointing)
+        self.tracker.detail(self.throughput.describe_peak())
+        if hint := thread_hint(self.accelerator):
+            self.tracker.note(hint)
+        optim, total_steps = self.recipe.optim, self.plan.total_steps
+        if optim.max_steps and total_steps < optim.max_steps:
+            self.tracker.note(
+                f"{len(self.rows.train)} rows with optim.epochs={optim.epochs} and "
+                f"optim.batch_size={optim.batch_size} give {total_steps} steps, fewer than "
+                f"optim.max_steps={optim.max_steps}; more epochs give more"
+            )
+        processes, batch_size = self.accelerator.num_processes, self.recipe.optim.batch_size
+        if batch_size < processes:
+            self.tracker.note(
+                f"a step of optim.batch_size={batch_size} rows keeps {batch_size} of {processes} "
+                f"processes busy; {batch_size} processes would be as fast"
+            )
+        row, tokenizer = self.rows.train[0], self.rows.train.encoder.backbone.tokenizer
+        for prompt in self.rows.train.prompts([row]):
+            text = tokenizer.decode(prompt.prefix_ids + prompt.suffix_ids)
+            self.tracker.detail(f"first row: {text!r}")
+        self.tracker.detail(self.objective.describe_target(row, tokenizer))
+
+
+def dropout_seed(seed: int, step: int, rank: int) -> int:
+    """Return a seed for one step of one process, of 32 bits, as many as NumPy takes."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{step}/{rank}".encode()).digest()[:4], "big")
+
+
+def resume(
+    accelerator: Accelerator,
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    identity: Mapping[str, Any],
+    note: Callable[[str], None],
+) -> dict[str, Any] | None:
+    """Restore the first process's newest checkpoint into model and optimizer of every process.
+
+    Machines need not share a disk: weights, moments and state come from the first process.
+
+    Args:
+        accelerator: Accelerator of the run.
+        folder: Run folder.
+        model: Unwrapped model.
+        optimizer: Optimizer over its trainable parameters.
+        identity: What the run depends on.
+        note: Shows a line to the user.
+
+    Returns:
+        The checkpoint's state, the same on every process; ``None`` if the first process has none.
+
+    Raises:
+        CustosError: On the first process, as :func:`~train.loop.checkpoint.read_checkpoint`.
+    """
+    saved: Checkpoint | None = None
+    if accelerator.is_main_process:
+        saved = read_checkpoint(folder, model, identity)
+    if accelerator.num_processes > 1:
+        saved = _broadcast(saved, accelerator.device)
+    if saved:
+        saved.restore(model, optimizer)
+    state = saved.state if saved else None
+    if accelerator.num_processes == 1:
+        return state
+    checkpoint = newest_checkpoint(folder)
+    name = checkpoint.name if checkpoint else "no checkpoint"
+    names = gather_object([(accelerator.process_index, socket.gethostname(), name)])
+    expected = names[0][2]
+    for rank, host, other in names:
+        if other != expected:
+            note(
+                f"process {rank} on {host} has {other} in its {folder}, the first process has "
+                f"{expected}: every process goes on from the first one's"
+            )
+    return state
+
+
+def _broadcast(saved: Checkpoint | None, device: torch.device) -> Checkpoint | None:
+    """Return the first process's checkpoint on every process."""
+    shapes = saved and {
+        name: {key: (tensor.shape, tensor.dtype) for key, tensor in kept.items()}
+        for name, kept in saved.tensors.items()
+    }
+    [state, shapes] = broadcast_object_list([saved and saved.state, shapes])
+    if state is None or shapes is None:
+        return None
+    empty = {
+        name: {key: torch.zeros(shape, dtype=dtype) for key, (shape, dtype) in kept.items()}
+        for name, kept in shapes.items()
+    }
+    tensors = {
+        name: {key: broadcast(tensor.to(device)).cpu() for key, tensor in kept.items()}
+        for name, kept in (saved.tensors if saved else empty).items()
+    }
+    return Checkpoint(state, tensors)
