@@ -13,8 +13,8 @@ from cli.bench.list import list_benchmarks
 from cli.bench.respond import respond
 from cli.bench.table import table
 from cli.bench.tournament import tournament
-from cli.measuring.plan_labels import labels
-from cli.shared.output_folders import Verb
+from cli.plan import labels
+from cli.shared.outputs import Verb
 
 app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their papers' tables.")
 app.command("list", cls=Verb)(list_benchmarks)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from cli.shared.options.benchmark import JsonOut, Name
-from cli.shared.tables import wide_console
+from cli.shared.options import JsonOut, Name
+from cli.shared.screen import wide_console
 from judging.files.records import write_json
 
 

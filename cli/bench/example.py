@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.options.benchmark import Name
-from cli.shared.output_folders import check_is_new, output_file
+from cli.shared.options import Name
+from cli.shared.outputs import claim, output_file
 
 
 def example(
@@ -35,7 +35,7 @@ def example(
 
     benchmark = get_benchmark(name)
     check_suffix(out)
-    check_is_new(out)
+    claim(out)
     write_graded(out, benchmark.example, keyed=False)
     has_rules = any(get_task(task).has_rules for task in benchmark.tasks)
     judge = "--judge rules " if has_rules else "--judge JUDGE " if benchmark.tasks else ""

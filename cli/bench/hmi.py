@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from cli.shared.options.benchmark import Items
-from cli.shared.output_folders import check_keeps_sources, output_folder
-from cli.shared.tables import wide_console
+from cli.shared.options import Items
+from cli.shared.outputs import claim, output_folder
+from cli.shared.screen import wide_console
 
 
 def hmi(
@@ -34,7 +34,7 @@ def hmi(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location
 
-    check_keeps_sources(out, ("hmi.md", "hmi.json"), [Path(items)])
+    claim(out, lambda out: True, names=("hmi.md", "hmi.json"), sources=[Path(items)])
     with error_location(Path(items)):
         charts = measure_hmi(get_benchmark("chartom").load(items, out / "images"))
     write_hmi_report(charts, out)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.options.benchmark import JsonOut
-from cli.shared.tables import interval_table, wide_console
+from cli.shared.options import JsonOut
+from cli.shared.screen import interval_table, wide_console
 from judging.files.records import write_json
 
 

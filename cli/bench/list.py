@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
-from cli.shared.tables import wide_console
+from cli.shared.screen import wide_console
 
 
 def list_benchmarks() -> None:

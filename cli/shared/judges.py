@@ -1,15 +1,25 @@
-"""Judges by what the user calls them: a run folder, a name, a backbone or an address."""
+"""Judges by what the user calls them, and the options that say where their model runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from cli.shared.options.server import RequestOptions, api_key
+from cli.shared.options import (
+    BaseUrl,
+    Concurrency,
+    Deadline,
+    Engine,
+    KeyEnv,
+    RequestOptions,
+    TokenBudget,
+    api_key,
+)
 from judging import CustosError, Judge
 from judging.card import shipped_judges
 from judging.models.backbones import load_backbone
@@ -20,7 +30,7 @@ from judging.verdicts.by_rule import RULES, RuleGrader
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
     from clients.kept_verdicts import Grader
-    from judging.scoring.engine import Engine, TextBatch
+    from judging.scoring import engine as engines
 
 UNTRAINED = "embedded"
 """What users call the untrained model that comes with custos."""
@@ -86,15 +96,15 @@ def load_benchmark_grader(
         return RuleGrader()
     if not is_address(source):
         return Judge.load(source)
-    if model is None and not source.rstrip("/").endswith("/v1"):
-        return connect_service(
-            source, request_options.key_env, request_options.concurrency, request_options.deadline
-        )
-    if model is None:
-        raise CustosError("--model: name the model to ask on the server")
-    from clients.chat_judge import ChatJudge
+    if model is not None:
+        from clients.chat_judge import ChatJudge
 
-    return ChatJudge(request_options.server(source, model))
+        return ChatJudge(request_options.server(source, model))
+    if source.rstrip("/").endswith("/v1"):
+        raise CustosError("--model: name the model to ask on the server")
+    return connect_service(
+        source, request_options.key_env, request_options.concurrency, request_options.deadline
+    )
 
 
 def name_gpu(show: Callable[[str], None]) -> None:
@@ -175,7 +185,7 @@ class EngineOnUse:
         self._on_load = on_load
 
     @cached_property
-    def _engine(self) -> Engine:
+    def _engine(self) -> engines.Engine:
         judge = Judge.load(EMBEDDED)
         self._on_load(judge)
         return judge.engine
@@ -199,7 +209,7 @@ class EngineOnUse:
         """Score labels, as the loaded engine does."""
         return self._engine.score(*prompts, **options)
 
-    def generate(self, *prompts: Any, **options: Any) -> Iterator[TextBatch]:
+    def generate(self, *prompts: Any, **options: Any) -> Iterator[engines.TextBatch]:
         """Generate texts, as the loaded engine does."""
         return self._engine.generate(*prompts, **options)
 
@@ -280,3 +290,78 @@ def share_weights(judges: Iterable[Judge]) -> None:
             is_alike = first.dtype == parameter.dtype and first.device == parameter.device
             if not is_shared and is_alike and torch.equal(first, parameter):
                 parameter.data = first.data
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Engine and server that a judge's model runs on, and limits of the requests to the server."""
+
+    engine: Engine = "tree"
+    token_budget: TokenBudget = None
+    base_url: BaseUrl = None
+    key_env: KeyEnv = None
+    concurrency: Concurrency = 64
+    deadline: Deadline = 300
+
+    def load_judge(self, source: str) -> Judge:
+        """Load a judge.
+
+        Raises:
+            CustosError: As :func:`cli.shared.judges.load_judge`.
+        """
+        server = (self.base_url, api_key(self.key_env), self.concurrency, self.deadline)
+        return load_judge(self.engine, source, *server, token_budget=self.token_budget)
+
+    def load_judge_or_service(self, source: str) -> Judge | JudgeClient:
+        """Load a judge, or connect to a service if the source is an address.
+
+        Raises:
+            CustosError: As :meth:`load_judge`, if the service does not answer, or if a server is
+                named for its model too.
+        """
+        if not is_address(source):
+            return self.load_judge(source)
+        self._check_no_server(source)
+        return connect_service(source, self.key_env, self.concurrency, self.deadline)
+
+    def load_grader(self, sources: Sequence[str]) -> Grader:
+        """Load a judge, connect to services, or load all shipped judges if nothing is named.
+
+        Raises:
+            CustosError: As :meth:`load_judge_or_service`, if no service answers, or if one of
+                several sources is no address.
+        """
+        if list(sources) == [RULES]:
+            return RuleGrader()
+        if len(sources) > 1:
+            from clients.judge_pool import JudgePool
+
+            if folders := [source for source in sources if not is_address(source)]:
+                raise CustosError(
+                    f"--judge {folders[0]}: several judges share the rows of a file only as "
+                    "services; give their URLs, or one judge"
+                )
+            self._check_no_server(sources[0])
+            key = api_key(self.key_env) if self.key_env else None
+            return JudgePool.connect(
+                sources, api_key=key, concurrency=self.concurrency, deadline=self.deadline
+            )
+        if sources:
+            grader: Grader = self.load_judge_or_service(sources[0])
+        else:
+            from judging.best_judge import BestJudge
+
+            names = {name: name for name in default_judges()}
+            load = load_named_judges if self.engine == "openai" else load_default_judges
+            grader = BestJudge(load(names, {}, self.load_judge))
+        if self.engine == "tree" and not any(map(is_address, sources)):
+            name_gpu(lambda line: typer.echo(line, err=True))
+        return grader
+
+    def _check_no_server(self, service: str) -> None:
+        """Raise ``CustosError`` if an option is for a model that is not a service's."""
+        if self.engine == "openai" or self.base_url or self.token_budget:
+            raise CustosError(
+                f"{service}: a service runs its own model; leave out --engine, --base-url and "
+                "--token-budget"
+            )

@@ -41,7 +41,8 @@ def test_another_file_is_left_alone(
     result = run([row()], out=name) if option == "--out" else run([row()], "--csv", str(path))
     assert (result.exit_code, path.read_bytes(), judge.batches) == (2, before, [])
     assert result.stderr == (
-        f"error: {option} '{path}': exists and holds no verdicts of custos grade; name a new file\n"
+        f"error: {option} '{path}': exists and is no earlier output of this command; "
+        "name a new file\n"
     )
     assert not list(tmp_path.glob("*.partial"))
 

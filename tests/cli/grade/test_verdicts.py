@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.shared.verdicts.files import write_verdicts
+from cli.shared.verdicts import write_verdicts
 from judging import Judge, JudgeRequest, Verdict
 from judging.files.kept_work import locked
 from tests.evaluation.made_up import untrained_mode_note
@@ -279,7 +279,7 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
         "quick": KnowingJudge("quick", ("hieval-qs",)),
         "pairs": KnowingJudge("pairs", ("truthful-pair",)),
     }
-    monkeypatch.setattr("cli.shared.options.engine.default_judges", lambda: list(shipped))
+    monkeypatch.setattr("cli.shared.judges.default_judges", lambda: list(shipped))
     monkeypatch.setattr(Judge, "load", lambda source: shipped[source])
     untrained = KnowingJudge("untrained", ("simplevqa",))
     monkeypatch.setattr("cli.shared.judges.untrained_judge", lambda _: untrained)

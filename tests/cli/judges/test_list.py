@@ -41,7 +41,7 @@ def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "judge.json").write_text("{}")
     monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
-    monkeypatch.setattr("cli.judges.list.SHIPPED", tmp_path)
+    monkeypatch.setattr("cli.judges.SHIPPED", tmp_path)
     for arguments, file in ((["judges"], "report.json"), (["judges", "bare"], "README.md")):
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 2

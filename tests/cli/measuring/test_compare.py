@@ -5,7 +5,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.measuring.compare import compare
+from cli.compare import compare
 from evaluation.folder import save_evaluation
 from judging.errors import CustosError
 from tests.evaluation.made_up import evaluation
@@ -40,7 +40,7 @@ def test_prints_a_table_and_writes_json(
 def test_no_file_of_an_evaluation_is_replaced(app: typer.Typer, runs: tuple[str, str]) -> None:
     verdicts = Path(runs[1]) / "verdicts.jsonl"
     before = verdicts.read_bytes()
-    with pytest.raises(CustosError, match="that is a file of an evaluation; name a new file"):
+    with pytest.raises(CustosError, match="verdicts.jsonl lies there and would be replaced"):
         CliRunner().invoke(app, [*runs, "--json", str(verdicts)], catch_exceptions=False)
     assert verdicts.read_bytes() == before
     beside = verdicts.with_name("comparison.json")

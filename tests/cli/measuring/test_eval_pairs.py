@@ -161,7 +161,7 @@ def test_the_papers_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limits: list[tuple[int, str]] = []
-    monkeypatch.setattr("cli.measuring.eval.MAX_CRITIQUE_TOKENS", 5)  # a tiny model never ends
+    monkeypatch.setattr("cli.eval.MAX_CRITIQUE_TOKENS", 5)  # a tiny model never ends
     grade = Judge.grade
 
     def noting(self: Judge, requests: Any, **options: Any) -> Any:

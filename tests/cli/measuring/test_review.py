@@ -188,7 +188,7 @@ def test_a_mapped_column_of_labels_and_a_date_of_a_parquet_file_are_kept(tmp_pat
 
 def test_other_files_are_refused(table: Path, tmp_path: Path) -> None:
     files, out = verdicts(tmp_path / "v.jsonl", ["Correct"] * 3), tmp_path / "out.csv"
-    for content, message in (("my,notes\n", "is no review file"), ("", "")):
+    for content, message in (("my,notes\n", "is no earlier output"), ("", "")):
         out.write_text(content)
         result = review(table, out, files)
         assert message in result.stderr and result.exit_code == (2 if content else 0)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.shards.files import Shard, list_shards
-from cli.shards.records import read_records
-from cli.shards.worker import grade_shard
+from cli.shards.run import grade_shard
+from cli.shards.shards import Shard, list_shards, read_records
 from tests.cli.shards.made_up import SETTINGS, contents, write_shards
 from tests.failing_files import FailingFiles
 from tests.serve.made_up import FakeJudge

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.shards.files import list_shards
+from cli.shards.shards import list_shards
 from judging import CustosError
 from tests.cli.shards.made_up import write_shards
 

@@ -23,7 +23,7 @@ SECONDS = 600
 RUN = f"""
 import functools, sys
 from pathlib import Path
-from cli.shards.ray_pool import RayPool
+from cli.shards.run import RayPool
 from cli.shards.run import grade_shards
 from tests.cli.shards.made_up import SETTINGS, LoggingJudge
 

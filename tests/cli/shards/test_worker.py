@@ -10,10 +10,9 @@ import pyarrow.json
 import pyarrow.parquet
 import pytest
 
-from cli.shards import worker
-from cli.shards.files import list_shards
-from cli.shards.records import read_records, total
-from cli.shards.worker import grade_shard, judge_digest
+from cli.shards import run as worker
+from cli.shards.run import grade_shard, judge_digest
+from cli.shards.shards import list_shards, read_records, total
 from judging import CustosError, JudgeRequest
 from tests.cli.shards.conftest import Plain
 from tests.cli.shards.made_up import SETTINGS, contents, write_shards
@@ -23,7 +22,11 @@ from tests.serve.made_up import FakeJudge
 @pytest.mark.parametrize("out", ["jsonl", "csv"])
 @pytest.mark.parametrize("source", ["jsonl", "parquet"])
 def test_the_verdicts_are_those_of_plain_grading(
-    tmp_path: Path, plain: Plain, source: str, out: str
+    tmp_path: Path,
+    plain: Plain,
+    capsys: pytest.CaptureFixture[str],
+    source: str,
+    out: str,
 ) -> None:
     write_shards(tmp_path, 1, 10)
     table = pyarrow.json.read_json(tmp_path / "s0.jsonl")
@@ -34,9 +37,9 @@ def test_the_verdicts_are_those_of_plain_grading(
     assert graded == plain(tmp_path / f"s0.{source}", f".{out}")
     assert (record.statuses, record.failure) == ({"scored": 10}, None)
     assert read_records([shard]) == {shard.source: record}
-    assert list(total([record, record]).judge_lines()) == [
-        "fake graded 20 under hieval-qs/plain/all: 12 Correct, 8 Wrong"
-    ]
+    total([record, record]).show("out")
+    told = capsys.readouterr().out.splitlines()
+    assert told[1:] == ["fake graded 20 under hieval-qs/plain/all: 12 Correct, 8 Wrong"]
 
 
 def test_a_bucket(tmp_path: Path, plain: Plain) -> None:

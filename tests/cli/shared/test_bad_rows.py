@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.shared.bad_rows import show_problems, show_skipped
+from cli.shared.screen import show_problems, show_skipped
 
 
 def test_rows_with_one_message_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-from cli.shared.columns import in_columns
+from cli.shared.screen import in_columns
 
 
 def test_cells_stand_below_each_other_without_trailing_blanks() -> None:

@@ -13,8 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
-from cli.shared.options.engine import EngineOptions
+from cli.shared.judges import (
+    EngineOptions,
+    default_judges,
+    load_judge,
+    load_named_judges,
+    named_sources,
+)
 from judging import CustosError, Judge
 from judging.card import CARD_FILE
 from judging.models.backbones import load_backbone
@@ -45,7 +50,7 @@ def test_grading_names_the_gpu_that_judges(
         return FakeJudge()
 
     with_gpus(monkeypatch, gpus)
-    monkeypatch.setattr("cli.shared.options.engine.load_judge", load)
+    monkeypatch.setattr("cli.shared.judges.load_judge", load)
     options = EngineOptions()
     with contextlib.redirect_stderr(io.StringIO()) as shown:
         options.load_grader(["mine"])

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.shared.output_folders import Verb
+from cli.shared.outputs import Verb
 from judging.errors import CustosError
 from tests.cli.test_main import EVERY_VERB
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.shared.progress import counting_bar, job_bar
+from cli.shared.screen import counting_bar, job_bar
 from clients.chat import Prices
 from clients.completions import Usage
 from clients.jobs import JobProgress

@@ -6,7 +6,7 @@ import base64
 import json
 from pathlib import Path
 
-from cli.shared.request_rows import read_requests
+from cli.shared.tables import read_requests
 from judging import JudgeRequest, Verdict
 from tests.serve.made_up import row
 from tests.tiny import save_picture

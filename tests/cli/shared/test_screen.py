@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.shared import screen as module
-from cli.shared.screen import Screen
+from cli import demo as module
+from cli.demo import Screen
 from judging.errors import CustosError
 
 

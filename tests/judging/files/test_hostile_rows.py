@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.framework.files import read_file
-from cli.shared.request_rows import read_requests
+from cli.shared.tables import read_requests
 from data_prep.sources.conversations import load_conversations
 from data_prep.sources.generic import load_generic
 from data_prep.sources.hieval import load_hieval

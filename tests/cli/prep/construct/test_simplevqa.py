@@ -12,7 +12,7 @@ from PIL import Image
 
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.responses import build_questions
-from cli.prep.construct.screen import screen
+from cli.prep.sheets import screen
 from tests.cli.prep.made_up import run, write_rows
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
 from tests.data_prep.construction.made_up import lines, say

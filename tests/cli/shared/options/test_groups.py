@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.shared.options.groups import with_groups
+from cli.shared.options import with_groups
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.shared.options.mapping import TableOptions
+from cli.shared.tables import TableOptions
 from data_prep.tables.mapping import TableMapping, write_mapping
 from judging.errors import CustosError, FieldError
 from judging.files.text_format import TextFormat
