@@ -335,8 +335,9 @@ class Screen:
         """
         with self._open_log(command) as log:
             output = None if on_screen else log
-            settings = {"stdout": output, "stderr": log, "env": _environment()}
-            process = subprocess.run(_arguments(command), check=False, **settings)
+            process = subprocess.run(
+                _arguments(command), stdout=output, stderr=log, env=_environment(), check=False
+            )
         if process.returncode:
             raise self._failed(command)
 

@@ -75,8 +75,15 @@ class Asking(PriceOptions, RequestOptions):
         from data_prep.construction.model_writer import ModelWriter
 
         server, prices = self.server(url, model), self.read()
-        settings = {"source": source, "command": command_line(), "on_progress": on_progress}
-        return ModelWriter(server, Decoding(**decoding), prices, out, **settings)
+        return ModelWriter(
+            server,
+            Decoding(**decoding),
+            prices,
+            out,
+            source=source,
+            command=command_line(),
+            on_progress=on_progress,
+        )
 
 
 def show_rejected(rejected: Mapping[str, int], out: Path) -> None:

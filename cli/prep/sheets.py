@@ -341,18 +341,18 @@ def _agreement(
         pairs = collected.pairs.get(entry.name, [])
         if entry.kind == "choice":
             options = list(entry.options)
-            asked = [(each, *map(str, each.values)) for each in pairs if None not in each.values]
+            asked = [each for each in pairs if None not in each.values]
+            labels = [(str(first), str(second)) for first, second in (p.values for p in asked)]
             if asked:
-                labels = [(first, second) for _, first, second in asked]
-                questions = [each.question for each, *_ in asked]
+                questions = [each.question for each in asked]
                 measured[entry.name] = label_agreement(labels, options, questions)
             for name in () if entry.margin else kappas:
                 own = [
                     (first, second) if each.people[0] == name else (second, first)
-                    for each, first, second in asked
+                    for each, (first, second) in zip(asked, labels, strict=True)
                     if name in each.people
                 ]
-                questions = [each.question for each, *_ in asked if name in each.people]
+                questions = [each.question for each in asked if name in each.people]
                 if own:
                     kappas[name][entry.name] = label_agreement(own, options, questions)["kappa"]
         elif entry.kind == "choices" and pairs:

@@ -233,8 +233,8 @@ class RequestOptions:
         """
         from clients.connection import ModelServer
 
-        limits = {"concurrency": self.concurrency, "deadline": self.deadline}
-        return ModelServer(base_url, model, api_key(self.key_env), **limits)
+        key, limit, deadline = api_key(self.key_env), self.concurrency, self.deadline
+        return ModelServer(base_url, model, key, concurrency=limit, deadline=deadline)
 
 
 @dataclass(frozen=True)
