@@ -193,11 +193,7 @@ def make_data(screen: Screen, plan: Plan) -> None:
 
 @contextmanager
 def served(screen: Screen) -> Iterator[str]:
-    """Serve the trained judge and ``embedded-ea``; yield the address when both are loaded.
-
-    Raises:
-        CustosError: If the service ends, or is not ready in time.
-    """
+    """Serve the trained judge and ``embedded-ea``; yield the address when both are loaded."""
     import httpx
 
     screen.step("It is served over HTTP and asked for a verdict")
@@ -329,9 +325,6 @@ class Screen:
         Args:
             command: Program and arguments, as a user would type them.
             on_screen: Let its standard output on the screen instead of into the log.
-
-        Raises:
-            CustosError: If it fails; the error has the last line of the log.
         """
         with self._open_log(command) as log:
             output = None if on_screen else log

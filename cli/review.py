@@ -198,9 +198,6 @@ def draw_review_rows(
         num_rows: Rows to draw; half of them may be doubtful ones (those with a reason).
         by: Column, ours or the user's, of each value of which as many rows are drawn.
         seed: Seed of the draw.
-
-    Raises:
-        CustosError: If no row has such a column.
     """
     names = dict.fromkeys(name for row in rows for name in (*row.fields, *row.user_cells))
     if by is not None and by not in names:
@@ -219,11 +216,7 @@ def draw_review_rows(
 
 
 def holds_no_labels(path: Path) -> bool:
-    """Return whether a file is a review file, or empty, as without rows for people.
-
-    Raises:
-        CustosError: If it is one in which a person wrote a label.
-    """
+    """Return whether a file is a review file, or empty; refuse one with labels of people."""
     with system_errors_at(path):
         if not path.read_bytes().strip(b"\xef\xbb\xbf\r\n"):  # byte order mark, ends of lines
             return True
@@ -429,10 +422,6 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
         rows: All rows of the table, with the verdicts of each judge.
         path: Review file in which people labelled some of them.
         in_table: Mapping of the table, whose labels the people may have used.
-
-    Raises:
-        CustosError: If there is no label, if one is not declared or on another row, or if nobody
-            knows how its row was drawn.
     """
     bad_rows: dict[int, BadRow] = {}
     own_words = TableMapping(labels=in_table.labels)

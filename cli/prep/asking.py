@@ -67,9 +67,6 @@ class Asking(PriceOptions, RequestOptions):
             source: Description of the rows, for the manifest.
             on_progress: Called as replies come.
             decoding: Fields of ``Decoding``.
-
-        Raises:
-            CustosError: If the variable of the key is not set.
         """
         from clients.messages import Decoding
         from data_prep.construction.model_writer import ModelWriter

@@ -231,12 +231,7 @@ class RayPool:
 
     @contextmanager
     def connected(self) -> Iterator[int]:
-        """Connect to the cluster for a block; give the number of workers.
-
-        Raises:
-            CustosError: If Ray is not installed or does not start in time, or if there is no
-                cluster at the address.
-        """
+        """Connect to the cluster for a block; give the number of workers."""
         try:
             import ray
             from ray.data import DataContext
@@ -302,9 +297,6 @@ class RayPool:
             load: As for :class:`ShardWorker`, like the others.
             settings: As there.
             judge: As there.
-
-        Raises:
-            CustosError: If the workers cannot run at all.
         """
         import ray
         from ray.data import ActorPoolStrategy

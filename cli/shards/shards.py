@@ -107,11 +107,7 @@ def _version(info: Mapping[str, Any]) -> str:
 
 
 def version_of(url: str) -> str:
-    """Return the version of a file as it is now.
-
-    Raises:
-        OSError: If it is gone.
-    """
+    """Return the version of a file as it is now."""
     system, path = url_to_fs(url)
     system.invalidate_cache()
     return _version(system.info(path))

@@ -86,12 +86,7 @@ def load_judge(
 def load_benchmark_grader(
     source: str, model: str | None, request_options: RequestOptions
 ) -> Grader:
-    """Load a judge, connect to a service, or take rules or a chat model on a server as the judge.
-
-    Raises:
-        CustosError: If the judge cannot be loaded, the service does not answer, or the address is
-            that of an OpenAI-compatible server and no model is named.
-    """
+    """Load a judge, or take a service, the rules or a chat model on a server as one."""
     if source == RULES:
         return RuleGrader()
     if not is_address(source):
@@ -124,11 +119,7 @@ def is_address(source: str) -> bool:
 def connect_service(
     url: str, key_env: str | None, concurrency: int, deadline: float
 ) -> JudgeClient:
-    """Return a client of a ``custos serve`` that answers.
-
-    Raises:
-        CustosError: If the service does not answer, or the key's variable is not set.
-    """
+    """Return a client of a ``custos serve`` that answers."""
     from clients.judge_client import JudgeClient
 
     key = api_key(key_env) if key_env else None
@@ -161,11 +152,7 @@ def load_named_judges(
 def load_default_judges(
     sources: Mapping[str, str], aliases: Mapping[str, str], load: Callable[[str], Judge]
 ) -> dict[str, Judge]:
-    """Load the shipped judges, and the untrained model for tasks that none of them takes.
-
-    Raises:
-        CustosError: As :func:`load_named_judges`.
-    """
+    """Load the shipped judges, and the untrained model for tasks that none of them takes."""
     judges = load_named_judges(sources, aliases, load)
     others = tuple(judges.values())
     untrained = untrained_judge(lambda judge: share_weights([*others, judge]))
@@ -231,11 +218,7 @@ def untrained_judge(on_load: Callable[[Judge], None]) -> Judge:
 
 
 def default_judges() -> list[str]:
-    """Return the names of the shipped judges.
-
-    Raises:
-        CustosError: If there are none.
-    """
+    """Return the names of the shipped judges."""
     names = shipped_judges()
     if not names:
         raise CustosError(
@@ -249,9 +232,6 @@ def named_sources(texts: Iterable[str], engine: str = "tree") -> dict[str, str]:
     """Read ``NAME=RUN`` and ``RUN`` options; a bare run is named after the last part of its path.
 
     With the engine ``openai`` the name is the model's on the server, and the option stays whole.
-
-    Raises:
-        CustosError: If a name or source is empty, or a name is given twice.
     """
     from clients.remote_judge import remote_source
 
@@ -313,12 +293,7 @@ class EngineOptions:
         return load_judge(self.engine, source, *server, token_budget=self.token_budget)
 
     def load_judge_or_service(self, source: str) -> Judge | JudgeClient:
-        """Load a judge, or connect to a service if the source is an address.
-
-        Raises:
-            CustosError: As :meth:`load_judge`, if the service does not answer, or if a server is
-                named for its model too.
-        """
+        """Load a judge, or connect to a service if the source is an address."""
         if not is_address(source):
             return self.load_judge(source)
         self._check_no_server(source)

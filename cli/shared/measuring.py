@@ -52,11 +52,7 @@ def fill_showing(
     batch: int,
     retry_failed: bool,
 ) -> None:
-    """Fill a file of verdicts behind a progress bar.
-
-    Raises:
-        CustosError: If there are other than ``total`` verdicts in the end.
-    """
+    """Fill a file of verdicts behind a progress bar."""
     num_verdicts = 0
     with counting_bar("grading", total) as show:
         grown = fill_verdicts(file, judge, read, batch=batch, retry_failed=retry_failed)
@@ -90,10 +86,6 @@ def read_examples(
     """Read labelled examples, all or a random few in file order; a missing id is the row number.
 
     With ``check_pictures`` a picture that cannot be read is an error now, not after the grading.
-
-    Raises:
-        CustosError: If there are no rows; if a row cannot be used, as an evaluation leaves out
-            nothing unless it is allowed; with ``unique_ids``, if two rows have one id.
     """
     bad_rows: dict[int, BadRow] = {}
     rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)

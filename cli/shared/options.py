@@ -107,9 +107,6 @@ def read_assignments(
         expected: What the option should look like, for the error.
         once: Refuse a name that is given twice; otherwise the last value counts.
         may_be_empty: Whether there may be nothing after the ``=``.
-
-    Raises:
-        CustosError: If a text has no ``=`` or nothing on one side of it, or a name is repeated.
     """
     values: dict[str, str] = {}
     for text in texts or ():
@@ -204,11 +201,7 @@ ChatModel = Annotated[
 
 
 def api_key(variable: str | None, option: str = "--key-env") -> str:
-    """Read a key from the environment variable that an option names; an empty text without one.
-
-    Raises:
-        CustosError: If the variable is not set.
-    """
+    """Read a key from the environment variable that an option names; an empty text without one."""
     if variable is None:
         return ""
     key = os.environ.get(variable, "")
@@ -226,11 +219,7 @@ class RequestOptions:
     deadline: Deadline = 300
 
     def server(self, base_url: str, model: str) -> ModelServer:
-        """Return a model on a server.
-
-        Raises:
-            CustosError: If the variable of the key is not set.
-        """
+        """Return a model on a server."""
         from clients.connection import ModelServer
 
         key, limit, deadline = api_key(self.key_env), self.concurrency, self.deadline
@@ -255,12 +244,7 @@ class RivalOptions:
     chat_key_env: str | None = None
 
     def read(self, temperature: float = 0.0) -> list[ChatJudge]:
-        """Return the chat models as judges, asked at a temperature.
-
-        Raises:
-            CustosError: If models are named without a server, or the other way round, if one is
-                named twice, or the variable of the key is not set.
-        """
+        """Return the chat models as judges, asked at a temperature."""
         from clients.chat_judge import ChatJudge
         from clients.connection import ModelServer
         from clients.messages import Decoding

@@ -141,11 +141,7 @@ def show_skipped(reasons: Iterable[object]) -> None:
 
 
 def check_skipped(source: Path | str, messages: Sequence[str], *, allow_dropped: bool) -> None:
-    """Print why rows were skipped.
-
-    Raises:
-        CustosError: If there are such rows and this is not allowed.
-    """
+    """Print why rows were skipped; refuse to go on with any, unless it is allowed."""
     if messages and not allow_dropped:
         raise CustosError(
             f"{source}: {len(messages)} rows cannot be used (the first: {messages[0]}); "

@@ -140,11 +140,7 @@ class FilterOptions:
     models: int = 6
 
     def apply(self, examples: Sequence[LabelledExample]) -> list[LabelledExample]:
-        """Return the examples that pass all filters, in the paper's order.
-
-        Raises:
-            CustosError: If the file of verdicts cannot be read or does not fit the examples.
-        """
+        """Return the examples that pass all filters, in the paper's order."""
         long_enough = list(drop_trivial(examples, self.min_words))
         if self.verdicts is None:
             return long_enough

@@ -94,11 +94,7 @@ class TableOptions:
         return [word for name, value in pairs for word in (f"--{name.replace('_', '-')}", value)]
 
     def read(self) -> TableMapping:
-        """Return the mapping that the options and the file of ``--mapping`` say; options win.
-
-        Raises:
-            CustosError: If an option or the file is no mapping.
-        """
+        """Return the mapping that the options and the file of ``--mapping`` say; options win."""
         from_file = TableMapping() if self.mapping is None else read_mapping(self.mapping)
         pairs = [pair for text in self.labels or () for pair in text.split(",") if pair.strip()]
         columns = read_assignments(self.columns, "--map", "OURS=THEIRS, each field once", once=True)
@@ -154,11 +150,7 @@ def read_requests(
 
 
 def read_valid_requests(source: Path) -> list[JudgeRequest]:
-    """Return the requests of a file in our own format.
-
-    Raises:
-        CustosError: If a row is no valid request; the message names the row.
-    """
+    """Return the requests of a file in our own format; refuse a row that is none."""
     requests = []
     for row, request in read_requests(source):
         if isinstance(request, Verdict):

@@ -67,11 +67,7 @@ class GradedTable:
         return table_columns(self.source.path) if self.source.is_parquet else ()
 
     def rows(self) -> Iterator[tuple[Mapping[str, Any], KeptVerdict]]:
-        """Yield the cells of every row of the source, with the verdict on it.
-
-        Raises:
-            CustosError: If the rows are not those of the verdicts any more.
-        """
+        """Yield the cells of every row of the source, with the verdict on it."""
         lines = self.kept.lines()
         for number, row in self.source.rows():
             line = next(lines, None)
@@ -158,12 +154,7 @@ def write_table(out: Path, table: GradedTable) -> None:
 
 
 def table_columns(path: Path) -> Sequence[str]:
-    """Return the names of the columns of a CSV, TSV or Parquet file.
-
-    Raises:
-        CustosError: If a header cannot be read.
-        ValueError: If a Parquet file is none.
-    """
+    """Return the names of the columns of a CSV, TSV or Parquet file."""
     if path.suffix != ".parquet":
         return CsvFile(path).columns
     import pyarrow.parquet as pq

@@ -44,10 +44,6 @@ def check_verdict_files(source: Path, out: Path, table: Path | None = None) -> N
         source: File of ``--in``.
         out: File of ``--out``.
         table: File of ``--csv``, if there is one.
-
-    Raises:
-        CustosError: If one is a pipe, cannot be written by its ending, or would replace a file that
-            holds something else than verdicts.
     """
     for option, path in (("--in", source), ("--out", out)):
         if str(path) in ("-", "/dev/stdin", "/dev/stdout"):
