@@ -10,7 +10,7 @@ from random import Random
 from typing import Literal
 
 from data_prep.synthetic.text.elements import MONTHS
-from judging.questions import normalise_question
+from judging.files.questions import normalise_question
 
 Shape = Literal["year", "date", "number", "name", "phrase", "sentence"]
 MAX_ANSWER_WORDS = 8
