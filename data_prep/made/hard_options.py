@@ -1,0 +1,216 @@
+"""Questions with listed options: the answer by letter, by text or by both, and what only names one.
+
+Options stand in the field ``choices`` or in the question, with letters or without. Every wording
+of a response is written once with the right option and once with a wrong one. Slots:
+
+- ``{L}``, ``{T}``: letter and text of the option that the response settles on.
+- ``{nL}``, ``{nT}``, ``{oL}``, ``{oT}``: two other options, which it rejects or only mentions.
+
+A response that settles on none, or on several, is Wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from data_prep.made.hard import Item, read_items
+from data_prep.made.hard_answers import AnswerPool, is_entity, may_mean
+from data_prep.made.words.wordings import seeded_rng, words_of
+from judging.tasks import get_task
+from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
+from judging.types import LabelledExample, Split
+
+KIND = "options"
+_LAYOUT = re.compile(r"((?:[^{]|\{q\})*)\{((?!q\})[^{}x]*)x([^{}]*)\}(.*)", re.DOTALL)
+"""What stands before the options, before each of them, between two and after all."""
+MAX_OPTIONS = 6
+FIELD_SHARE = 0.45
+"""Share of draws whose options stand in ``choices``; of the others a third has no letters."""
+PEOPLE_SHARE = 0.3
+"""Share of draws with responses that people judged, where there are any."""
+UNLISTED_SHARE = 0.1
+"""Share of wrong claims that are not among the options."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A question with its options."""
+
+    question: str
+    choices: tuple[str, ...]
+    """Options in the field ``choices``; empty if the question holds them."""
+    options: tuple[str, ...]
+    has_letters: bool
+    is_upper: bool = True
+
+    def letter(self, option: str) -> str:
+        """Return the letter of an option as the question writes it."""
+        letter = chr(ord("A") + self.options.index(option))
+        return letter if self.is_upper else letter.lower()
+
+
+def generate_options(
+    examples: Sequence[LabelledExample], per_question: int, seed: int, split: Split = "train"
+) -> Iterator[LabelledExample]:
+    """Yield responses to the questions of labelled rows, with options listed.
+
+    Where options stand in ``choices``, rows that a rule of the task decides, such as a bare letter,
+    are left out: no judge is asked for them. What is drawn for a question depends on the question,
+    the rows about it, the pool of answers and the seed alone.
+
+    Args:
+        examples: Rows of task ``hieval-qs``; what cannot be used is passed over.
+        per_question: Draws for each question, of one row for each label.
+        seed: Any integer.
+        split: The split that the rows are for; training has wordings of its own.
+    """
+    items = [item for item in read_items(examples) if not item.chinese]
+    pool = AnswerPool.of((i.example.question, answer) for i in items for answer in i.references)
+    for item in items:
+        for number in range(per_question):
+            rng = seeded_rng("options", seed, item.example.question, item.references, number)
+            for label, example in _rows(rng, item, pool, split != "train"):
+                name = f"options-{seed}-{item.example.id}-{number}-{label.lower()}"
+                example = example.model_copy(update={"id": name, "label": label})
+                if not (example.choices and get_task(example.task).rule(example)):
+                    yield example
+
+
+def _rows(
+    rng: Random, item: Item, pool: AnswerPool, held_out: bool
+) -> Iterator[tuple[str, LabelledExample]]:
+    judged = {label: rng.choice(texts) for label, texts in item.judged.items() if texts}
+    by_people = len(judged) > 1 and rng.random() < PEOPLE_SHARE
+    right = item.references if item.is_set else (rng.choice(item.references),)
+    wrong = _draw_wrong(rng, item, pool, judged.get(WRONG) if by_people else None)
+    if len(wrong) < 2:
+        return
+    unlisted = wrong.pop() if len(wrong) > 2 else ""
+    listed = _listed(rng, item.example.question, [*right, *wrong], held_out)
+    named = rng.choice(("text", "text", "letter", "both")) if listed.has_letters else "text"
+    if by_people and len(item.references) > 1:
+        named = "text"  # People may have accepted another reference than the one that is listed.
+    references = item.references if named == "text" else right
+    row = item.example.model_copy(
+        update={
+            "question": listed.question,
+            "choices": listed.choices,
+            "references": tuple(_named(listed, text, named) for text in references),
+            "metadata": {"kind": KIND, "claims": True, "language": "en"},
+            "group": item.example.group or item.example.question,
+            "source": "hard",
+        }
+    )
+    if by_people:
+        for label, response in judged.items():
+            yield label, row.model_copy(update={"responses": (response,)})
+        return
+    if item.is_set:
+        yield from _set_rows(rng, row, listed, right, wrong, held_out)
+        return
+    settles = rng.random() > 0.15
+    template = rng.choice(_words(_named_by(rng, listed, settles), held_out))
+    for label in (CORRECT, WRONG) if settles else (WRONG,):
+        claim = right[0] if label == CORRECT or not settles else rng.choice(wrong)
+        others = [text for text in listed.options if text != claim]
+        others = rng.sample(others, 2)
+        if label == WRONG and settles and rng.random() < 0.5:
+            others[0] = right[0]  # The right option is rejected.
+            others[1] = rng.choice([text for text in wrong if text != claim])
+        slots = _slots(listed, claim, others)
+        if label == WRONG and settles and unlisted and "{L}" not in template:
+            slots["T"] = unlisted if rng.random() < UNLISTED_SHARE else slots["T"]
+        yield label, row.model_copy(update={"responses": (template.format(**slots),)})
+
+
+def _draw_wrong(rng: Random, item: Item, pool: AnswerPool, judged: str | None) -> list[str]:
+    """Draw wrong options, look-alikes among them, and a short wrong answer of people first."""
+    wrong: list[str] = []
+    if judged and is_entity(answer := judged.rstrip(".")) and not may_mean(answer, item.references):
+        wrong.append(answer)
+    number = rng.randint(2, MAX_OPTIONS - 1)
+    for _ in range(2 * number):
+        drawn = pool.draw_wrong(
+            rng,
+            rng.choice(item.references),
+            (*item.references, *wrong),
+            item.example.question,
+            near=rng.random() < 0.4,
+            tolerance=item.example.variant == "tolerance",
+        )
+        if drawn is not None and len(wrong) < number:
+            wrong.append(drawn)
+    return wrong
+
+
+def _listed(rng: Random, question: str, options: list[str], held_out: bool) -> Listed:
+    rng.shuffle(options)
+    if rng.random() < FIELD_SHARE:
+        return Listed(question, tuple(options), tuple(options), True)
+    has_letters = rng.random() < 0.67
+    layout = rng.choice(_words("lettered" if has_letters else "bare", held_out))
+    match = _LAYOUT.fullmatch(layout)
+    assert match, layout
+    before, mark, separator, after = match.groups()
+    is_upper = "a" not in mark
+    letters = "ABCDEFGH" if is_upper else "abcdefgh"
+    written = (
+        mark.replace(letters[0], letter) + option
+        for letter, option in zip(letters, options, strict=False)
+    )
+    text = f"{before}{separator.join(written)}{after}".replace("{q}", question)
+    return Listed(text.strip(), (), tuple(options), has_letters, is_upper)
+
+
+def _named(listed: Listed, text: str, named: str) -> str:
+    """Return how the reference names an option: by its text, its letter or both."""
+    if named == "text":
+        return text
+    letter = listed.letter(text)
+    return letter if named == "letter" else f"{letter}. {text}"
+
+
+def _named_by(rng: Random, listed: Listed, settles: bool) -> str:
+    """Return the name of the wordings to draw from."""
+    if not listed.has_letters:
+        return "by_text" if settles else "settles_on_none"
+    if settles:
+        return rng.choice(("by_letter", "by_letter", "by_text", "by_both"))
+    return rng.choice(("of_letters", "settles_on_none"))
+
+
+def _words(name: str, held_out: bool) -> list[str]:
+    """Return wordings; those of training, or those of the other splits."""
+    wordings: list[str] = words_of("hard")["options"][name]["held_out" if held_out else "train"]
+    return wordings
+
+
+def _slots(listed: Listed, claim: str, others: Sequence[str]) -> dict[str, str]:
+    texts = {"": claim, "n": others[0], "o": others[1]}
+    letters = {f"{name}L": listed.letter(text) for name, text in texts.items()}
+    return letters | {f"{name}T": text for name, text in texts.items()}
+
+
+def _set_rows(
+    rng: Random,
+    row: LabelledExample,
+    listed: Listed,
+    right: Sequence[str],
+    wrong: Sequence[str],
+    held_out: bool,
+) -> Iterator[tuple[str, LabelledExample]]:
+    """Yield responses that pick all of a set of options, a part of it, or a wrong one as well."""
+    template = rng.choice(_words("sets", held_out))
+    by_letter = listed.has_letters and rng.random() < 0.6
+    comma = rng.choice((", ", " and ", "; "))
+    for label in (CORRECT, PARTIAL, WRONG):
+        picked = list(right)
+        if label == PARTIAL:
+            picked = rng.sample(picked, rng.randint(1, len(picked) - 1))
+        elif label == WRONG:
+            picked[rng.randrange(len(picked))] = rng.choice(wrong)
+        names = [listed.letter(text) if by_letter else text for text in picked]
+        yield label, row.model_copy(update={"responses": (template.format(S=comma.join(names)),)})
