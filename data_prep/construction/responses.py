@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from pydantic import AliasChoices, Field, field_validator
 
 from clients.chat import Reply
 from clients.messages import ChatItem
-from data_prep.construction.model_writer import ModelWriter, Request
-from data_prep.construction.run_step import ROWS
+from data_prep.construction.model_writer import ROWS, ModelWriter, Request
 from data_prep.construction.steps.base import Row, StepRow, Text
+from data_prep.sources.judgement_text import PAIR_TASK
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.files.records import write_records
 from judging.messages import Message
-from judging.types import ReferenceMode
+from judging.tasks import get_task
+from judging.types import JudgeRequest, ReferenceMode
 
 ITEM, ANSWERER, CUT_OFF = "item", "answerer", "cut_off"
 """Metadata of a response: id of its question, its model, whether the token limit ended it."""
@@ -135,3 +139,189 @@ def _check_folders(writers: Sequence[ModelWriter]) -> None:
     if len(set(folders)) < len(folders):
         names = ", ".join(writer.server.model for writer in writers)
         raise CustosError(f"--model: two of {names} are the same or would share a folder")
+
+
+ANSWERERS = "answerers"
+"""Metadata of such a row: who wrote A, who wrote B and so on. People do not see it."""
+MOST_TOGETHER = 4
+"""Responses that are scored on one screen."""
+KEYS = ("id", "question", "responses", "metadata")
+"""Keys of every row here."""
+
+
+@dataclass
+class Paired:
+    """Pairs of responses, and the questions that have none."""
+
+    pairs: list[Row] = field(default_factory=list)
+    too_few: list[str] = field(default_factory=list)
+    """Questions that have too few responses for the match-ups."""
+
+
+def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0) -> Paired:
+    """Pair the responses to each question so that each one is in at least ``least`` pairs.
+
+    Args:
+        responses: Rows of ``write_responses``, of any number of models.
+        least: Match-ups of each response.
+        seed: Draws who meets whom, and who is A.
+
+    Raises:
+        CustosError: If a row does not say what it answers and who wrote it, or a model answers a
+            question twice.
+    """
+    paired, rng = Paired(), Random(seed)
+    for question, answers in _by_question(responses).items():
+        if len(answers) <= least:
+            paired.too_few.append(question)
+            continue
+        names = rng.sample(sorted(answers), len(answers))
+        for match in match_ups(len(names), least):
+            first, second = rng.sample([names[number] for number in match], 2)
+            row = _together(question, (first, second), answers)
+            paired.pairs.append({**row, "task": PAIR_TASK})
+    return paired
+
+
+def group_responses(responses: Iterable[JudgeRequest], seed: int = 0) -> list[Row]:
+    """Return the responses to each question in rows of up to four, as evenly as can be.
+
+    Args:
+        responses: As for :func:`pair_responses`.
+        seed: Draws who is scored beside whom.
+
+    Raises:
+        CustosError: As :func:`pair_responses`.
+    """
+    rows, rng = [], Random(seed)
+    for question, answers in _by_question(responses).items():
+        names = rng.sample(sorted(answers), len(answers))
+        count = -(-len(names) // MOST_TOGETHER)
+        rows += [_together(question, names[start::count], answers) for start in range(count)]
+    return rows
+
+
+def _by_question(responses: Iterable[JudgeRequest]) -> dict[str, dict[str, JudgeRequest]]:
+    """Return responses by question and model.
+
+    Raises:
+        CustosError: If a row does not say what it answers and who wrote it, or a model answers a
+            question twice.
+    """
+    by_question: dict[str, dict[str, JudgeRequest]] = {}
+    for response in responses:
+        question, answerer = (response.metadata.get(name) for name in (ITEM, ANSWERER))
+        if question is None or answerer is None or len(response.responses) != 1:
+            fault = f"needs one response, with {ITEM} and {ANSWERER} in its metadata"
+            raise CustosError(f"row '{response.id}': {fault}")
+        answers = by_question.setdefault(str(question), {})
+        if str(answerer) in answers:
+            fault = f"'{answerer}' answers question '{question}' twice"
+            raise FieldError("metadata", fault, f"row '{response.id}'")
+        answers[str(answerer)] = response
+    return by_question
+
+
+def match_ups(count: int, least: int) -> list[tuple[int, int]]:
+    """Return the fewest pairs of ``count`` members in which each is in at least ``least`` of them.
+
+    The members are put in a circle (Harary, 1962). Each is paired with the nearest on both sides,
+    and for an odd ``least`` also with the one across. If both numbers are odd, one member is in one
+    pair more.
+
+    Args:
+        count: Members, numbered from 0; more than ``least``.
+        least: Pairs of each member.
+    """
+    pairs = [
+        (member, (member + distance) % count)
+        for distance in range(1, least // 2 + 1)
+        for member in range(count)
+    ]
+    if least % 2:
+        pairs += [(member, member + count // 2) for member in range((count + 1) // 2)]
+    return pairs
+
+
+def _together(question: str, names: Sequence[str], answers: Mapping[str, JudgeRequest]) -> Row:
+    """Return the row that people fill in: what some responses share, and the responses."""
+    shared = answers[names[0]].model_dump(
+        mode="json",
+        include={"question", "references", "reference_mode", "choices", "images", "metadata"},
+        exclude_unset=True,
+    )
+    metadata = {k: v for k, v in shared["metadata"].items() if k != ANSWERER}
+    return {
+        **shared,
+        "id": "/".join((question, *names)),
+        "responses": [answers[name].response for name in names],
+        "metadata": {**metadata, ANSWERERS: list(names)},
+    }
+
+
+RIGHT_ANSWERS = "right_answers"
+"""Field of a kept question: the models that answer it, of all that were asked."""
+
+
+@dataclass
+class Screened:
+    """The outcome of a screening."""
+
+    kept: list[Row] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    """Ids of the questions that all models answer."""
+    unscreened: list[str] = field(default_factory=list)
+    """Ids of the questions that are neither kept nor dropped: responses or verdicts are missing."""
+
+
+def screen(
+    items: Sequence[StepRow],
+    responses: Sequence[JudgeRequest],
+    verdicts: Mapping[str, Sequence[str | None]],
+    num_models: int,
+) -> Screened:
+    """Drop the questions that all models answer.
+
+    A response is right if all judges give it the best label of its task. A question with one wrong
+    answer is kept, whatever is missing of the others.
+
+    Args:
+        items: The questions.
+        responses: Rows of ``write_responses``.
+        verdicts: Labels of the judges by id of a response.
+        num_models: How many models must have answered a question for it to be dropped.
+
+    Raises:
+        CustosError: If a response is to no question, or has no verdict.
+    """
+    known = {item.id for item in items}
+    rights: dict[str, dict[str, bool | None]] = defaultdict(dict)
+    for response in responses:
+        name = str(response.metadata.get(ITEM))
+        if name not in known:
+            raise CustosError(f"response '{response.id}': there is no question '{name}'")
+        if response.id not in verdicts:
+            raise CustosError(f"response '{response.id}' has no verdict")
+        answerer = str(response.metadata.get(ANSWERER))
+        rights[name][answerer] = _is_right(response, verdicts[response.id])
+    screened = Screened()
+    for item in items:
+        answers = rights[item.id]
+        if any(right is False for right in answers.values()):
+            names = [answerer for answerer, right in answers.items() if right]
+            counted = {"models": names, "of": len(answers)}
+            screened.kept.append(item.with_fields(**{RIGHT_ANSWERS: counted}))
+        elif len(answers) < num_models or None in answers.values():
+            screened.unscreened.append(item.id)
+        else:
+            screened.dropped.append(item.id)
+    return screened
+
+
+def _is_right(response: JudgeRequest, labels: Sequence[str | None]) -> bool | None:
+    """Return whether all judges call a response right; ``None`` if one has no label."""
+    task = get_task(response.task)
+    best = task.labels(task.rubric(response))[0]
+    if any(label is not None and label != best for label in labels):
+        return False
+    return None if None in labels or not labels else True

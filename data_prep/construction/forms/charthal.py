@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import get_args
 
-from data_prep.construction.charthal.recipes import QRelation, QType
 from data_prep.construction.forms.base import (
     Entry,
     Filled,
@@ -18,6 +17,7 @@ from data_prep.construction.forms.base import (
     texts_of,
 )
 from data_prep.construction.steps.base import Row
+from data_prep.construction.steps.charthal import QRelation, QType
 from data_prep.errors import UnusableText
 from judging.errors import FieldError
 

@@ -22,8 +22,7 @@ from data_prep.construction.forms.base import (
     texts_of,
 )
 from data_prep.construction.steps.base import Row
-from data_prep.construction.steps.truthfulvqa import LEVELS
-from data_prep.construction.truthfulvqa_taxonomy import CATEGORY_OF, TAXONOMY
+from data_prep.construction.steps.truthfulvqa import CATEGORY_OF, LEVELS, TAXONOMY
 from data_prep.errors import UnusableText
 
 NOT_CONFIRMED, RETURNED, NOT_ACCEPTED = "picture not confirmed", "returned", "not accepted"

@@ -9,14 +9,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from data_prep.construction.steps.base import (
-    Row,
-    Step,
-    StepReply,
-    StepRow,
-    Text,
-    construction_step,
-)
+from data_prep.construction.steps.base import Row, Step, StepReply, StepRow, Text, construction_step
 from data_prep.errors import UnusableText
 
 NOT_QUALIFIED, LEAKS, OTHER_LANGUAGE, FROM_ELSEWHERE = (

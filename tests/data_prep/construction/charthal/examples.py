@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from data_prep.construction.charthal.charts import Chart
-from data_prep.construction.charthal.questions import Question
+from data_prep.construction.charthal import Chart, Question
 
 
 def chart(number: int, num_subplots: int, discipline: str, chart_type: str) -> Chart:

@@ -8,9 +8,8 @@ from PIL import Image
 from selenium.webdriver import ActionChains, Chrome, Keys
 
 from data_prep.construction.forms.base import FORMS
-from data_prep.construction.sheets.page import write_page
-from data_prep.construction.sheets.rows import item_name
-from data_prep.construction.sheets.table import read_table
+from data_prep.construction.sheet_page import write_page
+from data_prep.construction.sheets import item_name, read_table
 from data_prep.construction.steps.base import Row
 from judging.errors import CustosError
 from tests.data_prep.construction.charthal.examples import question

@@ -1,20 +1,158 @@
-"""Several people's sheets brought together: what is settled, and what a third person decides."""
+"""The rows of a sheet: in random order under neutral names, with gold items among them.
+
+A row's id may name the model that wrote a response, so people see a digest of it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from pathlib import Path
+from random import Random
 from typing import Any
+
+from pydantic import Field
 
 from clients.jobs import Reject
 from data_prep.construction.forms.base import LEFT_OUT, Filled, Form, Value
-from data_prep.construction.sheets.rows import GOLD, gold_cell, item_name
-from data_prep.construction.sheets.table import Sheet
-from data_prep.construction.steps.base import Row
+from data_prep.construction.model_writer import load_rows
+from data_prep.construction.steps.base import Row, StepRow
 from data_prep.errors import UnusableText
-from judging.errors import CustosError
+from judging.errors import CustosError, errors_at
+from judging.files.csv_rows import CsvFile, row_location
+from judging.files.spreadsheets import DELIMITER_BY_SUFFIX, write_spreadsheet
+
+GOLD = "gold"
+"""Field of a gold item: what is to be filled in, by entry."""
+
+
+class GoldRow(StepRow):
+    """A row whose right filling is known, to check people with."""
+
+    gold: dict[str, Any] = Field(min_length=1)
+
+
+def item_name(row_id: str) -> str:
+    """Return the name under which people see a row."""
+    return hashlib.sha256(row_id.encode()).hexdigest()[:12]
+
+
+def read_sheet_rows(path: Path) -> list[Row]:
+    """Read the rows that a sheet is made of, with absolute pictures.
+
+    Raises:
+        CustosError: As ``load_rows``.
+    """
+    return [row.with_fields() for row in load_rows(path, StepRow)]
+
+
+def read_gold_rows(path: Path, form: Form) -> list[Row]:
+    """Read gold items.
+
+    Raises:
+        CustosError: As ``load_rows``, or if a gold value does not fit the form.
+    """
+    entries = {entry.name: entry for entry in form.entries}
+    rows = load_rows(path, GoldRow)
+    for row in rows:
+        for name, value in row.gold.items():
+            if name not in entries:
+                raise CustosError(f"{path}: row '{row.id}': form '{form.name}' has no '{name}'")
+            entries[name].read(gold_cell(value))
+    return [row.with_fields() for row in rows]
+
+
+def gold_cell(value: Any) -> str:
+    """Return a gold value as a person would fill it in."""
+    return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def mix_in_gold(rows: Sequence[Row], gold: Sequence[Row], share: float, seed: int) -> list[Row]:
+    """Return rows in random order, with gold items as the given share of the whole.
+
+    Args:
+        rows: Rows to fill in.
+        gold: Gold items to draw from; if there are too few, all are taken.
+        share: Share of the whole that is gold, in [0, 1).
+        seed: Another seed draws other gold items and another order.
+    """
+    rng = Random(seed)
+    num_gold = min(len(gold), round(len(rows) * share / (1 - share)))
+    chosen = [*rows, *rng.sample(list(gold), num_gold)]
+    rng.shuffle(chosen)
+    return chosen
+
+
+ITEM, PICTURES = "item", "pictures"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet as one person filled it in."""
+
+    annotator: str
+    """Name of the file, without its ending."""
+    filled: Mapping[str, Filled]
+    """Name of an item to its values; items that are not filled in are missing."""
+
+
+def write_table(path: Path, form: Form, rows: Sequence[Row]) -> None:
+    """Write a CSV or TSV sheet; only files of pictures are named in it, the HTML page shows them.
+
+    Raises:
+        CustosError: If the file has another ending.
+    """
+    if path.suffix not in DELIMITER_BY_SUFFIX:
+        raise CustosError(f"{path}: expected a file ending in .csv, .tsv or .html")
+    shown = [form.shown(row) for row in rows]
+    headings = list(dict.fromkeys(heading for texts in shown for heading in texts))
+    columns = [ITEM, PICTURES, *headings, *(entry.name for entry in form.entries)]
+    start_values = [form.start_values(row) for row in rows]
+    lines = (
+        [
+            item_name(row["id"]),
+            "; ".join(name for name in row.get("images", ()) if not name.startswith("data:")),
+            *(texts.get(heading) for heading in headings),
+            *(values.get(entry.name) for entry in form.entries),
+        ]
+        for row, texts, values in zip(rows, shown, start_values, strict=True)
+    )
+    write_spreadsheet(path, columns, lines)
+
+
+def read_table(path: Path, form: Form) -> Sheet:
+    """Read a filled-in sheet, from a spreadsheet program or from the page.
+
+    Raises:
+        CustosError: If it cannot be read, is no sheet of this form, names an item twice, or a row
+            is filled in only in part.
+    """
+    if path.suffix not in DELIMITER_BY_SUFFIX or not path.is_file():
+        raise CustosError(f"{path}: expected a filled-in sheet, a .csv or .tsv file")
+    file = CsvFile(path)
+    if missing := {ITEM, *form.needed} - set(file.columns):
+        raise CustosError(
+            f"{path}: no sheet of form '{form.name}': column '{min(missing)}' is missing"
+        )
+    filled: dict[str, Filled] = {}
+    seen: set[str] = set()
+    for number, cells in file.rows():
+        location = row_location(path, number)
+        if isinstance(cells, CustosError):
+            raise cells
+        name = cells.get(ITEM, "")
+        if name in seen:
+            raise CustosError(f"{location}: item '{name}' occurs twice")
+        seen.add(name)
+        with errors_at(location):
+            values = form.read(cells)
+        if values is not None:
+            filled[name] = values
+    return Sheet(path.stem, filled)
+
 
 ANNOTATIONS, DIFFERS = "annotations", "differs"
 """Fields of a row that people disagree on: everybody's values, and the entries that differ."""

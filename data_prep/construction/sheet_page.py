@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.construction.forms.base import Entry, Form
-from data_prep.construction.sheets.rows import item_name
+from data_prep.construction.sheets import item_name, write_table
 from data_prep.construction.steps.base import Row
 from judging.errors import errors_at
 from judging.files.atomic import write_text
@@ -91,3 +91,15 @@ def _picture_url(source: str) -> str:
 def _for_script(content: Any) -> str:
     """Return JSON that cannot end the element that it stands in."""
     return json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def write_sheet(path: Path, form: Form, rows: Sequence[Row]) -> None:
+    """Write a sheet: ``.html`` is a page, ``.csv`` and ``.tsv`` are tables.
+
+    Raises:
+        CustosError: If the file has another ending, or as ``write_page``.
+    """
+    if path.suffix == ".html":
+        write_page(path, form, rows)
+    else:
+        write_table(path, form, rows)
