@@ -1,4 +1,9 @@
-"""Charts that questions are written about: few subplots, every discipline, every chart type."""
+"""ChartHal's construction: sampled charts, questions that a model writes, and what people keep.
+
+The charts are one's own or CharXiv's validation charts, which ChartHal samples from. A clone of
+CharXiv's repository has three files about every chart, keyed by its number; its pictures come
+apart, and go to ``images/``.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +31,11 @@ from judging.types import parse_record
 SUBPLOT_SHARES: Mapping[int, Fraction] = {1: Fraction(3, 5), 2: Fraction(2, 5)}
 """Charts with one and with two subplots, 3:2 (paper appendix A.1)."""
 IMAGE_FOLDER = "images"
+FILES = ("data/image_metadata_val.json", "data/descriptive_val.json", "data/chart_types_val.json")
+"""Files of a clone of CharXiv: disciplines, numbers of subplots, and types of the charts."""
+QUESTIONS = "questions.jsonl"
+BENCHMARK, DISAGREEMENTS = "charthal.json", "disagreements.json"
+STEP = WriteQuestion()
 
 K = TypeVar("K", bound=Hashable)
 
@@ -48,9 +58,21 @@ class Chart(BaseModel):
         """Return the path of its picture, relative to the folder that is written."""
         return f"{IMAGE_FOLDER}/{self.id}{Path(self.images[0]).suffix.lower()}"
 
-    def question_id(self, number: int) -> str:
-        """Return the id of the question for a cell: ``3_2`` is chart 3, cell 2."""
-        return f"{self.id}_{number}"
+
+class ChartQuestion(BaseModel):
+    """A question as ChartHal's files hold it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+
+    id: str
+    """``3_2`` is chart 3, cell 2."""
+    figure_id: str
+    figure_path: str
+    subq_idx: int
+    q_type: QType
+    q_relation: QRelation
+    question: str
+    ref_answer: str
 
 
 def load_charts(path: Path, bad_rows: list[str] | None = None) -> list[Chart]:
@@ -65,11 +87,51 @@ def load_charts(path: Path, bad_rows: list[str] | None = None) -> list[Chart]:
             ``None``, on the first row that does not fit.
     """
     charts = [chart for _, chart in read_records(path, Chart, bad_rows)]
-    counts = Counter(chart.id for chart in charts)
-    repeated = [name for name, count in counts.items() if count > 1]
-    if repeated:
-        raise FieldError("id", f"'{repeated[0]}' occurs twice", str(path))
+    for name, count in Counter(chart.id for chart in charts).items():
+        if count > 1:
+            raise FieldError("id", f"'{name}' occurs twice", str(path))
     return charts
+
+
+def load_charxiv(folder: Path) -> list[Chart]:
+    """Read the validation charts of a clone of CharXiv's repository.
+
+    The discipline of a chart is the category of its paper. A chart that mixes types counts as one
+    of the first type that CharXiv names.
+
+    Raises:
+        CustosError: If a file or a picture is missing, or a chart lacks something.
+    """
+    metadata, subplots, types = (_read_charxiv(folder / name) for name in FILES)
+    charts = []
+    for number, about in metadata.items():
+        location = f"{folder}: chart {number}"
+        picture = folder / IMAGE_FOLDER / f"{number}.jpg"
+        if not picture.is_file():
+            raise CustosError(
+                f"{location}: no {picture}; unpack CharXiv's images.zip in {folder / IMAGE_FOLDER}"
+            )
+        fields = {
+            "id": number,
+            "images": (str(picture.resolve()),),
+            "num_subplots": subplots.get(number, {}).get("num_subplots"),
+            "discipline": about.get("category"),
+            "chart_type": next(iter(types.get(number, {}).get("chart_types", ())), None),
+        }
+        charts.append(parse_record(Chart, fields, location))
+    return charts
+
+
+def _read_charxiv(path: Path) -> Mapping[str, Any]:
+    if not path.is_file():
+        raise CustosError(f"{path}: there is no such file; is this a clone of CharXiv?")
+    try:
+        records = decode_json(path.read_bytes())
+    except CustosError as error:
+        raise CustosError(f"{path}: {error}") from None
+    if not isinstance(records, dict) or not all(isinstance(row, dict) for row in records.values()):
+        raise CustosError(f"{path}: expected an object of charts by number")
+    return records
 
 
 def sample_charts(charts: Sequence[Chart], count: int, seed: int) -> list[Chart]:
@@ -103,13 +165,11 @@ def sample_charts(charts: Sequence[Chart], count: int, seed: int) -> list[Chart]
                 f"{count} charts take {num_charts} with num_subplots {num_subplots}, "
                 f"there are {available}"
             )
-        shares = {
-            discipline: Fraction(len(members), available)
-            for discipline, members in sorted(strata.items())
-        }
+        shares = {name: Fraction(len(strata[name]), available) for name in sorted(strata)}
         for discipline, number in divide(num_charts, shares).items():
             sample += rng.sample(strata[discipline], number)
-    sampled_ids = {chart.id for chart in _with_every_type(charts, sample, rng)}
+    _exchange_for_missing_types(charts, sample, rng)
+    sampled_ids = {chart.id for chart in sample}
     return [chart for chart in charts if chart.id in sampled_ids]
 
 
@@ -126,9 +186,8 @@ def divide(count: int, shares: Mapping[K, Fraction]) -> dict[K, int]:
     return whole
 
 
-def _with_every_type(charts: Sequence[Chart], sample: list[Chart], rng: Random) -> list[Chart]:
+def _exchange_for_missing_types(charts: Sequence[Chart], sample: list[Chart], rng: Random) -> None:
     """Exchange charts of a sample so that it holds the types that it lacks."""
-    sample = list(sample)
     eligible = [chart for chart in charts if chart.num_subplots in SUBPLOT_SHARES]
     for missing in sorted({c.chart_type for c in eligible} - {c.chart_type for c in sample}):
         counts = Counter(chart.chart_type for chart in sample)
@@ -142,74 +201,6 @@ def _with_every_type(charts: Sequence[Chart], sample: list[Chart], rng: Random) 
         if exchanges:
             _, _, position, new = min(exchanges, key=lambda exchange: exchange[:3])
             sample[position] = new
-    return sample
-
-
-METADATA, SUBPLOTS, TYPES = (
-    f"data/{name}_val.json" for name in ("image_metadata", "descriptive", "chart_types")
-)
-FILES = (METADATA, SUBPLOTS, TYPES)
-"""Files of a clone: disciplines, numbers of subplots, and types of the charts."""
-
-
-def load_charxiv(folder: Path) -> list[Chart]:
-    """Read the validation charts of a clone of CharXiv's repository.
-
-    The discipline of a chart is the category of its paper. A chart that mixes types counts as one
-    of the first type that CharXiv names.
-
-    Raises:
-        CustosError: If a file or a picture is missing, or a chart lacks something.
-    """
-    metadata, subplots, types = (_read(folder / name) for name in FILES)
-    charts = []
-    for number, about in metadata.items():
-        location = f"{folder}: chart {number}"
-        picture = folder / IMAGE_FOLDER / f"{number}.jpg"
-        if not picture.is_file():
-            raise CustosError(
-                f"{location}: no {picture}; unpack CharXiv's images.zip in {folder / IMAGE_FOLDER}"
-            )
-        fields = {
-            "id": number,
-            "images": (str(picture.resolve()),),
-            "num_subplots": subplots.get(number, {}).get("num_subplots"),
-            "discipline": about.get("category"),
-            "chart_type": next(iter(types.get(number, {}).get("chart_types", ())), None),
-        }
-        charts.append(parse_record(Chart, fields, location))
-    return charts
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    if not path.is_file():
-        raise CustosError(f"{path}: there is no such file; is this a clone of CharXiv?")
-    try:
-        records = decode_json(path.read_bytes())
-    except CustosError as error:
-        raise CustosError(f"{path}: {error}") from None
-    if not isinstance(records, dict) or not all(isinstance(row, dict) for row in records.values()):
-        raise CustosError(f"{path}: expected an object of charts by number")
-    return records
-
-
-QUESTIONS = "questions.jsonl"
-STEP = WriteQuestion()
-
-
-class Question(BaseModel):
-    """A question as ChartHal's files hold it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
-
-    id: str
-    figure_id: str
-    figure_path: str
-    subq_idx: int
-    q_type: QType
-    q_relation: QRelation
-    question: str
-    ref_answer: str
 
 
 def generate_questions(charts: Sequence[Chart], writer: ModelWriter) -> dict[str, Any]:
@@ -230,66 +221,51 @@ def generate_questions(charts: Sequence[Chart], writer: ModelWriter) -> dict[str
     """
     check_replaceable(writer.out, [QUESTIONS])
     (writer.out / IMAGE_FOLDER).mkdir(parents=True, exist_ok=True)
+    requests = []
     for chart in charts:
         try:
             shutil.copyfile(chart.images[0], writer.out / chart.figure_path)
         except OSError as error:
             raise FieldError("images", str(error), f"chart '{chart.id}'") from None
-    outcome = writer.ask(
-        [
-            Request(STEP.item(cell), partial(_read_question, cell))
-            for chart in charts
-            for cell in _cells(chart)
-        ],
-        mend=True,
-    )
+        for number, cell in enumerate(CELLS):
+            fields: Row = {
+                "id": f"{chart.id}_{number}",
+                "images": chart.images,
+                "figure_id": chart.id,
+                "figure_path": chart.figure_path,
+                "subq_idx": number,
+            }
+            row = ChartCell(**fields, **cell._asdict())
+            requests.append(Request(STEP.item(row), partial(_read_question, row)))
+    outcome = writer.ask(requests, mend=True)
     counts = {"charts": len(charts), "counts": count_cells(outcome.records)}
     return writer.write(outcome, {QUESTIONS: outcome.records}, counts)
 
 
-def _cells(chart: Chart) -> list[ChartCell]:
-    """Return a row for every cell, with what becomes of a question beside its wording."""
-    fields: Row = {"figure_id": chart.id, "figure_path": chart.figure_path}
-    return [
-        ChartCell(
-            id=chart.question_id(number),
-            images=chart.images,
-            subq_idx=number,
-            **cell._asdict(),
-            **fields,
-        )
-        for number, cell in enumerate(CELLS)
-    ]
-
-
-def _read_question(cell: ChartCell, reply: Reply) -> Question:
+def _read_question(cell: ChartCell, reply: Reply) -> ChartQuestion:
     [row] = STEP.read(cell, reply)
-    return Question.model_validate({name: row[name] for name in Question.model_fields})
+    return _question_of(row)
 
 
-def count_cells(questions: Sequence[Question]) -> dict[str, int]:
+def _question_of(row: Row) -> ChartQuestion:
+    return ChartQuestion.model_validate({name: row[name] for name in ChartQuestion.model_fields})
+
+
+def count_cells(questions: Sequence[ChartQuestion]) -> dict[str, int]:
     """Count questions by cell, ``desc/irrel`` and so on, all twelve in ChartHal's order."""
     counts = Counter((question.q_type, question.q_relation) for question in questions)
     return {"/".join(cell): counts[cell] for cell in CELLS}
 
 
-def load_questions(folder: Path) -> list[Question]:
-    """Read the questions that ``generate_questions`` wrote to a folder."""
-    return [question for _, question in read_records(folder / QUESTIONS, Question)]
-
-
-BENCHMARK, DISAGREEMENTS = "charthal.json", "disagreements.json"
-
-
 def rows_to_check(folder: Path) -> list[Row]:
-    """Return the questions that ``generate_questions`` wrote to a folder, with their charts."""
+    """Read the questions that ``generate_questions`` wrote to a folder, with their charts."""
     return [
         {**question.model_dump(), "images": [str((folder / question.figure_path).resolve())]}
-        for question in load_questions(folder)
+        for _, question in read_records(folder / QUESTIONS, ChartQuestion)
     ]
 
 
-def write_benchmark(folder: Path, collected: Collected) -> list[Question]:
+def write_benchmark(folder: Path, collected: Collected) -> list[ChartQuestion]:
     """Write the questions that people kept, and those left to settle, beside the pictures.
 
     ``charthal.json`` is ChartHal's own shape, an object from id to item; ``disagreements.json``
@@ -298,20 +274,18 @@ def write_benchmark(folder: Path, collected: Collected) -> list[Question]:
     Returns:
         The questions that were kept.
     """
-    kept = [
-        Question.model_validate({name: row[name] for name in Question.model_fields})
-        for row in collected.rows
-    ]
+    kept = [_question_of(row) for row in collected.rows]
     items = {question.id: question.model_dump(exclude={"id"}) for question in kept}
     write_json(folder / BENCHMARK, items)
-    write_json(folder / DISAGREEMENTS, [_differences(row) for row in collected.disagreements])
+    differing = [
+        {
+            "id": row["id"],
+            **{
+                name: {person: each.get(name, "") for person, each in row[ANNOTATIONS].items()}
+                for name in row[DIFFERS]
+            },
+        }
+        for row in collected.disagreements
+    ]
+    write_json(folder / DISAGREEMENTS, differing)
     return kept
-
-
-def _differences(row: Row) -> dict[str, Any]:
-    """Return the fields in which people differ, each with everybody's version."""
-    versions = {
-        name: {annotator: filled.get(name, "") for annotator, filled in row[ANNOTATIONS].items()}
-        for name in row[DIFFERS]
-    }
-    return {"id": row["id"], **versions}

@@ -29,8 +29,9 @@ from judging.files.records import read_records, write_records
 from judging.fingerprint import file_sha256
 from judging.messages import Message
 
-ANSWERS, REJECTS = "answers.jsonl", "rejects.jsonl"
+ANSWERS, ROWS, REJECTS = "answers.jsonl", "rows.jsonl", "rejects.jsonl"
 
+R = TypeVar("R", bound=StepRow)
 T = TypeVar("T")
 
 
@@ -42,24 +43,27 @@ class Request(Generic[T]):
     read: Callable[[Reply], T]
     """Raises ``UnusableText`` if no record can be made from a reply."""
 
+    def again(self, reply: Reply, error: UnusableText) -> Request[T]:
+        """Add the reply and what is wrong with it to the request."""
+        turns = (
+            Message(role="assistant", text=reply.text or "(an empty reply)"),
+            Message(
+                role="user",
+                text=f"This reply cannot be read: {error}. Reply once more, in the form that was "
+                "asked for and with nothing else.",
+            ),
+        )
+        name = f"{self.item.id} (again)"
+        return replace(self, item=ChatItem(id=name, messages=(*self.item.messages, *turns)))
+
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """Records made from a model's replies, and the requests that brought none."""
+    """Records made from a model's replies, and the requests that brought none, each in order."""
 
     job: JobResult
-    results: dict[str, T | Reject]
-    """Item id to its record or, if there is none, the reason; in the order of the requests."""
-
-    @property
-    def records(self) -> list[T]:
-        """Return the records that the model wrote, in the order of the requests."""
-        return [result for result in self.results.values() if not isinstance(result, Reject)]
-
-    @property
-    def rejects(self) -> list[Reject]:
-        """Return the requests that brought none, in their order."""
-        return [result for result in self.results.values() if isinstance(result, Reject)]
+    records: list[T]
+    rejects: list[Reject]
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,37 @@ class ModelWriter:
         Raises:
             CustosError: As ``run_job``.
         """
+        job, results = self._ask(requests)
+        mended = {
+            request.item.id: request.again(job.replies[request.item.id], error)
+            for request in requests
+            if isinstance(error := results[request.item.id], UnusableText) and error.mendable
+        }
+        if mend and mended:
+            second, again = self._ask(list(mended.values()))
+            # All replies are counted and paid for once.
+            job = JobResult(
+                {**job.replies, **second.replies},
+                [*job.rejects, *second.rejects],
+                job.num_reused + second.num_reused,
+            )
+            results |= {name: again[request.item.id] for name, request in mended.items()}
+        records: list[T] = []
+        rejects: list[Reject] = []
+        for name in (request.item.id for request in requests):
+            result = results[name]
+            if isinstance(result, UnusableText):
+                rejects.append(Reject(id=name, reason=result.reason, detail=str(result)))
+            elif isinstance(result, Reject):
+                rejects.append(result.model_copy(update={"id": name}))
+            else:
+                records.append(result)
+        return Outcome(job, records, rejects)
+
+    def _ask(
+        self, requests: Sequence[Request[T]]
+    ) -> tuple[JobResult, dict[str, T | Reject | UnusableText]]:
+        """Return the replies and, by item id, each record or why there is none."""
         job = run_job(
             [request.item for request in requests],
             self.server,
@@ -97,27 +132,14 @@ class ModelWriter:
             rejects=self.out / REJECTS,
             on_progress=self.on_progress,
         )
-        results: dict[str, T | Reject] = {reject.id: reject for reject in job.rejects}
-        mended: dict[str, Request[T]] = {}
+        results: dict[str, T | Reject | UnusableText] = {each.id: each for each in job.rejects}
         for request in requests:
-            name = request.item.id
-            if name not in job.replies:
-                continue
-            try:
-                results[name] = request.read(job.replies[name])
-            except UnusableText as error:
-                results[name] = Reject(id=name, reason=error.reason, detail=str(error))
-                if mend and error.mendable:
-                    mended[name] = _mended(request, job.replies[name], error)
-        if mended:
-            second = self.ask(list(mended.values()))
-            job = _joined(job, second.job)
-            for name, request in mended.items():
-                result = second.results[request.item.id]
-                if isinstance(result, Reject):
-                    result = result.model_copy(update={"id": name})
-                results[name] = result
-        return Outcome(job, {request.item.id: results[request.item.id] for request in requests})
+            if request.item.id in job.replies:
+                try:
+                    results[request.item.id] = request.read(job.replies[request.item.id])
+                except UnusableText as error:
+                    results[request.item.id] = error
+        return job, results
 
     def write(
         self,
@@ -125,16 +147,7 @@ class ModelWriter:
         files: Mapping[str, Iterable[BaseModel | Mapping[str, Any]]],
         counts: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Write files, rejects and the manifest to the folder.
-
-        Args:
-            outcome: Result of :meth:`ask`.
-            files: Name of each JSONL file to its rows.
-            counts: Numbers of the records, for the manifest.
-
-        Returns:
-            The manifest.
-        """
+        """Write JSONL files by name, rejects, and a manifest with ``counts``; return the manifest."""
         with write_with_manifest(self.out, source=self.source, command=self.command) as manifest:
             written = {**files, REJECTS: outcome.rejects}
             for name, rows in written.items():
@@ -149,35 +162,6 @@ class ModelWriter:
                 **outcome.job.account(self.prices),
             )
         return manifest
-
-
-def _mended(request: Request[T], reply: Reply, error: UnusableText) -> Request[T]:
-    """Return the request once more, with the reply and what is wrong with it."""
-    turns = (
-        Message(role="assistant", text=reply.text or "(an empty reply)"),
-        Message(
-            role="user",
-            text=f"This reply cannot be read: {error}. Reply once more, in the form that was asked "
-            "for and with nothing else.",
-        ),
-    )
-    item = request.item
-    again = ChatItem(id=f"{item.id} (again)", messages=(*item.messages, *turns))
-    return replace(request, item=again)
-
-
-def _joined(first: JobResult, second: JobResult) -> JobResult:
-    """Return two jobs as one, so that all replies are counted and paid for once."""
-    return JobResult(
-        {**first.replies, **second.replies},
-        [*first.rejects, *second.rejects],
-        first.num_reused + second.num_reused,
-    )
-
-
-ROWS = "rows.jsonl"
-
-R = TypeVar("R", bound=StepRow)
 
 
 def load_rows(path: Path, row_type: type[R], bad_rows: list[str] | None = None) -> list[R]:

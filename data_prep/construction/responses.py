@@ -1,4 +1,9 @@
-"""Responses of several models to a file of questions."""
+"""Responses of several models to a file of questions: for people to compare, and for screening.
+
+TruthfulJudge compares each response with several others, in three match-ups at least (section 5.1),
+and shows up to four at once to be scored (Figure 8). SimpleVQA keeps a question only if at least
+one of four models answers it wrongly (section 2.3).
+"""
 
 from __future__ import annotations
 
@@ -27,6 +32,14 @@ from judging.types import JudgeRequest, ReferenceMode
 
 ITEM, ANSWERER, CUT_OFF = "item", "answerer", "cut_off"
 """Metadata of a response: id of its question, its model, whether the token limit ended it."""
+ANSWERERS = "answerers"
+"""Metadata of responses brought together: who wrote A, who B and so on. People do not see it."""
+MOST_TOGETHER = 4
+"""Responses that are scored on one screen."""
+KEYS = ("id", "question", "responses", "metadata")
+"""Keys of every row of responses brought together."""
+RIGHT_ANSWERS = "right_answers"
+"""Field of a question that screening kept: the models that answer it, of all that were asked."""
 
 
 class Question(StepRow):
@@ -48,21 +61,17 @@ class Question(StepRow):
     def item(self) -> ChatItem:
         """Compose the request: the picture, the bare question and its choices."""
         lettered = [f"({chr(65 + n)}) {choice}" for n, choice in enumerate(self.choices)]
-        message = Message(
-            role="user", text="\n".join([self.question, *lettered]), images=self.images
-        )
-        return ChatItem(id=self.id, messages=(message,))
+        text = "\n".join([self.question, *lettered])
+        messages = (Message(role="user", text=text, images=self.images),)
+        return ChatItem(id=self.id, messages=messages)
 
     def answered(self, model: str, reply: Reply) -> Row:
-        """Return the row that a judge or a person is to grade."""
+        """Make the row that a judge or a person is to grade."""
         about = {ITEM: self.id, ANSWERER: model}
         if reply.finish_reason == "length":
             about[CUT_OFF] = "yes"
-        fields = self.model_dump(
-            mode="json", include=set(Question.model_fields), exclude_unset=True
-        )
         return {
-            **fields,
+            **self.model_dump(mode="json", include=set(Question.model_fields), exclude_unset=True),
             "id": f"{self.id}/{model}",
             "response": reply.text,
             "metadata": {**self.metadata, **about},
@@ -100,62 +109,35 @@ def write_responses(
         CustosError: As ``run_job``, if two models share a folder, or if ``rows.jsonl`` lies in one
             and did not come with a manifest.
     """
-    _check_folders(writers)
-    for folder in (out, *(writer.out for writer in writers)):
-        check_replaceable(folder, [ROWS])
-    by_model: dict[str, dict[str, Row]] = {}
-    manifests: dict[str, Any] = {}
-    for writer in writers:
-        model = writer.server.model
-        outcome = writer.ask(
-            [Request(question.item(), partial(question.answered, model)) for question in questions]
-        )
-        counts = {"counts": {"in": len(questions), "out": len(outcome.records)}}
-        answers = {row["metadata"][ITEM]: row for row in outcome.records}
-        manifests[model] = writer.write(outcome, {ROWS: answers.values()}, counts)
-        by_model[model] = answers
-    rows = [
-        answers[question.id]
-        for question in questions
-        for answers in by_model.values()
-        if question.id in answers
-    ]
-    with write_with_manifest(out, source=source, command=command) as manifest:
-        write_records(out / ROWS, rows)
-        manifest.update(
-            counts={"questions": len(questions), "responses": len(rows)},
-            models={model: _spent(written) for model, written in manifests.items()},
-        )
-    return manifest
-
-
-def _spent(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("decoding", "counts", "rejected", "reused", "usage", "uncounted", "cost")
-    return {name: manifest[name] for name in names}
-
-
-def _check_folders(writers: Sequence[ModelWriter]) -> None:
     folders = [writer.out for writer in writers]
     if len(set(folders)) < len(folders):
         names = ", ".join(writer.server.model for writer in writers)
         raise CustosError(f"--model: two of {names} are the same or would share a folder")
-
-
-ANSWERERS = "answerers"
-"""Metadata of such a row: who wrote A, who wrote B and so on. People do not see it."""
-MOST_TOGETHER = 4
-"""Responses that are scored on one screen."""
-KEYS = ("id", "question", "responses", "metadata")
-"""Keys of every row here."""
+    for folder in (out, *folders):
+        check_replaceable(folder, [ROWS])
+    by_model: list[dict[str, Row]] = []
+    models: dict[str, Any] = {}
+    for writer in writers:
+        model = writer.server.model
+        outcome = writer.ask([Request(q.item(), partial(q.answered, model)) for q in questions])
+        counts = {"counts": {"in": len(questions), "out": len(outcome.records)}}
+        written = writer.write(outcome, {ROWS: outcome.records}, counts)
+        spent = ("decoding", "counts", "rejected", "reused", "usage", "uncounted", "cost")
+        models[model] = {name: written[name] for name in spent}
+        by_model.append({row["metadata"][ITEM]: row for row in outcome.records})
+    rows = [answers[q.id] for q in questions for answers in by_model if q.id in answers]
+    with write_with_manifest(out, source=source, command=command) as manifest:
+        write_records(out / ROWS, rows)
+        manifest.update(counts={"questions": len(questions), "responses": len(rows)}, models=models)
+    return manifest
 
 
 @dataclass
 class Paired:
-    """Pairs of responses, and the questions that have none."""
+    """Pairs of responses, and the questions that have too few responses for the match-ups."""
 
     pairs: list[Row] = field(default_factory=list)
     too_few: list[str] = field(default_factory=list)
-    """Questions that have too few responses for the match-ups."""
 
 
 def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0) -> Paired:
@@ -177,21 +159,15 @@ def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0)
             continue
         names = rng.sample(sorted(answers), len(answers))
         for match in match_ups(len(names), least):
-            first, second = rng.sample([names[number] for number in match], 2)
-            row = _together(question, (first, second), answers)
-            paired.pairs.append({**row, "task": PAIR_TASK})
+            both = rng.sample([names[number] for number in match], 2)
+            paired.pairs.append({**_together(question, both, answers), "task": PAIR_TASK})
     return paired
 
 
 def group_responses(responses: Iterable[JudgeRequest], seed: int = 0) -> list[Row]:
-    """Return the responses to each question in rows of up to four, as evenly as can be.
+    """Bring the responses to each question together by up to four, as evenly as can be.
 
-    Args:
-        responses: As for :func:`pair_responses`.
-        seed: Draws who is scored beside whom.
-
-    Raises:
-        CustosError: As :func:`pair_responses`.
+    Arguments and errors are those of :func:`pair_responses`.
     """
     rows, rng = [], Random(seed)
     for question, answers in _by_question(responses).items():
@@ -202,12 +178,7 @@ def group_responses(responses: Iterable[JudgeRequest], seed: int = 0) -> list[Ro
 
 
 def _by_question(responses: Iterable[JudgeRequest]) -> dict[str, dict[str, JudgeRequest]]:
-    """Return responses by question and model.
-
-    Raises:
-        CustosError: If a row does not say what it answers and who wrote it, or a model answers a
-            question twice.
-    """
+    """Sort responses by question and model, as :func:`pair_responses` says."""
     by_question: dict[str, dict[str, JudgeRequest]] = {}
     for response in responses:
         question, answerer = (response.metadata.get(name) for name in (ITEM, ANSWERER))
@@ -244,7 +215,7 @@ def match_ups(count: int, least: int) -> list[tuple[int, int]]:
 
 
 def _together(question: str, names: Sequence[str], answers: Mapping[str, JudgeRequest]) -> Row:
-    """Return the row that people fill in: what some responses share, and the responses."""
+    """Make the row that people fill in: what some responses share, and the responses."""
     shared = answers[names[0]].model_dump(
         mode="json",
         include={"question", "references", "reference_mode", "choices", "images", "metadata"},
@@ -257,10 +228,6 @@ def _together(question: str, names: Sequence[str], answers: Mapping[str, JudgeRe
         "responses": [answers[name].response for name in names],
         "metadata": {**metadata, ANSWERERS: list(names)},
     }
-
-
-RIGHT_ANSWERS = "right_answers"
-"""Field of a kept question: the models that answer it, of all that were asked."""
 
 
 @dataclass
@@ -307,7 +274,7 @@ def screen(
     screened = Screened()
     for item in items:
         answers = rights[item.id]
-        if any(right is False for right in answers.values()):
+        if False in answers.values():
             names = [answerer for answerer, right in answers.items() if right]
             counted = {"models": names, "of": len(answers)}
             screened.kept.append(item.with_fields(**{RIGHT_ANSWERS: counted}))

@@ -13,9 +13,8 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from data_prep.construction.forms.base import Entry, Form
+from data_prep.construction.forms.base import Form
 from data_prep.construction.sheets import item_name, write_table
 from data_prep.construction.steps.base import Row
 from judging.errors import errors_at
@@ -28,56 +27,62 @@ MOST_PIXELS = 1280
 QUALITY = 85
 
 
-def write_page(path: Path, form: Form, rows: Sequence[Row]) -> None:
-    """Write a sheet as an HTML page.
+def write_sheet(path: Path, form: Form, rows: Sequence[Row]) -> None:
+    """Write a sheet: ``.html`` is a page, ``.csv`` and ``.tsv`` are tables.
 
     Raises:
-        CustosError: If a picture cannot be read; the message names the row.
+        CustosError: If the file has another ending, or a picture of a page cannot be read; the
+            message names the row.
     """
+    if path.suffix == ".html":
+        write_text(path, _page(form, rows))
+    else:
+        write_table(path, form, rows)
+
+
+def _page(form: Form, rows: Sequence[Row]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    entries = [
+        {
+            "name": entry.name,
+            "prompt": entry.prompt,
+            "kind": entry.kind,
+            "options": list(entry.options.items()),
+            "askedIf": entry.asked_if,
+            "required": entry.required,
+            "prefilled": entry.prefilled,
+            "minWords": entry.min_words,
+            "leavesOut": entry.leaves_out,
+        }
+        for entry in form.entries
+    ]
+    items = []
+    for row in rows:
+        with errors_at(f"row '{row['id']}'"):
+            pictures = [_picture_url(source) for source in row.get("images", ())]
+        items.append(
+            {
+                "item": item_name(row["id"]),
+                "texts": list(form.shown(row).items()),
+                "pictures": pictures,
+                "startValues": form.start_values(row),
+            }
+        )
+    content = json.dumps(
+        {"form": form.name, "entries": entries, "items": items}, ensure_ascii=False
+    )
     script = (TEMPLATES / "sheet.js").read_text(encoding="utf-8")
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined
     )
-    content = {
-        "form": form.name,
-        "entries": [_entry(entry) for entry in form.entries],
-        "items": [_item(form, row) for row in rows],
-    }
-    page = environment.get_template("sheet.html").render(
+    return environment.get_template("sheet.html").render(
         form=form,
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         style=(TEMPLATES / "sheet.css").read_text(encoding="utf-8"),
-        content=_for_script(content),
+        content=content.replace("<", "\\u003c"),  # It cannot end the element that it stands in.
     )
-    write_text(path, page)
-
-
-def _entry(entry: Entry) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "prompt": entry.prompt,
-        "kind": entry.kind,
-        "options": list(entry.options.items()),
-        "askedIf": entry.asked_if,
-        "required": entry.required,
-        "prefilled": entry.prefilled,
-        "minWords": entry.min_words,
-        "leavesOut": entry.leaves_out,
-    }
-
-
-def _item(form: Form, row: Row) -> dict[str, Any]:
-    with errors_at(f"row '{row['id']}'"):
-        pictures = [_picture_url(source) for source in row.get("images", ())]
-    return {
-        "item": item_name(row["id"]),
-        "texts": list(form.shown(row).items()),
-        "pictures": pictures,
-        "startValues": form.start_values(row),
-    }
 
 
 def _picture_url(source: str) -> str:
@@ -86,20 +91,3 @@ def _picture_url(source: str) -> str:
     content = io.BytesIO()
     picture.save(content, "JPEG", quality=QUALITY)
     return f"data:image/jpeg;base64,{base64.b64encode(content.getvalue()).decode()}"
-
-
-def _for_script(content: Any) -> str:
-    """Return JSON that cannot end the element that it stands in."""
-    return json.dumps(content, ensure_ascii=False).replace("<", "\\u003c")
-
-
-def write_sheet(path: Path, form: Form, rows: Sequence[Row]) -> None:
-    """Write a sheet: ``.html`` is a page, ``.csv`` and ``.tsv`` are tables.
-
-    Raises:
-        CustosError: If the file has another ending, or as ``write_page``.
-    """
-    if path.suffix == ".html":
-        write_page(path, form, rows)
-    else:
-        write_table(path, form, rows)

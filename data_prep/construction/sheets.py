@@ -1,6 +1,7 @@
-"""The rows of a sheet: in random order under neutral names, with gold items among them.
+"""Sheets for people: rows in random order, as a CSV table, and several sheets brought together.
 
-A row's id may name the model that wrote a response, so people see a digest of it.
+A row's id may name the model that wrote a response, so people see a digest of it. Gold items, whose
+right filling is known, are mixed in to check people with.
 """
 
 from __future__ import annotations
@@ -27,10 +28,13 @@ from judging.files.spreadsheets import DELIMITER_BY_SUFFIX, write_spreadsheet
 
 GOLD = "gold"
 """Field of a gold item: what is to be filled in, by entry."""
+ITEM, PICTURES = "item", "pictures"
+ANNOTATIONS, DIFFERS = "annotations", "differs"
+"""Fields of a row that people disagree on: everybody's values, and the entries that differ."""
 
 
 class GoldRow(StepRow):
-    """A row whose right filling is known, to check people with."""
+    """A row whose right filling is known."""
 
     gold: dict[str, Any] = Field(min_length=1)
 
@@ -41,11 +45,7 @@ def item_name(row_id: str) -> str:
 
 
 def read_sheet_rows(path: Path) -> list[Row]:
-    """Read the rows that a sheet is made of, with absolute pictures.
-
-    Raises:
-        CustosError: As ``load_rows``.
-    """
+    """Read the rows that a sheet is made of, with absolute pictures; errors as ``load_rows``."""
     return [row.with_fields() for row in load_rows(path, StepRow)]
 
 
@@ -61,17 +61,17 @@ def read_gold_rows(path: Path, form: Form) -> list[Row]:
         for name, value in row.gold.items():
             if name not in entries:
                 raise CustosError(f"{path}: row '{row.id}': form '{form.name}' has no '{name}'")
-            entries[name].read(gold_cell(value))
+            entries[name].read(_gold_cell(value))
     return [row.with_fields() for row in rows]
 
 
-def gold_cell(value: Any) -> str:
-    """Return a gold value as a person would fill it in."""
+def _gold_cell(value: Any) -> str:
+    """Write a gold value as a person would fill it in."""
     return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def mix_in_gold(rows: Sequence[Row], gold: Sequence[Row], share: float, seed: int) -> list[Row]:
-    """Return rows in random order, with gold items as the given share of the whole.
+    """Put rows in random order, with gold items as the given share of the whole.
 
     Args:
         rows: Rows to fill in.
@@ -84,9 +84,6 @@ def mix_in_gold(rows: Sequence[Row], gold: Sequence[Row], share: float, seed: in
     chosen = [*rows, *rng.sample(list(gold), num_gold)]
     rng.shuffle(chosen)
     return chosen
-
-
-ITEM, PICTURES = "item", "pictures"
 
 
 @dataclass(frozen=True)
@@ -109,18 +106,14 @@ def write_table(path: Path, form: Form, rows: Sequence[Row]) -> None:
         raise CustosError(f"{path}: expected a file ending in .csv, .tsv or .html")
     shown = [form.shown(row) for row in rows]
     headings = list(dict.fromkeys(heading for texts in shown for heading in texts))
-    columns = [ITEM, PICTURES, *headings, *(entry.name for entry in form.entries)]
-    start_values = [form.start_values(row) for row in rows]
-    lines = (
-        [
-            item_name(row["id"]),
-            "; ".join(name for name in row.get("images", ()) if not name.startswith("data:")),
-            *(texts.get(heading) for heading in headings),
-            *(values.get(entry.name) for entry in form.entries),
-        ]
-        for row, texts, values in zip(rows, shown, start_values, strict=True)
-    )
-    write_spreadsheet(path, columns, lines)
+    entries = [entry.name for entry in form.entries]
+    lines = []
+    for row, texts in zip(rows, shown, strict=True):
+        pictures = [name for name in row.get("images", ()) if not name.startswith("data:")]
+        values = form.start_values(row)
+        lines.append([item_name(row["id"]), "; ".join(pictures), *map(texts.get, headings),
+                      *map(values.get, entries)])  # fmt: skip
+    write_spreadsheet(path, [ITEM, PICTURES, *headings, *entries], lines)
 
 
 def read_table(path: Path, form: Form) -> Sheet:
@@ -137,25 +130,17 @@ def read_table(path: Path, form: Form) -> Sheet:
         raise CustosError(
             f"{path}: no sheet of form '{form.name}': column '{min(missing)}' is missing"
         )
-    filled: dict[str, Filled] = {}
-    seen: set[str] = set()
+    read: dict[str, Filled | None] = {}
     for number, cells in file.rows():
         location = row_location(path, number)
         if isinstance(cells, CustosError):
             raise cells
         name = cells.get(ITEM, "")
-        if name in seen:
+        if name in read:
             raise CustosError(f"{location}: item '{name}' occurs twice")
-        seen.add(name)
         with errors_at(location):
-            values = form.read(cells)
-        if values is not None:
-            filled[name] = values
-    return Sheet(path.stem, filled)
-
-
-ANNOTATIONS, DIFFERS = "annotations", "differs"
-"""Fields of a row that people disagree on: everybody's values, and the entries that differ."""
+            read[name] = form.read(cells)
+    return Sheet(path.stem, {name: filled for name, filled in read.items() if filled is not None})
 
 
 @dataclass(frozen=True)
@@ -182,14 +167,14 @@ class Collected:
     """Ids of rows that too few people have filled in."""
     left_out: list[str] = field(default_factory=list)
     """Ids of rows that people say need no annotation."""
-    pairs: dict[str, list[Comparison]] = field(default_factory=dict)
+    pairs: dict[str, list[Comparison]] = field(default_factory=lambda: defaultdict(list))
     """Entry to what every two people filled in on each row, to measure agreement."""
     gold: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Annotator to the number of gold items filled in right, and filled in at all."""
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return how many rows came to which end."""
+        """Count the rows by the end that they came to."""
         return {
             "settled": len(self.rows),
             "discarded": len(self.discarded),
@@ -224,83 +209,63 @@ def collect(
     Raises:
         CustosError: If two sheets have the same name, or one holds an item that is no row.
     """
-    _check(rows, [*sheets, *([third] if third else [])], gold)
-    collected = Collected(
-        gold={sheet.annotator: _gold_score(form, sheet, gold) for sheet in sheets}
-    )
-    pairs: dict[str, list[Comparison]] = defaultdict(list)
-    for row in rows:
-        name = item_name(row["id"])
-        fillings = {sheet.annotator: sheet.filled[name] for sheet in sheets if name in sheet.filled}
-        for (one, first), (other, second) in combinations(fillings.items(), 2):
-            for entry in form.entries:
-                is_annotated = not (LEFT_OUT in first or LEFT_OUT in second)
-                if entry.compared and (is_annotated or entry.leaves_out):
-                    values = first.get(entry.name), second.get(entry.name)
-                    question = str(row.get("group") or row.get("question") or row["id"])
-                    compared = Comparison(row["id"], (one, other), values, question)
-                    pairs[entry.name].append(compared)
-        third_values = (
-            {third.annotator: third.filled[name]} if third and name in third.filled else {}
-        )
-        _settle(form, row, fillings, third_values, collected, per_row or form.per_row)
-    collected.pairs = dict(pairs)
-    return collected
-
-
-def _settle(
-    form: Form,
-    row: Row,
-    fillings: Mapping[str, Filled],
-    third_values: Mapping[str, Filled],
-    collected: Collected,
-    per_row: int,
-) -> None:
-    """Put a row to the end that it comes to."""
-    alone = {name: filled for name, filled in fillings.items() if form.decides_alone(filled)}
-    if third_values or alone:
-        fillings = third_values or alone
-    elif len(fillings) < per_row:
-        collected.unfinished.append(row["id"])
-        return
-    elif (agreeing := form.majority(fillings)) is None:
-        differing = form.differences(list(fillings.values()))
-        everybody = {name: dict(filled) for name, filled in fillings.items()}
-        collected.disagreements.append({**row, ANNOTATIONS: everybody, DIFFERS: differing})
-        return
-    else:
-        fillings = agreeing
-    if any(LEFT_OUT in filled for filled in fillings.values()):
-        collected.left_out.append(row["id"])
-        return
-    try:
-        collected.rows.append(form.settled(row, fillings))
-    except UnusableText as error:
-        collected.discarded.append(Reject(id=row["id"], reason=error.reason, detail=str(error)))
-
-
-def _gold_score(form: Form, sheet: Sheet, gold: Sequence[Row]) -> tuple[int, int]:
-    """Return how many gold items a person filled in right, and how many at all."""
-    filled = [(row, sheet.filled.get(item_name(row["id"]))) for row in gold]
-    scored = [_is_gold(form, row[GOLD], values) for row, values in filled if values is not None]
-    return sum(scored), len(scored)
-
-
-def _is_gold(form: Form, gold: Mapping[str, Any], filled: Filled) -> bool:
-    return not any(
-        entry.differs(entry.read(gold_cell(gold[entry.name])), filled.get(entry.name))
-        for entry in form.entries
-        if entry.name in gold
-    )
-
-
-def _check(rows: Sequence[Row], sheets: Sequence[Sheet], gold: Sequence[Row]) -> None:
-    names = [sheet.annotator for sheet in sheets]
-    if len(set(names)) < len(names):
+    everybody = [*sheets, *([third] if third else [])]
+    if len({sheet.annotator for sheet in everybody}) < len(everybody):
         raise CustosError("two sheets have the same name; people are told apart by it")
     items = {item_name(row["id"]) for row in (*rows, *gold)}
-    for sheet in sheets:
+    for sheet in everybody:
         if strange := sheet.filled.keys() - items:
             raise CustosError(
                 f"sheet '{sheet.annotator}': item '{min(strange)}' is no row of these"
             )
+    collected = Collected(
+        gold={sheet.annotator: _gold_score(form, sheet, gold) for sheet in sheets}
+    )
+    for row in rows:
+        name = item_name(row["id"])
+        fillings = {sheet.annotator: sheet.filled[name] for sheet in sheets if name in sheet.filled}
+        question = str(row.get("group") or row.get("question") or row["id"])
+        for (one, first), (other, second) in combinations(fillings.items(), 2):
+            is_annotated = not (LEFT_OUT in first or LEFT_OUT in second)
+            for entry in form.entries:
+                if entry.compared and (is_annotated or entry.leaves_out):
+                    values = first.get(entry.name), second.get(entry.name)
+                    compared = Comparison(row["id"], (one, other), values, question)
+                    collected.pairs[entry.name].append(compared)
+        alone = {person: each for person, each in fillings.items() if form.decides_alone(each)}
+        if third and name in third.filled:
+            fillings = {third.annotator: third.filled[name]}
+        elif alone:
+            fillings = alone
+        elif len(fillings) < (per_row or form.per_row):
+            collected.unfinished.append(row["id"])
+            continue
+        elif (agreeing := form.majority(fillings)) is None:
+            annotations = {person: dict(filled) for person, filled in fillings.items()}
+            differing = form.differences(list(fillings.values()))
+            collected.disagreements.append({**row, ANNOTATIONS: annotations, DIFFERS: differing})
+            continue
+        else:
+            fillings = agreeing
+        if any(LEFT_OUT in filled for filled in fillings.values()):
+            collected.left_out.append(row["id"])
+            continue
+        try:
+            collected.rows.append(form.settled(row, fillings))
+        except UnusableText as error:
+            collected.discarded.append(Reject(id=row["id"], reason=error.reason, detail=str(error)))
+    return collected
+
+
+def _gold_score(form: Form, sheet: Sheet, gold: Sequence[Row]) -> tuple[int, int]:
+    """Count the gold items that a person filled in right, and those filled in at all."""
+    scored = [
+        not any(
+            entry.differs(entry.read(_gold_cell(row[GOLD][entry.name])), filled.get(entry.name))
+            for entry in form.entries
+            if entry.name in row[GOLD]
+        )
+        for row in gold
+        if (filled := sheet.filled.get(item_name(row["id"]))) is not None
+    ]
+    return sum(scored), len(scored)

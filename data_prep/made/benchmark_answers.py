@@ -1,59 +1,61 @@
-"""Fact questions about pictures, and answers whose conclusion follows from SimpleVQA's rules."""
+"""Labelled responses to made questions of three benchmarks, and those of SimpleVQA themselves.
+
+SimpleVQA asks for facts about pictures; its rules give the conclusion on an answer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from functools import cache
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from data_prep.made.chart_answers import (
+    Made,
     MadeAnswer,
     MadeQuestion,
-    MakeQuestion,
-    Side,
-    SimpleVQAWordings,
     Wordings,
     make_charthal,
     make_chartom,
-    wordings_for,
 )
 from data_prep.made.words import names
 from data_prep.made.words.names import Language
-from data_prep.made.words.wordings import seeded_rng
+from data_prep.made.words.wordings import seeded_rng, texts, words_of
 from data_prep.splits.near_duplicates import question_key
-from judging.tasks.simplevqa import CONCLUSIONS, CORRECT, INCORRECT, NOT_ATTEMPTED
+from judging.tasks.simplevqa import CONCLUSIONS, INCORRECT, NOT_ATTEMPTED
 from judging.types import LabelledExample
 
+Side = Literal["training", "held_out"]
 LANGUAGES: dict[str, Language] = {"english": "en", "chinese": "zh"}
 NUM_NAMES = (2, 3)
 """How many elements a list has."""
 
 
-def make_simplevqa(rng: Random, wordings: Wordings) -> tuple[MadeQuestion, list[MadeAnswer]]:
-    """Return a question in a random language and four answers, at least one of each conclusion."""
+def make_simplevqa(rng: Random, wordings: Wordings) -> Made:
+    """Draw a question in a random language and four answers, at least one of each conclusion."""
     variant = rng.choice(list(LANGUAGES))
-    language, words = LANGUAGES[variant], wordings.simplevqa[variant]
-    kind = rng.choice(list(words.questions))
-    template = rng.choice(words.questions[kind])
-    question = template.format(w=names.word(rng, language))
+    language, words = LANGUAGES[variant], wordings["simplevqa"][variant]
+    kind = rng.choice(list(words["questions"]))
+    question = rng.choice(words["questions"][kind]).format(w=names.word(rng, language))
     labels = [*CONCLUSIONS, rng.choice(CONCLUSIONS)]
     rng.shuffle(labels)
+    writer = _FactWriter(rng, words, kind)
+    answer: Callable[[str], MadeAnswer]
     if kind == "names":
         towns = _different(rng, lambda: names.town(rng, language), max(NUM_NAMES) + 2)
         elements = towns[: rng.choice(NUM_NAMES)]
-        made = MadeQuestion(variant, question, (words.joints[0].join(elements),))
-        return made, [_answer_with_list(rng, words, elements, towns[-2:], each) for each in labels]
-    if kind == "number":
+        truth = words["joints"][0].join(elements)
+        answer = lambda label: writer.with_list(elements, towns[-2], label)  # noqa: E731
+    elif kind == "number":
         number = _draw_number(rng)
-        made = MadeQuestion(variant, question, (str(number),))
-        return made, [_answer_with_number(rng, words, number, label) for label in labels]
-    truth, wrong, other = _different(rng, lambda: _draw_name(rng, language, kind), 3)
-    made = MadeQuestion(variant, question, (truth,))
-    answers = []
-    for label in labels:
-        answers.append(_answer_with_name(rng, words, (truth, wrong, other), label, kind))
-    return made, answers
+        truth = str(number)
+        answer = lambda label: writer.with_number(number, label)  # noqa: E731
+    else:
+        drawn = _different(rng, lambda: _draw_name(rng, language, kind), 3)
+        truth = drawn[0]
+        answer = lambda label: writer.with_name(*drawn, label)  # noqa: E731
+    return MadeQuestion(variant, question, (truth,)), [answer(label) for label in labels]
 
 
 def _different(rng: Random, draw: Callable[[], str], count: int) -> list[str]:
@@ -77,77 +79,6 @@ def _draw_name(rng: Random, language: Language, kind: str) -> str:
     return draw(rng, language)
 
 
-def _answer_with_name(
-    rng: Random, words: SimpleVQAWordings, drawn: tuple[str, str, str], label: str, kind: str
-) -> MadeAnswer:
-    truth, wrong, other = drawn
-    if label == NOT_ATTEMPTED:
-        return _unattempted(rng, words, wrong)
-    way = rng.random()
-    if label == INCORRECT and way < 0.15:
-        pair = [truth, wrong]
-        rng.shuffle(pair)
-        text = rng.choice(words.alternatives).format(x=pair[0], y=pair[1])
-        return MadeAnswer(text, label, f"{kind}: alternatives")
-    if label == INCORRECT and way < 0.25:
-        return MadeAnswer(
-            rng.choice(words.excluding).format(x=truth), label, f"{kind}: truth denied"
-        )
-    claim = _respelled(rng, truth, kind) if label == CORRECT else wrong
-    return _claim(rng, words, claim, other if label == CORRECT else truth, label, kind)
-
-
-def _respelled(rng: Random, name: str, kind: str) -> str:
-    """Return a name as it is or, of a person, sometimes with the surname first or in capitals."""
-    given, _, surname = name.partition(" ")
-    if kind != "person" or not surname or rng.random() < 0.6:
-        return name
-    return rng.choice((f"{surname}, {given}", name.upper(), name.lower()))
-
-
-def _claim(
-    rng: Random, words: SimpleVQAWordings, claim: str, mentioned: str, label: str, kind: str
-) -> MadeAnswer:
-    """Return an answer that claims something, sometimes beside something that it rejects."""
-    if rng.random() < 0.35:
-        text = rng.choice(words.claiming_beside).format(x=claim, y=mentioned)
-        return MadeAnswer(text, label, f"{kind}: claimed beside another")
-    return MadeAnswer(rng.choice(words.claiming).format(x=claim), label, f"{kind}: claimed")
-
-
-def _unattempted(rng: Random, words: SimpleVQAWordings, wrong: str) -> MadeAnswer:
-    if rng.random() < 0.3:
-        text = rng.choice(words.excluding).format(x=wrong)
-        return MadeAnswer(text, NOT_ATTEMPTED, "wrong answer denied")
-    return MadeAnswer(rng.choice(words.unattempted), NOT_ATTEMPTED, "unattempted")
-
-
-def _answer_with_list(
-    rng: Random, words: SimpleVQAWordings, elements: list[str], others: list[str], label: str
-) -> MadeAnswer:
-    joint = rng.choice(words.joints)
-    kept = rng.sample(elements, len(elements) - 1)
-    if label == NOT_ATTEMPTED:
-        if rng.random() < 0.5:
-            return _unattempted(rng, words, others[0])
-        text = rng.choice(words.partly).format(part=joint.join(kept))
-        return MadeAnswer(text, label, "names: partly")
-    if label == CORRECT:
-        listed = joint.join(rng.sample(elements, len(elements)))
-        return MadeAnswer(rng.choice(words.claiming).format(x=listed), label, "names: all")
-    way = rng.choice(("replaced", "one too many", "left out", "partly wrong"))
-    if way == "partly wrong":
-        text = rng.choice(words.partly).format(part=others[0])
-        return MadeAnswer(text, label, f"names: {way}")
-    changed = {
-        "replaced": [*kept, others[0]],
-        "one too many": [*elements, others[0]],
-        "left out": kept,
-    }[way]
-    listed = joint.join(rng.sample(changed, len(changed)))
-    return MadeAnswer(rng.choice(words.claiming).format(x=listed), label, f"names: {way}")
-
-
 def _draw_number(rng: Random) -> Decimal:
     """Draw a number of four digits with up to two decimals, none of them zero at the end."""
     decimals = rng.choice((0, 1, 2))
@@ -157,37 +88,109 @@ def _draw_number(rng: Random) -> Decimal:
             return number
 
 
-def _answer_with_number(
-    rng: Random, words: SimpleVQAWordings, truth: Decimal, label: str
-) -> MadeAnswer:
-    decimals = max(0, -int(truth.as_tuple().exponent))
-    hundreds = truth - truth % 100
-    wrong = _wrong_number(rng, truth, decimals)
-    if label == NOT_ATTEMPTED:
-        if rng.random() < 0.5:
-            return _unattempted(rng, words, wrong)
-        text = rng.choice(words.rough).format(x=f"{hundreds:.0f}")
-        return MadeAnswer(text, label, "number: rough")
-    if label == INCORRECT:
+class _FactWriter:
+    """Writes answers to a question, in the words of one language."""
+
+    def __init__(self, rng: Random, words: Wordings, kind: str) -> None:
+        self.rng, self.words, self.kind = rng, words, kind
+
+    def write(self, table: str, label: str, way: str, **slots: str) -> MadeAnswer:
+        """Fill one of a table's templates."""
+        text = self.rng.choice(self.words[table]).format(**slots)
+        return MadeAnswer(text, label, f"{self.kind}: {way}")
+
+    def claim(self, claim: str, mentioned: str, label: str) -> MadeAnswer:
+        """Claim something, sometimes beside something that is rejected."""
+        if self.rng.random() < 0.35:
+            return self.write(
+                "claiming_beside", label, "claimed beside another", x=claim, y=mentioned
+            )
+        return self.write("claiming", label, "claimed", x=claim)
+
+    def unattempted(self, wrong: str) -> MadeAnswer:
+        """Claim nothing, or deny what is wrong."""
+        if self.rng.random() < 0.3:
+            text = self.rng.choice(self.words["excluding"]).format(x=wrong)
+            return MadeAnswer(text, NOT_ATTEMPTED, "wrong answer denied")
+        return MadeAnswer(self.rng.choice(self.words["unattempted"]), NOT_ATTEMPTED, "unattempted")
+
+    def with_name(self, truth: str, wrong: str, other: str, label: str) -> MadeAnswer:
+        """Answer a question for a name or a year."""
+        if label == NOT_ATTEMPTED:
+            return self.unattempted(wrong)
+        way = self.rng.random()
+        if label == INCORRECT and way < 0.15:
+            pair = [truth, wrong]
+            self.rng.shuffle(pair)
+            return self.write("alternatives", label, "alternatives", x=pair[0], y=pair[1])
+        if label == INCORRECT and way < 0.25:
+            return self.write("excluding", label, "truth denied", x=truth)
+        if label == INCORRECT:
+            return self.claim(wrong, truth, label)
+        given, _, surname = truth.partition(" ")
+        if self.kind == "person" and surname and self.rng.random() >= 0.6:
+            truth = self.rng.choice((f"{surname}, {given}", truth.upper(), truth.lower()))
+        return self.claim(truth, other, label)
+
+    def with_list(self, elements: list[str], other: str, label: str) -> MadeAnswer:
+        """Answer a question for several towns."""
+        rng = self.rng
+        joint = rng.choice(self.words["joints"])
+        kept = rng.sample(elements, len(elements) - 1)
+        if label == NOT_ATTEMPTED:
+            if rng.random() < 0.5:
+                return self.unattempted(other)
+            return self.write("partly", label, "partly", part=joint.join(kept))
+        way, listed = "all", elements
+        if label == INCORRECT:
+            way = rng.choice(("replaced", "one too many", "left out", "partly wrong"))
+            if way == "partly wrong":
+                return self.write("partly", label, way, part=other)
+            listed = {
+                "replaced": [*kept, other],
+                "one too many": [*elements, other],
+                "left out": kept,
+            }[way]
+        text = joint.join(rng.sample(listed, len(listed)))
+        return self.write("claiming", label, way, x=text)
+
+    def with_number(self, truth: Decimal, label: str) -> MadeAnswer:
+        """Answer a question for a number, by the rule of cutting and rounding."""
+        rng = self.rng
+        decimals = max(0, -int(truth.as_tuple().exponent))
+        hundreds = f"{truth - truth % 100:.0f}"
+        # At least two off, and often much more.
+        share = Decimal(rng.choice((2, 11, 40, 170, 900)))
+        moved = truth + rng.choice((-1, 1)) * share
         if rng.random() < 0.2:
+            moved = truth * 10
+        wrong = f"{moved:.{decimals}f}"
+        if label == NOT_ATTEMPTED:
+            if rng.random() < 0.5:
+                return self.unattempted(wrong)
+            return self.write("rough", label, "rough", x=hundreds)
+        if label == INCORRECT:
             # A bare round number, which says nothing of being rough, is wrong.
-            wrong = f"{hundreds:.0f}"
-        return _claim(rng, words, wrong, str(truth), label, "number")
-    unit = Decimal(1).scaleb(-rng.randint(0, decimals))
-    claim = truth.quantize(unit, rng.choice((ROUND_DOWN, ROUND_HALF_UP)))
-    return _claim(rng, words, str(claim), wrong, label, "number")
+            return self.claim(hundreds if rng.random() < 0.2 else wrong, str(truth), label)
+        unit = Decimal(1).scaleb(-rng.randint(0, decimals))
+        claim = truth.quantize(unit, rng.choice((ROUND_DOWN, ROUND_HALF_UP)))
+        return self.claim(str(claim), wrong, label)
 
 
-def _wrong_number(rng: Random, truth: Decimal, decimals: int) -> str:
-    """Return a number of as many decimals that is at least two off, and often much more."""
-    share = Decimal(rng.choice((2, 11, 40, 170, 900)))
-    moved = truth + rng.choice((-1, 1)) * share
-    if rng.random() < 0.2:
-        moved = truth * 10
-    return f"{moved:.{decimals}f}"
+@cache
+def wordings_for(side: Side) -> dict[str, Any]:
+    """Return all wordings of a side."""
+    return _read(words_of("benchmark_answers")[side])
 
 
-MAKERS: dict[str, MakeQuestion] = {
+def _read(table: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _read(value) if isinstance(value, dict) else texts(value)
+        for name, value in table.items()
+    }
+
+
+MAKERS: dict[str, Callable[[Random, Wordings], Made]] = {
     "charthal": make_charthal,
     "simplevqa": make_simplevqa,
     "chartom-fact": make_chartom,
@@ -212,13 +215,12 @@ def generate_benchmark_answers(
         wordings: Wordings of questions and responses; ``test`` has none of those of ``train``.
         tasks: Names of :data:`MAKERS`.
     """
-    side: Side = "training" if wordings == "train" else "held_out"
+    table = wordings_for("training" if wordings == "train" else "held_out")
     made, number = 0, 0
     while True:
         task = tasks[number % len(tasks)]
         name = f"benchmark-answers-{wordings}-{seed}-{number}"
-        rng = seeded_rng(name, task)
-        question, answers = MAKERS[task](rng, wordings_for(side))
+        question, answers = MAKERS[task](seeded_rng(name, task), table)
         for position, answer in enumerate(dict.fromkeys(answers)):
             if made == num_rows:
                 return

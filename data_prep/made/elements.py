@@ -72,15 +72,15 @@ def digits(value: float) -> str:
     return str(int(value)) if value == int(value) else f"{value:.6f}".rstrip("0")
 
 
-def english(number: int) -> str:
-    """Spell a whole number below 1000."""
+def english(number: int, joint: str = " ") -> str:
+    """Spell a whole number below 1000; ``joint`` stands after the hundreds."""
     if number < 20:
         return ONES[number]
     if number < 100:
         tens, ones = divmod(number, 10)
         return TENS[tens] + (f"-{ONES[ones]}" if ones else "")
     hundreds, remainder = divmod(number, 100)
-    return f"{ONES[hundreds]} hundred" + (f" {english(remainder)}" if remainder else "")
+    return f"{ONES[hundreds]} hundred" + (joint + english(remainder) if remainder else "")
 
 
 def chinese(number: int) -> str:

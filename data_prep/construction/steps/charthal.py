@@ -5,7 +5,7 @@ The criteria are those of ChartHal's Tables 3 to 14, in our own words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -119,10 +119,6 @@ class WriteQuestion(Step[ChartCell, DraftedQuestion]):
     def template(self, row: ChartCell) -> str:
         """Return the cell's recipe."""
         return recipe(Cell(row.q_type, row.q_relation))
-
-    def fields(self, row: ChartCell) -> Mapping[str, str]:
-        """Return nothing: the chart is all."""
-        return {}
 
     def rows(self, row: ChartCell, reply: DraftedQuestion) -> Iterable[Row]:
         """Return the row with its question, under ChartHal's names."""

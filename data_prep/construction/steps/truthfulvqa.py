@@ -129,10 +129,6 @@ class PlacePicture(Step[Picture, Placed]):
             f"{listed}"
         )
 
-    def fields(self, row: Picture) -> Mapping[str, str]:
-        """Return nothing: the picture is all."""
-        return {}
-
     def rows(self, row: Picture, reply: Placed) -> Iterable[Row]:
         """Return the row with its categories."""
         if not reply.misleading or reply.subcategory is None:
@@ -150,6 +146,12 @@ class PlacedPicture(Picture):
     category: str
     subcategory: str
     what_misleads: Text
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Return what misleads, by heading."""
+        kind = f"{self.category}, {self.subcategory}"
+        return {"Kind of picture": kind, "What misleads": self.what_misleads}
 
     @model_validator(mode="after")
     def _fits_taxonomy(self) -> PlacedPicture:
@@ -209,11 +211,6 @@ class WriteLevels(Step[PlacedPicture, ThreeLevels]):
             "Vary the letter of the right option. No option is 'all' or 'none of the above'."
         )
 
-    def fields(self, row: PlacedPicture) -> Mapping[str, str]:
-        """Return what misleads."""
-        kind = f"{row.category}, {row.subcategory}"
-        return {"Kind of picture": kind, "What misleads": row.what_misleads}
-
     def rows(self, row: PlacedPicture, reply: ThreeLevels) -> Iterable[Row]:
         """Return a row for each level, with the fields of the official file."""
         drafts = (reply.level1, reply.level2, reply.level3)
@@ -237,6 +234,12 @@ class LevelQuestion(PlacedPicture):
     question: Text
     options: Annotated[tuple[Text, ...], Field(min_length=4, max_length=4)]
     ground_truth: Letter
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Return the question and its options, without the answer, by heading."""
+        options = (f"({letter}) {text}" for letter, text in zip("ABCD", self.options, strict=True))
+        return {"Question": self.question, "Options": "\n" + "\n".join(options)}
 
 
 class Inspected(StepReply):
@@ -274,13 +277,6 @@ class Inspect(Step[LevelQuestion, Inspected]):
             "say in a few sentences whether question, options and difficulty are as they should "
             "be, and list what is wrong. Leave the list empty if nothing is."
         )
-
-    def fields(self, row: LevelQuestion) -> Mapping[str, str]:
-        """Return the question and its options, without the answer."""
-        options = "\n".join(
-            f"({letter}) {option}" for letter, option in zip("ABCD", row.options, strict=True)
-        )
-        return {"Question": row.question, "Options": f"\n{options}"}
 
     def rows(self, row: LevelQuestion, reply: Inspected) -> Iterable[Row]:
         """Return the row if nothing is wrong and the model sees the same answer."""

@@ -7,7 +7,7 @@ have learned these instead of its task.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -44,6 +44,7 @@ class Wording:
 
 
 W = TypeVar("W", bound=Wording)
+T = TypeVar("T")
 
 
 @cache
@@ -103,11 +104,16 @@ def seeded_rng(*key: object) -> Random:
     return Random(int.from_bytes(digest[:8], "big"))
 
 
+def draw_weighted(rng: Random, weights: Mapping[T, float]) -> T:
+    """Draw one of several things by their weights."""
+    return rng.choices(list(weights), list(weights.values()))[0]
+
+
 def join_list(parts: Sequence[str]) -> str:
     """Write ``A, B and C``."""
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
 
 
 def capital(text: str) -> str:
-    """Return a text that begins with a capital letter."""
+    """Begin a text with a capital letter."""
     return text[:1].upper() + text[1:]
