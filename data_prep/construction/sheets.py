@@ -223,7 +223,9 @@ def collect(
     )
     for row in rows:
         name = item_name(row["id"])
-        fillings = {sheet.annotator: sheet.filled[name] for sheet in sheets if name in sheet.filled}
+        fillings: Mapping[str, Filled] = {
+            sheet.annotator: sheet.filled[name] for sheet in sheets if name in sheet.filled
+        }
         question = str(row.get("group") or row.get("question") or row["id"])
         for (one, first), (other, second) in combinations(fillings.items(), 2):
             is_annotated = not (LEFT_OUT in first or LEFT_OUT in second)

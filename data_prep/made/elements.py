@@ -137,64 +137,53 @@ def date(year: int, month: int, day: int, language: Language) -> Element:
     """Build a calendar date."""
     iso = f"{year}-{month:02}-{day:02}"
     if language == "zh":
-        return Element(
-            f"{year}年{month}月{day}日",
-            (iso, f"{year}/{month}/{day}"),
-            (f"{year + 1}年{month}月{day}日", f"{year}年{month}月{day + 1}日"),
-        )
-    name = MONTHS[month - 1]
-    return Element(
-        f"{day} {name} {year}",
-        (f"{name} {day}, {year}", iso, f"{day} {name[:3]} {year}"),
-        (
-            f"{day + 1} {name} {year}",
-            f"{day} {MONTHS[month % 12]} {year}",
-            f"{day} {name} {year + 10}",
-        ),
-    )
+        near = (f"{year + 1}年{month}月{day}日", f"{year}年{month}月{day + 1}日")
+        return Element(f"{year}年{month}月{day}日", (iso, f"{year}/{month}/{day}"), near)
+    name, next_name = MONTHS[month - 1], MONTHS[month % 12]
+    near = (f"{day + 1} {name} {year}", f"{day} {next_name} {year}", f"{day} {name} {year + 10}")
+    aliases = (f"{name} {day}, {year}", iso, f"{day} {name[:3]} {year}")
+    return Element(f"{day} {name} {year}", aliases, near)
+
+
+def draw_date(rng: Random, language: Language) -> Element:
+    """Draw a calendar date."""
+    return date(rng.randint(1800, 2020), rng.randint(1, 12), rng.randint(1, 27), language)
 
 
 def year(rng: Random, language: Language) -> Element:
     """Draw a year; a month may be added to it in English."""
     value, mark = rng.randint(1500, 2020), "年" if language == "zh" else ""
     alias = str(value) if language == "zh" else f"{rng.choice(MONTHS)} {value}"
-    lookalikes = tuple(f"{value + shift}{mark}" for shift in (-10, -1, 1, 2, 100))
-    return Element(f"{value}{mark}", (alias,), lookalikes)
+    near = tuple(f"{value + shift}{mark}" for shift in (-10, -1, 1, 2, 100))
+    return Element(f"{value}{mark}", (alias,), near)
 
 
 def person(rng: Random, language: Language, *, short: bool) -> Element:
     """Invent a person; ``short`` allows initials and dropped names as right spellings."""
     given, middle, surname = names.person(rng, language)
     if language == "zh":
-        lookalikes = (
-            surname + names.sibling(rng, given, "zh"),
-            rng.choice(names.ZH_SURNAMES) + given,
-        )
-        return Element(
-            surname + given, (), tuple(name for name in lookalikes if name != surname + given)
-        )
-    full = " ".join(part for part in (given, middle, surname) if part)
-    lookalikes = (
-        f"{given} {names.sibling(rng, surname, 'en')}",
-        f"{names.word(rng, 'en')} {surname}",
-    )
+        full = surname + given
+        near = (surname + names.sibling(rng, given, "zh"), rng.choice(names.ZH_SURNAMES) + given)
+        return Element(full, (), tuple(name for name in near if name != full))
+    full = " ".join(filter(None, (given, middle, surname)))
+    near = (f"{given} {names.sibling(rng, surname, 'en')}", f"{names.word(rng, 'en')} {surname}")
     aliases = [f"{given[0]}. {surname}", surname]
     if middle:
         aliases += [f"{given} {surname}", f"{given} {middle[0]}. {surname}"]
     if middle and short and rng.random() < 0.5:
         full, aliases = f"{given} {surname}", [full, f"{given} {middle[0]}. {surname}", surname]
-    return Element(full, tuple(aliases) if short else (), lookalikes)
+    return Element(full, tuple(aliases) if short else (), near)
 
 
-def town(rng: Random, language: Language, *, region: bool = False) -> Element:
-    """Invent a town; ``region`` allows naming the land it lies in as well."""
+def town(rng: Random, language: Language) -> Element:
+    """Invent a town; in English the land that it lies in may be named as well."""
     name = names.town(rng, language)
     if language == "zh":
         return Element(name, (), (names.sibling(rng, name[:-1], "zh") + name[-1],))
     head, *tail = name.split()
     land = names.word(rng, "en") + "ia"
-    aliases = (f"{name}, {land}", f"{name} in {land}") if region else ()
-    return Element(name, aliases, (" ".join([names.sibling(rng, head, "en"), *tail]),))
+    near = " ".join([names.sibling(rng, head, "en"), *tail])
+    return Element(name, (f"{name}, {land}", f"{name} in {land}"), (near,))
 
 
 def title(rng: Random, language: Language) -> Element:
@@ -203,16 +192,5 @@ def title(rng: Random, language: Language) -> Element:
     if language == "zh":
         return Element(f"《{name}》", (name,), (f"《{names.title(rng, 'zh')}》",))
     head, tail = name.rsplit(" ", 1)
-    return Element(
-        name, (f'"{name}"', f"The {name}"), (f"{head} {names.sibling(rng, tail, 'en')}",)
-    )
-
-
-def point(x: int, y: int) -> Element:
-    """Build a point of the plane."""
-    return Element(f"({x}, {y})", (f"({x},{y})",), (f"({y}, {x})",) if x != y else ())
-
-
-def words(text: str) -> Element:
-    """Build a plain name or noun with one spelling."""
-    return Element(text)
+    near = f"{head} {names.sibling(rng, tail, 'en')}"
+    return Element(name, (f'"{name}"', f"The {name}"), (near,))

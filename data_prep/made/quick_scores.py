@@ -9,20 +9,21 @@ from random import Random
 from string import Formatter
 from typing import Literal
 
-from data_prep.made.behaviours import BEHAVIOURS, Behaviour, Content, Situation
+from data_prep.made.behaviours import BEHAVIOURS, Situation
 from data_prep.made.words import names
 from data_prep.made.words.names import Language
 from data_prep.made.words.wordings import (
     Wording,
     WordingSplit,
     capital,
+    draw_weighted,
     join_list,
     question_wordings_of,
     read_wordings,
     seeded_rng,
     wordings_of,
 )
-from data_prep.made.worlds import OPEN_WORLDS, SET_WORLDS, Facts
+from data_prep.made.worlds import OPEN_WORLDS, SET_WORLDS
 from judging.types import LabelledExample
 
 WorldSet = Literal["all", "open"]
@@ -123,17 +124,17 @@ def draw_world(
     """Draw a world, its facts and the wording of its question."""
     rng = seeded_rng(seed, wordings, "world", number)
     language: Language = "zh" if rng.random() < CHINESE_SHARE and worlds == "all" else "en"
-    weighted = OPEN_WORLDS if rng.random() < OPEN_SHARE or worlds == "open" else SET_WORLDS
-    world = rng.choices([w for w, _ in weighted], [weight for _, weight in weighted])[0]
-    facts = world(rng, language)
+    choices = OPEN_WORLDS if rng.random() < OPEN_SHARE or worlds == "open" else SET_WORLDS
+    world = draw_weighted(rng, {name: weight for name, (_, weight) in choices.items()})
+    facts = choices[world][0](rng, language)
     asking = [
         question
         for question in question_wordings_of(questions(), wordings)
-        if question.family == f"{language}.{world.__name__}"
+        if question.family == f"{language}.{world}"
     ]
     return WorldInstance(
         group=f"synthetic-{wordings}-{seed}-{number}",
-        world=world.__name__,
+        world=world,
         situation=Situation(facts, language, facts.tolerant and rng.random() < TOLERANCE_SHARE),
         question=rng.choice(asking),
     )
@@ -145,10 +146,28 @@ def _draw_example(
     rng = seeded_rng(seed, wordings, "response", index)
     situation, facts = instance.situation, instance.situation.facts
     slots = _response_slots(rng, instance)
-    usable = _usable_wordings(wordings, situation.language, slots)
-    label = _draw_label(rng, facts)
-    behaviour, content = _draw_behaviour(rng, label, situation, usable)
+    available = {*slots, "items", "foil"}
+    usable = [
+        wording
+        for wording in wordings_of(responses(), wordings)
+        if wording.family.startswith(situation.language) and wording.slots <= available
+    ]
+    answers = "any" if facts.alternatives else "several" if len(facts.answers) > 1 else "single"
+    label = draw_weighted(rng, LABEL_SHARES[answers])
+    families = {wording.purpose for wording in usable}
+    candidates = {
+        behaviour: behaviour.weight
+        for behaviour in BEHAVIOURS
+        if behaviour.label == label and families & set(behaviour.families)
+    }
+    content = None
+    while content is None:
+        behaviour = draw_weighted(rng, candidates)
+        content = behaviour.choose(rng, situation)
     wording = rng.choice([wording for wording in usable if wording.purpose in behaviour.families])
+    items = _joined(content.items, wording.join, situation.language)
+    foil = _joined(content.foil, "and", situation.language)
+    filled = {name: text.replace("{items}", items) for name, text in slots.items()}
     return LabelledExample(
         id=f"synthetic-{wordings}-{seed}-{index}",
         task="hieval-qs",
@@ -157,7 +176,7 @@ def _draw_example(
         choices=facts.choices,
         references=facts.alternatives or tuple(answer.text for answer in facts.answers),
         reference_mode="any" if facts.alternatives else "all",
-        responses=(_put_into_words(wording, situation.language, content, slots),),
+        responses=(wording.template.format(**filled, items=items, foil=foil),),
         label=label,
         metadata={
             "form": wording.id,
@@ -169,25 +188,6 @@ def _draw_example(
         group=instance.group,
         source="synthetic",
     )
-
-
-def _draw_label(rng: Random, facts: Facts) -> str:
-    answers = "any" if facts.alternatives else "several" if len(facts.answers) > 1 else "single"
-    shares = LABEL_SHARES[answers]
-    return rng.choices(list(shares), list(shares.values()))[0]
-
-
-def _draw_behaviour(
-    rng: Random, label: str, situation: Situation, usable: Sequence[TextWording]
-) -> tuple[Behaviour, Content]:
-    """Draw a behaviour that earns ``label`` until the situation allows it."""
-    families = {wording.purpose for wording in usable}
-    candidates = [b for b in BEHAVIOURS if b.label == label and families & set(b.families)]
-    while True:
-        behaviour = rng.choices(candidates, [b.weight for b in candidates])[0]
-        content = behaviour.choose(rng, situation)
-        if content is not None:
-            return behaviour, content
 
 
 def _response_slots(rng: Random, instance: WorldInstance) -> dict[str, str]:
@@ -211,36 +211,13 @@ def _response_slots(rng: Random, instance: WorldInstance) -> dict[str, str]:
     return slots
 
 
-def _usable_wordings(
-    wordings: WordingSplit, language: Language, slots: dict[str, str]
-) -> list[TextWording]:
-    available = {*slots, "items", "foil"}
-    return [
-        wording
-        for wording in wordings_of(responses(), wordings)
-        if wording.family.startswith(language) and wording.slots <= available
-    ]
-
-
-def _put_into_words(
-    wording: TextWording, language: Language, content: Content, slots: dict[str, str]
-) -> str:
-    items = _joined(content.items, wording.join, language)
-    foil = _joined(content.foil, "and", language)
-    filled = {name: text.replace("{items}", items) for name, text in slots.items()}
-    return wording.template.format(**filled, items=items, foil=foil)
-
-
 def _joined(items: Sequence[str], join: Join, language: Language) -> str:
     """Write a list of elements in the manner that a wording asks for."""
-    if join == "lines":
-        return "\n".join(items)
     if join == "bullets":
         return "\n".join(f"- {item}" for item in items)
     if join == "numbered":
         return "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
-    if join == "semicolon":
-        return "; ".join(items)
-    if language == "zh":
-        return ("、" if join == "and" else "，").join(items)
-    return join_list(items) if join == "and" else ", ".join(items)
+    if join == "and" and language == "en":
+        return join_list(items)
+    comma = ", " if language == "en" else "，"
+    return {"lines": "\n", "semicolon": "; ", "comma": comma, "and": "、"}[join].join(items)
