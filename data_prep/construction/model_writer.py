@@ -147,7 +147,7 @@ class ModelWriter:
         files: Mapping[str, Iterable[BaseModel | Mapping[str, Any]]],
         counts: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Write JSONL files by name, rejects and a manifest with ``counts``; return the manifest."""
+        """Write JSONL files by name, rejects and a manifest with ``counts``; return the last."""
         with write_with_manifest(self.out, source=self.source, command=self.command) as manifest:
             written = {**files, REJECTS: outcome.rejects}
             for name, rows in written.items():

@@ -41,21 +41,19 @@ def make_simplevqa(rng: Random, wordings: Wordings) -> Made:
     labels = [*CONCLUSIONS, rng.choice(CONCLUSIONS)]
     rng.shuffle(labels)
     writer = _FactWriter(rng, words, kind)
-    answer: Callable[[str], MadeAnswer]
     if kind == "names":
         towns = _different(rng, lambda: names.town(rng, language), max(NUM_NAMES) + 2)
         elements = towns[: rng.choice(NUM_NAMES)]
         truth = words["joints"][0].join(elements)
-        answer = lambda label: writer.with_list(elements, towns[-2], label)  # noqa: E731
+        answers = [writer.with_list(elements, towns[-2], label) for label in labels]
     elif kind == "number":
         number = _draw_number(rng)
         truth = str(number)
-        answer = lambda label: writer.with_number(number, label)  # noqa: E731
+        answers = [writer.with_number(number, label) for label in labels]
     else:
-        drawn = _different(rng, lambda: _draw_name(rng, language, kind), 3)
-        truth = drawn[0]
-        answer = lambda label: writer.with_name(*drawn, label)  # noqa: E731
-    return MadeQuestion(variant, question, (truth,)), [answer(label) for label in labels]
+        truth, wrong, other = _different(rng, lambda: _draw_name(rng, language, kind), 3)
+        answers = [writer.with_name(truth, wrong, other, label) for label in labels]
+    return MadeQuestion(variant, question, (truth,)), answers
 
 
 def _different(rng: Random, draw: Callable[[], str], count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Frames: the words of a hard response around the answers that it claims, rejects or mentions.
+"""Hard responses to labelled questions: frames around answers that they claim, reject or mention.
 
 The slots of a frame say what an answer is there for, so the label follows from what fills them:
 
@@ -19,12 +19,12 @@ tell nothing about the label. The words are in ``words/hard.yaml``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 from data_prep.made.hard_answers import (
     AnswerPool,
@@ -37,10 +37,10 @@ from data_prep.made.hard_answers import (
     read_quantity,
     shape_of,
 )
-from data_prep.made.words.wordings import seeded_rng, words_of
+from data_prep.made.words.wordings import draw_weighted, seeded_rng, words_of
 from data_prep.splits.near_duplicates import question_key
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG, HiEvalQuickScore
-from judging.types import LabelledExample, ReferenceMode, Split
+from judging.types import LabelledExample, Split
 
 FrameLanguage = Literal["en", "de", "fr", "es", "zh", "any"]
 Subject = Literal["any", "name", "number", "quantity"]
@@ -51,6 +51,18 @@ _SPLITS: dict[str, Split | None] = {
     "every": None, "train": "train", "val": "val", "cal": "cal", "test": "test",
 }  # fmt: skip
 NUM_PADDED = 160
+MAX_WHOLE_CHARS = 600
+"""Responses of people's rows that are longer are not put into frames."""
+PARTIAL_SHARE = 0.6
+"""Share of draws about a set of answers that also get a Partial response."""
+WHOLE_SHARE = 0.4
+"""Share of claims that are a whole response of people's rows, where a kind allows it."""
+SINGLE_AS_SET_SHARE = 0.25
+"""Share of draws about a single reference that are judged as a set of one."""
+PEOPLE_SHARE = 0.5
+"""Share of wrong answers that are taken from people's rows, where these hold a short one."""
+AROUND_SHARE = 0.25
+"""Share of frames with an opening, and of those with a closing."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +82,8 @@ class Frame:
 
     @property
     def claims(self) -> bool:
-        """Return whether the response claims an answer."""
+        """Tell whether the response claims an answer."""
         return "{yes}" in self.template
-
-    def serves(self, split: Split) -> bool:
-        """Return whether rows of a split may have this wording."""
-        return self.split in (None, split)
 
 
 @dataclass(frozen=True)
@@ -100,9 +108,10 @@ def kinds() -> dict[str, Kind]:
     made: dict[str, Kind] = {}
     for name, table in words["kinds"].items():
         settings = {key: value for key, value in table.items() if key != "groups"}
+        language: FrameLanguage = "en" if name == "padded" else "any"
+        composed = [Frame(template, language) for template in _composed(name, words["parts"])]
         listed = [frame for group in table.get("groups", ()) for frame in _of_group(**group)]
-        joined = _JOINED[name](words["parts"]) if name in _JOINED else ()
-        made[name] = Kind(name, (*joined, *listed), **settings)
+        made[name] = Kind(name, (*composed, *listed), **settings)
     return made
 
 
@@ -128,68 +137,36 @@ def alternatives(line: str) -> Iterator[str]:
     yield from map("".join, product(*choices))
 
 
-Parts = Mapping[str, Any]
-"""Word lists by name."""
-
-
-def _padded(parts: Parts) -> Iterator[Frame]:
-    """Yield filler sentences around a claim, or around none."""
-    for number in range(NUM_PADDED):
-        rng = seeded_rng("padding", number)
-        core = rng.choice(parts["mentions"] if number % 5 == 0 else parts["claims"])
-        fillers = rng.sample(parts["fillers"], rng.randint(3, 14))
-        before = rng.choice((0, len(fillers), rng.randint(0, len(fillers))))
-        yield Frame(" ".join([*fillers[:before], core, *fillers[before:]]))
-
-
-def _forged_fields(parts: Parts) -> Iterator[Frame]:
-    """Yield every field of the prompt in a few layouts, each time beside another response line."""
-    responses = parts["responses"]
-    for number, (field, layout) in enumerate(product(parts["fields"], parts["layouts"])):
-        template = layout.replace("{field}", field)
-        template = template.replace("{response}", responses[number % len(responses)])
-        yield Frame(template.replace("{v}", "{same}"), "any")
-
-
-def _forged_grades(parts: Parts) -> Iterator[Frame]:
-    """Yield grades around a claim, and alone."""
-    for grade, layout in product(parts["grades"], parts["graded"]):
-        yield Frame(layout.replace("{grade}", grade), "any")
-    for grade in parts["grades"]:
-        yield Frame(grade, "any")
-
-
-def _openers(parts: Parts) -> Iterator[Frame]:
-    """Yield what a response may begin with: before a claim, alone and by twos."""
-    openers = parts["openers"]
-    for opener, gap in product(openers, (" ", "\n")):
-        yield Frame(opener + gap + "{yes}", "any")
-    for opener in openers:
-        yield Frame(opener, "any")
-    for first, second in zip(openers, openers[7:] + openers[:7], strict=True):
-        yield Frame(f"{first}\n{second}", "any")
-
-
-def _instructions(parts: Parts) -> Iterator[Frame]:
-    """Yield orders to the judge: around a claim, alone and by twos."""
-    orders = parts["orders"]
-    for order, layout in product(orders, parts["instructed"]):
-        yield Frame(layout.replace("{order}", order), "any")
-    for order in orders:
-        yield Frame(order, "any")
-    for first, second in zip(orders, orders[5:] + orders[:5], strict=True):
-        yield Frame(f"{first} {second}", "any")
-
-
-_JOINED: dict[str, Callable[[Parts], Iterator[Frame]]] = {
-    "forged_fields": _forged_fields, "forged_grade": _forged_grades, "opener": _openers,
-    "instruction": _instructions, "padded": _padded,
-}  # fmt: skip
-"""Kinds whose frames are put together from parts."""
-
-
-MAX_WHOLE_CHARS = 600
-"""Responses of people's rows that are longer are not put into frames."""
+def _composed(kind: str, parts: Mapping[str, list[str]]) -> Iterator[str]:
+    """Yield the templates of kinds that are put together from parts."""
+    if kind == "padded":  # filler sentences around a claim, or around none
+        for number in range(NUM_PADDED):
+            rng = seeded_rng("padding", number)
+            core = rng.choice(parts["mentions"] if number % 5 == 0 else parts["claims"])
+            fillers = rng.sample(parts["fillers"], rng.randint(3, 14))
+            before = rng.choice((0, len(fillers), rng.randint(0, len(fillers))))
+            yield " ".join([*fillers[:before], core, *fillers[before:]])
+    elif kind == "forged_fields":  # in a few layouts, each time beside another response line
+        responses = parts["responses"]
+        for number, (field, layout) in enumerate(product(parts["fields"], parts["layouts"])):
+            response = responses[number % len(responses)]
+            template = layout.replace("{field}", field).replace("{response}", response)
+            yield template.replace("{v}", "{same}")
+    elif kind == "forged_grade":  # around a claim, and alone
+        for grade, layout in product(parts["grades"], parts["graded"]):
+            yield layout.replace("{grade}", grade)
+        yield from parts["grades"]
+    elif kind == "opener":  # before a claim, alone and by twos
+        openers = parts["openers"]
+        yield from (f"{opener}{gap}{{yes}}" for opener, gap in product(openers, (" ", "\n")))
+        yield from openers
+        yield from map("\n".join, zip(openers, openers[7:] + openers[:7], strict=True))
+    elif kind == "instruction":  # around a claim, alone and by twos
+        orders = parts["orders"]
+        for order, layout in product(orders, parts["instructed"]):
+            yield layout.replace("{order}", order)
+        yield from orders
+        yield from map(" ".join, zip(orders, orders[5:] + orders[:5], strict=True))
 
 
 @dataclass(frozen=True)
@@ -208,7 +185,7 @@ class Item:
 
     @property
     def is_set(self) -> bool:
-        """Return whether the references are a set, of which a part is Partial."""
+        """Tell whether the references are a set, of which a part is Partial."""
         return self.example.reference_mode == "all" and len(self.references) > 1
 
     @cached_property
@@ -218,12 +195,12 @@ class Item:
 
     @cached_property
     def is_number(self) -> bool:
-        """Return whether the right answer is a year, a date or another number."""
+        """Tell whether the right answer is a year, a date or another number."""
         return shape_of(self.references[0]) in ("year", "date", "number")
 
     @cached_property
     def chinese(self) -> bool:
-        """Return whether the question is asked in Chinese."""
+        """Tell whether the question is asked in Chinese."""
         return is_chinese(self.example.question)
 
     @cached_property
@@ -232,7 +209,7 @@ class Item:
         return None if self.is_set else read_quantity(self.references)
 
     def suits(self, frame: Frame) -> bool:
-        """Return whether a frame makes sense for the answers and the language of the question."""
+        """Tell whether a frame makes sense for the answers and the language of the question."""
         if frame.language not in ("any", "zh") and self.chinese:
             return False
         if frame.asked and frame.asked != self.asked:
@@ -240,6 +217,15 @@ class Item:
         if frame.subject == "quantity":
             return self.quantity is not None
         return frame.subject == "any" or (frame.subject == "number") == self.is_number
+
+    def draw_wrong(
+        self, rng: Random, pool: AnswerPool, answer: str, taken: Sequence[str], *, near: bool
+    ) -> str | None:
+        """Draw something wrong in place of an answer; ``None`` if the pool has nothing."""
+        wrong_for = (*self.references, *taken)
+        tolerance = self.example.variant == "tolerance"
+        question = self.example.question
+        return pool.draw_wrong(rng, answer, wrong_for, question, near=near, tolerance=tolerance)
 
 
 def read_items(examples: Sequence[LabelledExample]) -> list[Item]:
@@ -256,48 +242,20 @@ def read_items(examples: Sequence[LabelledExample]) -> list[Item]:
                 asked = (question_key(example.question), example.variant, example.references)
                 # What is Correct where any reference suffices may be Partial where all count.
                 rows.setdefault((*asked, example.reference_mode), []).append(example)
-    return [Item(members[0], _judged(members)) for _, members in sorted(rows.items())]
+    items = []
+    for _, members in sorted(rows.items()):
+        judged: dict[str, set[str]] = {CORRECT: set(), PARTIAL: set(), WRONG: set()}
+        for row in members:
+            if row.label in judged and 0 < len(row.response.strip()) <= MAX_WHOLE_CHARS:
+                judged[row.label].add(row.response.strip())
+        by_label = {label: tuple(sorted(responses)) for label, responses in judged.items()}
+        items.append(Item(members[0], by_label))
+    return items
 
 
-def _judged(rows: Sequence[LabelledExample]) -> dict[str, tuple[str, ...]]:
-    """Return the responses of each label, each once, in a fixed order."""
-    return {
-        label: tuple(
-            sorted(
-                {
-                    row.response.strip()
-                    for row in rows
-                    if row.label == label and 0 < len(row.response.strip()) <= MAX_WHOLE_CHARS
-                }
-            )
-        )
-        for label in (CORRECT, PARTIAL, WRONG)
-    }
-
-
-PARTIAL_SHARE = 0.6
-"""Share of draws about a set of answers that also get a Partial response."""
-WHOLE_SHARE = 0.4
-"""Share of claims that are a whole response of people's rows, where a kind allows it."""
-SINGLE_AS_SET_SHARE = 0.25
-"""Share of draws about a single reference that are judged as a set of one."""
-PEOPLE_SHARE = 0.5
-"""Share of wrong answers that are taken from people's rows, where these hold a short one."""
-AROUND_SHARE = 0.25
-"""Share of frames with an opening, and of those with a closing."""
-
-
-@dataclass(frozen=True)
-class Draw:
-    """One frame to be filled for one question, once for each label that it can earn."""
-
-    item: Item
-    kind: Kind
-    frame: Frame
-    mode: ReferenceMode
-    variant: str
-    number: int
-    whole: bool
+def pool_of(items: Sequence[Item]) -> AnswerPool:
+    """Return the answers to all questions."""
+    return AnswerPool.of((i.example.question, answer) for i in items for answer in i.references)
 
 
 def generate_hard(
@@ -322,186 +280,164 @@ def generate_hard(
         split: The split that the rows are for. Some kinds have wordings for each split.
     """
     items = read_items(examples)
-    pool = AnswerPool.of((i.example.question, answer) for i in items for answer in i.references)
+    pool = pool_of(items)
     chosen = [kinds()[name] for name in kind_names or kinds()]
     for item in items:
-        suited = _suited(item, chosen, split)
-        for number in range(per_question):
+        suited = [each for kind in chosen if (each := _Suited(kind, item, split)).kind_suits]
+        for number in range(per_question if suited else 0):
             rng = seeded_rng("hard", seed, item.example.question, item.references, number)
-            if draw := _draw(rng, item, suited, number):
-                yield from _rows(rng, draw, pool, seed)
+            for label, row in _Draw(rng, item, suited).rows(pool):
+                name = f"hard-{seed}-{item.example.id}-{number}-{label.lower()}"
+                yield row.model_copy(update={"id": name})
 
 
-Lines = dict[str, list[Frame]]
-"""Wordings by the line that they were composed from; the others by themselves."""
+class _Suited:
+    """A kind, and its frames that suit a question and a split, with a claim and without.
 
+    Frames are kept by the line that they were composed from, so that a line of many alternatives is
+    drawn as often as one of few.
+    """
 
-@dataclass(frozen=True)
-class Suited:
-    """A kind, and its frames that suit a question and a split: with a claim and without."""
-
-    kind: Kind
-    claiming: Lines
-    empty: Lines
-
-
-def _suited(item: Item, chosen: Sequence[Kind], split: Split) -> list[Suited]:
-    """Return what may be drawn from for a question; kinds without such frames are left out."""
-    made = []
-    for kind in chosen:
-        suited = Suited(kind, {}, {})
+    def __init__(self, kind: Kind, item: Item, split: Split) -> None:
+        self.kind = kind
+        self.claiming: dict[str, list[Frame]] = {}
+        self.empty: dict[str, list[Frame]] = {}
         for frame in kind.frames:
-            if frame.serves(split) and item.suits(frame):
-                lines = suited.claiming if frame.claims else suited.empty
+            if frame.split in (None, split) and item.suits(frame):
+                lines = self.claiming if frame.claims else self.empty
                 lines.setdefault(frame.stem or frame.template, []).append(frame)
-        if suited.claiming or suited.empty:
-            made.append(suited)
-    return made
+        self.kind_suits = bool(self.claiming or self.empty)
+
+    def draw(self, rng: Random) -> Frame:
+        """Draw a frame."""
+        empty = self.empty and rng.random() < self.kind.empty_share
+        members = rng.choice(list((self.empty if empty else self.claiming).values()))
+        return rng.choice(members) if len(members) > 1 else members[0]
 
 
-def _draw(rng: Random, item: Item, suited: Sequence[Suited], number: int) -> Draw | None:
-    if not suited:
-        return None
-    [drawn] = rng.choices(suited, [each.kind.weight for each in suited])
-    kind = drawn.kind
-    # A line of many alternatives is drawn as often as one of few.
-    empty = drawn.empty and rng.random() < kind.empty_share
-    members = rng.choice(list((drawn.empty if empty else drawn.claiming).values()))
-    frame = rng.choice(members) if len(members) > 1 else members[0]
-    mode = item.example.reference_mode
-    if len(item.references) == 1:
-        mode = "all" if rng.random() < SINGLE_AS_SET_SHARE else mode
-    variant = item.example.variant
-    if kind.name == "quantities":
-        variant = rng.choice(("plain", "tolerance", variant))
-        mode = mode if item.is_set else rng.choice(("all", "any"))
-    # People judged whole responses in the mode of their row. Where all had one label, a whole
-    # response would tell it.
-    judged_both = bool(item.judged[CORRECT] and item.judged[WRONG])
-    whole = kind.whole_claims and judged_both and mode == item.example.reference_mode
-    return Draw(item, kind, frame, mode, variant, number, whole and rng.random() < WHOLE_SHARE)
+class _Draw:
+    """One frame to be filled for one question, once for each label that it can earn."""
 
+    def __init__(self, rng: Random, item: Item, suited: Sequence[_Suited]) -> None:
+        drawn = draw_weighted(rng, {each: each.kind.weight for each in suited})
+        self.rng, self.item, self.kind = rng, item, drawn.kind
+        self.frame = drawn.draw(rng)
+        self.mode, self.variant = item.example.reference_mode, item.example.variant
+        if len(item.references) == 1 and rng.random() < SINGLE_AS_SET_SHARE:
+            self.mode = "all"
+        if self.kind.name == "quantities":
+            self.variant = rng.choice(("plain", "tolerance", self.variant))
+            self.mode = self.mode if item.is_set else rng.choice(("all", "any"))
+        # People judged whole responses in the mode of their row. Where all had one label, a whole
+        # response would tell it.
+        judged_both = bool(item.judged[CORRECT] and item.judged[WRONG])
+        whole = self.kind.whole_claims and judged_both and self.mode == item.example.reference_mode
+        self.whole = whole and rng.random() < WHOLE_SHARE
 
-def _rows(rng: Random, draw: Draw, pool: AnswerPool, seed: int) -> Iterator[LabelledExample]:
-    fill = _filler(rng, draw, pool)
-    if fill is None:
-        return
-    template = _with_surroundings(rng, draw)
-    labels = [WRONG]
-    if draw.frame.claims:
-        partial = draw.item.is_set and rng.random() < PARTIAL_SHARE
-        labels = [CORRECT, *([PARTIAL] if partial else []), WRONG]
-    for label in labels:
-        yield _example(draw, label, template.format(**fill(label)), seed)
+    def rows(self, pool: AnswerPool) -> Iterator[tuple[str, LabelledExample]]:
+        """Yield a row for each label, without its id; none where no wrong answer is to be had."""
+        quantity = self.item.quantity if self.kind.name == "quantities" else None
+        decoys = [] if quantity else self._draw_decoys(pool)
+        if not (quantity or decoys):
+            return
+        template = self._with_surroundings()
+        labels = [WRONG]
+        if self.frame.claims:
+            partial = self.item.is_set and self.rng.random() < PARTIAL_SHARE
+            labels = [CORRECT, *([PARTIAL] if partial else []), WRONG]
+        source = self.item.example
+        tolerance = self.variant == "tolerance"
+        for label in labels:
+            slots = (
+                quantity_slots(self.rng, quantity, label, tolerance=tolerance)
+                if quantity
+                else self._slots(label, *decoys)
+            )
+            yield (
+                label,
+                LabelledExample(
+                    task=source.task,
+                    variant=self.variant,
+                    question=source.question,
+                    references=source.references,
+                    reference_mode=self.mode,
+                    responses=(template.format(**slots),),
+                    label=label,
+                    metadata={
+                        "kind": self.kind.name,
+                        "claims": self.frame.claims,
+                        "language": self.frame.language,
+                    },
+                    group=source.group,
+                    source="hard",
+                ),
+            )
 
+    def _draw_decoys(self, pool: AnswerPool) -> list[str]:
+        """Draw two different wrong answers; none where the pool has too few."""
+        decoys: list[str] = []
+        for near in (self.kind.near, False):
+            wrong = self._wrong_by_people(decoys)
+            if wrong is None:
+                answer = self.rng.choice(self.item.references)
+                wrong = self.item.draw_wrong(self.rng, pool, answer, decoys, near=near)
+            if wrong is None:
+                return []
+            decoys.append(wrong)
+        return decoys
 
-def _filler(rng: Random, draw: Draw, pool: AnswerPool) -> Callable[[str], dict[str, str]] | None:
-    """Return what fills the slots for a label; ``None`` if there is no wrong answer to fill in."""
-    if draw.kind.name == "quantities" and (quantity := draw.item.quantity):
-        tolerance = draw.variant == "tolerance"
-        return lambda label: quantity_slots(rng, quantity, label, tolerance=tolerance)
-    decoys = _draw_decoys(rng, draw, pool)
-    return (lambda label: _slots(rng, draw, label, decoys)) if decoys else None
+    def _wrong_by_people(self, taken: Sequence[str]) -> str | None:
+        """Draw a short answer that people called wrong, if there is one; often pass it over."""
+        short = [
+            answer
+            for response in self.item.judged[WRONG]
+            if is_entity(answer := response.rstrip("."))
+            and not may_mean(answer, (*self.item.references, *taken))
+        ]
+        return self.rng.choice(short) if short and self.rng.random() < PEOPLE_SHARE else None
 
+    def _with_surroundings(self) -> str:
+        """Return the frame, sometimes with an opening and a closing that say nothing."""
+        rng, template = self.rng, self.frame.template
+        if self.frame.language != "en" or self.item.chinese:
+            return template
+        parts = words_of("hard")["parts"]
+        opening = rng.choice(parts["openings"]) if rng.random() < AROUND_SHARE else ""
+        closing = rng.choice(parts["closings"]) if rng.random() < AROUND_SHARE else ""
+        if closing and template[-1] not in '.!?")':
+            closing = f".{closing}"
+        return f"{opening}{template}{closing}"
 
-def _draw_decoys(rng: Random, draw: Draw, pool: AnswerPool) -> tuple[str, str] | None:
-    """Draw two different wrong answers, or ``None`` where the pool has none."""
-    item = draw.item
-    decoys: list[str] = []
-    for near in (draw.kind.near, False):
-        wrong = _wrong_by_people(rng, item, decoys) or pool.draw_wrong(
-            rng,
-            rng.choice(item.references),
-            (*item.references, *decoys),
-            item.example.question,
-            near=near,
-            tolerance=item.example.variant == "tolerance",
-        )
-        if wrong is None:
-            return None
-        decoys.append(wrong)
-    return decoys[0], decoys[1]
+    def _slots(self, label: str, wrong: str, other: str) -> dict[str, str]:
+        claim = self._claim(label, wrong)
+        rejected = self._claim(CORRECT, wrong) if label == WRONG else wrong
+        if not self.frame.claims and self.rng.random() < 0.2:
+            rejected = wrong
+        whole = rejected_whole = ""
+        if self.whole:
+            whole = self._judged_response(label)
+            rejected_whole = self._judged_response(CORRECT if label == WRONG else WRONG)
+        return {
+            "yes": whole or claim,
+            "no": (rejected_whole if self.kind.name == "quoted" else "") or rejected,
+            "other": other,
+            "same": claim,
+            "question": self.item.example.question,
+        }
 
+    def _judged_response(self, label: str) -> str:
+        responses = self.item.judged[label]
+        return self.rng.choice(responses) if responses else ""
 
-def _wrong_by_people(rng: Random, item: Item, taken: Sequence[str]) -> str | None:
-    """Draw a short answer that people called wrong, if there is one; often pass it over."""
-    short = [
-        answer
-        for response in item.judged[WRONG]
-        if is_entity(answer := response.rstrip("."))
-        and not may_mean(answer, (*item.references, *taken))
-    ]
-    return rng.choice(short) if short and rng.random() < PEOPLE_SHARE else None
-
-
-def _with_surroundings(rng: Random, draw: Draw) -> str:
-    """Return the frame, sometimes with an opening and a closing that say nothing."""
-    template = draw.frame.template
-    if draw.frame.language != "en" or draw.item.chinese:
-        return template
-    parts = words_of("hard")["parts"]
-    opening = rng.choice(parts["openings"]) if rng.random() < AROUND_SHARE else ""
-    closing = rng.choice(parts["closings"]) if rng.random() < AROUND_SHARE else ""
-    if closing and template[-1] not in '.!?")':
-        closing = f".{closing}"
-    return f"{opening}{template}{closing}"
-
-
-def _slots(rng: Random, draw: Draw, label: str, decoys: tuple[str, str]) -> dict[str, str]:
-    item, (wrong, other) = draw.item, decoys
-    claim = _claim(rng, draw, label, wrong)
-    rejected = _claim(rng, draw, CORRECT, wrong) if label == WRONG else wrong
-    if not draw.frame.claims and rng.random() < 0.2:
-        rejected = wrong
-    whole = rejected_whole = ""
-    if draw.whole:
-        whole = _judged_response(rng, item, label)
-        rejected_whole = _judged_response(rng, item, CORRECT if label == WRONG else WRONG)
-    return {
-        "yes": whole or claim,
-        "no": (rejected_whole if draw.kind.name == "quoted" else "") or rejected,
-        "other": other,
-        "same": claim,
-        "question": item.example.question,
-    }
-
-
-def _judged_response(rng: Random, item: Item, label: str) -> str:
-    responses = item.judged.get(label, ())
-    return rng.choice(responses) if responses else ""
-
-
-def _claim(rng: Random, draw: Draw, label: str, wrong: str) -> str:
-    """Return the short answer that earns a label: of a set, all of it, a part, or one replaced."""
-    references = list(draw.item.references)
-    if not draw.item.is_set:
-        return rng.choice(references) if label == CORRECT else wrong
-    if label == PARTIAL:
-        kept = set(rng.sample(range(len(references)), rng.randint(1, len(references) - 1)))
-        references = [text for number, text in enumerate(references) if number in kept]
-    elif label == WRONG:
-        references[rng.randrange(len(references))] = wrong
-    comma = "、" if draw.item.chinese else rng.choice((", ", "; ", " and "))
-    return comma.join(references)
-
-
-def _example(draw: Draw, label: str, response: str, seed: int) -> LabelledExample:
-    source = draw.item.example
-    name = f"hard-{seed}-{source.id}-{draw.number}"
-    return LabelledExample(
-        id=f"{name}-{label.lower()}",
-        task=source.task,
-        variant=draw.variant,
-        question=source.question,
-        references=source.references,
-        reference_mode=draw.mode,
-        responses=(response,),
-        label=label,
-        metadata={
-            "kind": draw.kind.name,
-            "claims": draw.frame.claims,
-            "language": draw.frame.language,
-        },
-        group=source.group,
-        source="hard",
-    )
+    def _claim(self, label: str, wrong: str) -> str:
+        """Write the short answer that earns a label: of a set all, a part, or all but one."""
+        rng, references = self.rng, list(self.item.references)
+        if not self.item.is_set:
+            return rng.choice(references) if label == CORRECT else wrong
+        if label == PARTIAL:
+            kept = set(rng.sample(range(len(references)), rng.randint(1, len(references) - 1)))
+            references = [text for number, text in enumerate(references) if number in kept]
+        elif label == WRONG:
+            references[rng.randrange(len(references))] = wrong
+        comma = "、" if self.item.chinese else rng.choice((", ", "; ", " and "))
+        return comma.join(references)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from data_prep.made.hard import Item, read_items
+from data_prep.made.hard import Item, pool_of, read_items
 from data_prep.made.hard_answers import AnswerPool, is_entity, may_mean
 from data_prep.made.words.wordings import seeded_rng, words_of
 from judging.tasks import get_task
@@ -35,23 +35,6 @@ UNLISTED_SHARE = 0.1
 """Share of wrong claims that are not among the options."""
 
 
-@dataclass(frozen=True)
-class Listed:
-    """A question with its options."""
-
-    question: str
-    choices: tuple[str, ...]
-    """Options in the field ``choices``; empty if the question holds them."""
-    options: tuple[str, ...]
-    has_letters: bool
-    is_upper: bool = True
-
-    def letter(self, option: str) -> str:
-        """Return the letter of an option as the question writes it."""
-        letter = chr(ord("A") + self.options.index(option))
-        return letter if self.is_upper else letter.lower()
-
-
 def generate_options(
     examples: Sequence[LabelledExample], per_question: int, seed: int, split: Split = "train"
 ) -> Iterator[LabelledExample]:
@@ -68,7 +51,7 @@ def generate_options(
         split: The split that the rows are for; training has wordings of its own.
     """
     items = [item for item in read_items(examples) if not item.chinese]
-    pool = AnswerPool.of((i.example.question, answer) for i in items for answer in i.references)
+    pool = pool_of(items)
     for item in items:
         for number in range(per_question):
             rng = seeded_rng("options", seed, item.example.question, item.references, number)
@@ -89,7 +72,7 @@ def _rows(
     if len(wrong) < 2:
         return
     unlisted = wrong.pop() if len(wrong) > 2 else ""
-    listed = _listed(rng, item.example.question, [*right, *wrong], held_out)
+    listed = Listed.draw(rng, item.example.question, [*right, *wrong], held_out)
     named = rng.choice(("text", "text", "letter", "both")) if listed.has_letters else "text"
     if by_people and len(item.references) > 1:
         named = "text"  # People may have accepted another reference than the one that is listed.
@@ -98,32 +81,18 @@ def _rows(
         update={
             "question": listed.question,
             "choices": listed.choices,
-            "references": tuple(_named(listed, text, named) for text in references),
+            "references": tuple(listed.named(text, named) for text in references),
             "metadata": {"kind": KIND, "claims": True, "language": "en"},
             "group": item.example.group or item.example.question,
             "source": "hard",
         }
     )
-    if by_people:
-        for label, response in judged.items():
-            yield label, row.model_copy(update={"responses": (response,)})
-        return
-    if item.is_set:
-        yield from _set_rows(rng, row, listed, right, wrong, held_out)
-        return
-    settles = rng.random() > 0.15
-    template = rng.choice(_words(_named_by(rng, listed, settles), held_out))
-    for label in (CORRECT, WRONG) if settles else (WRONG,):
-        claim = right[0] if label == CORRECT or not settles else rng.choice(wrong)
-        others = [text for text in listed.options if text != claim]
-        others = rng.sample(others, 2)
-        if label == WRONG and settles and rng.random() < 0.5:
-            others[0] = right[0]  # The right option is rejected.
-            others[1] = rng.choice([text for text in wrong if text != claim])
-        slots = _slots(listed, claim, others)
-        if label == WRONG and settles and unlisted and "{L}" not in template:
-            slots["T"] = unlisted if rng.random() < UNLISTED_SHARE else slots["T"]
-        yield label, row.model_copy(update={"responses": (template.format(**slots),)})
+    responses: dict[str, str] = judged
+    if not by_people:
+        write = _write_sets if item.is_set else _write_singles
+        responses = dict(write(rng, listed, right, wrong, unlisted, held_out))
+    for label, response in responses.items():
+        yield label, row.model_copy(update={"responses": (response,)})
 
 
 def _draw_wrong(rng: Random, item: Item, pool: AnswerPool, judged: str | None) -> list[str]:
@@ -133,53 +102,11 @@ def _draw_wrong(rng: Random, item: Item, pool: AnswerPool, judged: str | None) -
         wrong.append(answer)
     number = rng.randint(2, MAX_OPTIONS - 1)
     for _ in range(2 * number):
-        drawn = pool.draw_wrong(
-            rng,
-            rng.choice(item.references),
-            (*item.references, *wrong),
-            item.example.question,
-            near=rng.random() < 0.4,
-            tolerance=item.example.variant == "tolerance",
-        )
+        answer, near = rng.choice(item.references), rng.random() < 0.4
+        drawn = item.draw_wrong(rng, pool, answer, wrong, near=near)
         if drawn is not None and len(wrong) < number:
             wrong.append(drawn)
     return wrong
-
-
-def _listed(rng: Random, question: str, options: list[str], held_out: bool) -> Listed:
-    rng.shuffle(options)
-    if rng.random() < FIELD_SHARE:
-        return Listed(question, tuple(options), tuple(options), True)
-    has_letters = rng.random() < 0.67
-    layout = rng.choice(_words("lettered" if has_letters else "bare", held_out))
-    match = _LAYOUT.fullmatch(layout)
-    assert match, layout
-    before, mark, separator, after = match.groups()
-    is_upper = "a" not in mark
-    letters = "ABCDEFGH" if is_upper else "abcdefgh"
-    written = (
-        mark.replace(letters[0], letter) + option
-        for letter, option in zip(letters, options, strict=False)
-    )
-    text = f"{before}{separator.join(written)}{after}".replace("{q}", question)
-    return Listed(text.strip(), (), tuple(options), has_letters, is_upper)
-
-
-def _named(listed: Listed, text: str, named: str) -> str:
-    """Return how the reference names an option: by its text, its letter or both."""
-    if named == "text":
-        return text
-    letter = listed.letter(text)
-    return letter if named == "letter" else f"{letter}. {text}"
-
-
-def _named_by(rng: Random, listed: Listed, settles: bool) -> str:
-    """Return the name of the wordings to draw from."""
-    if not listed.has_letters:
-        return "by_text" if settles else "settles_on_none"
-    if settles:
-        return rng.choice(("by_letter", "by_letter", "by_text", "by_both"))
-    return rng.choice(("of_letters", "settles_on_none"))
 
 
 def _words(name: str, held_out: bool) -> list[str]:
@@ -188,20 +115,86 @@ def _words(name: str, held_out: bool) -> list[str]:
     return wordings
 
 
-def _slots(listed: Listed, claim: str, others: Sequence[str]) -> dict[str, str]:
-    texts = {"": claim, "n": others[0], "o": others[1]}
-    letters = {f"{name}L": listed.letter(text) for name, text in texts.items()}
-    return letters | {f"{name}T": text for name, text in texts.items()}
+@dataclass(frozen=True)
+class Listed:
+    """A question with its options."""
+
+    question: str
+    choices: tuple[str, ...]
+    """Options in the field ``choices``; empty if the question holds them."""
+    options: tuple[str, ...]
+    has_letters: bool
+    is_upper: bool = True
+
+    @classmethod
+    def draw(cls, rng: Random, question: str, options: list[str], held_out: bool) -> Listed:
+        """List options in random order, in the field or in one of the layouts of a question."""
+        rng.shuffle(options)
+        if rng.random() < FIELD_SHARE:
+            return cls(question, tuple(options), tuple(options), True)
+        has_letters = rng.random() < 0.67
+        layout = rng.choice(_words("lettered" if has_letters else "bare", held_out))
+        match = _LAYOUT.fullmatch(layout)
+        assert match, layout
+        before, mark, separator, after = match.groups()
+        is_upper = "a" not in mark
+        letters = "ABCDEFGH" if is_upper else "abcdefgh"
+        written = (
+            mark.replace(letters[0], letter) + option
+            for letter, option in zip(letters, options, strict=False)
+        )
+        text = f"{before}{separator.join(written)}{after}".replace("{q}", question)
+        return cls(text.strip(), (), tuple(options), has_letters, is_upper)
+
+    def letter(self, option: str) -> str:
+        """Return the letter of an option as the question writes it."""
+        letter = chr(ord("A") + self.options.index(option))
+        return letter if self.is_upper else letter.lower()
+
+    def named(self, text: str, way: str) -> str:
+        """Name an option by its ``text``, its ``letter`` or both."""
+        if way == "text":
+            return text
+        return self.letter(text) if way == "letter" else f"{self.letter(text)}. {text}"
 
 
-def _set_rows(
+def _write_singles(
     rng: Random,
-    row: LabelledExample,
     listed: Listed,
     right: Sequence[str],
     wrong: Sequence[str],
+    unlisted: str,
     held_out: bool,
-) -> Iterator[tuple[str, LabelledExample]]:
+) -> Iterator[tuple[str, str]]:
+    """Yield responses that settle on the right option or on a wrong one, or on none."""
+    settles = rng.random() > 0.15
+    name = "by_text" if settles else "settles_on_none"
+    if listed.has_letters:
+        lettered = ("by_letter", "by_letter", "by_text", "by_both")
+        name = rng.choice(lettered if settles else ("of_letters", "settles_on_none"))
+    template = rng.choice(_words(name, held_out))
+    for label in (CORRECT, WRONG) if settles else (WRONG,):
+        claim = right[0] if label == CORRECT or not settles else rng.choice(wrong)
+        others = rng.sample([text for text in listed.options if text != claim], 2)
+        if label == WRONG and settles and rng.random() < 0.5:
+            others[0] = right[0]  # The right option is rejected.
+            others[1] = rng.choice([text for text in wrong if text != claim])
+        slots = {}
+        for prefix, text in (("", claim), ("n", others[0]), ("o", others[1])):
+            slots |= {f"{prefix}L": listed.letter(text), f"{prefix}T": text}
+        if label == WRONG and settles and unlisted and "{L}" not in template:
+            slots["T"] = unlisted if rng.random() < UNLISTED_SHARE else claim
+        yield label, template.format(**slots)
+
+
+def _write_sets(
+    rng: Random,
+    listed: Listed,
+    right: Sequence[str],
+    wrong: Sequence[str],
+    unlisted: str,
+    held_out: bool,
+) -> Iterator[tuple[str, str]]:
     """Yield responses that pick all of a set of options, a part of it, or a wrong one as well."""
     template = rng.choice(_words("sets", held_out))
     by_letter = listed.has_letters and rng.random() < 0.6
@@ -213,4 +206,4 @@ def _set_rows(
         elif label == WRONG:
             picked[rng.randrange(len(picked))] = rng.choice(wrong)
         names = [listed.letter(text) if by_letter else text for text in picked]
-        yield label, row.model_copy(update={"responses": (template.format(S=comma.join(names)),)})
+        yield label, template.format(S=comma.join(names))
