@@ -14,11 +14,10 @@ The score compares the answers claimed with the answer set: nothing lacking and 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
-from typing import NamedTuple
 
 from data_prep.made.charts.operations import Operation, Problem, Solution
 from data_prep.made.charts.scenes import ChartScene, SceneKind, View
@@ -26,6 +25,7 @@ from data_prep.made.words.wordings import (
     Wording,
     WordingSplit,
     capital,
+    draw_weighted,
     join_list,
     read_wordings,
     wordings_of,
@@ -163,16 +163,16 @@ def wordings_for(
 def slots_of(exercise: Exercise) -> dict[str, str]:
     """Fill the slots of questions, steps and frames from the kind and the problem."""
     kind = exercise.kind
-    words = {
+    items = {"a", "b"}
+    return {
         "noun": kind.noun,
         "nouns": kind.nouns,
         "measure": kind.measure.format(column=exercise.column),
         "measures": kind.measures.format(column=exercise.column),
-    }
-    items = {"a", "b"}
-    return words | {
-        slot: kind.item.format(name=text) if slot in items else text
-        for slot, text in exercise.problem.slots.items()
+        **{
+            slot: kind.item.format(name=text) if slot in items else text
+            for slot, text in exercise.problem.slots.items()
+        },
     }
 
 
@@ -228,11 +228,11 @@ def respond(
     """
     family = rng.choice(_families(score, error_type))
     wording = rng.choice([wording for wording in wordings if wording.frame.family == family])
-    draft = _DRAFTS[error_type](rng, exercise, score, wording.frame)
+    draft = _draft(rng, exercise, score, error_type, shows_all=family == "complete")
     if draft is None:
         return None
-    text = put_into_words(exercise, wording, draft.believed, draft.solution)
-    return ChartResponse(text, wording, draft.behaviour)
+    behaviour, believed, solution = draft
+    return ChartResponse(put_into_words(exercise, wording, believed, solution), wording, behaviour)
 
 
 def _families(score: str, error_type: str | None) -> tuple[str, ...]:
@@ -249,48 +249,54 @@ def _families(score: str, error_type: str | None) -> tuple[str, ...]:
     return ("complete",) if score == PARTIAL else REASONED
 
 
-class _Draft(NamedTuple):
-    """A response before it is worded."""
-
-    behaviour: str
-    believed: View
-    solution: Solution
+Draft = tuple[str, View, Solution]
+"""Behaviour, values believed in and solution of a response before it is worded."""
 
 
-def _right(rng: Random, exercise: Exercise, score: str, frame: ResponseFrame) -> _Draft | None:
-    return _Draft("right", exercise.view, exercise.truth)
-
-
-def _faulty(rng: Random, exercise: Exercise, score: str, frame: ResponseFrame) -> _Draft | None:
-    """Draw a slip that follows right readings."""
+def _draft(
+    rng: Random, exercise: Exercise, score: str, error_type: str | None, *, shows_all: bool
+) -> Draft | None:
+    """Draw how a response of a score and type comes about; ``None`` where it cannot."""
+    view, truth = exercise.view, exercise.truth
+    if error_type is None:
+        return "right", view, truth
+    if error_type == IMAGE:
+        return _misread(rng, exercise, score, shows_all=shows_all)
+    if error_type in (UNANSWERABLE, OVERTHINKING) and score == WRONG:
+        return "no answer", view, truth
+    if error_type != REASONING and score == PARTIAL:
+        if len(truth.answers) < 2:
+            return None
+        chosen = set(rng.sample(truth.answers, rng.randint(1, len(truth.answers) - 1)))
+        part = tuple(answer for answer in truth.answers if answer in chosen)
+        return "part of the answer", view, Solution(truth.items, "", part)
     slips = [
         slip
-        for slip in exercise.problem.slips(exercise.view)
-        if score_answers(slip.solution.answers, exercise.truth.answers) == score
-        and not (slip.shows_all and frame.family != "complete")
+        for slip in exercise.problem.slips(view)
+        if score_answers(slip.solution.answers, truth.answers) == score
     ]
+    if error_type == OTHER:  # an answer that is not right, without any reason
+        return ("bare answer", view, rng.choice(slips).solution) if slips else None
+    slips = [slip for slip in slips if shows_all or not slip.shows_all]
     if not slips:
         return None
     name = rng.choice(sorted({slip.name for slip in slips}))
-    slip = rng.choice([slip for slip in slips if slip.name == name])
-    return _Draft(name, exercise.view, slip.solution)
+    return name, view, rng.choice([slip for slip in slips if slip.name == name]).solution
 
 
-def _misread(rng: Random, exercise: Exercise, score: str, frame: ResponseFrame) -> _Draft | None:
+def _misread(rng: Random, exercise: Exercise, score: str, *, shows_all: bool) -> Draft | None:
     """Draw right logic on values that are not the picture's, where the text shows it."""
     for behaviour, believed in _beliefs(rng, exercise.view, exercise.kind):
         solution = exercise.problem.solve(believed)
-        if solution is None:
+        if solution is None or score_answers(solution.answers, exercise.truth.answers) != score:
             continue
-        if score_answers(solution.answers, exercise.truth.answers) != score:
-            continue
-        if frame.family == "complete" or states_misreading(exercise, believed, solution):
-            return _Draft(behaviour, believed, solution)
+        if shows_all or states_misreading(exercise, believed, solution):
+            return behaviour, believed, solution
     return None
 
 
 def states_misreading(exercise: Exercise, believed: View, solution: Solution) -> bool:
-    """Return whether a response that states what it works with shows its misreading.
+    """Tell whether a response that states what it works with shows its misreading.
 
     A value that is misread must be stated, and no misreading that is not stated may be needed to
     follow the response.
@@ -306,7 +312,7 @@ def _beliefs(rng: Random, view: View, kind: SceneKind) -> Iterator[tuple[str, di
     """Draw views that differ from the picture's in the ways a look can go wrong."""
     for _ in range(TRIES):
         believed = dict(view)
-        mistake = rng.choices(("misread", "swapped", "overlooked", "invented"), (12, 4, 3, 1))[0]
+        mistake = draw_weighted(rng, {"misread": 12, "swapped": 4, "overlooked": 3, "invented": 1})
         if mistake == "misread":
             for name in rng.sample(list(view), rng.choice((1, 1, 1, 2))):
                 believed[name] += kind.unit * rng.choice((-4, -3, -2, -1, 1, 2, 3, 4))
@@ -322,42 +328,3 @@ def _beliefs(rng: Random, view: View, kind: SceneKind) -> Iterator[tuple[str, di
             believed[spare[-1]] = kind.unit * rng.randint(kind.low, kind.high)
         if kind.allows(believed.values()):
             yield mistake, believed
-
-
-def _unfinished(rng: Random, exercise: Exercise, score: str, frame: ResponseFrame) -> _Draft | None:
-    """Draw right readings that lead to no answer or, for ``Partial``, to a part of the answer."""
-    if score == WRONG:
-        return _Draft("no answer", exercise.view, exercise.truth)
-    return _part(rng, exercise)
-
-
-def _part(rng: Random, exercise: Exercise) -> _Draft | None:
-    answers = exercise.truth.answers
-    if len(answers) < 2:
-        return None
-    chosen = set(rng.sample(answers, rng.randint(1, len(answers) - 1)))
-    part = tuple(answer for answer in answers if answer in chosen)
-    solution = Solution(exercise.truth.items, "", part)
-    return _Draft("part of the answer", exercise.view, solution)
-
-
-def _bare(rng: Random, exercise: Exercise, score: str, frame: ResponseFrame) -> _Draft | None:
-    """Draw an answer that is not right, without any reason."""
-    if score == PARTIAL:
-        return _part(rng, exercise)
-    wrong = [
-        slip.solution
-        for slip in exercise.problem.slips(exercise.view)
-        if score_answers(slip.solution.answers, exercise.truth.answers) == score
-    ]
-    return _Draft("bare answer", exercise.view, rng.choice(wrong)) if wrong else None
-
-
-_DRAFTS: dict[str | None, Callable[[Random, Exercise, str, ResponseFrame], _Draft | None]] = {
-    None: _right,
-    REASONING: _faulty,
-    IMAGE: _misread,
-    UNANSWERABLE: _unfinished,
-    OVERTHINKING: _unfinished,
-    OTHER: _bare,
-}

@@ -1,18 +1,20 @@
-"""Labelled rows about scenes, in groups of four that share their pictures; nothing is drawn yet.
+"""Labelled rows about pictures, in groups of four that share their pictures.
 
 Some groups begin with two pictures under one question and one response, which only the pictures
 tell apart. A *twin* is a response that is faulty logic on the first picture and a misreading on the
 second, both having the same answer. A *contrast* is a response that is right for the first picture
 and misreads the second. The second picture is searched for: a reader of it who takes the stated
 values for true must reach the response by right logic.
+
+Labels hold by construction. Rows are planned before anything is drawn.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -27,7 +29,6 @@ from data_prep.made.charts.drawing import (
 )
 from data_prep.made.charts.operations import Solution, operations_for, twin_operations_for
 from data_prep.made.charts.responses import (
-    ChartQuestion,
     ChartResponse,
     Exercise,
     draw_exercise,
@@ -39,8 +40,14 @@ from data_prep.made.charts.responses import (
     slots_of,
     wordings_for,
 )
-from data_prep.made.charts.scenes import KINDS, ChartScene, SceneKind, Style, draw_scene, draw_style
-from data_prep.made.words.wordings import WordingSplit, question_wordings_of, seeded_rng
+from data_prep.made.charts.scenes import KINDS, ChartScene, Style, draw_scene, draw_style
+from data_prep.made.words.wordings import (
+    Wording,
+    WordingSplit,
+    draw_weighted,
+    question_wordings_of,
+    seeded_rng,
+)
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from judging.files.records import write_records
 from judging.fingerprint import file_sha256
@@ -80,240 +87,6 @@ class PlannedRow:
 
 
 @dataclass(frozen=True)
-class SharedResponse:
-    """A response that fits two pictures, and the values of the second."""
-
-    solution: Solution
-    behaviour: str
-    """Fault of the response on the first picture, or none."""
-    second_view: dict[str, int]
-    second_truth: Solution
-
-
-@dataclass(frozen=True)
-class RowStream:
-    """Everything that fixes an endless stream of rows."""
-
-    name: str
-    seed: int
-    wordings: WordingSplit
-    twins: float
-
-    def rng(self, *key: object) -> Random:
-        """Return a generator that belongs to one group or one row."""
-        return seeded_rng(self.name, self.seed, self.wordings, *key)
-
-
-@dataclass(frozen=True)
-class PictureGroup:
-    """The pictures of four rows: one, or two of one style with two rows that share all text."""
-
-    name: str
-    kind: SceneKind
-    style: Style
-    scenes: tuple[ChartScene, ...]
-    shared_rows: tuple[LabelledExample, ...] = ()
-    """The twin or contrast; empty without one."""
-
-
-def draw_group(stream: RowStream, number: int) -> PictureGroup:
-    """Draw the pictures of a group, and its twin or contrast if it has one."""
-    rng = stream.rng("unit", number)
-    kind = rng.choice(list(KINDS.values()))
-    name = f"{stream.name}-{stream.wordings}-{stream.seed}-{number}"
-    group = PictureGroup(name, kind, draw_style(rng), (draw_scene(rng, kind),))
-    threshold = rng.random()
-    for relation, share in _relation_shares(stream.twins).items():
-        if threshold < share:
-            return _with_shared_response(rng, group, relation, stream.wordings)
-        threshold -= share
-    return group
-
-
-def rows_of_group(stream: RowStream, number: int) -> Iterator[PlannedRow]:
-    """Yield the four rows of a group."""
-    group = draw_group(stream, number)
-    for position in range(ROWS_PER_GROUP):
-        scene = group.scenes[position % len(group.scenes)]
-        if position < len(group.shared_rows):
-            example = group.shared_rows[position]
-        else:
-            rng = stream.rng("row", number, position)
-            example = _draw_example(rng, group, scene, stream, f"{group.name}-{position}")
-        yield PlannedRow(example, scene, group.style)
-
-
-def _relation_shares(twins: float) -> dict[Relation, float]:
-    """Return the shares of groups that begin with a twin or a contrast."""
-    return {"twin": twins, "contrast": min(CONTRAST_SHARE, 1 - twins)}
-
-
-def _with_shared_response(
-    rng: Random, group: PictureGroup, relation: Relation, wordings: WordingSplit
-) -> PictureGroup:
-    """Draw scenes and exercises until a response is found that fits a second picture as well."""
-    operations = (
-        dict.fromkeys(twin_operations_for(group.kind.name), 1)
-        if relation == "twin"
-        else operations_for(group.kind.name)
-    )
-    while True:
-        scene = draw_scene(rng, group.kind)
-        exercise = draw_exercise(rng, group.kind, scene, operations)
-        shared = _find_shared_response(rng, exercise, relation)
-        if shared:
-            return _with_shared_rows(rng, group, relation, wordings, scene, exercise, shared)
-
-
-def _find_shared_response(
-    rng: Random, exercise: Exercise, relation: Relation
-) -> SharedResponse | None:
-    """Find a response to an exercise and a second picture; ``None`` after some tries in vain."""
-    if relation == "contrast":
-        behaviour, solution = "right", exercise.truth
-    else:
-        slips = [
-            slip
-            for slip in exercise.problem.slips(exercise.view)
-            if slip.name == "wrong choice"
-            and score_answers(slip.solution.answers, exercise.truth.answers) == WRONG
-        ]
-        if not slips:
-            return None
-        slip = rng.choice(slips)
-        behaviour, solution = slip.name, slip.solution
-
-    def suits(truth: Solution) -> bool:
-        if relation == "twin":
-            return set(truth.answers) == set(exercise.truth.answers)
-        return score_answers(solution.answers, truth.answers) == WRONG
-
-    second = _search_second(rng, exercise, solution, suits)
-    return SharedResponse(solution, behaviour, *second) if second else None
-
-
-def _search_second(
-    rng: Random, exercise: Exercise, solution: Solution, suits: Callable[[Solution], bool]
-) -> tuple[dict[str, int], Solution] | None:
-    """Draw values until one of their readings, the stated one, leads to the solution."""
-    stated = {name: exercise.view[name] for name in solution.items}
-    names = tuple(exercise.view)
-    for _ in range(TRIES):
-        values = exercise.kind.draw_values(rng, len(names))
-        view = dict(zip(names, values, strict=True))
-        truth = exercise.problem.solve(view)
-        if truth is None or not suits(truth) or all(view[name] == stated[name] for name in stated):
-            continue
-        if exercise.problem.solve(view | stated) == solution:
-            return view, truth
-    return None
-
-
-def _with_shared_rows(
-    rng: Random,
-    group: PictureGroup,
-    relation: Relation,
-    wordings: WordingSplit,
-    scene: ChartScene,
-    exercise: Exercise,
-    shared: SharedResponse,
-) -> PictureGroup:
-    """Make the two rows of a twin or contrast, in either order."""
-    question = _draw_question(rng, exercise, wordings)
-    wording = rng.choice(wordings_for(exercise, wordings, ("selected", "inline")))
-    text = put_into_words(exercise, wording, exercise.view, shared.solution)
-    second_scene = scene.with_view(exercise.column, shared.second_view)
-    second_exercise = replace(exercise, view=shared.second_view, truth=shared.second_truth)
-    first_type, second_type = SHARED_RESPONSE_TYPES[relation]
-    sides = [
-        (scene, exercise, first_type, shared.behaviour),
-        (second_scene, second_exercise, second_type, "misread"),
-    ]
-    rng.shuffle(sides)
-    rows = []
-    for position, (its_scene, its_exercise, error_type, behaviour) in enumerate(sides):
-        response = ChartResponse(text, wording, behaviour)
-        label = label_of(WRONG if error_type else CORRECT, error_type)
-        row_id = f"{group.name}-{position}"
-        row = _example(group, its_scene, its_exercise, question, response, label, row_id)
-        metadata = row.metadata | {relation: group.name}
-        rows.append(row.model_copy(update={"metadata": metadata}))
-    scenes = tuple(its_scene for its_scene, *_ in sides)
-    return replace(group, scenes=scenes, shared_rows=tuple(rows))
-
-
-def _draw_example(
-    rng: Random, group: PictureGroup, scene: ChartScene, stream: RowStream, row_id: str
-) -> LabelledExample:
-    """Draw an error type, then exercises and responses until one earns it."""
-    shares = _free_shares(stream.twins)
-    error_type = rng.choices(list(shares), list(shares.values()))[0]
-    score = WRONG if error_type else CORRECT
-    if error_type:
-        per_free_row = TYPE_SHARES[error_type] / shares[error_type]
-        if rng.random() < min(MAX_PARTIAL, PARTIAL_SHARE * per_free_row):
-            score = PARTIAL
-    operations = operations_for(group.kind.name)
-    while True:
-        exercise = draw_exercise(rng, group.kind, scene, operations)
-        if score == PARTIAL and len(exercise.truth.answers) < 2:
-            continue
-        wordings = wordings_for(exercise, stream.wordings)
-        response = respond(rng, exercise, score, error_type, wordings)
-        if response:
-            label = label_of(score, error_type)
-            question = _draw_question(rng, exercise, stream.wordings)
-            return _example(group, scene, exercise, question, response, label, row_id)
-
-
-def _free_shares(twins: float) -> dict[str | None, float]:
-    """Weigh the types of rows outside twins and contrasts so that all rows have ``TYPE_SHARES``."""
-    shares = dict(TYPE_SHARES)
-    for relation, share in _relation_shares(twins).items():
-        for error_type in SHARED_RESPONSE_TYPES[relation]:
-            shares[error_type] = max(0.0, shares[error_type] - share / ROWS_PER_GROUP)
-    return shares
-
-
-def _draw_question(rng: Random, exercise: Exercise, wordings: WordingSplit) -> ChartQuestion:
-    return rng.choice(questions_for(exercise, question_wordings_of(questions(), wordings)))
-
-
-def _example(
-    group: PictureGroup,
-    scene: ChartScene,
-    exercise: Exercise,
-    question: ChartQuestion,
-    response: ChartResponse,
-    label: str,
-    row_id: str,
-) -> LabelledExample:
-    return LabelledExample(
-        id=row_id,
-        task="hieval-ea",
-        question=question.template.format(**slots_of(exercise)),
-        references=exercise.references,
-        reference_mode="all",
-        responses=(response.text,),
-        label=label,
-        error_type=type_of(label) or None,
-        metadata={
-            "kind": scene.kind,
-            "operation": exercise.problem.operation,
-            "behaviour": response.behaviour,
-            "form": response.wording.frame.id,
-            "step": response.wording.step.id,
-            "question_form": question.id,
-            "style": asdict(group.style),
-            "caption": scene.describe(),
-            "readings": scene.readings(),
-        },
-        group=group.name,
-        source="charts",
-    )
-
-
-@dataclass(frozen=True)
 class ChartRow:
     """An example and the picture that its one image path, ``images/<hash>.png``, names."""
 
@@ -332,14 +105,14 @@ class CaptionedPicture:
     """In pixels from the upper left corner."""
 
 
-def generate_rows(
+def plan_rows(
     num_rows: int,
     seed: int,
     wordings: WordingSplit,
     twins: float = TWIN_SHARE,
     name: str = "charts",
-) -> Iterator[ChartRow]:
-    """Stream labelled examples for the task ``hieval-ea`` with their pictures.
+) -> Iterator[PlannedRow]:
+    """Stream labelled examples for the task ``hieval-ea``.
 
     Row ``i`` depends on the other arguments and ``i`` alone. Every four consecutive rows are a
     group: they ask about one picture, or about two that a twin or contrast sets side by side.
@@ -351,7 +124,26 @@ def generate_rows(
         twins: Share of groups, from 0 to 1, that begin with a twin.
         name: Begins every id; other names give other rows.
     """
-    return draw_pictures(plan_rows(num_rows, seed, wordings, twins, name))
+    stream = _Stream(name, seed, wordings, twins)
+    groups = (_Group(stream, number) for number in itertools.count())
+    return itertools.islice((row for group in groups for row in group.rows()), num_rows)
+
+
+def plan_twins(
+    num_rows: int, seed: int, wordings: WordingSplit, kinds: Collection[str] = tuple(KINDS)
+) -> Iterator[PlannedRow]:
+    """Stream twins alone, two rows each: no reader of their text can tell them apart.
+
+    Args:
+        num_rows: How many examples to draw.
+        seed: Any integer.
+        wordings: As for :func:`plan_rows`.
+        kinds: Only twins about these kinds of scenes.
+    """
+    stream = _Stream("twins", seed, wordings, 1.0)
+    groups = (_Group(stream, number) for number in itertools.count())
+    rows = (row for group in groups if group.kind.name in kinds for row in group.shared)
+    return itertools.islice(rows, num_rows)
 
 
 def draw_pictures(planned: Iterable[PlannedRow]) -> Iterator[ChartRow]:
@@ -369,74 +161,19 @@ def write_captions(planned: Iterable[PlannedRow]) -> Iterator[ChartRow]:
     there to pictures. Started on pictures, it did not learn it (docs/error-analysis.md).
     """
     for row in planned:
-        example = row.example
-        question = f"Picture: {row.scene.describe()}. {example.question}"
-        yield ChartRow(example.model_copy(update={"question": question}), None)
-
-
-def plan_rows(
-    num_rows: int,
-    seed: int,
-    wordings: WordingSplit,
-    twins: float = TWIN_SHARE,
-    name: str = "charts",
-) -> Iterator[PlannedRow]:
-    """Stream the rows of ``generate_rows`` without drawing anything."""
-    stream = RowStream(name, seed, wordings, twins)
-    rows = (row for number in itertools.count() for row in rows_of_group(stream, number))
-    return itertools.islice(rows, num_rows)
-
-
-def plan_twins(
-    num_rows: int, seed: int, wordings: WordingSplit, kinds: Collection[str] = tuple(KINDS)
-) -> Iterator[PlannedRow]:
-    """Stream twins alone, two rows each: no reader of their text can tell them apart.
-
-    Args:
-        num_rows: How many examples to draw.
-        seed: Any integer.
-        wordings: As for ``generate_rows``.
-        kinds: Only twins about these kinds of scenes.
-    """
-    stream = RowStream("twins", seed, wordings, 1.0)
-    groups = (draw_group(stream, number) for number in itertools.count())
-    rows = (
-        PlannedRow(row, scene, group.style)
-        for group in groups
-        if group.kind.name in kinds
-        for row, scene in zip(group.shared_rows, group.scenes, strict=True)
-    )
-    return itertools.islice(rows, num_rows)
+        question = f"Picture: {row.scene.describe()}. {row.example.question}"
+        yield ChartRow(row.example.model_copy(update={"question": question}), None)
 
 
 def draw_captioned(seed: int, number: int) -> CaptionedPicture:
     """Draw one picture of an endless series, to warm up a vision tower.
 
-    Kinds of scenes take turns. The pictures are not those of ``generate_rows``.
+    Kinds of scenes take turns. The pictures are not those of :func:`plan_rows`.
     """
     rng = seeded_rng(seed, "caption", number)
-    kind = list(KINDS.values())[number % len(KINDS)]
-    scene = draw_scene(rng, kind)
+    scene = draw_scene(rng, list(KINDS.values())[number % len(KINDS)])
     png, positions = render_with_positions(scene, draw_style(rng))
     return CaptionedPicture(png, scene, positions)
-
-
-@dataclass
-class _Tally:
-    """Counts of what has been written so far."""
-
-    kinds: Counter[str] = field(default_factory=Counter)
-    images: set[str] = field(default_factory=set)
-    groups: set[str] = field(default_factory=set)
-    twins: set[str] = field(default_factory=set)
-
-    def add(self, example: LabelledExample) -> None:
-        """Count an example."""
-        self.kinds[example.metadata["kind"]] += 1
-        self.images.update(example.images)
-        self.groups.add(example.group)
-        if "twin" in example.metadata:
-            self.twins.add(example.metadata["twin"])
 
 
 def write_charts(
@@ -459,36 +196,215 @@ def write_charts(
         CustosError: If files of these names lie there that did not come with a manifest.
     """
     check_replaceable(out, files)
-    tally = _Tally()
+    kinds: Counter[str] = Counter()
+    seen: dict[str, set[str]] = {"images": set(), "groups": set(), "twins": set()}
+
+    def saved(rows: Iterable[ChartRow], labels: Counter[str]) -> Iterator[LabelledExample]:
+        for row in rows:
+            if row.png:
+                save_picture(row.png, out)
+            labels[row.example.label] += 1
+            kinds[row.example.metadata["kind"]] += 1
+            seen["images"].update(row.example.images)
+            seen["groups"].add(row.example.group)
+            if twin := row.example.metadata.get("twin"):
+                seen["twins"].add(twin)
+            yield row.example
+
     with write_with_manifest(out, source=source, command=command) as manifest:
         outputs, counts = {}, {}
         for name, rows in files.items():
             labels: Counter[str] = Counter()
-            num_rows = write_records(out / name, _counted(_saved(rows, out), tally, labels))
+            num_rows = write_records(out / name, saved(rows, labels))
             outputs[name] = {"rows": num_rows, "sha256": file_sha256(out / name)}
             counts[name] = dict(sorted(labels.items()))
         manifest.update(
             outputs=outputs,
-            images=len(tally.images),
+            images=len(seen["images"]),
             counts=counts,
-            kinds=dict(sorted(tally.kinds.items())),
-            groups=len(tally.groups),
-            twins=len(tally.twins),
+            kinds=dict(sorted(kinds.items())),
+            groups=len(seen["groups"]),
+            twins=len(seen["twins"]),
         )
     return manifest
 
 
-def _saved(rows: Iterable[ChartRow], out: Path) -> Iterator[LabelledExample]:
-    for row in rows:
-        if row.png:
-            save_picture(row.png, out)
-        yield row.example
+@dataclass(frozen=True)
+class _Stream:
+    """Everything that fixes an endless stream of groups."""
+
+    name: str
+    seed: int
+    wordings: WordingSplit
+    twins: float
+
+    def rng(self, *key: object) -> Random:
+        """Return a generator that belongs to one group or one row."""
+        return seeded_rng(self.name, self.seed, self.wordings, *key)
+
+    @property
+    def relations(self) -> dict[Relation, float]:
+        """Return the shares of groups that begin with a twin or a contrast."""
+        return {"twin": self.twins, "contrast": min(CONTRAST_SHARE, 1 - self.twins)}
+
+    @property
+    def free_shares(self) -> dict[str | None, float]:
+        """Weigh the types of rows outside twins and contrasts so that all have ``TYPE_SHARES``."""
+        shares = dict(TYPE_SHARES)
+        for relation, share in self.relations.items():
+            for error_type in SHARED_RESPONSE_TYPES[relation]:
+                shares[error_type] = max(0.0, shares[error_type] - share / ROWS_PER_GROUP)
+        return shares
 
 
-def _counted(
-    examples: Iterable[LabelledExample], tally: _Tally, labels: Counter[str]
-) -> Iterator[LabelledExample]:
-    for example in examples:
-        tally.add(example)
-        labels[example.label] += 1
-        yield example
+class _Group:
+    """Four rows about one picture, or about two of one style with two rows that share all text."""
+
+    def __init__(self, stream: _Stream, number: int) -> None:
+        rng = stream.rng("unit", number)
+        self.stream, self.number = stream, number
+        self.name = f"{stream.name}-{stream.wordings}-{stream.seed}-{number}"
+        self.kind = rng.choice(list(KINDS.values()))
+        self.style = draw_style(rng)
+        self.scenes = [draw_scene(rng, self.kind)]
+        self.shared: list[PlannedRow] = []
+        """The twin or contrast; empty without one."""
+        threshold = rng.random()
+        for relation, share in stream.relations.items():
+            if threshold < share:
+                self.shared = self._share_response(rng, relation)
+                self.scenes = [row.scene for row in self.shared]
+                break
+            threshold -= share
+
+    def rows(self) -> Iterator[PlannedRow]:
+        """Yield the four rows."""
+        yield from self.shared
+        for position in range(len(self.shared), ROWS_PER_GROUP):
+            rng = self.stream.rng("row", self.number, position)
+            scene = self.scenes[position % len(self.scenes)]
+            yield PlannedRow(self._draw_example(rng, scene, position), scene, self.style)
+
+    def _share_response(self, rng: Random, relation: Relation) -> list[PlannedRow]:
+        """Make two rows, in either order, of a response that fits a second picture as well."""
+        operations = operations_for(self.kind.name)
+        if relation == "twin":
+            operations = dict.fromkeys(twin_operations_for(self.kind.name), 1)
+        found = None
+        while found is None:
+            scene = draw_scene(rng, self.kind)
+            exercise = draw_exercise(rng, self.kind, scene, operations)
+            found = _find_shared_response(rng, exercise, relation)
+        solution, behaviour, view, truth = found
+        question = self._draw_question(rng, exercise)
+        wording = rng.choice(wordings_for(exercise, self.stream.wordings, ("selected", "inline")))
+        text = put_into_words(exercise, wording, exercise.view, solution)
+        first_type, second_type = SHARED_RESPONSE_TYPES[relation]
+        second = replace(exercise, view=view, truth=truth)
+        sides = [
+            (scene, exercise, first_type, behaviour),
+            (scene.with_view(exercise.column, view), second, second_type, "misread"),
+        ]
+        rng.shuffle(sides)
+        rows = []
+        for position, (its_scene, its_exercise, error_type, its_behaviour) in enumerate(sides):
+            response = ChartResponse(text, wording, its_behaviour)
+            label = label_of(WRONG if error_type else CORRECT, error_type)
+            row = self._example(its_scene, its_exercise, question, response, label, position)
+            metadata = row.metadata | {relation: self.name}
+            row = row.model_copy(update={"metadata": metadata})
+            rows.append(PlannedRow(row, its_scene, self.style))
+        return rows
+
+    def _draw_example(self, rng: Random, scene: ChartScene, position: int) -> LabelledExample:
+        """Draw an error type, then exercises and responses until one earns it."""
+        shares = self.stream.free_shares
+        error_type = draw_weighted(rng, shares)
+        score = WRONG if error_type else CORRECT
+        if error_type:
+            per_free_row = TYPE_SHARES[error_type] / shares[error_type]
+            if rng.random() < min(MAX_PARTIAL, PARTIAL_SHARE * per_free_row):
+                score = PARTIAL
+        operations = operations_for(self.kind.name)
+        while True:
+            exercise = draw_exercise(rng, self.kind, scene, operations)
+            if score == PARTIAL and len(exercise.truth.answers) < 2:
+                continue
+            wordings = wordings_for(exercise, self.stream.wordings)
+            if response := respond(rng, exercise, score, error_type, wordings):
+                label = label_of(score, error_type)
+                question = self._draw_question(rng, exercise)
+                return self._example(scene, exercise, question, response, label, position)
+
+    def _draw_question(self, rng: Random, exercise: Exercise) -> Wording:
+        asked = question_wordings_of(questions(), self.stream.wordings)
+        return rng.choice(questions_for(exercise, asked))
+
+    def _example(
+        self,
+        scene: ChartScene,
+        exercise: Exercise,
+        question: Wording,
+        response: ChartResponse,
+        label: str,
+        position: int,
+    ) -> LabelledExample:
+        return LabelledExample(
+            id=f"{self.name}-{position}",
+            task="hieval-ea",
+            question=question.template.format(**slots_of(exercise)),
+            references=exercise.references,
+            reference_mode="all",
+            responses=(response.text,),
+            label=label,
+            error_type=type_of(label) or None,
+            metadata={
+                "kind": scene.kind,
+                "operation": exercise.problem.operation,
+                "behaviour": response.behaviour,
+                "form": response.wording.frame.id,
+                "step": response.wording.step.id,
+                "question_form": question.id,
+                "style": asdict(self.style),
+                "caption": scene.describe(),
+                "readings": scene.readings(),
+            },
+            group=self.name,
+            source="charts",
+        )
+
+
+def _find_shared_response(
+    rng: Random, exercise: Exercise, relation: Relation
+) -> tuple[Solution, str, dict[str, int], Solution] | None:
+    """Find a response that fits the picture of an exercise and another picture.
+
+    Returns:
+        The response, its fault on the first picture, and the values and the right solution of the
+        second. ``None`` after some tries in vain.
+    """
+    solution, behaviour = exercise.truth, "right"
+    if relation == "twin":
+        slips = [
+            slip.solution
+            for slip in exercise.problem.slips(exercise.view)
+            if slip.name == "wrong choice"
+            and score_answers(slip.solution.answers, exercise.truth.answers) == WRONG
+        ]
+        if not slips:
+            return None
+        solution, behaviour = rng.choice(slips), "wrong choice"
+    stated = {name: exercise.view[name] for name in solution.items}
+    for _ in range(TRIES):
+        values = exercise.kind.draw_values(rng, len(exercise.view))
+        view = dict(zip(exercise.view, values, strict=True))
+        truth = exercise.problem.solve(view)
+        if truth is None or stated.items() <= view.items():
+            continue
+        if relation == "twin":
+            suits = set(truth.answers) == set(exercise.truth.answers)
+        else:
+            suits = score_answers(solution.answers, truth.answers) == WRONG
+        if suits and exercise.problem.solve(view | stated) == solution:
+            return solution, behaviour, view, truth
+    return None

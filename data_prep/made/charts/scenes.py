@@ -25,6 +25,7 @@ WORDS = ("tea", "milk", "rice", "salt", "fish", "corn", "wool", "iron", "gold", 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 COLOURS = ("red", "blue", "green", "orange", "purple", "black")
 SHAPES = ("circles", "squares", "triangles", "stars")
+HEADINGS = ("cost", "mass", "age", "size")
 
 
 @dataclass(frozen=True)
@@ -127,21 +128,9 @@ def draw_scene(rng: Random, kind: SceneKind) -> ChartScene:
     )
 
 
-def _letters(rng: Random, count: int) -> tuple[str, ...]:
-    return LETTERS[:count]
-
-
-def _small_letters(rng: Random, count: int) -> tuple[str, ...]:
-    return tuple("abcd"[:count])
-
-
 def _categories(rng: Random, count: int) -> tuple[str, ...]:
     words_fit = count <= 4
     return tuple(rng.sample(WORDS, count)) if words_fit and rng.random() < 0.5 else LETTERS[:count]
-
-
-def _moments(rng: Random, count: int) -> tuple[str, ...]:
-    return rng.choice((LETTERS, DAYS))[:count]
 
 
 def _bins(rng: Random, count: int) -> tuple[str, ...]:
@@ -162,14 +151,6 @@ def _coloured_shapes(rng: Random, count: int) -> tuple[str, ...]:
     return tuple(f"{colour} {rng.choice(SHAPES)}" for colour in colours)
 
 
-def _two_colours(rng: Random) -> tuple[str, ...]:
-    return tuple(rng.sample(COLOURS, 2))
-
-
-def _headings(rng: Random) -> tuple[str, ...]:
-    return tuple(rng.sample(("cost", "mass", "age", "size"), rng.choice((1, 2))))
-
-
 def _closes(sides: tuple[int, ...]) -> bool:
     """Return whether the sides make a triangle or a quadrilateral that is not too flat."""
     if len(sides) == 3:
@@ -184,6 +165,10 @@ def diagonal_range(sides: tuple[int, ...]) -> tuple[int, int]:
     return max(abs(a - b), abs(c - d)), min(a + b, c + d)
 
 
+def _letters(rng: Random, count: int) -> tuple[str, ...]:
+    return LETTERS[:count]
+
+
 K = SceneKind
 KINDS: dict[str, SceneKind] = {
     kind.name: kind
@@ -191,18 +176,20 @@ KINDS: dict[str, SceneKind] = {
         K("bar", "bar", "bars", "value", "values", _categories, (3, 4, 4, 5, 6)),
         K("hbar", "bar", "bars", "value", "values", _categories),
         K("grouped", "category", "categories", "{column} value", "{column} values", _letters,
-             (3, 3, 4), columns=_two_colours),
-        K("line", "point", "points", "value", "values", _moments, (4, 5, 5, 6)),
+             (3, 3, 4), columns=lambda rng: tuple(rng.sample(COLOURS, 2))),
+        K("line", "point", "points", "value", "values",
+             lambda rng, count: rng.choice((LETTERS, DAYS))[:count], (4, 5, 5, 6)),
         K("scatter", "point", "points", "{column} value", "{column} values", _letters,
              (3, 4, 5), item="point {name}", columns=lambda rng: ("x", "y")),
         K("pie", "slice", "slices", "value", "values", _categories,
              fits=lambda values: min(values) >= 0.07 * sum(values)),
         K("histogram", "bin", "bins", "count", "counts", _bins, (3, 4, 4), item="bin {name}"),
         K("table", "row", "rows", "{column}", "{column} entries", _categories, high=19,
-             columns=_headings),
+             columns=lambda rng: tuple(rng.sample(HEADINGS, rng.choice((1, 2))))),
         K("spectrum", "peak", "peaks", "height", "heights", _positions, (3, 3, 4), low=2,
              item="peak {name}"),
-        K("polygon", "side", "sides", "length", "lengths", _small_letters, (3, 4), low=3,
+        K("polygon", "side", "sides", "length", "lengths",
+             lambda rng, count: tuple("abcd"[:count]), (3, 4), low=3,
              item="side {name}", fits=_closes),
         K("angles", "angle", "angles", "size", "sizes", _letters, (3,), low=2, high=12,
              item="angle {name}", fits=lambda values: sum(values) == 180, unit=10),
