@@ -81,77 +81,41 @@ def _years(rng: Random, count: int) -> tuple[str, ...]:
     return tuple(str(start + number) for number in range(count))
 
 
-def _word_problem(
-    rng: Random,
-    years: tuple[str, ...],
-    values: tuple[float, ...],
-    apparent_ratio: float,
-    **drawing_values: float,
-) -> MisleadingChart:
-    """Ask for a proportion between the last and the first year.
+def _proportion(rng: Random, way: str, count: int) -> MisleadingChart:
+    """Make a chart of years and ask for a proportion between the last and the first one.
 
-    Args:
-        rng: Source of the wording.
-        years: Labels.
-        values: One for each year.
-        apparent_ratio: Ratio of last to first year that a misled reader sees.
-        drawing_values: Numbers that only the drawing needs.
+    It is ``truncated``: its manipulated axis starts above zero; or ``compressed``: it looks flat
+    because that axis ends far above the data; or ``pictorial``: its figures grow in both
+    directions, so that ratios of areas are squared.
+
+    Drawing values: ``base`` and ``top`` of a manipulated axis; ``step`` between ticks.
     """
+    step = rng.choice((5, 10, 20, 50))
+    base = rng.randint(10, 24) if way == "truncated" else 0
+    firsts, rises = {
+        "truncated": ((1, 3), (3, 6)),
+        "compressed": ((4, 6), (2, 4)),
+        "pictorial": ((3, 5), (2, 5)),
+    }[way]
+    first = rng.randint(*firsts)
+    last = first + rng.randint(*rises)
+    heights = (first, *sorted(rng.randint(first, last) for _ in range(count - 2)), last)
+    values = tuple(float(step * (base + height)) for height in heights)
+    years, ratio = _years(rng, count), last / first
+    apparent = {"truncated": ratio, "compressed": 1.0, "pictorial": ratio**2}[way]
     problem = rng.choice(_topics("word_problems"))
-    title: str = problem["title"]
     amount = rng.choice((2, 3, 4, 5))
     return MisleadingChart(
-        title=title,
+        title=problem["title"],
         question=problem["question"].format(a=years[0], b=years[-1], k=amount),
         labels=years,
-        values={title: values},
+        values={problem["title"]: values},
         answer=amount * values[-1] / values[0],
-        misled=amount * apparent_ratio,
+        misled=amount * apparent,
         unit=problem["unit"],
         skimming=values[-1],
-        drawing_values=drawing_values,
+        drawing_values={"base": step * base, "top": 60 * step, "step": step},
     )
-
-
-def _between(rng: Random, first: int, last: int, count: int) -> tuple[int, ...]:
-    """Draw ``count`` whole numbers from ``first`` to ``last`` that never fall."""
-    return (first, *sorted(rng.randint(first, last) for _ in range(count - 2)), last)
-
-
-def _truncated(rng: Random, count: int) -> MisleadingChart:
-    """Make a chart whose manipulated axis starts at ``base``, above zero.
-
-    Drawing values: ``base``; ``step`` between ticks.
-    """
-    step, base = rng.choice((5, 10, 20, 50)), rng.randint(10, 24)
-    above = rng.randint(1, 3)
-    heights = _between(rng, above, above + rng.randint(3, 6), count)
-    values = tuple(float(step * (base + height)) for height in heights)
-    return _word_problem(
-        rng, _years(rng, count), values, heights[-1] / heights[0], base=step * base, step=step
-    )
-
-
-def _compressed(rng: Random, count: int) -> MisleadingChart:
-    """Make a chart that looks flat because its manipulated axis ends far above the data.
-
-    Drawing values: ``top`` of the manipulated axis; ``step`` between ticks.
-    """
-    step, first = rng.choice((5, 10, 20, 50)), rng.randint(4, 6)
-    heights = _between(rng, first, first + rng.randint(2, 4), count)
-    values = tuple(float(step * height) for height in heights)
-    return _word_problem(rng, _years(rng, count), values, 1.0, top=60 * step, step=step)
-
-
-def _pictorial(rng: Random) -> MisleadingChart:
-    """Make a chart of figures that grow in both directions, so that ratios of areas are squared.
-
-    Drawing value: ``step`` between ticks.
-    """
-    step, first = rng.choice((5, 10, 20, 50)), rng.randint(3, 5)
-    heights = _between(rng, first, first + rng.randint(2, 5), 3)
-    values = tuple(float(step * height) for height in heights)
-    return _word_problem(rng, _years(rng, 3), values, (heights[-1] / heights[0]) ** 2, step=step)
 
 
 TREND = ("It has risen.", "It has fallen.", "It has stayed the same.")
@@ -192,6 +156,7 @@ def _dual_axes(rng: Random) -> MisleadingChart:
         named = dict(reversed(named.items()))
     year = rng.choice(years)
     tops = {first: 40.0 * step, second: 11.0 * step}
+    first_top, second_top = (tops[name] for name in named)
     return MisleadingChart(
         title=f"Number of {things}",
         question=f"Which country had more {things} in {year}?",
@@ -200,10 +165,7 @@ def _dual_axes(rng: Random) -> MisleadingChart:
         answer=first,
         misled=second,
         choices=tuple(sorted(named)),
-        drawing_values=dict(
-            zip(("first_top", "second_top"), (tops[name] for name in named), strict=True)
-        )
-        | {"step": step},
+        drawing_values={"first_top": first_top, "second_top": second_top, "step": step},
     )
 
 
@@ -375,27 +337,28 @@ def _ranked(names: tuple[str, ...], sizes: Sequence[float]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: -sizes[names.index(name)]))
 
 
-FAMILIES: tuple[Family, ...] = (
-    Family("line", "inconsistent x-axis", "G4_Q1", _trend),
-    Family("line", "inverted y-axis", "G3_Q1", _trend),
-    Family("line", "dual axes", "G9_Q1", _dual_axes),
-    Family("line", "truncated y-axis", "G1_Q1", lambda rng: _truncated(rng, 5)),
-    Family("line", "compressed y-axis", "G2_Q1", lambda rng: _compressed(rng, 5)),
-    Family("bar", "3D effect", "G12_Q1", _perspective_bars),
-    Family("bar", "truncated y-axis", "G7_Q1", lambda rng: _truncated(rng, rng.choice((2, 3)))),
-    Family("bar", "compressed y-axis", "G8_Q1", lambda rng: _compressed(rng, rng.choice((2, 3)))),
-    Family("bar", "pictorial bars", "G10_Q1", _pictorial),
-    Family("scatter", "swapped axis", "G6_Q1", _swapped_ends),
-    Family("scatter", "logarithmic y-axis", "G5_Q1", _logarithmic),
-    Family("map", "inverted color scale", "G15_Q1", _inverted_colours),
-    Family("pie", "3D effect", "G13_Q1", lambda rng: _pie(rng, tilted_areas)),
-    Family(
-        "pie",
-        "3D effect + pop out",
-        "G14_Q1",
-        lambda rng: _pie(rng, popped_areas, first_at_front=True),
-    ),
-)
+FAMILIES = tuple(
+    Family(*fields)
+    for fields in (
+        ("line", "inconsistent x-axis", "G4_Q1", _trend),
+        ("line", "inverted y-axis", "G3_Q1", _trend),
+        ("line", "dual axes", "G9_Q1", _dual_axes),
+        ("line", "truncated y-axis", "G1_Q1", lambda rng: _proportion(rng, "truncated", 5)),
+        ("line", "compressed y-axis", "G2_Q1", lambda rng: _proportion(rng, "compressed", 5)),
+        ("bar", "3D effect", "G12_Q1", _perspective_bars),
+        ("bar", "truncated y-axis", "G7_Q1",
+         lambda rng: _proportion(rng, "truncated", rng.choice((2, 3)))),
+        ("bar", "compressed y-axis", "G8_Q1",
+         lambda rng: _proportion(rng, "compressed", rng.choice((2, 3)))),
+        ("bar", "pictorial bars", "G10_Q1", lambda rng: _proportion(rng, "pictorial", 3)),
+        ("scatter", "swapped axis", "G6_Q1", _swapped_ends),
+        ("scatter", "logarithmic y-axis", "G5_Q1", _logarithmic),
+        ("map", "inverted color scale", "G15_Q1", _inverted_colours),
+        ("pie", "3D effect", "G13_Q1", lambda rng: _pie(rng, tilted_areas)),
+        ("pie", "3D effect + pop out", "G14_Q1",
+         lambda rng: _pie(rng, popped_areas, first_at_front=True)),
+    )
+)  # fmt: skip
 """In the order of Table 1: eleven manipulations, some on two kinds, and one together with another.
 Questions are of the form that the paper's appendix prints. It does not print the charts: that the
 inconsistent axis has its years from last to first, and the swapped one its ends exchanged, are the

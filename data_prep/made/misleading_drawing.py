@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from judging.fingerprint import file_sha256
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    Draw = Callable[[Axes, MisleadingChart, bool], None]
+    """Draws a chart, manipulated or not."""
 
 
 DPI = 100
@@ -100,43 +103,28 @@ def _bars(axes: Axes, chart: MisleadingChart) -> None:
     axes.set_xlim(-0.8, len(chart.labels) - 0.2)
 
 
-def _truncated(
+def _over_years(
     draw: Callable[[Axes, MisleadingChart], None],
-) -> Callable[[Axes, MisleadingChart, bool], None]:
+    way: Literal["base", "top", "turn x", "turn y"],
+) -> Draw:
+    """Return a function that draws values over years.
+
+    Manipulated, the value axis begins or ends where the chart's drawing value says, or an axis runs
+    the other way.
+    """
+
     def draw_chart(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
         draw(axes, chart)
-        _value_axis(
-            axes, chart, chart.drawing_values["base"] if manipulated else 0, _honest_top(chart)
-        )
+        ends = {"base": 0.0, "top": _honest_top(chart)}
+        if manipulated and way in ends:
+            ends[way] = chart.drawing_values[way]
+        _value_axis(axes, chart, ends["base"], ends["top"])
+        if manipulated and way == "turn x":
+            axes.invert_xaxis()
+        if manipulated and way == "turn y":
+            axes.invert_yaxis()
 
     return draw_chart
-
-
-def _compressed(
-    draw: Callable[[Axes, MisleadingChart], None],
-) -> Callable[[Axes, MisleadingChart, bool], None]:
-    def draw_chart(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-        draw(axes, chart)
-        _value_axis(
-            axes, chart, 0, chart.drawing_values["top"] if manipulated else _honest_top(chart)
-        )
-
-    return draw_chart
-
-
-def _inverted_axis(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    _plot(axes, chart)
-    _value_axis(axes, chart, 0, _honest_top(chart))
-    if manipulated:
-        axes.invert_yaxis()
-
-
-def _inconsistent_axis(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    """Draw a line over years in order or, manipulated, from the last to the first."""
-    _plot(axes, chart)
-    _value_axis(axes, chart, 0, _honest_top(chart))
-    if manipulated:
-        axes.invert_xaxis()
 
 
 def _dual_axes(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
@@ -361,15 +349,15 @@ def _frame_pie(axes: Axes, chart: MisleadingChart) -> None:
     axes.set_axis_off()
 
 
-_DRAW: dict[tuple[str, str], Callable[[Axes, MisleadingChart, bool], None]] = {
-    ("line", "inconsistent x-axis"): _inconsistent_axis,
-    ("line", "inverted y-axis"): _inverted_axis,
+_DRAW: dict[tuple[str, str], Draw] = {
+    ("line", "inconsistent x-axis"): _over_years(_plot, "turn x"),
+    ("line", "inverted y-axis"): _over_years(_plot, "turn y"),
     ("line", "dual axes"): _dual_axes,
-    ("line", "truncated y-axis"): _truncated(_plot),
-    ("line", "compressed y-axis"): _compressed(_plot),
+    ("line", "truncated y-axis"): _over_years(_plot, "base"),
+    ("line", "compressed y-axis"): _over_years(_plot, "top"),
     ("bar", "3D effect"): _perspective_bars,
-    ("bar", "truncated y-axis"): _truncated(_bars),
-    ("bar", "compressed y-axis"): _compressed(_bars),
+    ("bar", "truncated y-axis"): _over_years(_bars, "base"),
+    ("bar", "compressed y-axis"): _over_years(_bars, "top"),
     ("bar", "pictorial bars"): _pictorial,
     ("scatter", "swapped axis"): _swapped_ends,
     ("scatter", "logarithmic y-axis"): _logarithmic,
@@ -382,14 +370,11 @@ _DRAW: dict[tuple[str, str], Callable[[Axes, MisleadingChart, bool], None]] = {
 
 ITEMS = "items.jsonl"
 
-PublishedHMI = Mapping[str, tuple[float, float]]
-"""By pair of CHARTOM's Table 1: HMI of its original and of its manipulated chart."""
-
 
 def write_chart_pairs(
     out: Path,
     pairs: Iterable[ChartPair],
-    published: PublishedHMI,
+    published: Mapping[str, tuple[float, float]],
     *,
     source: Mapping[str, Any],
     command: str,
@@ -403,7 +388,7 @@ def write_chart_pairs(
     Args:
         out: Folder to write to; made if it is missing.
         pairs: Result of ``generate_chart_pairs``, taken one by one.
-        published: HMI of the published pairs that the families imitate.
+        published: HMI of the original and the manipulated chart, by pair of CHARTOM's Table 1.
         source: What the pairs were made from.
         command: Command line that can repeat this.
 
@@ -414,41 +399,35 @@ def write_chart_pairs(
         CustosError: If ``items.jsonl`` lies there and did not come with a manifest.
     """
     check_replaceable(out, [ITEMS])
-    kinds: Counter[str] = Counter()
-    manipulations: Counter[str] = Counter()
-    question_types: Counter[str] = Counter()
+    counts = {name: Counter[str]() for name in ("kinds", "manipulations", "question_types")}
     path = out / ITEMS
     with write_with_manifest(out, source=source, command=command) as manifest:
         (out / IMAGE_FOLDER).mkdir(exist_ok=True)
         with atomic_write(path) as file:
             for pair in pairs:
                 for manipulated in (False, True):
-                    item = _item(pair, manipulated, published)
+                    item = _item(pair, manipulated, published[pair.family.like][manipulated])
                     png = render(pair.family, pair.chart, manipulated)
                     (out / item["image"]).write_bytes(png)
                     file.write(json.dumps(item, ensure_ascii=False) + "\n")
-                kinds[pair.family.kind] += 1
-                manipulations[pair.family.manipulation] += 1
-                question_types[pair.chart.question_type] += 1
+                family = pair.family
+                named = (family.kind, family.manipulation, pair.chart.question_type)
+                for counter, name in zip(counts.values(), named, strict=True):
+                    counter[name] += 1
         manifest.update(
             outputs={path.name: file_sha256(path)},
-            pairs=kinds.total(),
-            kinds=dict(sorted(kinds.items())),
-            manipulations=dict(sorted(manipulations.items())),
-            question_types=dict(sorted(question_types.items())),
+            pairs=counts["kinds"].total(),
+            **{name: dict(sorted(counter.items())) for name, counter in counts.items()},
         )
     return manifest
 
 
-def _item(pair: ChartPair, manipulated: bool, published: PublishedHMI) -> dict[str, Any]:
+def _item(pair: ChartPair, manipulated: bool, hmi: float) -> dict[str, Any]:
     """Describe one chart of a pair; ``strategies`` holds what each way of reading it answers."""
     family, chart = pair.family, pair.chart
     item_id = f"{pair.name}_{1 + manipulated}"
-    strategies = {"correct": chart.answer}
-    if manipulated:
-        strategies["misled"] = chart.misled
-    if chart.skimming is not None:
-        strategies["skimming"] = chart.skimming
+    others = {"misled": chart.misled if manipulated else None, "skimming": chart.skimming}
+    others = {name: answer for name, answer in others.items() if answer is not None}
     item: dict[str, Any] = {
         "id": item_id,
         "kind": family.kind,
@@ -459,11 +438,11 @@ def _item(pair: ChartPair, manipulated: bool, published: PublishedHMI) -> dict[s
         "choices": chart.choices,
         "answer": chart.answer,
         "unit": chart.unit,
-        "strategies": strategies,
-        "hmi": published[family.like][manipulated],
+        "strategies": {"correct": chart.answer, **others},
+        "hmi": hmi,
         "hmi_source": f"published: {family.like}_{1 + manipulated}",
         "data": {"labels": chart.labels, **chart.values},
     }
     if chart.question_type == "number":
-        item["alternatives"] = [strategies[key] for key in strategies if key != "correct"]
+        item["alternatives"] = list(others.values())
     return item
