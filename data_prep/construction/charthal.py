@@ -76,15 +76,11 @@ class ChartQuestion(BaseModel):
 
 
 def load_charts(path: Path, bad_rows: list[str] | None = None) -> list[Chart]:
-    """Read a JSONL, JSON or Parquet file of charts.
-
-    Args:
-        path: File of charts.
-        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
+    """Read a JSONL, JSON or Parquet file of charts; errors of rows go to ``bad_rows`` if given.
 
     Raises:
-        CustosError: If the file cannot be read, an id occurs twice, or, when ``bad_rows`` is
-            ``None``, on the first row that does not fit.
+        CustosError: If the file cannot be read, an id occurs twice or, without ``bad_rows``, on the
+            first row that does not fit.
     """
     charts = [chart for _, chart in read_records(path, Chart, bad_rows)]
     for name, count in Counter(chart.id for chart in charts).items():
@@ -139,15 +135,7 @@ def sample_charts(charts: Sequence[Chart], count: int, seed: int) -> list[Chart]
 
     Every chart type of the pool is in the sample, as far as possible: a chart of a missing type
     replaces one with the same number of subplots, and of its own discipline if there is one, whose
-    type remains without it.
-
-    Args:
-        charts: The pool; charts with more subplots are passed over.
-        count: How many to sample.
-        seed: Same seed, same charts.
-
-    Returns:
-        Charts in the order of the pool.
+    type remains without it. Charts with more subplots are passed over; the order is the pool's.
 
     Raises:
         CustosError: If the pool has too few charts of one or of two subplots.
@@ -204,16 +192,9 @@ def _exchange_for_missing_types(charts: Sequence[Chart], sample: list[Chart], rn
 
 
 def generate_questions(charts: Sequence[Chart], writer: ModelWriter) -> dict[str, Any]:
-    """Have a model write one question per chart and cell.
+    """Have a model write one question per chart and cell; return the manifest.
 
     The folder gets ``images/`` and ``questions.jsonl``.
-
-    Args:
-        charts: Result of ``sample_charts``.
-        writer: Model to ask, and folder to write to.
-
-    Returns:
-        The manifest.
 
     Raises:
         CustosError: If a picture cannot be copied, as ``run_job``, or if ``questions.jsonl`` lies
@@ -269,10 +250,8 @@ def write_benchmark(folder: Path, collected: Collected) -> list[ChartQuestion]:
     """Write the questions that people kept, and those left to settle, beside the pictures.
 
     ``charthal.json`` is ChartHal's own shape, an object from id to item; ``disagreements.json``
-    lists the questions that people differ on: ``id`` and, by field, everybody's version.
-
-    Returns:
-        The questions that were kept.
+    lists the questions that people differ on: ``id`` and, by field, everybody's version. Return the
+    questions that were kept.
     """
     kept = [_question_of(row) for row in collected.rows]
     items = {question.id: question.model_dump(exclude={"id"}) for question in kept}

@@ -205,13 +205,7 @@ def generate_benchmark_answers(
     """Stream examples of the tasks in turn; all rows of a question come one after the other.
 
     Questions depend on the other arguments and their own number alone, so that a longer stream
-    begins with the shorter one.
-
-    Args:
-        num_rows: How many examples to make.
-        seed: Any integer.
-        wordings: Wordings of questions and responses; ``test`` has none of those of ``train``.
-        tasks: Names of :data:`MAKERS`.
+    begins with the shorter one. ``test`` has none of the wordings of ``train``.
     """
     table = wordings_for("training" if wordings == "train" else "held_out")
     made, number = 0, 0

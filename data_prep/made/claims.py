@@ -93,12 +93,8 @@ def generate_claims(num_rows: int, seed: int, *, held_out: bool) -> Iterator[Lab
 
     Every four consecutive rows answer the same question. References and responses put a claim into
     different sentences, with phrases of equal meaning. A response that contradicts a claim is
-    Wrong, whatever else it says.
-
-    Args:
-        num_rows: How many examples to draw.
-        seed: Any integer.
-        held_out: Word responses in the sentences that training data never show, and only in those.
+    Wrong, whatever else it says. Where ``held_out``, responses have the sentences that training
+    data never show, and only those.
     """
     for index in range(num_rows):
         number = index // ROWS_PER_QUESTION

@@ -272,8 +272,7 @@ def generate_hard(
     depend on the question, the rows about it, the pool of answers and the seed alone.
 
     Args:
-        examples: Rows of task ``hieval-qs``. What cannot be used is passed over
-            (:func:`read_items`).
+        examples: Rows to make them from; what :func:`read_items` cannot use is passed over.
         per_question: Draws for each question.
         seed: Any integer.
         kind_names: Names of kinds to draw from; none: all.

@@ -114,7 +114,7 @@ class AnswerPool:
         Args:
             rng: Generator to draw from.
             answer: The right answer that it takes the place of.
-            references: All right answers, none of which it may resemble by its words.
+            references: Answers, none of which it may resemble by its words.
             question: The question; what it names itself is no plausible answer.
             near: Prefer look-alikes: a shifted number, a name that shares a part.
             tolerance: Keep numbers clear of the share by which they may be off.
@@ -259,12 +259,6 @@ def quantity_slots(
     """Return what fills the slots of a frame: a number that earns the label, and a range around it.
 
     With the tolerance a number is right up to 5 % off; without it only the number itself is.
-
-    Args:
-        rng: Generator to draw from.
-        quantity: Number of the references.
-        label: ``Correct`` or ``Wrong``.
-        tolerance: Whether the tolerance is granted.
     """
     unit = quantity.unit
     if label == CORRECT:

@@ -40,15 +40,10 @@ def generate_options(
 ) -> Iterator[LabelledExample]:
     """Yield responses to the questions of labelled rows, with options listed.
 
-    Where options stand in ``choices``, rows that a rule of the task decides, such as a bare letter,
-    are left out: no judge is asked for them. What is drawn for a question depends on the question,
-    the rows about it, the pool of answers and the seed alone.
-
-    Args:
-        examples: Rows of task ``hieval-qs``; what cannot be used is passed over.
-        per_question: Draws for each question, of one row for each label.
-        seed: Any integer.
-        split: The split that the rows are for; training has wordings of its own.
+    Each of ``per_question`` draws gives a row for each label. Where options stand in ``choices``,
+    rows that a rule of the task decides, such as a bare letter, are left out: no judge is asked for
+    them. What is drawn for a question depends on the question, the rows about it, the pool of
+    answers and the seed alone. Training has wordings of its own.
     """
     items = [item for item in read_items(examples) if not item.chinese]
     pool = pool_of(items)

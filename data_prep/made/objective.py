@@ -34,13 +34,8 @@ def generate_objective(num_rows: int, seed: int, *, held_out: bool) -> Iterator[
     """Stream examples of task ``hieval-qs``, mode ``any``: ``Correct`` or ``Wrong`` for certain.
 
     Every four consecutive rows answer the same question. Row ``i`` depends on ``seed``,
-    ``held_out`` and ``i`` alone.
-
-    Args:
-        num_rows: How many examples to draw.
-        seed: Any integer.
-        held_out: Write answers in the forms, layouts and sentences that training data never show,
-            and only in those.
+    ``held_out`` and ``i`` alone. Where ``held_out``, answers have the forms, layouts and sentences
+    that training data never show, and only those.
     """
     split: FormSplit = "test" if held_out else "train"
     name = f"objective-{split}-{seed}"

@@ -152,14 +152,10 @@ class PairRow:
 def generate_pairs(
     num_rows: int, seed: int, wordings: WordingSplit, pictures: float = PICTURE_SHARE
 ) -> Iterator[PairRow]:
-    """Stream pairs. Row ``i`` depends on ``seed``, ``wordings``, ``pictures`` and ``i`` alone.
+    """Stream pairs, of which the share ``pictures`` comes with a picture.
 
-    Args:
-        num_rows: How many pairs to draw.
-        seed: Any integer.
-        wordings: Wordings of questions and responses. Questions of ``test``, too, are worded in
-            held-out wordings only.
-        pictures: Share of pairs that come with a picture, from 0 to 1.
+    Row ``i`` depends on the other arguments and ``i`` alone. Questions of ``test``, too, are worded
+    in held-out wordings only.
     """
     for number in range(num_rows):
         rng = seeded_rng("pairs", seed, wordings, pictures, number)

@@ -104,14 +104,9 @@ def generate_examples(
 
     Every four consecutive rows answer the same question, in four ways. Row ``i`` depends on
     ``seed``, ``wordings``, ``worlds`` and ``i`` alone, so a longer run starts with the shorter one.
-    Ids do not name ``worlds``: do not mix rows of two sets with one seed.
-
-    Args:
-        num_rows: How many examples to draw.
-        seed: Any integer.
-        wordings: Wordings of questions and responses: those of training data, of test data, or all.
-        worlds: ``open`` keeps to open questions in English with one answer (``Correct`` or
-            ``Wrong``), which a small backbone learns first.
+    Ids do not name ``worlds``: do not mix rows of two sets with one seed. ``open`` worlds keep to
+    open questions in English with one answer (``Correct`` or ``Wrong``), which a small backbone
+    learns first.
     """
     for index in range(num_rows):
         instance = draw_world(seed, wordings, index // ROWS_PER_WORLD, worlds)

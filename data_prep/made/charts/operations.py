@@ -156,12 +156,8 @@ def _of_two(
 ) -> Problem:
     """Ask for the sum or the difference of two items' values.
 
-    Args:
-        operation: Name of the operation.
-        slots: Its arguments.
-        choose: Picks the items.
-        conclude: ``_sum`` or ``_difference``.
-        rivals: Lists the pairs that could be taken in place of a pair.
+    ``conclude`` is ``_sum`` or ``_difference``; ``rivals`` lists the pairs that could be taken in
+    place of a pair.
     """
     other_way, is_sum = (_difference if conclude is _sum else _sum), conclude is _sum
 

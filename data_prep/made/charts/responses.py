@@ -144,13 +144,10 @@ def questions_for(exercise: Exercise, wordings: Iterable[ChartQuestion]) -> list
 def wordings_for(
     exercise: Exercise, split: WordingSplit, families: Sequence[str] | None = None
 ) -> list[ResponseWording]:
-    """Return the wordings that a response to an exercise may have.
+    """Return the wordings that a response to an exercise may have in a split of the data.
 
-    Args:
-        exercise: What was asked.
-        split: Split of the data.
-        families: Families of frames, in this order; a family named twice comes twice. Default: all
-            frames in the order of their table.
+    Frames come by the order of ``families``; a family named twice comes twice. By default all come,
+    in the order of their table.
     """
     framed = wordings_of(frames(), split)
     if families is not None:
@@ -213,18 +210,10 @@ def respond(
     error_type: str | None,
     wordings: Sequence[ResponseWording],
 ) -> ChartResponse | None:
-    """Draw a response of a score and type.
+    """Draw a response of a score and type (``None`` for ``Correct``) in one of several wordings.
 
-    Args:
-        rng: Source of all choices.
-        exercise: What was asked.
-        score: ``Correct``, ``Partial`` or ``Wrong``.
-        error_type: ``None`` for ``Correct``.
-        wordings: Wordings to choose from.
-
-    Returns:
-        ``None`` where the exercise does not allow the label, or if a number of tries do not give
-        such a response.
+    Return ``None`` where the exercise does not allow the label, or if a number of tries do not give
+    such a response.
     """
     family = rng.choice(_families(score, error_type))
     wording = rng.choice([wording for wording in wordings if wording.frame.family == family])

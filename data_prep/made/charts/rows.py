@@ -115,14 +115,9 @@ def plan_rows(
     """Stream labelled examples for the task ``hieval-ea``.
 
     Row ``i`` depends on the other arguments and ``i`` alone. Every four consecutive rows are a
-    group: they ask about one picture, or about two that a twin or contrast sets side by side.
-
-    Args:
-        num_rows: How many examples to draw.
-        seed: Any integer.
-        wordings: Wordings of questions and responses: those of training data, of test data, or all.
-        twins: Share of groups, from 0 to 1, that begin with a twin.
-        name: Begins every id; other names give other rows.
+    group: they ask about one picture, or about two that a twin or contrast sets side by side. The
+    share ``twins`` of groups begins with a twin. ``name`` begins every id; other names give other
+    rows.
     """
     stream = _Stream(name, seed, wordings, twins)
     groups = (_Group(stream, number) for number in itertools.count())
@@ -132,14 +127,7 @@ def plan_rows(
 def plan_twins(
     num_rows: int, seed: int, wordings: WordingSplit, kinds: Collection[str] = tuple(KINDS)
 ) -> Iterator[PlannedRow]:
-    """Stream twins alone, two rows each: no reader of their text can tell them apart.
-
-    Args:
-        num_rows: How many examples to draw.
-        seed: Any integer.
-        wordings: As for :func:`plan_rows`.
-        kinds: Only twins about these kinds of scenes.
-    """
+    """Stream twins about some kinds of scenes, two rows each."""
     stream = _Stream("twins", seed, wordings, 1.0)
     groups = (_Group(stream, number) for number in itertools.count())
     rows = (row for group in groups if group.kind.name in kinds for row in group.shared)

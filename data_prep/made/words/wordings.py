@@ -97,8 +97,7 @@ def question_wordings_of(wordings: Iterable[W], split: WordingSplit) -> list[W]:
 def seeded_rng(*key: object) -> Random:
     """Return a generator whose draws depend on the key alone, on every machine and in every run.
 
-    Args:
-        key: Names and numbers that say what is drawn: data set, seed, split, number of the row.
+    The key names what is drawn: data set, seed, split, number of the row.
     """
     digest = hashlib.sha256("\x1f".join(map(str, key)).encode()).digest()
     return Random(int.from_bytes(digest[:8], "big"))
