@@ -86,9 +86,7 @@ class ModelWriter:
     def ask(self, requests: Sequence[Request[T]], *, mend: bool = False) -> Outcome[T]:
         """Send the requests that have no reply in the folder yet, and read all replies.
 
-        Args:
-            requests: What to ask for.
-            mend: Ask once more for a reply in the wrong form (``UnusableText.mendable``).
+        Where ``mend``, ask once more for a reply in the wrong form (``UnusableText.mendable``).
 
         Raises:
             CustosError: As ``run_job``.
@@ -165,16 +163,11 @@ class ModelWriter:
 
 
 def load_rows(path: Path, row_type: type[R], bad_rows: list[str] | None = None) -> list[R]:
-    """Read the rows that go into a step.
-
-    Args:
-        path: File of rows; pictures are relative to it.
-        row_type: What the step needs of a row.
-        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
+    """Read the rows that go into a step; pictures are relative to the file.
 
     Raises:
-        CustosError: If the file cannot be read, an id occurs twice, no row is left or, when
-            ``bad_rows`` is ``None``, a row does not fit.
+        CustosError: If the file cannot be read, an id occurs twice, no row is left or, without the
+            list ``bad_rows``, which takes the errors of rows, on the first row that does not fit.
     """
     rows: dict[str, R] = {}
     for number, row in read_records(path, row_type, bad_rows):
@@ -190,10 +183,7 @@ def run_step(step: Step[Any, Any], rows: Sequence[StepRow], writer: ModelWriter)
     """Ask a model about every row that has no reply yet, and write what comes of the rows.
 
     The folder gets ``rows.jsonl``, in the order of the rows that went in, and ``rejects.jsonl``. A
-    reply in the wrong form is asked for once more.
-
-    Returns:
-        The manifest.
+    reply in the wrong form is asked for once more. Return the manifest.
 
     Raises:
         CustosError: As ``run_job``, or if ``rows.jsonl`` lies there without a manifest.

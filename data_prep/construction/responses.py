@@ -143,10 +143,8 @@ class Paired:
 def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0) -> Paired:
     """Pair the responses to each question so that each one is in at least ``least`` pairs.
 
-    Args:
-        responses: Rows of ``write_responses``, of any number of models.
-        least: Match-ups of each response.
-        seed: Draws who meets whom, and who is A.
+    Responses are rows of ``write_responses``, of any number of models. The seed draws who meets
+    whom, and who is A.
 
     Raises:
         CustosError: If a row does not say what it answers and who wrote it, or a model answers a
@@ -196,13 +194,9 @@ def _by_question(responses: Iterable[JudgeRequest]) -> dict[str, dict[str, Judge
 def match_ups(count: int, least: int) -> list[tuple[int, int]]:
     """Return the fewest pairs of ``count`` members in which each is in at least ``least`` of them.
 
-    The members are put in a circle (Harary, 1962). Each is paired with the nearest on both sides,
-    and for an odd ``least`` also with the one across. If both numbers are odd, one member is in one
-    pair more.
-
-    Args:
-        count: Members, numbered from 0; more than ``least``.
-        least: Pairs of each member.
+    The members, more than ``least``, are put in a circle (Harary, 1962). Each is paired with the
+    nearest on both sides, and for an odd ``least`` also with the one across. If both numbers are
+    odd, one member is in one pair more.
     """
     pairs = [
         (member, (member + distance) % count)
@@ -247,16 +241,11 @@ def screen(
     verdicts: Mapping[str, Sequence[str | None]],
     num_models: int,
 ) -> Screened:
-    """Drop the questions that all models answer.
+    """Drop the questions that all of at least ``num_models`` models answer.
 
     A response is right if all judges give it the best label of its task. A question with one wrong
-    answer is kept, whatever is missing of the others.
-
-    Args:
-        items: The questions.
-        responses: Rows of ``write_responses``.
-        verdicts: Labels of the judges by id of a response.
-        num_models: How many models must have answered a question for it to be dropped.
+    answer is kept, whatever is missing of the others. ``verdicts`` holds the labels of the judges
+    by id of a response.
 
     Raises:
         CustosError: If a response is to no question, or has no verdict.

@@ -71,13 +71,9 @@ def _gold_cell(value: Any) -> str:
 
 
 def mix_in_gold(rows: Sequence[Row], gold: Sequence[Row], share: float, seed: int) -> list[Row]:
-    """Put rows in random order, with gold items as the given share of the whole.
+    """Put rows in random order, with gold items as the given share of the whole, in [0, 1).
 
-    Args:
-        rows: Rows to fill in.
-        gold: Gold items to draw from; if there are too few, all are taken.
-        share: Share of the whole that is gold, in [0, 1).
-        seed: Another seed draws other gold items and another order.
+    If there are too few gold items, all are taken. Another seed draws others and another order.
     """
     rng = Random(seed)
     num_gold = min(len(gold), round(len(rows) * share / (1 - share)))

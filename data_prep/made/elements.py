@@ -137,12 +137,12 @@ def date(year: int, month: int, day: int, language: Language) -> Element:
     """Build a calendar date."""
     iso = f"{year}-{month:02}-{day:02}"
     if language == "zh":
-        near = (f"{year + 1}年{month}月{day}日", f"{year}年{month}月{day + 1}日")
-        return Element(f"{year}年{month}月{day}日", (iso, f"{year}/{month}/{day}"), near)
+        near = [f"{year + 1}年{month}月{day}日", f"{year}年{month}月{day + 1}日"]
+        return Element(f"{year}年{month}月{day}日", (iso, f"{year}/{month}/{day}"), tuple(near))
     name, next_name = MONTHS[month - 1], MONTHS[month % 12]
-    near = (f"{day + 1} {name} {year}", f"{day} {next_name} {year}", f"{day} {name} {year + 10}")
+    near = [f"{day + 1} {name} {year}", f"{day} {next_name} {year}", f"{day} {name} {year + 10}"]
     aliases = (f"{name} {day}, {year}", iso, f"{day} {name[:3]} {year}")
-    return Element(f"{day} {name} {year}", aliases, near)
+    return Element(f"{day} {name} {year}", aliases, tuple(near))
 
 
 def draw_date(rng: Random, language: Language) -> Element:

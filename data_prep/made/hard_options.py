@@ -174,7 +174,7 @@ def _write_singles(
         if label == WRONG and settles and rng.random() < 0.5:
             others[0] = right[0]  # The right option is rejected.
             others[1] = rng.choice([text for text in wrong if text != claim])
-        slots = {}
+        slots: dict[str, str] = {}
         for prefix, text in (("", claim), ("n", others[0]), ("o", others[1])):
             slots |= {f"{prefix}L": listed.letter(text), f"{prefix}T": text}
         if label == WRONG and settles and unlisted and "{L}" not in template:

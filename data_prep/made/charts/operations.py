@@ -7,7 +7,7 @@ wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -108,7 +108,7 @@ def _others(items: Items, view: View) -> list[str]:
     return [name for name in view if name not in items]
 
 
-def _near(items: Items, view: View) -> list[Items]:
+def _near(items: Items, view: View) -> Sequence[Items]:
     """Return the pairs with one item exchanged."""
     others = _others(items, view)
     return [(name, items[1]) for name in others] + [(items[0], name) for name in others]
@@ -152,7 +152,7 @@ def _of_two(
     slots: Mapping[str, str],
     choose: Callable[[View], Items | None],
     conclude: Callable[..., Solution],
-    rivals: Callable[[Items, View], list[Items]] = _near,
+    rivals: Callable[[Items, View], Sequence[Items]] = _near,
 ) -> Problem:
     """Ask for the sum or the difference of two items' values.
 
@@ -221,7 +221,7 @@ def biggest_rise(rng: Random, view: View) -> Problem | None:
             return None
         return rises[0][1:]
 
-    def rivals(items: Items, view: View) -> list[Items]:
+    def rivals(items: Items, view: View) -> Sequence[Items]:
         return [step for step in steps(view) if step != items]
 
     if choose(view) is None:
