@@ -18,8 +18,7 @@ from cli.shared.options.mapping import AllowDropped
 from cli.shared.output_folders import output_folder
 from cli.shared.splits import HeldOutSizes, Out, Seed, check_keeps_splits, show_splits, write_splits
 from cli.shared.tables import count_table
-from data_prep.sources.generic import load_generic
-from data_prep.splits.manifest import describe_file
+from data_prep.splits.manifest import describe_file, load_generic
 from data_prep.splits.splits import (
     SPLITS,
     Splits,

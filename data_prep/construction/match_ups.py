@@ -12,7 +12,7 @@ from random import Random
 
 from data_prep.construction.responses import ANSWERER, ITEM
 from data_prep.construction.steps.base import Row
-from data_prep.sources.judgement_text import PAIR_TASK
+from data_prep.sources.conversations import PAIR_TASK
 from judging.errors import CustosError, FieldError
 from judging.types import JudgeRequest
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from data_prep.sources.images import image_names
-from data_prep.sources.judgement_text import PAIR_TASK, parse_judgement, write_judgement
+from data_prep.errors import UnusableText
+from data_prep.tables.cells import image_names
 from judging.errors import CustosError, FieldError
 from judging.files.records import read_rows
 from judging.tasks import get_task
 from judging.types import LabelledExample, parse_record
+from judging.verdicts.judgement_text import last_between
 
 IMAGE_MARK = "<image>"
 
@@ -186,3 +188,64 @@ def _split_at_headings(text: str, headings: Headings, num_images: int) -> dict[s
     return {
         name: text[start:end].strip() for (_, start, name), end in zip(spans, ends, strict=True)
     }
+
+
+PAIR_TASK = "truthful-pair"
+
+UNPARSABLE = "unparsable"
+EMPTY_CRITIQUE = "empty critique"
+CONFIDENCE_OUT_OF_RANGE = "confidence out of range"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The parts of a judgement on a pair."""
+
+    critique: str
+    label: str
+    confidence: float
+
+
+def parse_judgement(text: str) -> Judgement:
+    """Read a judgement; where tags occur more than once, the last ones count.
+
+    Raises:
+        UnusableText: If a part is missing or is not what it should be.
+    """
+    task = get_task(PAIR_TASK)
+    tags = task.critique
+    assert tags
+    critique = last_between(text, tags.opening, tags.closing)
+    label = task.parse(text, "plain")
+    stated = last_between(text, tags.confidence_opening, tags.confidence_closing)
+    for name, part in (("critique", critique), ("label", label), ("confidence", stated)):
+        if part is None:
+            raise UnusableText(UNPARSABLE, f"no {name} in its tags")
+    assert critique is not None and label is not None and stated is not None
+    if not critique:
+        raise UnusableText(EMPTY_CRITIQUE, "nothing between the tags of the critique")
+    try:
+        confidence = float(stated)
+    except ValueError:
+        raise UnusableText(UNPARSABLE, f"confidence '{stated:.40}' is no number") from None
+    if not 0 <= confidence <= 1:
+        raise UnusableText(CONFIDENCE_OUT_OF_RANGE, f"confidence {stated:.40}")
+    return Judgement(critique, label, confidence)
+
+
+def write_judgement(example: LabelledExample) -> str:
+    """Write the judgement that an example trains towards, in its tags.
+
+    Raises:
+        CustosError: If the example has no critique, no confidence, or a label of another task.
+    """
+    task = get_task(PAIR_TASK)
+    tags = task.critique
+    assert tags
+    if not example.critique or example.confidence is None:
+        raise CustosError(f"row '{example.id}': needs a critique and a confidence")
+    return (
+        f"{tags.opening}{example.critique}{tags.closing}\n"
+        f"{tags.label_opening}{task.target(example)}{tags.label_closing}\n"
+        f"{tags.confidence_opening}{example.confidence:.2f}{tags.confidence_closing}"
+    )

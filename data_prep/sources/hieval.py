@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
-from data_prep.sources.images import image_names
+from data_prep.tables.cells import image_names
+from data_prep.tables.source import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
 from judging.files.records import read_rows

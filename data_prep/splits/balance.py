@@ -10,13 +10,17 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
 from data_prep.splits.near_duplicates import cluster_together
 from data_prep.splits.splits import HeldOut, Splits, as_split, shuffled
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
+from judging.tasks import get_task
+from judging.tasks.base import JudgeTask
 from judging.tasks.hieval_ea import ERROR_TYPES
+from judging.tasks.truthful import A, B
 from judging.types import LabelledExample, Split, type_of
 
 HARD_SHARE = 0.6
@@ -211,3 +215,56 @@ def _by_class(examples: Iterable[LabelledExample]) -> dict[str, list[LabelledExa
     for example in examples:
         by_class.setdefault(class_of(example), []).append(example)
     return dict(sorted(by_class.items()))
+
+
+def in_both_orders(pairs: Iterable[LabelledExample]) -> list[LabelledExample]:
+    """Return every pair, and after all of them every pair with its responses exchanged.
+
+    Labels, critiques and what people said of each response follow the exchange; the id of an
+    exchanged pair ends with ``-swapped``.
+
+    Raises:
+        FieldError: If an example has one response only; the message names it.
+    """
+    as_given = list(pairs)
+    return [*as_given, *map(_swapped, as_given)]
+
+
+def _swapped(pair: LabelledExample) -> LabelledExample:
+    task = get_task(pair.task)
+    if task.num_responses != 2:
+        raise FieldError("task", f"'{pair.task}' judges one response, which has no order").at(
+            f"row '{pair.id}'"
+        )
+    changed: dict[str, object] = {
+        "id": f"{pair.id}-swapped",
+        "responses": pair.responses[::-1],
+        "label": task.unswap(pair.label),
+        "tags": tuple(_swapped_tag(tag, task) for tag in pair.tags),
+        "metadata": {name: _swapped_entry(name, pair, task) for name in pair.metadata},
+    }
+    if pair.second_label:
+        changed["second_label"] = task.unswap(pair.second_label)
+    if pair.annotator_labels:
+        changed["annotator_labels"] = {
+            name: task.unswap(label) for name, label in pair.annotator_labels.items()
+        }
+    if pair.critique:
+        changed["critique"] = task.unswap_text(pair.critique)
+    return pair.model_copy(update=changed)
+
+
+def _swapped_tag(tag: str, task: JudgeTask) -> str:
+    """Return a tag such as ``A: off-topic or vague``, which names a response, for the other."""
+    name, colon, fault = tag.partition(": ")
+    return f"{task.unswap(name)}{colon}{fault}" if colon else tag
+
+
+def _swapped_entry(name: str, pair: LabelledExample, task: JudgeTask) -> Any:
+    """Return an entry of the metadata that our forms write, with the responses exchanged."""
+    value = pair.metadata[name]
+    if isinstance(value, dict) and value.keys() == {A, B}:
+        return {A: value[B], B: value[A]}
+    if name == "rationale" and isinstance(value, str):
+        return task.unswap_text(value)
+    return value[::-1] if name == "answerers" else value

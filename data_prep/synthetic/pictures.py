@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from data_prep.sources.images import content_name, save_image
+from data_prep.tables.cells import content_name, save_image
 
 IMAGE_FOLDER = "images"
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from data_prep.tables.fields import PERSON
+from data_prep.tables.mapping import PERSON
 from judging.errors import FieldError
 from judging.names.labels import UNKNOWN, labels_option, likely_label
 from judging.tasks import get_task

@@ -13,7 +13,7 @@ from statistics import mean
 from data_prep.construction.forms.base import NO_NEED, Entry, Filled, Form, form, texts_of
 from data_prep.construction.steps.base import Row
 from data_prep.errors import UnusableText
-from data_prep.sources.judgement_text import PAIR_TASK
+from data_prep.sources.conversations import PAIR_TASK
 from data_prep.truthfulness_tags import MEANINGS
 from judging.tasks.truthful import TIE, A, B
 

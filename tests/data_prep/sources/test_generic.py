@@ -6,7 +6,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from data_prep.sources.generic import load_generic
+from data_prep.splits.manifest import load_generic
 from judging.errors import CustosError
 
 ROWS: list[dict[str, Any]] = [

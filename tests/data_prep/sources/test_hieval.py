@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from data_prep.sources.hieval import Columns, load_hieval
-from data_prep.sources.hub import HubOptions, is_hub_id
+from data_prep.tables.source import HubOptions, is_hub_id
 from judging.errors import CustosError
 from judging.types import LabelledExample
 

@@ -8,7 +8,7 @@ import datasets
 import pytest
 from huggingface_hub import constants
 
-from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
+from data_prep.tables.source import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError
 from tests.hub_server import silent_hub
 

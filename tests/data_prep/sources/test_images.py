@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from data_prep.sources.images import content_name, image_names, save_image
+from data_prep.tables.cells import content_name, image_names, save_image
 from judging.errors import CustosError
 
 

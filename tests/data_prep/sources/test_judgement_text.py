@@ -1,7 +1,7 @@
 import pytest
 
 from data_prep.errors import UnusableText
-from data_prep.sources.judgement_text import Judgement, parse_judgement, write_judgement
+from data_prep.sources.conversations import Judgement, parse_judgement, write_judgement
 from judging.errors import CustosError
 from judging.types import LabelledExample
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from data_prep.construction.critiques import critique_item
 from data_prep.construction.forms.base import Value
 from data_prep.construction.forms.truthful import TruthfulPair
-from data_prep.splits.both_orders import in_both_orders
+from data_prep.splits.balance import in_both_orders
 from judging.types import LabelledExample
 
 

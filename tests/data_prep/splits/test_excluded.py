@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.splits.excluded import excluded_hash, read_excluded, without_excluded
+from data_prep.splits.filters import excluded_hash, read_excluded, without_excluded
 from judging.errors import CustosError
 from judging.types import LabelledExample
 

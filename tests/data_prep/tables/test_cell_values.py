@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from data_prep.tables.dropped import read_examples
+from data_prep.tables.examples import read_examples
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table, read_table
 from judging.errors import CustosError

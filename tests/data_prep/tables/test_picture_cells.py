@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from data_prep.sources.images import save_image
+from data_prep.tables.cells import save_image
 from data_prep.tables.reader import BadRow, parse_table, read_table
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import check_pictures, picture_size

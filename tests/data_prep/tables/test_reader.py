@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.tables.dropped import read_examples
+from data_prep.tables.examples import read_examples
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table, read_table
 from judging.errors import CustosError

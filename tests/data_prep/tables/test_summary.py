@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from data_prep.tables.summary import show_doubles
+from data_prep.tables.examples import show_doubles
 from judging.types import LabelledExample
 
 ROW = {"question": "Which?", "references": ["x", "y"], "response": "x", "label": "Partial"}

@@ -14,7 +14,7 @@ from typing import Any, Self
 import httpx
 import pytest
 
-from clients.judge_pool import JudgePool
+from clients.pool import JudgePool
 from judging import Judge, JudgeRequest, Verdict
 from tests.conftest import Folders
 from tests.forks import custos, forked, run

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from data_prep.sources.generic import load_generic
+from data_prep.splits.manifest import load_generic
 from data_prep.synthetic.charts.export import write_charts
 from data_prep.synthetic.charts.generate import generate_rows
 from judging.files.pictures import read_image
