@@ -1,4 +1,4 @@
-"""Balance classes, and build a test of hard and new cases (HiEval, section on error analysis).
+"""Balance classes and places, and build a test of hard and new cases (HiEval, error analysis).
 
 Hard and new cases are told apart by question, not by row: another response to a question that an
 earlier stage has learned from is neither.
@@ -18,7 +18,6 @@ from data_prep.splits.near_duplicates import cluster_together
 from data_prep.splits.splits import HeldOut, Splits, as_split, shuffled
 from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
-from judging.tasks.base import JudgeTask
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.tasks.truthful import A, B
 from judging.types import LabelledExample, Split, type_of
@@ -149,16 +148,19 @@ def balanced_splits(
     """
     seen_clusters, test_clusters, clusters = cluster_together(seen, test, examples)
     in_seen = set(seen_clusters)
-    rows = as_split("train", examples, clusters, seed)
+    rows = as_split("train", zip(examples, clusters, strict=True), seed)
     familiar = [row for row in rows if row.group in in_seen]
     unseen = [row for row in rows if row.group not in in_seen]
     even = dict(sorted(Counter(map(class_of, balanced_sample(rows, None, seed))).items()))
     beside = held_out.model_copy(update={"test": 0})
     sizes = beside.targets(sum(even.values()) + len(test))
-    splits: Splits = {"test": as_split("test", test, test_clusters, seed)}
+    splits: Splits = {"test": as_split("test", zip(test, test_clusters, strict=True), seed)}
     held: tuple[Split, ...] = ("val", "cal")
     for split in held:
-        drawn, unseen = _whole_questions(unseen, _apportioned(round(sizes[split]), even), seed)
+        # In proportion to the classes, in whole examples.
+        ends = [round(sizes[split]) * end / sum(even.values()) for end in accumulate(even.values())]
+        counts = np.diff([round(end) for end in ends], prepend=0).tolist()
+        drawn, unseen = _whole_questions(unseen, dict(zip(even, counts, strict=True)), seed)
         splits[split] = [row.model_copy(update={"split": split}) for row in drawn]
     splits["train"] = balanced_sample([*familiar, *unseen], per_class, seed)
     if missing := even.keys() - map(class_of, splits["train"]):
@@ -169,13 +171,6 @@ def balanced_splits(
     return splits
 
 
-def _apportioned(size: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Divide a number of examples among classes in proportion, in whole examples."""
-    ends = [size * end / sum(shares.values()) for end in accumulate(shares.values())]
-    counts = np.diff([round(end) for end in ends], prepend=0)
-    return dict(zip(shares, counts.tolist(), strict=True))
-
-
 def _whole_questions(
     rows: Sequence[LabelledExample], wanted: Mapping[str, int], seed: int
 ) -> tuple[list[LabelledExample], list[LabelledExample]]:
@@ -183,9 +178,6 @@ def _whole_questions(
 
     Of a question that is drawn all wanted examples are taken, those of the rarest class first, so
     that few questions are used up.
-
-    Raises:
-        CustosError: If a class has too few examples.
     """
     questions: dict[str, list[LabelledExample]] = {}
     for row in shuffled(rows, seed):
@@ -236,35 +228,29 @@ def _swapped(pair: LabelledExample) -> LabelledExample:
         raise FieldError("task", f"'{pair.task}' judges one response, which has no order").at(
             f"row '{pair.id}'"
         )
+
+    def swapped_tag(tag: str) -> str:  # such as "A: off-topic or vague", which names a response
+        name, colon, fault = tag.partition(": ")
+        return f"{task.unswap(name)}{colon}{fault}" if colon else tag
+
+    def swapped_entry(name: str, value: Any) -> Any:  # of the metadata that our forms write
+        if isinstance(value, dict) and value.keys() == {A, B}:
+            return {A: value[B], B: value[A]}
+        if name == "rationale" and isinstance(value, str):
+            return task.unswap_text(value)
+        return value[::-1] if name == "answerers" else value
+
     changed: dict[str, object] = {
         "id": f"{pair.id}-swapped",
         "responses": pair.responses[::-1],
         "label": task.unswap(pair.label),
-        "tags": tuple(_swapped_tag(tag, task) for tag in pair.tags),
-        "metadata": {name: _swapped_entry(name, pair, task) for name in pair.metadata},
+        "tags": tuple(map(swapped_tag, pair.tags)),
+        "metadata": {name: swapped_entry(name, value) for name, value in pair.metadata.items()},
     }
     if pair.second_label:
         changed["second_label"] = task.unswap(pair.second_label)
-    if pair.annotator_labels:
-        changed["annotator_labels"] = {
-            name: task.unswap(label) for name, label in pair.annotator_labels.items()
-        }
+    if people := pair.annotator_labels:
+        changed["annotator_labels"] = {name: task.unswap(people[name]) for name in people}
     if pair.critique:
         changed["critique"] = task.unswap_text(pair.critique)
     return pair.model_copy(update=changed)
-
-
-def _swapped_tag(tag: str, task: JudgeTask) -> str:
-    """Return a tag such as ``A: off-topic or vague``, which names a response, for the other."""
-    name, colon, fault = tag.partition(": ")
-    return f"{task.unswap(name)}{colon}{fault}" if colon else tag
-
-
-def _swapped_entry(name: str, pair: LabelledExample, task: JudgeTask) -> Any:
-    """Return an entry of the metadata that our forms write, with the responses exchanged."""
-    value = pair.metadata[name]
-    if isinstance(value, dict) and value.keys() == {A, B}:
-        return {A: value[B], B: value[A]}
-    if name == "rationale" and isinstance(value, str):
-        return task.unswap_text(value)
-    return value[::-1] if name == "answerers" else value

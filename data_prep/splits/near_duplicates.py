@@ -12,7 +12,7 @@ and belonging together is transitive. A changed number makes another question wi
 giant cluster; to keep them together, give them one ``group``. Numbers written as words are ordinary
 text.
 
-The search for near-duplicates is exact, not sampled (``similarity_join``).
+The search for near-duplicates is exact, not sampled (:func:`similar_sets`).
 """
 
 from __future__ import annotations
@@ -35,6 +35,17 @@ SHINGLE_CHARS = 5
 
 SHORTEST_FILL = "\U0010ffff"
 """What texts of less than one 5-gram are filled up with; no character, so that no text has it."""
+
+ROUNDING = 1e-9
+"""Slack of comparisons, so that a similarity of exactly the threshold counts."""
+RARE_IN = 256
+"""Most sets that share an element for it to be rare; more, the fewer sets are left."""
+PAIRS_AT_ONCE = 2_000_000
+"""Pairs that the index is searched for at once; bounds memory."""
+CHECKS_AT_ONCE = 50_000
+"""Pairs whose similarity is computed at once; bounds memory."""
+
+Ints = npt.NDArray[np.int64]
 
 _NUMBER = re.compile(r"\d+")
 _QUESTION_KEY = re.compile(r"q-[0-9a-f]{12}")
@@ -88,10 +99,7 @@ def cluster_together(*lists: Sequence[LabelledExample]) -> list[list[str]]:
 
 
 def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) -> Ints:
-    """Return the clusters, as numbers, that near-duplicates form among distinct questions.
-
-    A slow test (``pytest -m slow tests/data_prep/splits``) clusters fifty thousand questions within
-    a minute.
+    """Number the clusters that near-duplicates form among distinct questions.
 
     Args:
         texts: Questions as ``normalise_question`` spells them.
@@ -133,11 +141,14 @@ def _shingles(texts: Sequence[str]) -> Any:
     row = np.repeat(np.arange(len(texts)), counts)
     starts = np.arange(len(row)) + row * (SHINGLE_CHARS - 1)
 
+    def renumber(values: Ints) -> Ints:  # from 0 on, equal for equal values
+        return np.unique(values, return_inverse=True)[1]
+
     code = np.frombuffer("".join(padded).encode("utf-32-le", "surrogatepass"), np.uint32)
     code = code.astype(np.int64)
-    trigram = _renumber((code[:-2] << 42) | (code[1:-1] << 21) | code[2:])
-    five = _renumber((trigram[starts] << 32) | trigram[starts + 2])
-    shingle = _renumber((five << 32) | np.array(number)[row])
+    trigram = renumber((code[:-2] << 42) | (code[1:-1] << 21) | code[2:])
+    five = renumber((trigram[starts] << 32) | trigram[starts + 2])
+    shingle = renumber((five << 32) | np.array(number)[row])
     width = int(shingle.max()) + 1
     cells = np.sort(row * width + shingle)  # np.unique hashes, which takes longer
     cells = cells[np.append(True, np.diff(cells) > 0)]
@@ -146,38 +157,18 @@ def _shingles(texts: Sequence[str]) -> Any:
     return csr_array((ones, cells % width, row_starts), shape=(len(texts), width))
 
 
-def _renumber(values: Ints) -> Ints:
-    """Return numbers from 0 on in place of values, equal for equal values."""
-    return np.unique(values, return_inverse=True)[1]
-
-
 def _key(text: str) -> str:
     return "q-" + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-ROUNDING = 1e-9
-"""Slack of comparisons, so that a similarity of exactly the threshold counts."""
-RARE_IN = 256
-"""Most sets that share an element for it to be rare; more, the fewer sets are left."""
-PAIRS_AT_ONCE = 2_000_000
-"""Pairs that the index is searched for at once; bounds memory."""
-CHECKS_AT_ONCE = 50_000
-"""Pairs whose similarity is computed at once; bounds memory."""
-
-Ints = npt.NDArray[np.int64]
-
-
 @dataclass(frozen=True)
 class Sets:
-    """Sets of elements, of which only those that several sets have are listed.
-
-    Attributes:
-        matrix: Set-by-element 0/1 matrix (CSR), elements from rarest to commonest.
-        sizes: Number of elements of each set, those that are not listed included.
-    """
+    """Sets of elements, of which only those that several sets have are listed."""
 
     matrix: Any
+    """Set-by-element 0/1 matrix (CSR), elements from rarest to commonest."""
     sizes: Ints
+    """Number of elements of each set, those that are not listed included."""
 
     @classmethod
     def of(cls, matrix: Any, sizes: Ints) -> Sets:
@@ -207,7 +198,20 @@ def similar_sets(matrix: Any, threshold: float) -> Ints:
 
 
 class _Join:
-    """Clusters of sets that grow while similar sets are found."""
+    """Clusters of sets that grow while similar sets are found.
+
+    Two sets of similarity ``t`` share an element among their rarest ``size - ceil(t * size) + 1``
+    (their prefixes), so only sets that meet in an index of prefixes are compared. This is the join
+    of Bayardo, Ma and Srikant, "Scaling up all pairs similarity search" (WWW 2007), with the bound
+    on the remaining overlap of Xiao et al., "Efficient similarity joins for near duplicate
+    detection" (WWW 2008); the index is a sparse matrix product.
+
+    Elements of many sets, such as the words of a template that thousands of questions follow, would
+    make that index quadratic. Similar sets that share no rare element are told by their common
+    elements and their sizes alone. So sets with the same common elements are compared through one
+    of them, the smallest, whose rare elements count as elements that no other set has. The sets
+    that stand for others are joined in the same way, until no element is common.
+    """
 
     def __init__(self, threshold: float, count: int) -> None:
         self.threshold = threshold
@@ -333,7 +337,6 @@ class _Join:
         return np.floor(shared + (shared + ROUNDING) / self.threshold).astype(np.int64)
 
     def _merge(self, left: Ints, right: Ints) -> None:
-        """Join the clusters of ``left[k]`` and ``right[k]`` for every k."""
         self.clusters = merge_clusters(self.clusters, left, right)
 
 
@@ -350,11 +353,5 @@ def merge_clusters(clusters: Ints, left: Ints, right: Ints) -> Ints:
 def _number_rows(matrix: Any) -> Ints:
     """Return a number for each row of a sorted CSR matrix, the same for equal rows."""
     numbers: dict[bytes, int] = {}
-    rows = zip(matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist(), strict=True)
-    return np.array(
-        [
-            numbers.setdefault(matrix.indices[start:stop].tobytes(), len(numbers))
-            for start, stop in rows
-        ],
-        dtype=np.int64,
-    )
+    rows = (row.tobytes() for row in np.split(matrix.indices, matrix.indptr[1:-1]))
+    return np.array([numbers.setdefault(row, len(numbers)) for row in rows], dtype=np.int64)

@@ -81,7 +81,7 @@ texts = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(texts=texts, threshold=st.sampled_from([0.3, 0.6, 0.75, 1.0]), rare_in=st.integers(1, 4))
 def test_clusters_are_those_of_comparing_every_pair(
     texts: list[str], threshold: float, rare_in: int
