@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from data_prep.sources.generic import load_generic
+from data_prep.splits.manifest import load_generic
 from evaluation.pairs.paradigms import PARADIGMS
 from evaluation.pairs.sampled_labels import draw_label
 from judging.judge import Judge
