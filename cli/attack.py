@@ -18,11 +18,10 @@ from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, file_di
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file, request_key
 from evaluation.attacks.search import SearchResult, SuffixSearch
 from evaluation.report.markdown import number
-from judging import CustosError, JudgeRequest, Verdict
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
 from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
 from judging.log_lines import one_line
-from judging.types import LabelledExample
+from judging.types import JudgeRequest, LabelledExample, Verdict
 
 if TYPE_CHECKING:
     from evaluation.attacks.report import AttackReport

@@ -21,9 +21,9 @@ from cli.shared.tables import (
 )
 from evaluation.pairs.sampled_labels import RUNS
 from evaluation.people.alternative import EPSILON
-from judging import CustosError, Judge
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
 from judging.files.kept_work import locked
+from judging.judge import Judge
 from judging.log_lines import one_line
 from judging.scoring.windows import WINDOW
 from judging.types import MAX_CRITIQUE_TOKENS

@@ -28,9 +28,9 @@ from cli.shared.tables import (
 from cli.shared.verdicts import JudgedRates, Summary, check_verdict_files, write_verdicts
 from clients.kept_verdicts import NumberedRequest, partial_file
 from data_prep.tables.source import open_table
-from judging import CustosError, JudgeRequest, Verdict
-from judging.errors import system_errors_at
+from judging.errors import CustosError, system_errors_at
 from judging.files.kept_work import locked
+from judging.types import JudgeRequest, Verdict
 
 
 @with_groups

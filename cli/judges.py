@@ -16,10 +16,10 @@ from cli.shared.screen import in_columns
 from cli.shared.tables import TABLE_FORMATS, file_digest, read_valid_requests
 from data_prep.tables.mapping import TableMapping
 from evaluation.report.markdown import number, with_interval
-from judging import Judge
-from judging.card import CARD_FILE, SHIPPED
 from judging.errors import CustosError
 from judging.files.kept_work import locked
+from judging.judge import Judge
+from judging.judge.card import CARD_FILE, SHIPPED
 from judging.scoring.windows import WINDOW
 
 HEADINGS = ("judge", "tasks", "items", "accuracy", "kappa", "ECE", "best baseline")
@@ -201,7 +201,7 @@ def export(judge: str, merged: OutFolder, rows: Path | None = None) -> None:
             every rubric of the judge, and one with a picture.
     """
     from judging.export.merged import export_merged
-    from judging.verdicts.notes import KNOWS_NOTHING
+    from judging.judge.notes import KNOWS_NOTHING
 
     requests = read_valid_requests(rows) if rows else []
     if rows and not requests:

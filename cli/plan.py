@@ -13,7 +13,7 @@ import typer
 from cli.shared.options import AsJson, Keys, with_groups
 from cli.shared.outputs import CommandGroup, Verb, output_file
 from cli.shared.screen import in_columns
-from judging import CustosError
+from judging.errors import CustosError
 from judging.files.atomic import write_text
 
 if TYPE_CHECKING:

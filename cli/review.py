@@ -19,10 +19,8 @@ from cli.shared.screen import in_columns
 from cli.shared.tables import TABLE_FORMATS, TableOptions, read_requests
 from cli.shared.verdict_tables import TABLE_SUFFIXES, cell_text, read_verdict_table
 from cli.shared.verdicts import JudgedRates
-from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value
-from data_prep.tables.fields import METADATA
-from data_prep.tables.mapping import TableMapping
-from data_prep.tables.nested_cells import same_name
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value, same_name
+from data_prep.tables.mapping import METADATA, TableMapping
 from data_prep.tables.reader import BadRow, read_table
 from data_prep.tables.source import open_table
 from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
@@ -31,14 +29,13 @@ from evaluation.declared_labels import label_set
 from evaluation.intervals import number_clusters
 from evaluation.outcomes import full_label
 from evaluation.report.markdown import with_interval
-from judging import CustosError, JudgeRequest
-from judging.errors import FieldError, system_errors_at
+from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.csv_rows import CsvFile
 from judging.files.records import read_records
 from judging.files.spreadsheets import DELIMITER_BY_SUFFIX, write_spreadsheet
 from judging.files.values import as_text
 from judging.tasks import get_task
-from judging.types import LabelledExample, Verdict, label_of
+from judging.types import JudgeRequest, LabelledExample, Verdict, label_of
 
 if TYPE_CHECKING:
     from evaluation.estimate import Mask

@@ -23,9 +23,10 @@ from cli.shared.outputs import output_file
 from cli.shared.screen import fail_without_verdict, show_problems
 from cli.shared.tables import Reasoning
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
-from judging import CustosError, Judge
+from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, locked
 from judging.files.records import write_json
+from judging.judge import Judge
 from judging.verdicts.by_rule import RULES, RuleGrader
 
 if TYPE_CHECKING:

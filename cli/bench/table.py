@@ -12,7 +12,7 @@ from rich.table import Table
 from cli.shared.options import JsonOut, Name, read_assignments
 from cli.shared.outputs import output_file
 from cli.shared.screen import interval_table, wide_console
-from judging import CustosError
+from judging.errors import CustosError
 from judging.files.atomic import write_text
 from judging.files.records import write_json
 

@@ -22,9 +22,10 @@ from cli.shared.options import (
 from cli.shared.outputs import output_file
 from cli.shared.screen import fail_without_verdict, show_problems, wide_console
 from clients.kept_verdicts import partial_file
-from judging import CustosError, Verdict
+from judging.errors import CustosError
 from judging.files.kept_work import locked
 from judging.files.records import read_records, write_json, write_records
+from judging.types import Verdict
 
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark

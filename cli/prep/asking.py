@@ -23,11 +23,9 @@ from cli.shared.options import (
 from cli.shared.outputs import claim, output_folder
 from cli.shared.screen import check_skipped, job_bar, show_counts, show_skipped, show_spent
 from cli.shared.tables import AllowDropped, read_valid_requests
-from data_prep.sources.generic import load_generic
-from data_prep.sources.judgement_text import PAIR_TASK
-from data_prep.splits.manifest import describe_file
-from judging import CustosError
-from judging.errors import FieldError
+from data_prep.sources.conversations import PAIR_TASK
+from data_prep.splits.manifest import describe_file, load_generic
+from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
 
 if TYPE_CHECKING:
@@ -116,7 +114,7 @@ def step(
     Options:
         name: Name of the step; see custos prep construct steps.
     """
-    from data_prep.construction.run_step import ROWS, load_rows, run_step
+    from data_prep.construction.model_writer import ROWS, load_rows, run_step
     from data_prep.construction.steps.base import STEPS
 
     chosen = STEPS.get(name)
@@ -165,8 +163,8 @@ def respond(
         max_tokens: Stop a response after this many tokens; metadata.cut_off marks it. Default: no
             limit.
     """
+    from data_prep.construction.model_writer import ROWS, load_rows
     from data_prep.construction.responses import Question, model_folder, write_responses
-    from data_prep.construction.run_step import ROWS, load_rows
 
     claim(out, lambda out: True, names=(ROWS,), sources=[rows])
     bad_rows: list[str] = []
@@ -265,7 +263,8 @@ def critiques(
         show_reasons: Show the model people's scores and reasons too. In the paper it sees their
             label and the faults that they marked.
     """
-    from data_prep.construction.critiques import CONVERSATIONS, ROWS, write_critiques
+    from data_prep.construction.critiques import CONVERSATIONS, write_critiques
+    from data_prep.construction.model_writer import ROWS
 
     claim(out, lambda out: True, names=(ROWS, CONVERSATIONS), sources=[source])
     bad_rows: list[str] = []
@@ -329,9 +328,13 @@ def charthal_generate(
         out: Write questions, pictures and manifest.json to this folder.
         seed: Another seed samples other charts.
     """
-    from data_prep.construction.charthal.charts import load_charts, sample_charts
-    from data_prep.construction.charthal.charxiv import FILES, load_charxiv
-    from data_prep.construction.charthal.questions import generate_questions
+    from data_prep.construction.charthal import (
+        FILES,
+        generate_questions,
+        load_charts,
+        load_charxiv,
+        sample_charts,
+    )
 
     bad_rows: list[str] = []
     source: dict[str, Any]

@@ -15,12 +15,13 @@ from cli.shared.outputs import OutFile, OutFolder, claim, output_file, own
 from cli.shared.screen import show_counts, show_problems, wide_console
 from cli.shared.tables import read_requests
 from data_prep.construction.forms.base import FORMS, NO, YES
-from judging import CustosError, JudgeRequest
+from judging.errors import CustosError
 from judging.files.records import write_json, write_records
+from judging.types import JudgeRequest
 
 if TYPE_CHECKING:
     from data_prep.construction.forms.base import Form, Value
-    from data_prep.construction.sheets.collect import Collected
+    from data_prep.construction.sheets import Collected
 FormName = Annotated[
     str, typer.Argument(help="Name of the form; custos prep construct forms lists them.")
 ]
@@ -81,9 +82,9 @@ def screen(
         out: Write the kept rows to this JSONL file.
         models: Drop a row only if this many models have answered it.
     """
-    from data_prep.construction.run_step import load_rows
-    from data_prep.construction.screening import RIGHT_ANSWERS
-    from data_prep.construction.screening import screen as screen_rows
+    from data_prep.construction.model_writer import load_rows
+    from data_prep.construction.responses import RIGHT_ANSWERS
+    from data_prep.construction.responses import screen as screen_rows
     from data_prep.construction.steps.base import StepRow
     from data_prep.splits.filters import read_verdicts
 
@@ -130,7 +131,7 @@ def pair(
             form truthful-scores. Default: none.
         seed: Another seed draws other pairs, and other responses as A.
     """
-    from data_prep.construction.match_ups import KEYS, group_responses, pair_responses
+    from data_prep.construction.responses import KEYS, group_responses, pair_responses
 
     for option, path in (("--out", out), ("--scores", scores)):
         if path is not None:
@@ -167,9 +168,14 @@ def statistics(rows: Rows, json_out: JsonOut = None) -> None:
 
     Example: custos prep construct statistics --in data/classified/rows.jsonl --json table2.json
     """
-    from data_prep.construction.run_step import load_rows
-    from data_prep.construction.simplevqa_statistics import PUBLISHED, ClassifiedItem, describe
-    from data_prep.construction.steps.simplevqa import DOMAINS, TASKS
+    from data_prep.construction.model_writer import load_rows
+    from data_prep.construction.steps.simplevqa import (
+        DOMAINS,
+        PUBLISHED,
+        TASKS,
+        ClassifiedItem,
+        describe,
+    )
 
     measured = describe(load_rows(rows, ClassifiedItem))
     names = {**TASKS, **DOMAINS}
@@ -233,8 +239,8 @@ def _write_sheet(
     name: str, rows: Path, out: Path, seed: int, gold: Path | None = None, gold_share: float = 0.0
 ) -> tuple[int, int]:
     """Write a sheet of a form; return the numbers of its rows and of gold items among them."""
-    from data_prep.construction.sheets.rows import mix_in_gold, read_gold_rows
-    from data_prep.construction.sheets.write import write_sheet
+    from data_prep.construction.sheet_page import write_sheet
+    from data_prep.construction.sheets import mix_in_gold, read_gold_rows
 
     claim(out)  # it may be filled in
     form = FORMS.get(name)
@@ -249,8 +255,8 @@ def _write_sheet(
 
 def _read_rows(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a file, or the questions in a folder that ``generate`` wrote."""
-    from data_prep.construction.charthal.benchmark_file import rows_to_check
-    from data_prep.construction.sheets.rows import read_sheet_rows
+    from data_prep.construction.charthal import rows_to_check
+    from data_prep.construction.sheets import read_sheet_rows
 
     return rows_to_check(path) if path.is_dir() else read_sheet_rows(path)
 
@@ -290,8 +296,7 @@ def collect(
         min_gold: Name the people whose share of right gold items is lower. The paper gives no
             number. Default: none.
     """
-    from data_prep.construction.model_writer import REJECTS
-    from data_prep.construction.run_step import ROWS
+    from data_prep.construction.model_writer import REJECTS, ROWS
     from data_prep.splits.manifest import check_replaceable, describe_file, write_with_manifest
 
     form = FORMS.get(name)
@@ -422,8 +427,7 @@ def charthal_collect(
         sheets: Read this filled-in sheet. Repeat for every annotator.
         final: Sheet that settles what annotators differ on. Default: differences stay open.
     """
-    from data_prep.construction.charthal.benchmark_file import write_benchmark
-    from data_prep.construction.charthal.questions import count_cells
+    from data_prep.construction.charthal import count_cells, write_benchmark
 
     collected = _bring_together(FORMS.get(CHARTHAL), folder, sheets, final)
     kept = write_benchmark(folder, collected)
@@ -444,9 +448,8 @@ def _bring_together(
     per_row: int | None = None,
 ) -> Collected:
     """Return what the sheets say together of the rows that they were made of."""
-    from data_prep.construction.sheets.collect import collect as bring_together
-    from data_prep.construction.sheets.rows import read_gold_rows
-    from data_prep.construction.sheets.table import read_table
+    from data_prep.construction.sheets import collect as bring_together
+    from data_prep.construction.sheets import read_gold_rows, read_table
 
     return bring_together(
         form,

@@ -13,10 +13,10 @@ from cli.shared.splits import FilterOptions, SourceFile, SplitOptions
 from cli.shared.tables import AllowDropped
 from data_prep.sources.evouna import load_evouna
 from data_prep.sources.hieval import Columns, load_hieval
-from data_prep.sources.hub import HubOptions, is_hub_id, split_files
 from data_prep.sources.truthfulqa import load_truthfulqa
-from data_prep.splits.excluded import read_excluded, without_excluded
+from data_prep.splits.filters import read_excluded, without_excluded
 from data_prep.splits.manifest import describe_file
+from data_prep.tables.source import HubOptions, is_hub_id, split_files
 from judging.types import parse_record
 
 

@@ -12,30 +12,33 @@ from cli.shared.options import with_groups
 from cli.shared.screen import check_skipped, show_skipped
 from cli.shared.splits import Cal, FilterOptions, Out, Seed, SourceFile, SplitOptions, Val
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, note_doubts
-from data_prep.sources.generic import load_generic
 from data_prep.splits.balance import (
     PUBLISHED_TEST,
     balanced_splits,
     class_of,
     hard_and_new_test,
+    in_both_orders,
     item_of,
 )
-from data_prep.splits.both_orders import in_both_orders
-from data_prep.splits.manifest import count_near_duplicate_clusters, describe_file
-from data_prep.splits.mixture import Ingredient
-from data_prep.splits.mixture import mix as mix_data_sets
+from data_prep.splits.manifest import (
+    Ingredient,
+    count_near_duplicate_clusters,
+    describe_file,
+    load_generic,
+)
+from data_prep.splits.manifest import mix as mix_data_sets
 from data_prep.splits.splits import SPLITS, all_to_test, shuffled
-from data_prep.tables.dropped import read_examples
-from data_prep.tables.reader import BadRow
-from data_prep.tables.source import open_table
-from data_prep.tables.summary import (
+from data_prep.tables.examples import (
     describe_source,
+    read_examples,
     show_doubles,
     show_labels,
     show_lengths,
     show_row,
 )
-from judging import CustosError
+from data_prep.tables.reader import BadRow
+from data_prep.tables.source import open_table
+from judging.errors import CustosError
 
 ALL = "all"
 

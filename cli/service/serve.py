@@ -30,8 +30,9 @@ from cli.shared.options import (
     read_assignments,
 )
 from cli.shared.outputs import output_folder
-from judging import CustosError, Judge
-from judging.verdicts.notes import KNOWS_NOTHING
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.judge.notes import KNOWS_NOTHING
 
 logger = logging.getLogger("custos.serve")
 

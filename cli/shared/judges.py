@@ -20,8 +20,9 @@ from cli.shared.options import (
     TokenBudget,
     api_key,
 )
-from judging import CustosError, Judge
-from judging.card import shipped_judges
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.judge.card import shipped_judges
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
 from judging.models.embedded import EMBEDDED
@@ -309,7 +310,7 @@ class EngineOptions:
         if list(sources) == [RULES]:
             return RuleGrader()
         if len(sources) > 1:
-            from clients.judge_pool import JudgePool
+            from clients.pool import JudgePool
 
             if folders := [source for source in sources if not is_address(source)]:
                 raise CustosError(
@@ -324,7 +325,7 @@ class EngineOptions:
         if sources:
             grader: Grader = self.load_judge_or_service(sources[0])
         else:
-            from judging.best_judge import BestJudge
+            from judging.judge.best_judge import BestJudge
 
             names = {name: name for name in default_judges()}
             load = load_named_judges if self.engine == "openai" else load_default_judges

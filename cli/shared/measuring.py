@@ -14,16 +14,16 @@ import typer
 from cli.shared.screen import counting_bar, show_skipped
 from cli.shared.tables import note_doubts
 from clients.kept_verdicts import Grader, KeptVerdict, NumberedRequest, fill_verdicts, partial_file
-from data_prep.tables import dropped
+from data_prep.tables import examples as tables
+from data_prep.tables.examples import check_row_pictures
 from data_prep.tables.mapping import TableMapping
-from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from evaluation.declared_labels import check_labels
 from evaluation.people.alternative import EPSILON
-from judging import CustosError, Judge
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
 from judging.files.kept_work import KeptFile
+from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def read_examples(
     With ``check_pictures`` a picture that cannot be read is an error now, not after the grading.
     """
     bad_rows: dict[int, BadRow] = {}
-    rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
+    rows = tables.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
     show_skipped(row.error for row in bad_rows.values())
     note_doubts(data, mapping)
     if not rows:

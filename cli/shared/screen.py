@@ -20,8 +20,7 @@ from judging.progress import ProgressBar
 from judging.types import FAILURES
 
 if TYPE_CHECKING:
-    from clients.chat import Prices
-    from clients.completions import Usage
+    from clients.chat import Prices, Usage
     from clients.jobs import JobProgress, OnProgress
 
 WIDTH_IN_FILES = 160

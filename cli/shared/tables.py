@@ -14,14 +14,13 @@ from clients.kept_verdicts import NumberedRequest
 from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.reader import BadRow, parse_table
 from data_prep.tables.source import open_table
-from judging import CustosError, JudgeRequest, Verdict
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
 from judging.files.pictures import check_pictures
 from judging.fingerprint import file_sha256
 from judging.log_lines import one_line
 from judging.tasks import get_task
-from judging.types import parse_record, shortened
+from judging.types import JudgeRequest, Verdict, parse_record, shortened
 
 TABLE_FORMATS = "CSV, TSV, JSONL, JSON or Parquet file, or hub data set (owner/name:split)"
 """What a table may be, for help texts."""

@@ -10,15 +10,15 @@ from typing import Any
 
 from clients.kept_verdicts import KeptVerdict
 from data_prep.tables.source import Table
-from judging import CustosError, Verdict
 from judging.batches import in_batches
+from judging.errors import CustosError
 from judging.files.arrow_rows import named_columns
 from judging.files.atomic import atomic_path
 from judging.files.csv_rows import CsvFile, row_location
 from judging.files.kept_work import KeptFile
 from judging.files.records import read_rows
 from judging.files.spreadsheets import write_spreadsheet
-from judging.types import parse_record
+from judging.types import Verdict, parse_record
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 VERDICT_COLUMNS = (
@@ -63,7 +63,7 @@ class GradedTable:
 
     def _known_columns(self) -> Sequence[str]:
         if self.source.is_csv:
-            return self.source.csv().columns
+            return self.source.csv.columns
         return table_columns(self.source.path) if self.source.is_parquet else ()
 
     def rows(self) -> Iterator[tuple[Mapping[str, Any], KeptVerdict]]:
@@ -149,7 +149,7 @@ def write_table(out: Path, table: GradedTable) -> None:
     else:
         rows = (list(map(cell_text, row)) for row in table.cells())
         both_csv = table.source.is_csv and out.suffix == table.source.path.suffix == ".csv"
-        delimiter = table.source.csv().delimiter if both_csv else None
+        delimiter = table.source.csv.delimiter if both_csv else None
         write_spreadsheet(out, table.columns, rows, delimiter)
 
 

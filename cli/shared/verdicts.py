@@ -23,13 +23,13 @@ from cli.shared.verdict_tables import (
 )
 from clients.kept_verdicts import KeptVerdict
 from data_prep.tables.source import Table
-from judging import CustosError, Judge, Verdict
-from judging.errors import system_errors_at
+from judging.errors import CustosError, system_errors_at
 from judging.files.kept_work import KeptFile
 from judging.files.records import write_records
+from judging.judge import Judge
+from judging.judge.notes import is_in_untrained_mode, untrained_mode_caution
 from judging.log_lines import one_line
-from judging.types import FAILURES, score_of
-from judging.verdicts.notes import is_in_untrained_mode, untrained_mode_caution
+from judging.types import FAILURES, Verdict, score_of
 
 if TYPE_CHECKING:
     from clients.kept_verdicts import Grader

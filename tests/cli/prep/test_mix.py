@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from data_prep.splits.overlap import find_overlaps
-from judging import CustosError
+from judging.errors import CustosError
 from tests.cli.prep.made_up import SPLITS, read, run, write_rows
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.shards.shards import list_shards
-from judging import CustosError
+from judging.errors import CustosError
 from tests.cli.shards.made_up import write_shards
 
 

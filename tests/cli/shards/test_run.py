@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 from cli.main import app
 from cli.shards.run import Load, RayPool, ShardOutcome, ShardWorker, grade_shards
 from cli.shards.shards import Shard, ShardSettings
-from judging import CustosError, Judge
+from judging.errors import CustosError
+from judging.judge import Judge
 from tests.cli.shards.made_up import SETTINGS, contents, write_shards
 from tests.serve.made_up import FakeJudge
 

@@ -13,7 +13,8 @@ import pytest
 from cli.shards import run as worker
 from cli.shards.run import grade_shard, judge_digest
 from cli.shards.shards import list_shards, read_records, total
-from judging import CustosError, JudgeRequest
+from judging.errors import CustosError
+from judging.types import JudgeRequest
 from tests.cli.shards.conftest import Plain
 from tests.cli.shards.made_up import SETTINGS, contents, write_shards
 from tests.serve.made_up import FakeJudge

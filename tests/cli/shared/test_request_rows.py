@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from cli.shared.tables import read_requests
-from judging import JudgeRequest, Verdict
+from judging.types import JudgeRequest, Verdict
 from tests.serve.made_up import row
 from tests.tiny import save_picture
 

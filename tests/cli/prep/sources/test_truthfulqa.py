@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judging import CustosError
+from judging.errors import CustosError
 from tests.cli.prep.made_up import SPLITS, read, run, write_rows
 
 

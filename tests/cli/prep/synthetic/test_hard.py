@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judging import CustosError
+from judging.errors import CustosError
 from tests.cli.prep.made_up import SPLITS, read, run, write_rows
 
 
