@@ -1,3 +1,7 @@
+"""``custos grade``: a verdict for every row, once, whatever happens."""
+
+from __future__ import annotations
+
 import json
 import os
 import signal
@@ -136,16 +140,6 @@ def test_mended_rows_alone_are_graded(run: Run, judge: FakeJudge, tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
-def test_a_judge_that_fails_is_asked_again_with_an_option(
-    run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judge, "verdict_on", failing_on_rome(judge))
-    result = run([row(), row("Rome")])
-    assert result.exit_code == 1
-    assert "1 of 2 rows have no verdict: 1 judge_error; the first: row 2: no such" in result.stderr
-    assert result.stderr.endswith("; --retry-failed asks again for the rows with judge_error\n")
-
-
 def test_the_summary_says_which_judge_graded_what(run: Run, monkeypatch: Any) -> None:
     def verdict(request: JudgeRequest, confidence: float) -> Verdict:
         return Verdict(
@@ -237,14 +231,6 @@ def interrupted(
     assert len(read(tmp_path / "out.jsonl.partial")) == 4 * after
     judge.batches.clear()
     return whole
-
-
-def test_resuming_grades_only_the_rest(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    whole = interrupted(run, judge, tmp_path, many(10), after=2)
-    run(None, "--batch", "4")
-    assert judge.batches == [["9", "10"]]
-    assert (tmp_path / "out.jsonl").read_bytes() == whole
-    assert not (tmp_path / "out.jsonl.partial").exists()
 
 
 def test_two_runs_do_not_write_one_file(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
@@ -378,3 +364,58 @@ def test_kill_9_then_again_gives_the_same_file(tmp_path: Path) -> None:
     subprocess.run(command("out.jsonl", "0"), check=True, capture_output=True)
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert not partial.exists()
+
+
+def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
+    run: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    out, partial = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge, "verdict_on", failing_on_rome(judge))
+        done = run(many(10), "--batch", "4")  # the last batch is short
+    assert done.exit_code == 1
+    assert "--retry-failed asks again for the rows with judge_error" in done.stderr
+    assert partial.exists()
+    first = out.read_bytes()
+    judge.batches.clear()
+    assert run(None, "--batch", "4").exit_code == 1
+    assert (judge.batches, out.read_bytes()) == ([], first)
+    done = run(None, "--batch", "4", "--retry-failed")
+    assert judge.batches == [["1", "4", "7", "10"]]
+    assert "--retry-failed" not in done.stderr
+    assert [v["label"] for v in read(out)] == [*["Wrong", "Correct", "Correct"] * 3, "Wrong"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+def test_a_last_batch_that_has_grown_is_graded_again(
+    run: Run, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "verdict_on", failing_on_rome(judge))
+    run(many(10), "--batch", "4")
+    judge.batches.clear()
+    run(many(11), "--batch", "4")
+    assert judge.batches == [["9", "10", "11"]]
+
+
+CUSTOS = "from cli.main import app; app()"
+ROWS = (("Paris", "The capital is Paris."), ("Paris", "I think it is Rome."))
+
+
+@pytest.mark.usefixtures("embedded")
+def test_grading_writes_no_notices(tmp_path: Path) -> None:
+    source = tmp_path / "rows.jsonl"
+    lines = [
+        json.dumps({"question": "What is the capital of France?", "reference_mode": "any"} | row)
+        for row in ({"references": [right], "response": response} for right, response in ROWS)
+    ]
+    source.write_text("\n".join(lines), encoding="utf-8")
+    files = ["--in", str(source), "--out", str(tmp_path / "out.jsonl")]
+    done = subprocess.run(
+        [sys.executable, "-c", CUSTOS, "grade", "--judge", "embedded-qs", *files],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("2 rows graded")
+    ours = ("grading ", "rows for people: ")
+    assert [line for line in done.stderr.splitlines() if not line.startswith(ours)] == []

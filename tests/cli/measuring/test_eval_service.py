@@ -18,10 +18,9 @@ from judging.models.backbones import load_backbone
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.calibration import Calibration, CalibrationSet
 from judging.verdicts.risk import HeldOutVerdicts
-from tests.clients.fake_server import FakeServer, Say, completion
 from tests.conftest import Folders
 from tests.forks import custos, forked
-from tests.serve.made_up import FakeJudge, card_of, row
+from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving_judges, wait_until
 
 RESPONSES = ("Paris", "Rome", "Paris?", "Lyon", "in Paris", "Nice")
@@ -56,7 +55,7 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evaluation.report.plots.draw_report", lambda report, out_dir: [])
 
@@ -100,7 +99,6 @@ def save_judge(folder: Path, backbone_folder: str) -> Judge:
     return Judge.load(str(folder), device="cpu")
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_figures_are_those_of_the_same_judge_here(
     tiny_folders: Folders, data: Path, tmp_path: Path
 ) -> None:
@@ -133,7 +131,6 @@ def test_figures_are_those_of_the_same_judge_here(
     assert "its untrained model is not measured\n" in there.stderr
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_all_judges_of_a_service_are_named(data: Path, tmp_path: Path) -> None:
     judges = {"scores": ServedJudge(), "facts": ServedJudge(tasks=("chartom-fact",))}
     fact = row("40", task="chartom-fact", variant="number", references=["40"], label="Correct")
@@ -146,7 +143,6 @@ def test_all_judges_of_a_service_are_named(data: Path, tmp_path: Path) -> None:
     assert "untrained" not in result.stderr
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_kill_9_then_again_grades_nothing_twice(tmp_path: Path) -> None:
     data, out, judge = tmp_path / "labels.jsonl", tmp_path / "out", ServedJudge(pause_s=0.02)
     write(data, 60)
@@ -175,7 +171,6 @@ def test_kill_9_then_again_grades_nothing_twice(tmp_path: Path) -> None:
     assert not partial.exists()
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_another_judge_at_the_address_is_not_mixed_in(data: Path, tmp_path: Path) -> None:
     """Keep verdicts of a service whose judge another one replaces."""
     first, second = ServedJudge("first"), ServedJudge("second")
@@ -191,38 +186,6 @@ def test_another_judge_at_the_address_is_not_mixed_in(data: Path, tmp_path: Path
     assert second.batches == []
 
 
-@pytest.mark.usefixtures("no_pictures")
-def test_failed_rows_are_kept_to_be_graded_again(data: Path, tmp_path: Path) -> None:
-    out, judge = tmp_path / "out", ServedJudge()
-    judge.fails = True
-    with serving_judges({"fake": judge}) as url:
-        result = run(url, data, out)
-        assert result.exit_code == 1
-        assert "error: 2 of 12 rows failed" in result.stderr
-        [reason] = report_of(out)["unscored"]
-        assert (reason["n"], reason["failed"]) == (2, True)
-        assert "the judge could not grade this; the log has it under" in reason["message"]
-        judge.fails, judge.batches = False, []
-        assert run(url, data, out, "--retry-failed").exit_code == 0
-    assert judge.num_graded == 2
-    assert report_of(out)["unscored"] == []
-    assert not list(out.glob("*.partial"))
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_labels_that_its_judges_cannot_give_stop_it_before_grading(tmp_path: Path) -> None:
-    data, judge = tmp_path / "labels.jsonl", ServedJudge()
-    judge.card = card_of({"hieval-qs": ("plain/any",)})
-    data.write_text(json.dumps(row(label="Partial")) + "\n")
-    with serving_judges({"fake": judge}) as url:
-        result = run(url, data, tmp_path / "out", "--no-zero-shot")
-    assert result.exit_code == 2
-    assert f"judge '{url}': " in result.stderr
-    assert "hieval-qs/plain/any does not declare 'Partial' (1 row" in result.stderr
-    assert judge.batches == []
-
-
-@pytest.mark.usefixtures("no_pictures")
 def test_the_key_is_that_of_the_option(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,17 +196,6 @@ def test_the_key_is_that_of_the_option(
     assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
     assert f"error: {url}: " in refused.stderr
     assert not any(KEY in file.read_text() for file in (tmp_path / "out").iterdir())
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_a_chat_model_stands_beside_it(data: Path, tmp_path: Path) -> None:
-    with FakeServer().running() as chat, serving_judges({"fake": ServedJudge()}) as url:
-        chat.answer = lambda seen: Say(body=completion("Wrong"))
-        options = ("--chat-model", "big", "--chat-url", chat.url)
-        assert run(url, data, tmp_path / "out", *options).exit_code == 0
-    beside = report_of(tmp_path / "out")["baselines"]["chat big"]
-    assert beside["accuracy"]["value"] == pytest.approx(8 / 12)
-    assert beside["gain"]["value"] == pytest.approx(2 / 12)
 
 
 @pytest.mark.parametrize(
@@ -261,9 +213,3 @@ def test_what_cannot_work_is_said_in_one_line(
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert message in result.stderr
     assert not (tmp_path / "out").exists()
-
-
-def test_several_services_are_refused(data: Path, tmp_path: Path) -> None:
-    result = run(NOBODY, data, tmp_path / "out", "http://127.0.0.1:10")
-    assert result.exit_code == 2
-    assert "http://127.0.0.1:10" in result.stderr

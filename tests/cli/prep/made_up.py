@@ -27,6 +27,14 @@ def read(out: Path, split: str) -> list[LabelledExample]:
     return [row for _, row in read_records(out / f"{split}.jsonl", LabelledExample)]
 
 
+def read_splits(out: Path) -> dict[str, list[LabelledExample]]:
+    """The rows of every split; no two splits share a group."""
+    splits = {split: read(out, split) for split in SPLITS}
+    groups = [{row.group for row in rows} for rows in splits.values()]
+    assert sum(map(len, groups)) == len(set().union(*groups))
+    return splits
+
+
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
