@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.estimate import NO_INTERVAL, Mask
-from evaluation.intervals import Floats, Ints, cluster_sums
+from evaluation.intervals import NO_INTERVAL, Floats, Ints, Mask, cluster_sums
 from evaluation.metrics import (
     ECE_BINS,
     Binning,

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+Number = TypeVar("Number", float, Floats)
 
 Z_95 = 1.959963984540054
 RESAMPLES = 1000
@@ -31,6 +32,9 @@ TINY = 1e-9
 """Sums of decimals that differ by less count as equal."""
 LIKENESS = 0.2
 """Correlation of the rows of a cluster that is assumed as long as nothing is known of it."""
+OTHER_LIKENESS = 0.1
+"""Correlation by a second likeness that is assumed as long as nothing is known of it. Clusters are
+large there: were nearly all of the rate in few of them, so many would seldom be without any hit."""
 LIKENESS_EVENTS = 1
 """Clusters full of hits or of misses, whichever are rarer, that tell as much of the correlation as
 the assumption."""
@@ -43,6 +47,9 @@ class Interval(NamedTuple):
     high: float
 
 
+NO_INTERVAL = Interval(float("nan"), float("nan"))
+
+
 def wilson_interval(successes: float, n: float) -> Interval:
     """Return the score interval of one rate over ``n`` independent items (Wilson 1927).
 
@@ -50,7 +57,7 @@ def wilson_interval(successes: float, n: float) -> Interval:
     ``[0, z² / (n + z²)]``. ``n == 0`` gives nan.
     """
     if n <= 0:
-        return Interval(np.nan, np.nan)
+        return NO_INTERVAL
     low, high = wilson_bounds(np.array(successes / n), np.array(float(n)))
     return Interval(float(low), float(high))
 
@@ -81,12 +88,9 @@ def sign_flip_p(differences: Floats, clusters: Ints) -> float:
 
     If neither judge were better, each cluster's sum of differences could as well have had the other
     sign (Fisher 1935). The two-sided p-value is the share of all ways to choose the signs that give
-    a sum as far from 0 or farther. Sums that are whole numbers are counted exactly; others exactly
-    for up to :data:`EXACT_CLUSTERS` clusters, and else by
-    :data:`FLIPS` draws with a fixed seed, as ``(k + 1) / (draws + 1)``. Where every item is a
-    cluster of its own and right or wrong, this is McNemar's exact test.
-
-    With ``C`` clusters whose sum is not 0 the p-value cannot be below ``2 ** (1 - C)``.
+    a sum as far from 0 or farther. Sums that are whole numbers are counted exactly, others by
+    :func:`sign_flips`. Where every item is a cluster of its own and right or wrong, this is
+    McNemar's exact test. With ``C`` clusters whose sum is not 0 it is at least ``2 ** (1 - C)``.
 
     Args:
         differences: First judge less second, by item. Shape ``[n]``.
@@ -97,17 +101,30 @@ def sign_flip_p(differences: Floats, clusters: Ints) -> float:
     if np.all(sums == np.round(sums)):
         return _whole_sign_flip_p(sums, observed)
     sums = sums[sums > TINY]
-    if len(sums) <= EXACT_CLUSTERS:
-        signs = 1.0 - 2 * ((np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums))) & 1)
-        return float(np.mean(np.abs(signs @ sums) >= observed - TINY))
+    flips = sign_flips(len(sums))
+    hits = sum(int(np.sum(np.abs(signs @ sums) >= observed - TINY)) for signs in flips)
+    return share_of_flips(hits, len(sums))
+
+
+def sign_flips(clusters: int) -> Iterator[Floats]:
+    """Yield choices of the signs of clusters, ``[B, C]`` at a time.
+
+    They are all choices for up to :data:`EXACT_CLUSTERS` clusters, and else :data:`FLIPS` that are
+    drawn with a fixed seed.
+    """
+    if clusters <= EXACT_CLUSTERS:
+        yield 1.0 - 2 * ((np.arange(2**clusters)[:, None] >> np.arange(clusters)) & 1)
+        return
     rng = np.random.default_rng(0)
-    signs_at_once = max(1, WEIGHTS_AT_ONCE // len(sums))
-    hits, left = 0, FLIPS
-    while left > 0:
-        flips = rng.integers(0, 2, size=(min(left, signs_at_once), len(sums)), dtype=np.int8)
-        hits += int(np.sum(np.abs((1.0 - 2 * flips) @ sums) >= observed - TINY))
-        left -= len(flips)
-    return (hits + 1) / (FLIPS + 1)
+    at_once = max(1, WEIGHTS_AT_ONCE // clusters)
+    for start in range(0, FLIPS, at_once):
+        size = (min(at_once, FLIPS - start), clusters)
+        yield 1.0 - 2 * rng.integers(0, 2, size=size, dtype=np.int8)
+
+
+def share_of_flips(hits: Number, clusters: int) -> Number:
+    """Return the p-value of so many hits among :func:`sign_flips`; of drawn ones never 0."""
+    return hits / 2**clusters if clusters <= EXACT_CLUSTERS else (hits + 1) / (FLIPS + 1)
 
 
 def _whole_sign_flip_p(sizes: Floats, observed: float) -> float:
@@ -227,6 +244,38 @@ def design_bounds(rate: Floats, n: Floats, found: Design) -> tuple[Floats, Float
     return np.minimum(low, 1 - at_least), np.maximum(high, at_least), effective
 
 
+def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> Interval:
+    """Return the interval of a rate whose items depend on each other within clusters.
+
+    It is that of :func:`evaluation.intervals.design_bounds`; a single cluster counts as one item.
+    Where items are alike in a second way too, as attacks of one wording, the variances of both are
+    added up, less that of independent items (Cameron, Gelbach & Miller 2011), and the fewer
+    clusters count.
+
+    Args:
+        hits: 0 or 1, at least one. Shape ``[n]``.
+        clusters: Cluster of each item. Shape ``[n]``.
+        others: Cluster of each item by the second likeness. Shape ``[n]``.
+    """
+    rate, n = np.asarray(hits.mean()), np.asarray(float(len(hits)))
+    columns = np.stack([hits, np.ones(len(hits))], axis=1)
+    ways = [clusters] if others is None or len(np.unique(others)) < 2 else [clusters, others]
+    found = [
+        design(sums[:, 0], sums[:, 1], likeness)
+        for way, likeness in zip(ways, (LIKENESS, OTHER_LIKENESS), strict=False)
+        for sums in (cluster_sums(columns, way),)
+    ]
+    both = Design(
+        np.sum([way.effect for way in found], axis=0) - (len(found) - 1),
+        np.sum([way.assumed for way in found], axis=0) - (len(found) - 1),
+        np.min([way.clusters for way in found], axis=0),
+    )
+    if both.clusters <= 1:
+        return wilson_interval(float(rate), 1)
+    low, high, _ = design_bounds(rate, n, both)
+    return Interval(float(low), float(high))
+
+
 def _divide(numerator: Floats, denominator: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = np.divide(numerator, denominator)
@@ -257,14 +306,13 @@ def cluster_sums(values: Floats, clusters: Ints) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def cluster_weights(clusters: int, resamples: int = RESAMPLES, seed: int = 0) -> Counts:
+def cluster_weights(
+    clusters: int, resamples: int = RESAMPLES, seed: int = 0
+) -> npt.NDArray[np.uint8]:
     """Draw as many clusters as there are, with replacement; return how often each is drawn.
 
     The draws depend on the arguments alone. Two judges that are resampled with the same seed over
-    the same items are therefore compared on the same draws.
-
-    Returns:
-        Shape ``[B, C]``; read-only.
+    the same items are therefore compared on the same draws. Shape ``[B, C]``; read-only.
     """
     rng = np.random.default_rng(seed)
     weights = np.empty((resamples, clusters), dtype=np.uint8)

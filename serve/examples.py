@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any, get_args
 
-from evaluation.measured_tasks import unmeasured_tasks
+from evaluation.report.measured_tasks import unmeasured_tasks
 from judging import CustosError, Judge, JudgeRequest
 from judging.best_judge import Familiarity, choose_judge, familiarity
 from judging.tasks import JudgeTask, get_task

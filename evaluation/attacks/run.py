@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluation.attacks.items import read_items
-from evaluation.attacks.report import AttackReport, build_report
-from evaluation.attacks.rows import AttackRow, attack_rows, check_task
+from evaluation.attacks.report import AttackReport, build_report, measure_stability
+from evaluation.attacks.rows import AttackRow, StabilityRow, attack_rows, check_task, stability_rows
 from evaluation.attacks.search import (
     SearchResult,
     SuffixSearch,
@@ -16,7 +16,6 @@ from evaluation.attacks.search import (
     summarise_search,
     wrong_answers,
 )
-from evaluation.attacks.stability import StabilityRow, measure_stability, stability_rows
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample, Verdict

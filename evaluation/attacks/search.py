@@ -12,7 +12,7 @@ from statistics import median
 from pydantic import BaseModel, ConfigDict
 
 from evaluation.attacks.families import attack_words
-from evaluation.attacks.shares import Share, measure_share
+from evaluation.attacks.rows import Share, measure_share
 from evaluation.measure import CORRECT, WRONG
 from judging.types import JudgeRequest, LabelledExample, Verdict
 

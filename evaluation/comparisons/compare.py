@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.cautions import few_questions
 from evaluation.declared_labels import check_labels, label_set
-from evaluation.estimate import without_nan
-from evaluation.folder import load_evaluation
+from evaluation.estimate import mean, without_nan
 from evaluation.intervals import sign_flip_p
 from evaluation.measure import METRICS, TallyDraws, paired_difference
-from evaluation.outcomes import Outcomes, full_label, gather
+from evaluation.outcomes import Outcomes, full_label, gather, load_evaluation
+from evaluation.people.agreement import gather_people
+from evaluation.people.alternative import advantage_by_row, duels
+from evaluation.people.annotators import SMALLEST
 from evaluation.ranking.agreement import answerer_of
 from evaluation.ranking.favour import favour_change
+from evaluation.report.cautions import few_questions
 from evaluation.report.markdown import FINDINGS, favoured, number, p_value, table, with_interval
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
@@ -35,7 +37,8 @@ PEOPLE_NAMES = {
     "cross_entropy": "cross-entropy, shares of people",
 }
 
-ItemsById = Mapping[str, tuple[LabelledExample, Verdict]]
+
+Items = Mapping[str, tuple[LabelledExample, Verdict]]
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
     """Lay out a comparison as text: tables, two sentences, and a caution if it needs one.
 
     The second table is there if several people labelled rows (``annotators``, from
-    :func:`evaluation.people.measure.compare_with_people`).
+    :func:`evaluation.comparisons.compare.compare_with_people`).
     """
     caution = few_questions(comparison["questions"])
     return "\n".join(
@@ -229,7 +232,7 @@ def _with_probabilities_of_both(*judges: Outcomes) -> list[Outcomes]:
     ]
 
 
-def _read_by_id(folder: Path) -> ItemsById:
+def _read_by_id(folder: Path) -> Items:
     items: dict[str, tuple[LabelledExample, Verdict]] = {}
     examples, verdicts = load_evaluation(folder)
     check_labels(examples, str(folder))
@@ -243,7 +246,7 @@ def _read_by_id(folder: Path) -> ItemsById:
     return items
 
 
-def _shared_ids(a: ItemsById, b: ItemsById, folders: str, min_common: int) -> list[str]:
+def _shared_ids(a: Items, b: Items, folders: str, min_common: int) -> list[str]:
     ids = [name for name in a if name in b]
     if len(ids) < min_common:
         raise CustosError(
@@ -265,3 +268,66 @@ def _content(example: LabelledExample) -> tuple[str, tuple[str, ...], str]:
 
 def _judges(verdicts: Sequence[Verdict]) -> list[str]:
     return sorted({verdict.judge for verdict in verdicts if verdict.judge})
+
+
+def compare_with_people(
+    first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
+) -> dict[str, Any] | None:
+    """Compare two evaluation folders on the rows that two people or more labelled.
+
+    Args:
+        first: Folder of judge A.
+        second: Folder of judge B.
+        min_common: Fewest shared items.
+        seed: Seed of the resamples.
+
+    Returns:
+        ``n`` (rows that both judges labelled too), ``questions``, and ``agreement`` with a person,
+        ``advantage`` (:func:`evaluation.people.alternative.mean_advantage`) and ``cross_entropy``
+        against the shares of people, each with ``a``, ``b`` and ``difference``, B minus A; ``None``
+        stands for what does not exist. ``None`` without such rows.
+
+    Raises:
+        CustosError: As :func:`evaluation.comparisons.compare.compare_evaluations`.
+    """
+    shared = read_shared(first, second, min_common)
+    a, b = shared.outcomes
+    people = gather_people(shared.examples, a.labels)
+    if people is None:
+        return None
+    common = (people.num_people >= 2) & a.scored & b.scored
+    if not common.any():
+        return None
+    people, judges = people.take(common), (a.take(common), b.take(common))
+    shares, clusters = people.counts / people.num_people[:, None], people.clusters
+    places = np.arange(len(shares))
+    figures = {"agreement": ([shares[places, judge.predicted] for judge in judges], clusters)}
+    tested = [
+        [duel for duel in duels(people, judge.predicted) if duel.is_tested] for judge in judges
+    ]
+    if tested[0]:
+        (first_by_row, rows), (second_by_row, _) = (
+            advantage_by_row(of_judge, len(shares)) for of_judge in tested
+        )
+        figures["advantage"] = [first_by_row, second_by_row], rows
+    known = ~np.isnan(np.sum([judge.probabilities.sum(axis=1) for judge in judges], axis=0))
+    if known.any():
+        chances = [np.maximum(judge.probabilities, SMALLEST) for judge in judges]
+        entropies = [-np.sum(shares * np.log(each), axis=1)[known] for each in chances]
+        figures["cross_entropy"] = entropies, clusters[known]
+    compared: dict[str, Any] = {
+        name: {
+            "a": float(values[0].mean()),
+            "b": float(values[1].mean()),
+            "difference": mean(
+                values[1] - values[0],
+                np.ones(len(of_rows), dtype=bool),
+                of_rows,
+                seed,
+                is_difference=True,
+            ),
+        }
+        for name, (values, of_rows) in figures.items()
+    }
+    number = {"n": int(common.sum()), "questions": len(np.unique(clusters))}
+    return dict(without_nan({**number, "advantage": None, "cross_entropy": None, **compared}))

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from evaluation.correction.intervals import clustered_rate, fieller_bounds
 from evaluation.correction.scores import Rate
-from evaluation.estimate import Mask
-from evaluation.intervals import Z_95, Floats, Ints, number_clusters
+from evaluation.intervals import Z_95, Floats, Ints, Mask, clustered_rate, number_clusters
+from evaluation.metrics import ratio
 from evaluation.outcomes import full_label
 from judging.card import SHIPPED, shipped_judges
 from judging.errors import CustosError, FieldError
@@ -368,3 +367,29 @@ def _together(parts: Sequence[Rate], clusters: int) -> Rate:
     below = np.sqrt(np.sum((weights * (values - lows)) ** 2) + composition)
     above = np.sqrt(np.sum((weights * (highs - values)) ** 2) + composition)
     return Rate(value, float(value - below), float(value + above), n)
+
+
+def fieller_bounds(
+    score: Floats, informed: Floats, variances: tuple[Floats, Floats, Floats], z2: Floats
+) -> tuple[Floats, Floats]:
+    """Solve ``(score - informed * rate)² = z2 * variance(rate)`` for the rate.
+
+    Args:
+        score: Shape ``[...]``.
+        informed: Shape ``[...]``.
+        variances: Variance, a quadratic of the rate, at the rates 0, 1/2 and 1. Shape ``[...]``.
+        z2: Squared normal quantile. Shape ``[...]``.
+
+    Returns:
+        The lower and the upper root; 0 and 1 where no interval is bounded. Shape ``[...]`` each.
+    """
+    at_zero, at_half, at_one = variances
+    bend = 2 * (at_zero + at_one - 2 * at_half)
+    squared = informed**2 - z2 * bend
+    linear = -2 * score * informed - z2 * (at_one - at_zero - bend)
+    constant = score**2 - z2 * at_zero
+    root = np.sqrt(np.maximum(linear**2 - 4 * squared * constant, 0))
+    bounded = squared > 0
+    low = np.where(bounded, ratio(-linear - root, 2 * squared), 0)
+    high = np.where(bounded, ratio(-linear + root, 2 * squared), 1)
+    return low, high

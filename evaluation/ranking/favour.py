@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.estimate import Mask, share
+from evaluation.estimate import share
 from evaluation.intervals import (
-    EXACT_CLUSTERS,
-    FLIPS,
     TINY,
-    WEIGHTS_AT_ONCE,
     Floats,
     Ints,
+    Mask,
     cluster_sums,
     design,
     design_bounds,
+    share_of_flips,
+    sign_flips,
 )
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
@@ -172,19 +172,11 @@ def flip_p(sums: Floats) -> Floats:
     spread = np.sqrt(np.sum(sums**2, axis=0))
     scaled = np.divide(sums, spread, out=np.zeros_like(sums), where=spread > TINY)
     observed = np.abs(scaled.sum(axis=0)) - TINY
-    clusters = len(sums)
-    if clusters <= EXACT_CLUSTERS:
-        signs = 1.0 - 2 * ((np.arange(2**clusters)[:, None] >> np.arange(clusters)) & 1)
-        largest = np.abs(signs @ scaled).max(axis=1, initial=0)
-        return np.asarray(np.mean(largest[:, None] >= observed, axis=0))
-    rng = np.random.default_rng(0)
     hits = np.zeros(len(observed))
-    at_once = max(1, WEIGHTS_AT_ONCE // clusters)
-    for start in range(0, FLIPS, at_once):
-        size = (min(at_once, FLIPS - start), clusters)
-        signs = 1.0 - 2 * rng.integers(0, 2, size=size, dtype=np.int8)
-        hits += np.sum(np.abs(signs @ scaled).max(axis=1)[:, None] >= observed, axis=0)
-    return np.asarray((hits + 1) / (FLIPS + 1))
+    for signs in sign_flips(len(sums)):
+        largest = np.abs(signs @ scaled).max(axis=1, initial=0)
+        hits += np.sum(largest[:, None] >= observed, axis=0)
+    return np.asarray(share_of_flips(hits, len(sums)))
 
 
 def weighted_rates(hits: Mask, among: Mask, weights: Floats, clusters: Ints) -> dict[str, float]:

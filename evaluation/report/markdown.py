@@ -1,4 +1,4 @@
-"""The report as a page to read, and the cells and tables of Markdown reports."""
+"""The report as a page to read, its sentences, and the cells and tables of Markdown reports."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.people.given import MIN_ROWS
-from evaluation.report.published import JUDGES_IN_REPORTS, published_shares
+from evaluation.people.agreement import MIN_ROWS
 from judging.log_lines import one_line
+from judging.tasks.hieval_ea import ERROR_TYPES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -35,7 +35,7 @@ LEVELS = {
     "not shown": "the level is not shown to hold",
     "exceeded": "the level is exceeded",
 }
-"""What is said of a stated risk, by ``level`` of ``evaluation.report.abstention.abstention``."""
+"""What is said of a stated risk, by ``level`` of ``evaluation.report.report.abstention``."""
 PAIR_NAMES = {
     "accuracy_ties_counted": "Accuracy, ties counted",
     "accuracy_ties_excluded": "Accuracy, people's ties excluded",
@@ -57,6 +57,31 @@ LENGTH_NAMES = {
     "shorter_against_people": "Shorter chosen where people chose the longer",
     "difference": "Difference of these two shares",
 }
+UNCORRECTED = "uncorrected"
+TABLE_4: Mapping[str, tuple[float, str, float, float]] = {
+    "Gemini-2.0": (3367, "$0.1 + $0.4", 33.50, 70.40),
+    "GPT-4o": (3194, "$2.5 + $10", 33.00, 81.30),
+    "GPT-5-Mini": (16638, "$0.25 + $2", 45.20, 85.30),
+    "GPT-5": (13899, "$1.25 + $10", 57.80, 90.40),
+    "Kimi-VL-A3B": (630, "free", 8.00, 47.90),
+    "Mimo-VL-7B": (10234, "free", 37.40, 80.90),
+    "Qwen3-VL-4B": (757, "free", 43.80, 84.30),
+    "HiEval-EA": (501, "free", 85.50, 93.80),
+}
+"""Judge to seconds, cost, A-Acc and S-Acc; accuracies in per cent."""
+TABLE_5: Mapping[str, tuple[float, ...]] = {
+    "Kimi-VL-A3B": (1.15, 10.19, 1.00, 0.00, 29.70, 8.00),
+    "GPT-4o": (56.15, 64.53, 3.00, 4.76, 0.00, 33.00),
+    "Gemini-2.0": (55.77, 21.89, 17.00, 54.29, 0.61, 33.50),
+    "Mimo-RL-7B": (56.25, 50.22, 48.99, 35.18, 16.95, 41.77),
+    "Qwen3-VL-4B": (60.38, 81.89, 62.00, 0.48, 0.61, 43.80),
+    "GPT-5-mini": (55.00, 72.83, 47.00, 32.38, 0.61, 45.20),
+    "GPT-5": (73.08, 67.55, 74.00, 64.29, 0.00, 57.80),
+    "HiEval-EA": (73.85, 81.89, 98.00, 99.05, 84.85, 85.50),
+}
+"""Judge to A-Acc in per cent, for each of ``ERROR_TYPES`` and for all together, on the paper's test
+of 1,000 responses with errors."""
+JUDGES_IN_REPORTS = ("Qwen3-VL-4B", "GPT-5", "HiEval-EA")
 
 
 def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
@@ -176,6 +201,55 @@ def _replacement(measured: Mapping[str, Any]) -> str:
         "are needed. It is at least as near to the other people as a person is on "
         f"{with_interval(test['advantage'])} of rows.{few}"
     )
+
+
+def rate_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each rubric of a report: what the judge adds to an error bar."""
+    return [
+        f"share of {measured['label']}, on as many rows without people's labels: "
+        f"{judged_text(measured['judged'])} ({rubric})"
+        for rubric, measured in report["error_rates"].items()
+    ]
+
+
+def judged_text(judged: Mapping[str, Any]) -> str:
+    """Return a judged rate beside the corrected one, and what the judge adds to the interval.
+
+    Args:
+        judged: What ``JudgedRate.as_json`` returns.
+    """
+    raw = f"as judged {with_interval(judged['raw'])}"
+    if judged["corrected"] is None:
+        return f"{raw}, {UNCORRECTED}: {judged['source']}"
+    return (
+        f"{raw}, corrected {with_interval(judged['corrected'])} by the errors on "
+        f"{judged['source']}, which add {judged['added_width']:.3f} to the interval's width"
+    )
+
+
+def order_line(probabilities: Mapping[str, Any]) -> str:
+    """Return in words what ``order_probabilities`` returns; empty where nothing is known."""
+    names = {
+        "same_winner": "people's best is the judge's",
+        "same_order": "people's order is the judge's",
+    }
+    return " and ".join(
+        f"{name} with probability {number(probabilities[key])}"
+        for key, name in names.items()
+        if probabilities.get(key) is not None
+    )
+
+
+def published_shares(judge: str) -> dict[str, float]:
+    """Return a judge's published figures as shares, under the names that a report gives them."""
+    *by_type, type_accuracy, score_accuracy = (
+        round(value / 100, 4) for value in (*TABLE_5[judge], TABLE_4[judge][-1])
+    )
+    return {
+        **dict(zip(ERROR_TYPES, by_type, strict=True)),
+        "type_accuracy": type_accuracy,
+        "score_accuracy": score_accuracy,
+    }
 
 
 def markdown_templates(folder: Path) -> Environment:

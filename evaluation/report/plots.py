@@ -29,27 +29,29 @@ LONGEST_NAME = 40
 """Characters of a name of a person or a system that are drawn."""
 SHORT_LABEL = 14
 """Longest label, in characters, that is not set aslant."""
+BARS = (
+    ("people", "people", GREEN, "o"),
+    ("raw", "as judged", GREY, "s"),
+    ("corrected", "corrected", BLUE, "D"),
+)
+"""Parts of a rate that are drawn, their names, colours and marks."""
 
 
 def draw_report(report: Mapping[str, Any], out_dir: Path) -> list[str]:
     """Draw the plots that a report has figures for; return their file names in reading order."""
+    draw_confusion(report["confusion"], out_dir / "confusion.png")
     names = ["confusion.png"]
-    draw_confusion(report["confusion"], out_dir / names[0])
-    if report["calibration"]:
-        names.append("reliability.png")
-        draw_reliability(report["calibration"], out_dir / names[-1])
-    if report["risk_coverage"]:
-        names.append("risk_coverage.png")
-        draw_risk_coverage(report["risk_coverage"], report["abstention"], out_dir / names[-1])
-    if report["annotators"]:
-        names.append("people.png")
-        draw_people(report["annotators"], out_dir / names[-1])
-    if report["answerer_ranking"]:
-        names.append("ranking.png")
-        draw_ranking(report["answerer_ranking"], out_dir / names[-1])
-    if report["favour"]:
-        names.append("favour.png")
-        draw_favour(report["favour"], out_dir / names[-1])
+    for name, part, draw in (
+        ("reliability", "calibration", draw_reliability),
+        ("risk_coverage", "risk_coverage", draw_risk_coverage),
+        ("people", "annotators", draw_people),
+        ("ranking", "answerer_ranking", draw_ranking),
+        ("favour", "favour", draw_favour),
+    ):
+        if report[part]:
+            names.append(f"{name}.png")
+            more = [report["abstention"]] if draw is draw_risk_coverage else []
+            draw(report[part], *more, out_dir / names[-1])
     return names
 
 
@@ -60,7 +62,7 @@ def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
         confusion: ``labels`` and ``counts``, rows people and columns judge.
         path: PNG file to write.
     """
-    labels = [_wrap(label) for label in confusion["labels"]]
+    labels = [label.replace("; ", ";\n", 1) for label in confusion["labels"]]
     counts = np.array(confusion["counts"], dtype=float)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     side = 2.2 + 0.95 * len(labels)
@@ -277,6 +279,44 @@ def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
         finish_axes(axes)
 
 
+def draw_rates(rates: Mapping[str, Mapping[str, Any]], path: Path, full: float = 1.0) -> None:
+    """Draw the interval of each rate as judged, corrected and, if known, by people.
+
+    Args:
+        rates: Name of each to ``raw`` and ``corrected`` (which may be ``None``), and ``people`` if
+            known, each with ``value``, ``low`` and ``high``.
+        path: PNG file to write.
+        full: What a rate of 1 is in the unit of the figures.
+    """
+    names = list(rates)
+    with figure_file(path, 7.5, 1.5 + 0.75 * len(names)) as figure:
+        axes = figure.subplots()
+        shown = [bar for bar in BARS if any(rate.get(bar[0]) for rate in rates.values())]
+        for place, (part, label, colour, mark) in enumerate(shown):
+            offset = 0.24 * (place - (len(shown) - 1) / 2)
+            drawn = [(at, rates[name].get(part)) for at, name in enumerate(names)]
+            known: Sequence[tuple[int, Any]] = [(at, rate) for at, rate in drawn if rate]
+            axes.errorbar(
+                np.array([rate["value"] for _, rate in known], dtype=float) / full,
+                np.array([at + offset for at, _ in known]),
+                xerr=error_bars([rate for _, rate in known]) / full,
+                fmt=mark,
+                color=colour,
+                capsize=4,
+                linewidth=2.5,
+                label=label,
+            )
+        # A name may hold dollar signs, which are no formula, and control characters.
+        axes.set_yticks(range(len(names)), [one_line(name) for name in names], parse_math=False)
+        axes.set_ylim(len(names) - 0.45, -0.55)
+        axes.set_xlim(0, 1)
+        axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+        axes.set_xlabel("rate, 95 % interval")
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside right upper", frameon=False)
+
+
 def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> None:
     """Draw loss and held-out accuracy over training steps.
 
@@ -357,10 +397,6 @@ def _short(name: str) -> str:
     """Return a name of a person or a system that leaves room for the picture."""
     name = one_line(name)
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-
-
-def _wrap(label: str) -> str:
-    return label.replace("; ", ";\n", 1)
 
 
 def error_bars(estimates: Sequence[Mapping[str, Any]]) -> Floats:

@@ -73,7 +73,7 @@ class Measured:
     """Examples of one data set, with the verdicts and the report of a judge."""
 
     examples: Sequence[LabelledExample]
-    """Examples from :func:`evaluation.evaluate.resolve_examples`."""
+    """Examples from :func:`evaluation.report.evaluate.resolve_examples`."""
     verdicts: Sequence[Verdict]
     report: Mapping[str, Any]
 

@@ -6,18 +6,19 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluation.outcomes import describe_reason
 from evaluation.report.disagreements import Disagreement
-from evaluation.report.judged_rates import order_line, rate_lines
 from evaluation.report.markdown import (
     chance_text,
     favour_lines,
     number,
+    order_line,
     p_value,
     people_sentences,
+    rate_lines,
     review_line,
     with_interval,
 )
-from evaluation.unscored import describe_reason
 
 WIDTH = 80
 NAME_WIDTH = 16

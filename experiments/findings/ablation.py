@@ -28,9 +28,9 @@ from scipy import stats
 
 from evaluation.declared_labels import label_set
 from evaluation.estimate import without_nan
-from evaluation.evaluate import grade_examples
 from evaluation.measure import measure
 from evaluation.outcomes import gather
+from evaluation.report.evaluate import grade_examples
 from evaluation.report.markdown import number, table
 from judging import Judge, LabelledExample
 from judging.errors import CustosError

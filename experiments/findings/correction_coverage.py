@@ -13,17 +13,17 @@ import numpy as np
 from scipy.special import expit
 
 from evaluation.correction.judged import judged_rate, measure_errors
-from evaluation.estimate import Mask
-from evaluation.intervals import Floats, Ints, percentile_interval, resample_clusters
+from evaluation.intervals import Floats, Ints, Mask, percentile_interval, resample_clusters
 from evaluation.ranking.agreement import order_probabilities
 from evaluation.ranking.bradley_terry import (
     LOG_ODDS_PER_POINT,
     RATING_MEAN,
+    MatchResults,
     bradley_terry,
     fit_strengths,
+    win_matrix,
 )
-from evaluation.ranking.by_people import rank_by_people
-from evaluation.ranking.match_results import MatchResults, win_matrix
+from evaluation.ranking.tournament import rank_by_people
 from experiments.findings.question_coverage import alike
 
 Row = dict[str, Any]

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from evaluation.estimate import Draws, Mask, share, without_nan
-from evaluation.evaluate import grade_examples
-from evaluation.intervals import Ints, number_clusters
+from evaluation.estimate import Draws, share, without_nan
+from evaluation.intervals import Ints, Mask, number_clusters
 from evaluation.metrics import ratio
 from evaluation.outcomes import full_label
+from evaluation.report.evaluate import grade_examples
 from evaluation.report.markdown import table, with_interval
 from judging import Judge, LabelledExample, Verdict
 from judging.errors import CustosError, FieldError

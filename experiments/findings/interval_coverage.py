@@ -31,7 +31,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.correction.intervals import Cells, Rates, labels_alone, ppi_plus_plus
+from evaluation.correction.scores import Cells, Rates, labels_alone, ppi_plus_plus
 from evaluation.intervals import Floats
 from experiments.findings.correction_coverage import simulate_corrections
 from experiments.findings.question_coverage import question_tables, simulate_questions

@@ -19,11 +19,17 @@ from typing import Any
 from rich.console import Console
 
 from evaluation.estimate import without_nan
-from evaluation.folder import load_evaluation, save_evaluation
-from evaluation.pairs.agreement import measure_pairs, self_consistency
-from evaluation.pairs.order_effects import order_effects
-from evaluation.pairs.paradigms import PARADIGMS, PairsByScores, Paradigm, paradigm_requests
-from evaluation.pairs.sampled_labels import RUNS, SampledJudge, sampled_requests
+from evaluation.outcomes import load_evaluation, save_evaluation
+from evaluation.pairs.agreement import measure_pairs, order_effects, self_consistency
+from evaluation.pairs.paradigms import (
+    PARADIGMS,
+    RUNS,
+    PairsByScores,
+    Paradigm,
+    SampledJudge,
+    paradigm_requests,
+    sampled_requests,
+)
 from experiments.findings.paradigm_tables import render_paradigms
 from judging import CustosError, Judge, Verdict
 from judging.files.atomic import write_text

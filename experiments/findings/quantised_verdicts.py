@@ -19,9 +19,9 @@ import numpy as np
 from rich.console import Console
 
 from evaluation.estimate import mean, share, without_nan
-from evaluation.evaluate import grade_examples
 from evaluation.intervals import number_clusters
 from evaluation.outcomes import full_label
+from evaluation.report.evaluate import grade_examples
 from evaluation.report.markdown import table, with_interval
 from judging import Judge, LabelledExample, Verdict
 from judging.card import read_card, run_folder

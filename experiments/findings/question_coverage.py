@@ -16,18 +16,17 @@ from rich.table import Table
 from scipy.special import expit, log_softmax
 from scipy.stats import binomtest, ttest_1samp
 
-from evaluation.attacks.shares import measure_share
+from evaluation.attacks.rows import measure_share
 from evaluation.calibration_error import calibration_error
-from evaluation.comparisons.gate import loss_within_p, lowest_difference
-from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
+from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import corrected_rate
-from evaluation.estimate import Draws, Mask, share
-from evaluation.intervals import Floats, Ints, percentile_interval, sign_flip_p
+from evaluation.estimate import Draws, share
+from evaluation.intervals import Floats, Ints, Mask, percentile_interval, sign_flip_p
 from evaluation.measure import METRICS, Tally, TallyDraws
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
-from evaluation.people.agreement import krippendorff_alpha
-from evaluation.people.given import PeoplesLabels
+from evaluation.paired import loss_within_p, lowest_difference
+from evaluation.people.agreement import PeoplesLabels, krippendorff_alpha
 from evaluation.ranking.favour import differences_from_others
 from judging.verdicts.calibration_fit import draw_rows, fit_calibration
 from judging.verdicts.risk import HeldOutVerdicts

@@ -2,7 +2,7 @@ import pytest
 
 from evaluation.comparisons.compare import compare_evaluations
 from evaluation.declared_labels import check_labels, label_set
-from evaluation.folder import save_evaluation
+from evaluation.outcomes import save_evaluation
 from evaluation.report.report import build_report
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.evaluate import grade_examples, report_verdicts, resolve_examples
+from evaluation.report.evaluate import grade_examples, resolve_examples, uncalibrated_verdicts
+from evaluation.report.report import build_report
 from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from judging.card import JudgeCard
 from judging.errors import CustosError, FieldError
@@ -49,9 +50,7 @@ def measure(examples: Sequence[LabelledExample]) -> tuple[dict[str, Any], list[V
     judge = Alternatives()
     resolved = resolve_examples(judge, examples)
     verdicts = grade_examples(judge, resolved)
-    options: dict[str, Any] = {"is_calibrated": False, "seen": None, "references": {}}
-    report = report_verdicts(resolved, verdicts, seconds=1, command="x", **options)
-    return report, verdicts
+    return build_report(resolved, verdicts, seconds=1, command="x"), verdicts
 
 
 def test_labels_that_a_calibration_turned_are_reported_before_it_too() -> None:
@@ -65,10 +64,9 @@ def test_labels_that_a_calibration_turned_are_reported_before_it_too() -> None:
         posterior="exact",
         passes=(Pass(posterior={"Correct": 0.4, "Wrong": 0.6}),),
     )
-    options: dict[str, Any] = {"is_calibrated": True, "seen": None, "references": {}}
-    report = report_verdicts(
-        [example(1, "Oslo", "Wrong")], [verdict], seconds=1, command="x", **options
-    )
+    rows, before = [example(1, "Oslo", "Wrong")], [verdict]
+    before = uncalibrated_verdicts(rows, before)
+    report = build_report(rows, [verdict], seconds=1, command="x", uncalibrated=before)
     assert report["metrics"]["accuracy"]["value"] == 0
     assert report["calibration"]["before"]["accuracy"]["value"] == 1
 

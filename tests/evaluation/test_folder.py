@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.folder import load_evaluation, save_evaluation
+from evaluation.outcomes import load_evaluation, save_evaluation
 from judging.errors import CustosError
 from tests.evaluation.made_up import evaluation
 

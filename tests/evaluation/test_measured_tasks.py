@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.comparisons.by_task import RULES_NAME
-from evaluation.measured_tasks import measured_lines, unmeasured_tasks
+from evaluation.baselines import RULES_NAME
+from evaluation.report.measured_tasks import measured_lines, unmeasured_tasks
 from judging.card import SHIPPED, read_card
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from evaluation.seeds import seed_statistics
+from evaluation.measure import seed_statistics
 
 
 def _report(**metrics: float | None) -> dict[str, dict[str, dict[str, float | None]]]:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation.seen_data import seen_data
+from evaluation.report.evaluate import seen_data
 from judging.card import SHIPPED
 from judging.questions import write_question_hashes
 from tests.evaluation.made_up import example

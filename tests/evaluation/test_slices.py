@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from evaluation.measure import length_thirds
 from evaluation.report.report import build_report
-from evaluation.slices import length_thirds
 from tests.evaluation.made_up import example, scored
 from tests.evaluation.report.made_up import report
 

@@ -1,6 +1,6 @@
 import pytest
 
-from evaluation.unscored import MAX_REASONS, check_scored, describe_reason, unscored_reasons
+from evaluation.outcomes import MAX_REASONS, check_scored, describe_reason, unscored_reasons
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.evaluation.made_up import scored, unscored

@@ -19,7 +19,7 @@ from data_prep.tables.fields import METADATA
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.nested_cells import same_name
 from data_prep.tables.source import open_table
-from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
+from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import SAMPLING_PROBABILITY
 from evaluation.intervals import number_clusters
 from judging import CustosError, JudgeRequest, Verdict

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.folder import load_evaluation
+from evaluation.outcomes import load_evaluation
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.card import JudgeCard
 from judging.fingerprint import file_sha256

@@ -5,9 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.attacks.files import render_markdown, render_page
-from evaluation.attacks.floors import FLOORS, at_floors
-from evaluation.attacks.report import build_report
+from evaluation.attacks.report import FLOORS, at_floors, build_report, render_markdown, render_page
 from evaluation.attacks.rows import AttackRow
 from judging.types import JudgeRequest, Verdict
 

@@ -3,11 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.attacks.files import render_markdown, render_page, write_attacks
-from evaluation.attacks.report import AttackReport
+from evaluation.attacks.report import AttackReport, render_markdown, render_page, write_attacks
 from evaluation.attacks.run import AttackOptions, AttackPlan, run_attacks
-from evaluation.comparisons.baselines import containment
-from evaluation.unscored import NothingScored
+from evaluation.baselines import containment
+from evaluation.outcomes import NothingScored
 from judging import CustosError, Judge, JudgeRequest, Verdict
 from tests.evaluation.attacks.made_up import example, examples
 from tests.serve.made_up import FakeJudge

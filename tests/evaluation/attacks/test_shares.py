@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from evaluation.attacks.shares import measure_share
+from evaluation.attacks.rows import measure_share
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 30), (1, 30), (17, 40), (30, 30)])

@@ -1,14 +1,8 @@
 from collections.abc import Sequence
 
 from evaluation.attacks.items import read_items
-from evaluation.attacks.stability import (
-    ALONE,
-    LAYOUTS,
-    REFERENCE_ORDER,
-    StabilityReport,
-    measure_stability,
-    stability_rows,
-)
+from evaluation.attacks.report import ALONE, StabilityReport, measure_stability
+from evaluation.attacks.rows import LAYOUTS, REFERENCE_ORDER, stability_rows
 from judging import Verdict
 from tests.evaluation.attacks.made_up import examples
 

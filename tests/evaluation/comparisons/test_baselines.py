@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from evaluation.comparisons.baselines import (
+from evaluation.baselines import (
     RULES,
     containment,
     exact_match,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.comparisons.by_task import RULES_NAME, VARIANT_MAJORITY, measure_by_task
+from evaluation.baselines import RULES_NAME, VARIANT_MAJORITY, measure_by_task
 from judging.types import LabelledExample, Verdict
 
 

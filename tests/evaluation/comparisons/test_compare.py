@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evaluation.comparisons.compare import compare_evaluations, render_comparison
-from evaluation.folder import save_evaluation
+from evaluation.outcomes import save_evaluation
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored

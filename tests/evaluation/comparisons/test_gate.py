@@ -10,8 +10,9 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.comparisons.gate import gate, lowest_difference
-from evaluation.folder import save_evaluation
+from evaluation.comparisons.gate import gate
+from evaluation.outcomes import save_evaluation
+from evaluation.paired import lowest_difference
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.comparisons.overlap_regression import overlap_features, overlap_verdicts
+from evaluation.regressions import overlap_features, overlap_verdicts
 from evaluation.report.report import build_report
 from judging.types import LabelledExample
 from tests.evaluation.made_up import evaluation, example, scored

@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.comparisons.pair_baselines import (
-    longer_response,
-    nearer_reference,
-    pair_baselines,
-)
-from evaluation.report.report import build_report
+from evaluation.baselines import longer_response, nearer_reference
+from evaluation.report.report import baseline_verdicts, build_report
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import example
 
@@ -50,8 +46,13 @@ def test_the_regression_learns_what_wins_from_other_questions() -> None:
             rows.append(pair(other, right, "A", id=str(number), group=f"q{number}"))
         else:
             rows.append(pair(right, other, "B", id=str(number), group=f"q{number}"))
-    found = pair_baselines(rows)
-    assert list(found) == ["longer_response", "nearer_reference", "logistic_overlap"]
+    found = baseline_verdicts(rows)
+    assert list(found) == [
+        "majority_label",
+        "longer_response",
+        "nearer_reference",
+        "logistic_overlap",
+    ]
     labels = {name: [verdict.label for verdict in verdicts] for name, verdicts in found.items()}
     assert labels["logistic_overlap"] == [row.label for row in rows]
     assert not set(labels["nearer_reference"]) & {"None"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.comparisons.sentence_regression import sentence_verdicts
 from evaluation.intervals import Floats
+from evaluation.regressions import sentence_verdicts
 from judging.questions import minilm
 from judging.types import LabelledExample
 from tests.evaluation.made_up import example

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
+from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import UnknownSampling, corrected_rate
 from evaluation.intervals import Floats, Ints
 from experiments.findings.question_coverage import simulate_questions

@@ -3,8 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.comparisons.gate import lowest_difference
-from evaluation.correction.intervals import ppi_plus_plus
 from evaluation.correction.label_plan import (
     MOST_QUESTIONS,
     Need,
@@ -17,9 +15,10 @@ from evaluation.correction.label_plan import (
     risk_needs,
     threshold_needs,
 )
-from evaluation.correction.scores import corrected_rate
+from evaluation.correction.scores import corrected_rate, ppi_plus_plus
 from evaluation.estimate import share
 from evaluation.intervals import Ints
+from evaluation.paired import lowest_difference
 from experiments.findings.interval_coverage import ITEMS, Setting, draw
 from experiments.findings.question_coverage import alike
 from judging.errors import CustosError

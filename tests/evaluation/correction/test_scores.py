@@ -6,9 +6,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.correction.intervals import Cells, clustered_rate, ppi_plus_plus
-from evaluation.correction.scores import Rate, corrected_rate
-from evaluation.intervals import Floats, Ints, cluster_standard_error, wilson_interval
+from evaluation.correction.scores import Cells, Rate, corrected_rate, ppi_plus_plus
+from evaluation.intervals import (
+    Floats,
+    Ints,
+    cluster_standard_error,
+    clustered_rate,
+    wilson_interval,
+)
 from judging.errors import CustosError
 
 Z = 1.959963984540054

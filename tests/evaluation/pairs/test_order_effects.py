@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from evaluation.pairs.agreement import PAIR_LABELS
-from evaluation.pairs.order_effects import mapped_back, order_effects, preferred
+from evaluation.pairs.agreement import PAIR_LABELS, mapped_back, order_effects, preferred
 from judging.types import Pass
 from tests.evaluation.pairs.made_up import OTHER, in_both_orders, judged, pair, sure
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.pairs.sampled_labels import SampledJudge, draw_label, sampled_requests
+from evaluation.pairs.paradigms import SampledJudge, draw_label, sampled_requests
 from judging.scoring.engine import Sampling
 from judging.types import JudgeRequest, Verdict
 

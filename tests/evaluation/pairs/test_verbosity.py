@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.pairs.agreement import PAIR_LABELS
-from evaluation.pairs.verbosity import verbosity_effect
+from evaluation.pairs.agreement import PAIR_LABELS, verbosity_effect
 from tests.evaluation.pairs.made_up import OTHER, judged, pair
 
 label = st.sampled_from(PAIR_LABELS)

@@ -10,12 +10,12 @@ from sklearn.metrics import cohen_kappa_score
 
 from evaluation.intervals import Floats
 from evaluation.people.agreement import (
+    PeoplesLabels,
     Sides,
     krippendorff_alpha,
     mean_share,
     people_with_each_other,
 )
-from evaluation.people.given import PeoplesLabels
 from tests.evaluation.people.made_up import LEVELS, labels_of_people
 
 PUBLISHED = (

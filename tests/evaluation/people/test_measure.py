@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score
 
-from evaluation.comparisons.compare import compare_evaluations, render_comparison
-from evaluation.folder import save_evaluation
-from evaluation.outcomes import gather
-from evaluation.people.given import gather_people, labels_by_person, side_of_judge
-from evaluation.people.measure import compare_with_people, measure_people
+from evaluation.comparisons.compare import (
+    compare_evaluations,
+    compare_with_people,
+    render_comparison,
+)
+from evaluation.outcomes import gather, save_evaluation
+from evaluation.people.agreement import gather_people, labels_by_person, side_of_judge
+from evaluation.people.annotators import measure_people
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import example, scored, unscored
 from tests.evaluation.people.made_up import LEVELS, several

@@ -3,8 +3,8 @@ import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from evaluation.outcomes import gather
-from evaluation.people.given import side_of_judge
-from evaluation.people.measure import second_annotator
+from evaluation.people.agreement import side_of_judge
+from evaluation.people.annotators import second_annotator
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
 

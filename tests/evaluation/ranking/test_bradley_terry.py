@@ -8,8 +8,7 @@ from hypothesis import assume, given
 from scipy import optimize
 
 from evaluation.intervals import RESAMPLES, Floats, Ints
-from evaluation.ranking.bradley_terry import bradley_terry, fit_strengths
-from evaluation.ranking.match_results import MatchResults, win_matrix
+from evaluation.ranking.bradley_terry import MatchResults, bradley_terry, fit_strengths, win_matrix
 from judging.errors import CustosError
 from tests.evaluation.ranking.made_up_matches import Rows, match_rows, played
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from evaluation.ranking.agreement import order_probabilities
-from evaluation.ranking.bradley_terry import fit_strengths
-from evaluation.ranking.by_people import rank_by_people
-from evaluation.ranking.match_results import MatchResults, win_matrix
+from evaluation.ranking.bradley_terry import MatchResults, fit_strengths, win_matrix
+from evaluation.ranking.tournament import rank_by_people
 from experiments.findings.correction_coverage import draw_matches, match_coverage
 from judging.errors import CustosError
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from evaluation.ranking.agreement import kendall_tau_b
-from evaluation.ranking.elo import elo_table, online_elo
-from evaluation.ranking.match_results import MatchResults
+from evaluation.ranking.bradley_terry import MatchResults
+from evaluation.ranking.tournament import elo_table, online_elo
 from tests.evaluation.ranking.made_up_matches import played
 
 

@@ -10,10 +10,9 @@ import pytest
 from scipy.stats import permutation_test
 
 from evaluation.comparisons.compare import compare_evaluations, render_comparison
-from evaluation.comparisons.paired import newcombe_interval
-from evaluation.folder import save_evaluation
 from evaluation.intervals import sign_flip_p
-from evaluation.outcomes import Outcomes
+from evaluation.outcomes import Outcomes, save_evaluation
+from evaluation.paired import newcombe_interval
 from evaluation.ranking.favour import (
     differences_from_others,
     family_of,
@@ -21,8 +20,8 @@ from evaluation.ranking.favour import (
     flip_p,
     weighted_rates,
 )
-from evaluation.report.agreement_page import render_page
 from evaluation.report.disagreements import find_disagreements
+from evaluation.report.page import render_page
 from evaluation.report.report import build_report
 from evaluation.report.summary import summary_lines
 from experiments.findings.question_coverage import simulate_questions

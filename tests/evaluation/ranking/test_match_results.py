@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.ranking.match_results import MatchResults, win_matrix
+from evaluation.ranking.bradley_terry import MatchResults, win_matrix
 from judging.errors import CustosError
 from tests.evaluation.ranking.made_up_matches import TURNED, Rows, match_rows
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evaluation.intervals import RESAMPLES, Z_95, wilson_interval
-from evaluation.ranking.match_results import MatchResults
+from evaluation.ranking.bradley_terry import MatchResults
 from evaluation.ranking.tournament import rank_models
 
 

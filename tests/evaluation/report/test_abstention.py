@@ -9,8 +9,8 @@ import pytest
 
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
-from evaluation.report.abstention import abstention, risk_coverage
 from evaluation.report.markdown import review_line
+from evaluation.report.report import abstention, risk_coverage
 from tests.evaluation.report.made_up import report
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.report import agreement_page
-from evaluation.report.agreement_page import render_page, write_page
 from evaluation.report.disagreements import find_disagreements
+from evaluation.report.page import render_page, write_page
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, typed_records, unscored

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.attacks.shares import Share, measure_share
-from evaluation.cautions import attack_caution
+from evaluation.attacks.report import attack_caution
+from evaluation.attacks.rows import Share, measure_share
 from evaluation.report.markdown import with_interval
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict

@@ -97,7 +97,7 @@ def test_lengths_of_error_bars() -> None:
 
 def test_evaluation_imports_without_matplotlib_or_sklearn() -> None:
     code = (
-        "import sys, evaluation.report.report, evaluation.report.plots, evaluation.folder;"
+        "import sys, evaluation.report.report, evaluation.report.plots, evaluation.outcomes;"
         "import evaluation.comparisons.compare;"
         "sys.exit(any(name in sys.modules for name in ('matplotlib', 'sklearn')))"
     )

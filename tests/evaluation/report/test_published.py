@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.report.published import (
-    JUDGES_IN_REPORTS,
-    TABLE_4,
-    TABLE_5,
-    published_shares,
-)
+from evaluation.report.markdown import JUDGES_IN_REPORTS, TABLE_4, TABLE_5, published_shares
 from judging.tasks.hieval_ea import ERROR_TYPES
 
 COUNTS = (260, 265, 100, 210, 165)

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.comparisons.baselines import RULES
-from evaluation.report.agreement_page import write_page
+from evaluation.baselines import RULES
 from evaluation.report.disagreements import find_disagreements
 from evaluation.report.markdown import render_markdown
+from evaluation.report.page import write_page
 from evaluation.report.report import build_report, versions, write_report
 from evaluation.report.summary import summary_lines
 from judging.errors import CustosError

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaluation.attacks.shares import Share
-from evaluation.comparisons.overlap_regression import NAME
+from evaluation.regressions import OVERLAP
 from evaluation.report.markdown import with_interval
 from judging.verdicts.notes import untrained_mode_caution
 
@@ -78,9 +77,9 @@ def _too_few(report: Mapping[str, Any]) -> str | None:
     rows = f"{accuracy['n']:,} scored row{'s' * (accuracy['n'] != 1)}"
     if accuracy["low"] is None:
         return f"No interval can be given for {rows} on one question: nothing can be concluded."
-    counted = f"{rows} on {_questions(report['questions_scored'])}"
-    too_wide = _too_wide(counted, "the accuracy", accuracy["low"], accuracy["high"])
-    return " ".join(filter(None, (too_wide, few_questions(report["questions_scored"])))) or None
+    counted = f"{rows} on {questions_text(report['questions_scored'])}"
+    wide = too_wide(counted, "the accuracy", accuracy["low"], accuracy["high"])
+    return " ".join(filter(None, (wide, few_questions(report["questions_scored"])))) or None
 
 
 def few_questions(number: int) -> str | None:
@@ -96,34 +95,12 @@ def few_questions(number: int) -> str | None:
         else f", and no test by questions can go below p = {2.0 ** (1 - number):.4g}"
     )
     return (
-        f"Intervals of 95 % that rest on no more than {_questions(number)} {held}{untestable}: "
+        f"Intervals of 95 % that rest on no more than {questions_text(number)} {held}{untestable}: "
         f"measure on {FEW_QUESTIONS} questions or more."
     )
 
 
-def attack_caution(num_questions: int, shares: Mapping[str, Share]) -> str | None:
-    """Return the caution on an attack with too few questions; ``None`` if they suffice.
-
-    Args:
-        num_questions: Questions that the attack was made from.
-        shares: Shares by name. The caution is on the one with the widest interval.
-    """
-    intervals = {
-        name: (rate.low, rate.high)
-        for name, rate in shares.items()
-        if rate.low is not None and rate.high is not None
-    }
-    if not intervals:
-        return None
-    name, (low, high) = max(intervals.items(), key=lambda share: share[1][1] - share[1][0])
-    # The share may be of fewer rows than there are questions, as that of the suffix search is.
-    counted = _questions(min(num_questions, shares[name].n))
-    if shares[name].wordings > 1:
-        counted = f"{shares[name].wordings} wordings on {counted}"
-    return _too_wide(counted, f"the share of '{name}'", low, high) or few_questions(num_questions)
-
-
-def _too_wide(counted: str, figure: str, low: float, high: float) -> str | None:
+def too_wide(counted: str, figure: str, low: float, high: float) -> str | None:
     """Return the caution on a figure whose interval says too little; ``None`` on another one."""
     if high - low <= WIDE_INTERVAL:
         return None
@@ -132,7 +109,8 @@ def _too_wide(counted: str, figure: str, low: float, high: float) -> str | None:
     return f"{counted} {verb} too few to conclude: {figure} may lie anywhere {bounds}."
 
 
-def _questions(number: int) -> str:
+def questions_text(number: int) -> str:
+    """Return a number of questions as text."""
     return f"{number:,} question{'s' * (number != 1)}"
 
 
@@ -148,7 +126,7 @@ def _left_out(report: Mapping[str, Any]) -> str | None:
 
 def _not_better(report: Mapping[str, Any]) -> str | None:
     """Say that the judge does not beat the regression on word overlap, if it was measured."""
-    rival = report["baselines"].get(NAME)
+    rival = report["baselines"].get(OVERLAP)
     if rival is None:
         return None
     gain = rival["gain"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.comparisons.by_task import RULES_NAME, VARIANT_MAJORITY
+from evaluation.baselines import RULES_NAME, VARIANT_MAJORITY
 from evaluation.report.markdown import with_interval
 from judging.card import CARD_FILE, SHIPPED, shipped_judges
 
@@ -70,7 +70,7 @@ def _beside(measured: Mapping[str, Any]) -> Iterator[str]:
     The judge's own figures leave out the rows that it gave no label. Here such rows count as wrong.
 
     Args:
-        measured: A task's part of :func:`~evaluation.comparisons.by_task.measure_by_task`.
+        measured: A task's part of :func:`~evaluation.baselines.measure_by_task`.
     """
     for name, rival in measured.get("rivals", {}).items():
         gain = rival["gain"]["low"]

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evaluation.comparisons.compare import MIN_COMMON, read_shared
-from evaluation.estimate import Draws, mean, share, without_nan
+from evaluation.estimate import Draws, mean, share
 from evaluation.intervals import Floats
 from evaluation.metrics import UNSCORED, ratio
 from evaluation.outcomes import Outcomes, gather
 from evaluation.people.agreement import (
+    PeoplesLabels,
     Sides,
+    gather_people,
     krippendorff_alpha,
     mean_share,
     people_with_each_other,
 )
-from evaluation.people.alternative import (
-    EPSILON,
-    advantage_by_row,
-    alternative_annotator_test,
-    duels,
-)
-from evaluation.people.given import PeoplesLabels, gather_people
+from evaluation.people.alternative import EPSILON, alternative_annotator_test, duels
 from judging.types import LabelledExample, Verdict
 
 SMALLEST = float(np.finfo(np.float64).eps)
@@ -91,7 +85,7 @@ def measure_people(
         "names": list(people.names),
         "n": int(several.sum()),
         "per_row": float(people.num_people[several].mean()),
-        "ties": int(_is_tied(people.counts[several]).sum()),
+        "ties": _num_tied(people.counts[several]),
         "n_common": int(common.sum()),
         "questions": len(np.unique(shared.clusters)),
         "alpha": krippendorff_alpha(people, seed),
@@ -105,69 +99,6 @@ def measure_people(
         },
         "soft": soft_labels(shared, judged, seed),
     }
-
-
-def compare_with_people(
-    first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
-) -> dict[str, Any] | None:
-    """Compare two evaluation folders on the rows that two people or more labelled.
-
-    Args:
-        first: Folder of judge A.
-        second: Folder of judge B.
-        min_common: Fewest shared items.
-        seed: Seed of the resamples.
-
-    Returns:
-        ``n`` (rows that both judges labelled too), ``questions``, and ``agreement`` with a person,
-        ``advantage`` (:func:`evaluation.people.alternative.mean_advantage`) and ``cross_entropy``
-        against the shares of people, each with ``a``, ``b`` and ``difference``, B minus A; ``None``
-        stands for what does not exist. ``None`` without such rows.
-
-    Raises:
-        CustosError: As :func:`evaluation.comparisons.compare.compare_evaluations`.
-    """
-    shared = read_shared(first, second, min_common)
-    a, b = shared.outcomes
-    people = gather_people(shared.examples, a.labels)
-    if people is None:
-        return None
-    common = (people.num_people >= 2) & a.scored & b.scored
-    if not common.any():
-        return None
-    people, judges = people.take(common), (a.take(common), b.take(common))
-    shares, clusters = people.counts / people.num_people[:, None], people.clusters
-    places = np.arange(len(shares))
-    figures = {"agreement": ([shares[places, judge.predicted] for judge in judges], clusters)}
-    tested = [
-        [duel for duel in duels(people, judge.predicted) if duel.is_tested] for judge in judges
-    ]
-    if tested[0]:
-        (first_by_row, rows), (second_by_row, _) = (
-            advantage_by_row(of_judge, len(shares)) for of_judge in tested
-        )
-        figures["advantage"] = [first_by_row, second_by_row], rows
-    known = ~np.isnan(np.sum([judge.probabilities.sum(axis=1) for judge in judges], axis=0))
-    if known.any():
-        chances = [np.maximum(judge.probabilities, SMALLEST) for judge in judges]
-        entropies = [-np.sum(shares * np.log(each), axis=1)[known] for each in chances]
-        figures["cross_entropy"] = entropies, clusters[known]
-    compared: dict[str, Any] = {
-        name: {
-            "a": float(values[0].mean()),
-            "b": float(values[1].mean()),
-            "difference": mean(
-                values[1] - values[0],
-                np.ones(len(of_rows), dtype=bool),
-                of_rows,
-                seed,
-                is_difference=True,
-            ),
-        }
-        for name, (values, of_rows) in figures.items()
-    }
-    number = {"n": int(common.sum()), "questions": len(np.unique(clusters))}
-    return dict(without_nan({**number, "advantage": None, "cross_entropy": None, **compared}))
 
 
 def second_annotator(
@@ -257,9 +188,8 @@ def soft_labels(people: PeoplesLabels, judge: Outcomes, seed: int = 0) -> dict[s
     commonest = shares == shares.max(axis=1, keepdims=True)
     agrees = commonest[np.arange(len(shares)), judge.predicted]
     unanimous = shares.max(axis=1) == 1
-    moments = np.stack(
-        [all_rows, own, of_judge, own**2, of_judge**2, own * of_judge], axis=1
-    ).astype(np.float64)
+    columns = [all_rows, own, of_judge, own**2, of_judge**2, own * of_judge]
+    moments = Draws.of(np.stack(columns, axis=1).astype(np.float64), clusters, seed)
     parts = {
         name: {
             "agreement": share(agrees, rows, clusters, seed),
@@ -268,16 +198,14 @@ def soft_labels(people: PeoplesLabels, judge: Outcomes, seed: int = 0) -> dict[s
         for name, rows in (("unanimous", unanimous), ("split", ~unanimous))
         if rows.any()
     }
+    crossed = -np.sum(shares * np.log(chances), axis=1)
+    squares = np.sum((judge.probabilities - shares) ** 2, axis=1)
     return {
         "n": len(shares),
-        "cross_entropy": mean(-np.sum(shares * np.log(chances), axis=1), all_rows, clusters, seed),
+        "cross_entropy": mean(crossed, all_rows, clusters, seed),
         "entropy": mean(own, all_rows, clusters, seed),
-        "brier": mean(
-            np.sum((judge.probabilities - shares) ** 2, axis=1), all_rows, clusters, seed
-        ),
-        "entropy_correlation": Draws.of(moments, clusters, seed).estimate(
-            _correlation, len(shares), (-1.0, 1.0)
-        ),
+        "brier": mean(squares, all_rows, clusters, seed),
+        "entropy_correlation": moments.estimate(_correlation, len(shares), (-1.0, 1.0)),
         **parts,
     }
 
@@ -319,9 +247,9 @@ def _one_hot(people: PeoplesLabels, given: Any) -> Floats:
     return np.asarray(np.arange(len(people.labels)) == np.asarray(given)[:, None], np.float64)
 
 
-def _is_tied(counts: Floats) -> Any:
-    """Return which rows have several most frequent labels. ``[n, K]`` to ``[n]``."""
-    return np.sum(counts == counts.max(axis=1, keepdims=True), axis=1) > 1
+def _num_tied(counts: Floats) -> int:
+    """Count the rows ``[n, K]`` with several most frequent labels."""
+    return int((np.sum(counts == counts.max(axis=1, keepdims=True), axis=1) > 1).sum())
 
 
 def _correlation(sums: Floats) -> Floats:
