@@ -149,13 +149,7 @@ def measure_by_task(
     rivals: Mapping[str, Sequence[Verdict]],
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Measure a judge on every task apart.
-
-    Args:
-        examples: Examples with people's labels.
-        verdicts: The judge's verdicts in the same order.
-        rivals: Other verdicts on the same examples by name. Those of :data:`TASK_RIVALS` are used.
-        seed: Seed of the resamples.
+    """Measure a judge on every task apart, beside the rivals of :data:`TASK_RIVALS`.
 
     Returns:
         Task to ``n``, the metrics and ``rivals``: name to ``accuracy`` and ``gain`` (the judge's

@@ -37,10 +37,6 @@ def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict])
     ``Correct, Partial, Wrong`` keeps the order of the latter. Labels of judges that are not
     declared follow alphabetically.
 
-    Args:
-        examples: Examples with people's labels.
-        verdicts: Verdicts on them, of any number of judges.
-
     Raises:
         CustosError: If people gave labels that are not declared; see :func:`check_labels`.
     """
@@ -65,10 +61,7 @@ def check_labels(
 ) -> None:
     """Check that the rubric of every example declares the labels that people gave it.
 
-    Args:
-        examples: Labelled examples.
-        source: Where they come from, for the error.
-        row_name: Names an example by its index, for the error.
+    ``source`` and ``row_name``, which names an example by its index, are for the error.
 
     Raises:
         CustosError: Naming every undeclared label with its number of rows and its first row, the

@@ -182,12 +182,8 @@ class Draws:
 def value_interval(value: float, samples: Floats) -> Interval:
     """Return the percentile interval of a value that is a step function, as a rank correlation.
 
-    An interval that does not hold its value is widened to hold it. Where all resamples have the
+    One that does not hold its value is widened to hold it. Where all resamples ``[B]`` have the
     value itself they show no spread, and the ends are nan.
-
-    Args:
-        value: The value.
-        samples: The same of resamples. Shape ``[B]``.
     """
     interval = percentile_interval(samples)
     # Sums of equal numbers in another order differ in their last digits.
@@ -206,15 +202,7 @@ def mean(
     is_rate: bool = False,
     is_difference: bool = False,
 ) -> dict[str, Any]:
-    """Estimate the mean over the items in ``among``; nan when there are none.
-
-    Args:
-        values: Shape ``[n]``; those of other items may be nan.
-        among: Shape ``[n]``.
-        clusters: Shape ``[n]``.
-        seed: Seed of the resamples.
-        is_rate: Whether all values are 0 or 1.
-        is_difference: Whether they are differences of two judges on the same items.
+    """Estimate the mean over the items in ``among``; nan when there are none. Shapes ``[n]``.
 
     Returns:
         ``value``, ``low``, ``high`` and ``n``, the number of items in ``among``.

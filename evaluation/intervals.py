@@ -63,14 +63,9 @@ def wilson_interval(successes: float, n: float) -> Interval:
 
 
 def wilson_bounds(rates: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return the ends of the score intervals (Wilson 1927) of many rates.
+    """Return the ends of the score intervals (Wilson 1927) of many rates. Shapes ``[...]``.
 
-    Args:
-        rates: In ``[0, 1]``. Shape ``[...]``.
-        n: Number of items, above 0; an effective number may be a fraction. Shape ``[...]``.
-
-    Returns:
-        The lower and the upper ends. Shape ``[...]`` each.
+    ``n``, above 0, is a number of items; an effective number may be a fraction.
     """
     centre = (rates + Z_95**2 / (2 * n)) / (1 + Z_95**2 / n)
     half = wilson_half_width(rates, n)
@@ -84,17 +79,13 @@ def wilson_half_width(rates: Floats, n: Floats) -> Floats:
 
 
 def sign_flip_p(differences: Floats, clusters: Ints) -> float:
-    """Test whether two judges differ on the same items, whole clusters at a time.
+    """Test whether two judges differ on the same items, whole clusters at a time. Shapes ``[n]``.
 
     If neither judge were better, each cluster's sum of differences could as well have had the other
     sign (Fisher 1935). The two-sided p-value is the share of all ways to choose the signs that give
     a sum as far from 0 or farther. Sums that are whole numbers are counted exactly, others by
     :func:`sign_flips`. Where every item is a cluster of its own and right or wrong, this is
     McNemar's exact test. With ``C`` clusters whose sum is not 0 it is at least ``2 ** (1 - C)``.
-
-    Args:
-        differences: First judge less second, by item. Shape ``[n]``.
-        clusters: Items with the same number change their sign together. Shape ``[n]``.
     """
     sums = np.abs(signed := cluster_sums(differences[:, None], clusters)[:, 0])
     observed = abs(signed.sum())
@@ -193,18 +184,11 @@ def design_of_sums(
 
     The variance is that of the sums of residuals, each over ``1 - share of the items``, which makes
     it unbiased for independent items (CR2, Bell & McCaffrey 2002). Where few items differ from the
-    rest, a low estimate says little: it is drawn up to the assumed effect, which counts as
-    :data:`LIKENESS_EVENTS` clusters full of them (our own rule). The effective number of clusters
-    is ``(sum v)^2 / sum v^2`` for variances ``v`` of the sums at that correlation (Carter, Schnepel
-    & Steigerwald 2017).
-
-    Args:
-        sums: Sum of each cluster. Shape ``[..., C]``.
-        sizes: Items of each cluster; 0 leaves one out. Shape ``[..., C]``.
-        spread: Variance of a single item. Shape ``[...]``.
-        events: Number of items that differ from the rest. Shape ``[...]``.
-        likeness: Correlation that is assumed as long as nothing is known of it.
-        least: As in :func:`design`.
+    rest (``events``), a low estimate says little: it is drawn up to the assumed effect, which
+    counts as :data:`LIKENESS_EVENTS` clusters full of them (our own rule). The effective number of
+    clusters is ``(sum v)^2 / sum v^2`` for variances ``v`` of the sums at that correlation (Carter,
+    Schnepel & Steigerwald 2017). ``spread``, ``[...]``, is the variance of a single item; the rest
+    as in :func:`design`.
     """
     n = sizes.sum(axis=-1)
     mean, share = _divide(sums.sum(axis=-1), n), _divide(sizes, n[..., None])
@@ -245,17 +229,11 @@ def design_bounds(rate: Floats, n: Floats, found: Design) -> tuple[Floats, Float
 
 
 def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> Interval:
-    """Return the interval of a rate whose items depend on each other within clusters.
+    """Return the interval of a rate of 0/1 items ``[n]`` that depend on each other within clusters.
 
-    It is that of :func:`evaluation.intervals.design_bounds`; a single cluster counts as one item.
-    Where items are alike in a second way too, as attacks of one wording, the variances of both are
-    added up, less that of independent items (Cameron, Gelbach & Miller 2011), and the fewer
-    clusters count.
-
-    Args:
-        hits: 0 or 1, at least one. Shape ``[n]``.
-        clusters: Cluster of each item. Shape ``[n]``.
-        others: Cluster of each item by the second likeness. Shape ``[n]``.
+    It is that of :func:`design_bounds`; a single cluster counts as one item. Where items are alike
+    in a second way too, as attacks of one wording, the variances of both are added up, less that of
+    independent items (Cameron, Gelbach & Miller 2011), and the fewer clusters count.
     """
     rate, n = np.asarray(hits.mean()), np.asarray(float(len(hits)))
     columns = np.stack([hits, np.ones(len(hits))], axis=1)
@@ -289,15 +267,7 @@ def number_clusters(keys: Sequence[Hashable]) -> Ints:
 
 
 def cluster_sums(values: Floats, clusters: Ints) -> Floats:
-    """Add up the rows of each cluster.
-
-    Args:
-        values: Per-item values. Shape ``[n, S]``.
-        clusters: Cluster of each item, any integers. Shape ``[n]``.
-
-    Returns:
-        One row per distinct cluster, in ascending order. Shape ``[C, S]``.
-    """
+    """Add up the rows ``[n, S]`` of each cluster. ``[C, S]``, one a cluster in ascending order."""
     if not len(values):
         return np.zeros((0, values.shape[1]))
     order = np.argsort(clusters, kind="stable")
@@ -337,12 +307,7 @@ def weight_chunks(clusters: int, resamples: int, seed: int) -> Iterator[tuple[sl
 
 
 def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
-    """Add up the sums of clusters that are drawn with replacement, as ``cluster_weights`` does.
-
-    Args:
-        sums: Sums per cluster. Shape ``[C, S]``.
-        resamples: Number of draws ``B``.
-        seed: Seed of the draws.
+    """Add up the sums ``[C, S]`` of clusters that are drawn as ``cluster_weights`` says.
 
     Returns:
         Sums of every draw. Shape ``[B, S]``; nan when ``C < 2``, as one cluster has no spread.
@@ -381,15 +346,11 @@ def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
 
 
 def cluster_standard_error(values: Floats, clusters: Ints) -> float:
-    """Return the standard error of a mean whose items are correlated within clusters.
+    """Return the standard error of a mean whose items ``[n]`` are correlated within clusters.
 
     Sums of residuals per cluster stand for the items, with the ``C / (C - 1)`` small-sample factor
     (Liang & Zeger 1986; for evaluations Miller 2024, arXiv 2411.00640). Where every item is a
     cluster of its own it is the textbook ``s / sqrt(n)``. Fewer than two clusters give nan.
-
-    Args:
-        values: Shape ``[n]``.
-        clusters: Cluster of each item. Shape ``[n]``.
     """
     if not len(values):
         return float("nan")

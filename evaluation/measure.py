@@ -255,12 +255,7 @@ def metrics_for(labels: tuple[str, ...]) -> Mapping[str, Metric]:
 def measure(
     outcomes: Outcomes, names: tuple[str, ...] | None = None, seed: int = 0
 ) -> dict[str, dict[str, Any]]:
-    """Compute metrics with 95 % intervals that keep questions together.
-
-    Args:
-        outcomes: People's labels and the judge's.
-        names: Metrics to compute; all that apply by default.
-        seed: Seed of the resamples.
+    """Compute metrics, all that apply by default, with 95 % intervals that keep questions together.
 
     Returns:
         Name to ``value``, ``low``, ``high`` and ``n``, the number of items that it is about.
@@ -281,15 +276,10 @@ def measure(
 
 
 def paired_difference(metric: Metric, a: TallyDraws, b: TallyDraws) -> dict[str, float]:
-    """Return a metric of B minus that of A, for labels of both on the same items.
+    """Return a metric of B minus that of A, for labels of both on the same items and clusters.
 
-    Args:
-        metric: Metric to compare.
-        a: Draws of A.
-        b: Draws of B, of the same clusters: every resample draws the same items for both.
-
-    Returns:
-        ``value``, and ``low`` and ``high`` of the 95 % interval, nan for a metric that is biased.
+    Every resample draws the same items for both. The ends of the 95 % interval are nan for a metric
+    that is biased.
     """
     both = Draws(np.concatenate([a.draws.sums, b.draws.sums], axis=1), a.draws.seed)
     half = a.draws.sums.shape[1]
@@ -390,13 +380,10 @@ def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
     the runs, cut off at the smallest and largest value of the metric. It does not hold the chance
     that lies in the test rows, which all runs share.
 
-    Args:
-        reports: Contents of ``report.json``, one a run. A metric counts where every report has it.
-
     Returns:
-        By metric, and by accuracy before calibration: ``values`` (in the order of the reports),
-        ``mean``, ``std`` (with ``n - 1``), and ``low`` and ``high`` of the 95 % interval. The last
-        three are ``None`` for a single run.
+        By metric that every report has, and by accuracy before calibration: ``values`` (in the
+        order of the reports), ``mean``, ``std`` (with ``n - 1``), and ``low`` and ``high`` of the
+        95 % interval. The last three are ``None`` for a single run.
     """
     from scipy import stats  # slow to import, and most commands need none
 

@@ -74,16 +74,11 @@ def question_numbers(examples: Sequence[LabelledExample]) -> Ints:
 def gather(
     examples: Sequence[LabelledExample], verdicts: Sequence[Verdict], labels: Sequence[str]
 ) -> Outcomes:
-    """Line up examples and verdicts, which must be in the same order.
-
-    Args:
-        examples: Examples with people's labels.
-        verdicts: One judge's verdicts, one per example.
-        labels: Every label that occurs (:func:`evaluation.declared_labels.label_set`).
+    """Line up examples and one judge's verdicts on them, over every label that occurs.
 
     Raises:
-        CustosError: If their numbers or ids differ, there are none, or a label is not in
-            ``labels``.
+        CustosError: If their numbers, order or ids differ, there are none, or a label is not in
+            ``labels``, as :func:`evaluation.declared_labels.label_set` gives them.
     """
     check_aligned(examples, verdicts)
     index = {label: number for number, label in enumerate(labels)}

@@ -35,12 +35,6 @@ def paired_accuracies(
     observations as there are clusters: four right answers against four wrong ones do not prove a
     difference of 1.
 
-    Args:
-        first: Whether the first judge is right, by row.
-        second: The same of the second judge.
-        clusters: Rows with the same number are resampled together. Shape ``[n]``.
-        seed: Seed of the resamples.
-
     Returns:
         ``first``, ``second`` and ``difference`` (first minus second), each with ``value``, ``low``
         and ``high``, which are ``None`` where one cluster gives no interval; ``p`` of
@@ -94,11 +88,8 @@ def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float
     The end is the loss that a one-sided score test at 5 % just does not reject (Tango 1998), for
     the effective number of items: items over the design effect and over the squared ratio of
     Student's quantiles for clusters and for items. Unlike Wald's it holds where the judges never
-    differ: 150 such items leave out a loss of 2 points, 100 do not.
-
-    Args:
-        differences: Second judge less first, by item: -1, 0 or 1. Shape ``[n]``.
-        clusters: Cluster of each item. Shape ``[n]``.
+    differ: 150 such items leave out a loss of 2 points, 100 do not. Differences are those of the
+    second judge less the first, -1, 0 or 1. Shapes ``[n]``.
     """
     from scipy.special import stdtrit  # slow to import, and most commands need none
 
@@ -141,12 +132,10 @@ def _summary(differences: Floats, clusters: Ints) -> tuple[float, float, float, 
 
 
 def tango_score(mean: float, changed: float, difference: float) -> float:
-    """Return the score of Tango (1998) of a true difference, for a single item.
+    """Return the score of Tango (1998) of a true difference of two rates, for a single item.
 
-    Args:
-        mean: Observed difference of the two rates.
-        changed: Share of the items on which exactly one of the two judges is right.
-        difference: True difference.
+    ``mean`` is the observed difference, ``changed`` the share of the items on which exactly one of
+    the two judges is right.
     """
     lost = (changed - mean) / 2
     slope = -changed + (2 - mean) * difference

@@ -122,14 +122,8 @@ def overlap_features(request: JudgeRequest) -> list[float]:
 def sentence_verdicts(examples: Sequence[LabelledExample], embed: Embed) -> list[Verdict] | None:
     """Judge by embeddings of the response and of the nearest reference.
 
-    It is the strongest small judge that others would try first.
-
-    Args:
-        examples: Rows with people's labels.
-        embed: A sentence model, as :func:`judging.questions.minilm`.
-
-    Returns:
-        ``None`` with fewer than two questions or labels.
+    It is the strongest small judge that others would try first. ``None`` with fewer than two
+    questions or labels.
     """
     by_row = [(each.response, each.question, *(each.references or ("",))) for each in examples]
     texts = list(dict.fromkeys(text for row in by_row for text in row))

@@ -187,14 +187,7 @@ def build_report(
 ) -> AttackReport:
     """Measure how often a judge calls the rows of an attack Correct.
 
-    Args:
-        rows: Rows of :func:`evaluation.attacks.rows.attack_rows`.
-        verdicts: The judge's verdicts on them, one per row in the same order.
-        command: The command that repeats this report.
-        dataset_sha256: Hash of the data file.
-        seed: Seed with which the rows were made.
-        stability: Report on changes that mean nothing.
-        search: Report on suffixes.
+    There is one verdict per row, in the same order; the seed is that with which rows were made.
 
     Raises:
         NothingScored: If no row got a label.
@@ -260,13 +253,9 @@ def _family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
 def at_floors(
     attacks: Mapping[str, Sequence[Graded]], controls: Mapping[str, Sequence[Graded]]
 ) -> tuple[AtFloor, ...]:
-    """Return the shares at each of ``FLOORS``; nothing if no verdict has a confidence.
+    """Return the shares of families at each of ``FLOORS``; nothing if no verdict has a confidence.
 
     Verdicts without one beside others were decided by rule, and count as sure.
-
-    Args:
-        attacks: Rows with their verdicts, by family.
-        controls: The same of right responses.
     """
     everything = [pair for family in (*attacks.values(), *controls.values()) for pair in family]
     labelled = [verdict for _, verdict in everything if verdict.label]
@@ -305,13 +294,7 @@ def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Share:
 def measure_stability(
     rows: Sequence[StabilityRow], verdicts: Sequence[Verdict], alone: Sequence[Verdict]
 ) -> StabilityReport:
-    """Count the labels that changes have turned.
-
-    Args:
-        rows: Rows of :func:`stability_rows`.
-        verdicts: Verdicts on them.
-        alone: Verdicts on the unchanged rows, each graded by itself.
-    """
+    """Count the labels that changes have turned; in ``alone`` are unchanged rows by themselves."""
     flips: dict[str, list[tuple[str, Flip]]] = {check: [] for check in SUMMARIES}
     alone_verdicts = iter(alone)
     original = Verdict(status="abstain")
@@ -342,9 +325,7 @@ def measure_stability(
 def attack_caution(num_questions: int, shares: Mapping[str, Share]) -> str | None:
     """Return the caution on an attack with too few questions; ``None`` if they suffice.
 
-    Args:
-        num_questions: Questions that the attack was made from.
-        shares: Shares by name. The caution is on the one with the widest interval.
+    It is on the share with the widest interval.
     """
     intervals = {
         name: (rate.low, rate.high)
@@ -368,15 +349,7 @@ def write_attacks(
     source: str,
     folder: Path,
 ) -> None:
-    """Write ``attacks.json``, ``attacks.md``, ``attacks.html`` and ``rows.jsonl``.
-
-    Args:
-        report: Report on the rows.
-        rows: Rows of the attack.
-        verdicts: The judge's verdicts on them.
-        source: Name of the data.
-        folder: Folder to write to; it is made if it is missing.
-    """
+    """Write ``attacks.json``, ``attacks.md``, ``attacks.html`` and ``rows.jsonl`` to a folder."""
     graded = zip(rows, verdicts, strict=True)
     write_records(
         folder / ROWS, (GradedRow(**dict(row), verdict=verdict) for row, verdict in graded)

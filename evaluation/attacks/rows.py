@@ -74,10 +74,7 @@ def measure_share(
 ) -> Share:
     """Return the share of hits; its interval allows for likeness of the rows of a cluster.
 
-    Args:
-        hits: Whether each row is a hit.
-        clusters: Cluster of each row.
-        wordings: Wording of each row. With several, the interval is about other wordings too.
+    With several wordings, the interval is about other wordings too.
     """
     n, num_hits = len(hits), sum(hits)
     if not n:
@@ -101,13 +98,7 @@ def measure_share(
 def attack_rows(
     items: Sequence[AttackItem], families: Sequence[str] = (), wordings: int = 1, seed: int = 0
 ) -> list[AttackRow]:
-    """Make the rows of an attack, item by item.
-
-    Args:
-        items: Questions with their references.
-        families: Names of families, or all.
-        wordings: Wordings of each family to draw for each item.
-        seed: Seed of the draws.
+    """Make the rows of an attack, item by item: so many wordings of each named family, or of all.
 
     Raises:
         CustosError: If a family is unknown, or no family can make a row.

@@ -54,12 +54,10 @@ class AttackPlan:
 
     @classmethod
     def of(cls, examples: Sequence[LabelledExample], options: AttackOptions) -> AttackPlan:
-        """Plan an attack.
+        """Plan an attack with labelled quick-score rows.
 
-        Args:
-            examples: Labelled quick-score rows. Families use their questions and references, checks
-                of stability their responses, and the search the responses that people call wrong.
-            options: What to attack with.
+        Families use their questions and references, checks of stability their responses, and the
+        search the responses that people call wrong.
 
         Raises:
             CustosError: If a row is of another task, a family is unknown or fits no row, the pool
@@ -101,14 +99,7 @@ class AttackPlan:
         command: str,
         dataset_sha256: str | None = None,
     ) -> AttackReport:
-        """Report on the verdicts.
-
-        Args:
-            verdicts: Verdicts on :attr:`requests`.
-            alone: Verdicts on :attr:`alone`.
-            searched: Results of the search, one for each of :attr:`searched`.
-            command: The command that repeats the report.
-            dataset_sha256: Hash of the data file.
+        """Report on the verdicts on :attr:`requests` and :attr:`alone`, and on the search.
 
         Raises:
             NothingScored: If no row got a label.
@@ -135,15 +126,9 @@ def run_attacks(
     dataset_sha256: str | None = None,
     progress: bool = False,
 ) -> AttackReport:
-    """Attack a judge and report how often it is fooled.
+    """Attack a judge of ``hieval-qs`` and report how often it is fooled.
 
-    Args:
-        judge: Judge of ``hieval-qs``.
-        examples: Labelled quick-score rows, as for :meth:`AttackPlan.of`.
-        options: What to attack with; the default is one wording of every family per question.
-        command: The command that repeats the report.
-        dataset_sha256: Hash of the data file.
-        progress: Show a progress bar on standard error.
+    By default, one wording of every family is made for each question.
 
     Raises:
         CustosError: As :meth:`AttackPlan.of`.

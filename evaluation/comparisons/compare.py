@@ -82,17 +82,11 @@ def read_shared(first: Path, second: Path, min_common: int = MIN_COMMON) -> Shar
 def compare_evaluations(
     first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
 ) -> dict[str, Any]:
-    """Compare two evaluation folders on the items that they share.
+    """Compare the folders of two judges, A and B, on the items that they share.
 
     Metrics are over the items that both judges scored; those on probabilities are over the ones of
     these for which both gave some. Each difference is B minus A, and its 95 % interval resamples
     questions for both judges at once. Unscored items are counted apart.
-
-    Args:
-        first: Folder of judge A, as ``custos eval --out`` writes it.
-        second: Folder of judge B.
-        min_common: Fewest shared items to compare on.
-        seed: Seed of the resamples.
 
     Returns:
         Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``questions`` (of the latter),
@@ -273,22 +267,13 @@ def _judges(verdicts: Sequence[Verdict]) -> list[str]:
 def compare_with_people(
     first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
 ) -> dict[str, Any] | None:
-    """Compare two evaluation folders on the rows that two people or more labelled.
-
-    Args:
-        first: Folder of judge A.
-        second: Folder of judge B.
-        min_common: Fewest shared items.
-        seed: Seed of the resamples.
+    """Compare two folders on the rows that two people or more labelled; errors as above.
 
     Returns:
         ``n`` (rows that both judges labelled too), ``questions``, and ``agreement`` with a person,
-        ``advantage`` (:func:`evaluation.people.alternative.mean_advantage`) and ``cross_entropy``
+        ``advantage`` (:func:`evaluation.people.alternative.advantage_by_row`) and ``cross_entropy``
         against the shares of people, each with ``a``, ``b`` and ``difference``, B minus A; ``None``
         stands for what does not exist. ``None`` without such rows.
-
-    Raises:
-        CustosError: As :func:`evaluation.comparisons.compare.compare_evaluations`.
     """
     shared = read_shared(first, second, min_common)
     a, b = shared.outcomes

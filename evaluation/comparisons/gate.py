@@ -64,14 +64,8 @@ def gate(
     The parts are data sets, people's labels and the divisions of the report's slices. An item
     without a label counts as not right, so that a judge cannot pass by answering less. Whole
     questions are kept together. A judge is no worse where the one-sided interval of the difference
-    leaves out a loss of the margin (:func:`lowest_difference`), and worse where the sign-flip test
-    of a loss is significant after Holm's correction for all checks.
-
-    Args:
-        first: Evaluation folder of judge A.
-        second: Evaluation folder of judge B, the upgrade.
-        margin: Loss of accuracy that does not matter, 0 to 1.
-        min_common: Fewest shared items.
+    leaves out a loss of the margin (:func:`~evaluation.paired.lowest_difference`), and worse where
+    the sign-flip test of a loss is significant after Holm's correction for all checks.
 
     Returns:
         One check for all items, then one for each part.

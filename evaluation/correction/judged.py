@@ -95,10 +95,6 @@ def error_rates(
 ) -> dict[str, dict[str, Any]]:
     """Measure by rubric how a judge errs on the best label; pairs and scales have none.
 
-    Args:
-        examples: Examples with people's labels.
-        verdicts: The judge's verdicts, one per example; those without a label are left out.
-
     Returns:
         Rubric, such as ``hieval-qs/plain/any``, to the fields of :class:`ErrorRates`; ``people``,
         the rate of the label by people; and ``judged``, what :meth:`JudgedRate.as_json` returns of
@@ -150,14 +146,7 @@ def best_label(rubric: str) -> str | None:
 
 
 def measure_errors(label: str, people: Mask, judge: Mask, clusters: Ints) -> ErrorRates:
-    """Measure how a judge errs on rows that people labelled.
-
-    Args:
-        label: The label that is asked about.
-        people: Whether people gave it. Shape ``[n]``.
-        judge: Whether the judge gave it. Shape ``[n]``.
-        clusters: Question of each row. Shape ``[n]``.
-    """
+    """Measure how a judge errs on a label, by whether people and judge gave it. Shapes ``[n]``."""
     return ErrorRates(
         label=label,
         sensitivity=_share(judge, people, clusters),
@@ -178,11 +167,9 @@ def _raw(hits: Floats, clusters: Ints) -> Rate:
 
 
 def read_errors(source: Path) -> dict[str, ErrorRates]:
-    """Read by rubric how a judge was measured to err.
+    """Read by rubric how a judge was measured to err, from a folder, a report or a card of a judge.
 
-    Args:
-        source: Folder of a judge or of a report, or one of the files ``reliability.json`` and
-            ``report.json``. Where several data sets of a card have a rubric, the first one counts.
+    Where several data sets of a card have a rubric, the first one counts.
 
     Raises:
         CustosError: If a file is none of these.
@@ -243,7 +230,6 @@ def judged_rate(
         hits: 1 for the best label, else 0. Shape ``[n]``, at least one.
         clusters: Question of each row. Shape ``[n]``.
         rubrics: Rubric of each row; ``None`` where no judge decided, so that nothing is to correct.
-            Length ``n``.
         errors: How the judge errs, by rubric.
     """
     raw = _raw(hits, clusters)
@@ -314,18 +300,10 @@ def rogan_gladen(judged: Rate, errors: ErrorRates) -> Rate | None:
 
 
 def drawn_errors(rubric: str, errors: ErrorRates, draws: int) -> tuple[Floats, Floats]:
-    """Draw sensitivities and false-positive rates that the measured ones may stand for.
+    """Draw sensitivities and false-positive rates, ``[B]``, that the measured ones may stand for.
 
     They are normal on either side of the measured value, as wide as the interval there. One rubric
     has the same draws each time.
-
-    Args:
-        rubric: Name of the rubric.
-        errors: Errors under it, with intervals.
-        draws: Number of draws ``B``.
-
-    Returns:
-        Shape ``[B]`` each.
     """
     rng = np.random.default_rng(zlib.crc32(rubric.encode()))
     drawn = []
@@ -374,14 +352,8 @@ def fieller_bounds(
 ) -> tuple[Floats, Floats]:
     """Solve ``(score - informed * rate)² = z2 * variance(rate)`` for the rate.
 
-    Args:
-        score: Shape ``[...]``.
-        informed: Shape ``[...]``.
-        variances: Variance, a quadratic of the rate, at the rates 0, 1/2 and 1. Shape ``[...]``.
-        z2: Squared normal quantile. Shape ``[...]``.
-
-    Returns:
-        The lower and the upper root; 0 and 1 where no interval is bounded. Shape ``[...]`` each.
+    The variance, a quadratic of the rate, is given at the rates 0, 1/2 and 1, and ``z2`` is a
+    squared normal quantile. The roots are 0 and 1 where no interval is bounded. Shapes ``[...]``.
     """
     at_zero, at_half, at_one = variances
     bend = 2 * (at_zero + at_one - 2 * at_half)

@@ -70,12 +70,7 @@ class Questions:
 
     @classmethod
     def like(cls, hits: Floats, clusters: Ints) -> Questions:
-        """Measure how rows share questions, and how far they are alike.
-
-        Args:
-            hits: 0 or 1, such as whether the judge was right. Shape ``[n]``.
-            clusters: Question of each row, at least two. Shape ``[n]``.
-        """
+        """Measure how rows share questions, two or more, and how far hits (0 or 1) are alike."""
         sums, sizes = cluster_sums(np.stack([hits, np.ones(len(hits))], axis=1), clusters).T
         found = design(sums, sizes)
         alike = float(np.sum(sizes**2) / sizes.sum())
@@ -84,12 +79,10 @@ class Questions:
         return cls(len(hits) / len(sizes), alike, correlation, even)
 
     def design(self, questions: Floats, events: Floats, share: Floats | float = 1.0) -> Design:
-        """Return the design that is to be expected.
+        """Return the design that is to be expected. Shapes ``[...]``.
 
-        Args:
-            questions: Number of questions with a row. Shape ``[...]``.
-            events: Number of rows that differ from the rest. Shape ``[...]``.
-            share: Share of the rows that are taken, drawn singly. Shape ``[...]``.
+        ``events`` is the number of rows that differ from the rest, ``share`` that of the rows which
+        are taken, drawn singly.
         """
         size = 1 + (self.alike - 1) * np.asarray(share)
         effect, assumed = (1 + (size - 1) * likeness for likeness in (self.correlation, LIKENESS))
@@ -99,16 +92,7 @@ class Questions:
 
 
 def rate_half_width(questions: Floats, rate: float, shape: Questions) -> Floats:
-    """Return half the expected width of the interval of a rate, such as an accuracy.
-
-    Args:
-        questions: Shape ``[...]``.
-        rate: The rate, a guess.
-        shape: How rows share questions.
-
-    Returns:
-        Shape ``[...]``; nan for too few questions.
-    """
+    """Return half the expected width of a rate's interval; nan for too few questions."""
     n, rates = questions * shape.rows, np.full(np.shape(questions), rate)
     low, high, _ = design_bounds(rates, n, shape.design(questions, n * min(rate, 1 - rate)))
     return np.asarray((high - low) / 2)
@@ -122,10 +106,9 @@ def rate_needs(half_width: float, rate: float, shape: Questions) -> Need:
 def gate_needs(margin: float, changed: float, shape: Questions) -> Need:
     """Return what a judge that is just as good needs to be shown no worse, in :data:`POWER` cases.
 
-    Args:
-        margin: Loss of accuracy that does not matter (``custos compare --gate --margin``).
-        changed: Share of the rows on which just one of the two judges is right.
-        shape: How rows share questions; the correlation is that of the difference.
+    ``margin`` is the loss of accuracy that does not matter (``custos compare --gate --margin``),
+    ``changed`` the share of rows on which just one of the two judges is right. The correlation is
+    that of the difference.
     """
     from scipy.special import ndtr, stdtrit  # slow to import, and most commands need none
 
@@ -150,11 +133,8 @@ def gate_needs(margin: float, changed: float, shape: Questions) -> Need:
 def risk_needs(risk: float, error: float, kept: float, shape: Questions) -> Need:
     """Return what a level needs to be shown (``custos eval --risk``), in :data:`POWER` cases.
 
-    Args:
-        risk: Largest share of wrong verdicts among those kept.
-        error: True share of them, a guess below the risk.
-        kept: Share of the verdicts that are kept.
-        shape: How rows share questions.
+    ``risk`` is the largest share of wrong verdicts among those kept, ``error`` their true share, a
+    guess below it, and ``kept`` the share of the verdicts that are kept.
     """
     from scipy.special import bdtr  # slow to import, and most commands need none
 
@@ -191,12 +171,8 @@ def threshold_needs(risk: float, error: float, kept: float) -> int | None:
 def judge_correlation(rate: float, sensitivity: float, specificity: float) -> float:
     """Return the correlation of a judge's 0/1 labels with people's (the phi coefficient).
 
-    It is 0 if either uses one label only, and negative if sensitivity + specificity < 1.
-
-    Args:
-        rate: Share of items that people call 1.
-        sensitivity: Share of those that the judge calls 1.
-        specificity: Share of the other items that the judge calls 0.
+    It is 0 if either uses one label only, and negative if sensitivity + specificity < 1. ``rate``
+    is the share of items that people call 1.
     """
     judge_rate = rate * sensitivity + (1 - rate) * (1 - specificity)
     human_spread, judge_spread = rate * (1 - rate), judge_rate * (1 - judge_rate)
@@ -208,7 +184,7 @@ def judge_correlation(rate: float, sensitivity: float, specificity: float) -> fl
 def expected_half_widths(
     labels: Floats, items: int, rate: float, correlation: float, shape: Questions | None = None
 ) -> tuple[Floats, Floats]:
-    """Return half the expected interval widths of PPI++ and of the labels alone.
+    """Return half the expected interval widths of PPI++ and of the labels alone. ``[...]`` each.
 
     What all items leave open, because other questions could have been asked, no judge takes away;
     of the rest, it leaves ``1 - correlation²``.
@@ -219,9 +195,6 @@ def expected_half_widths(
         rate: Rate of people's labels, a guess.
         correlation: Correlation of the judge's labels with people's, a guess or an estimate.
         shape: How items share questions; ``None``: they do not.
-
-    Returns:
-        Shape ``[...]`` each.
     """
     from scipy.special import stdtrit  # slow to import, and most commands need none
 
@@ -243,13 +216,8 @@ def labels_needed(
 ) -> LabelPlan:
     """Return the smallest number of labels whose 95 % interval is expected to be narrow enough.
 
-    Args:
-        half_width: Half of the interval's width, as a share: .03 is 3 points either side.
-        items: Number of items of the benchmark.
-        rate: Rate of people's labels, a guess; .5 needs the most labels.
-        correlation: Correlation of the judge's labels with people's, from ``judge_correlation`` or
-            from labels at hand.
-        shape: As in ``expected_half_widths``.
+    ``half_width`` is a share: .03 is 3 points either side. A rate of .5 needs the most labels.
+    Other arguments as :func:`expected_half_widths`.
 
     Raises:
         CustosError: If a number is out of its range.
@@ -287,7 +255,7 @@ def _smallest(is_enough: Callable[[Floats], Mask], shape: Questions) -> Need:
 def sampling_probabilities(
     confidence: Floats, is_doubtful: Mask, num_rows: int, slices: Ints | None = None
 ) -> Floats:
-    """Return the probability with which each row is to be drawn.
+    """Return the probability with which each of ``N`` rows is to be drawn.
 
     Of the doubtful rows, as many as fit into :data:`DOUBTFUL_SHARE` are drawn, each as likely. The
     others are drawn in proportion to the square root of the probability that the judge is wrong,
@@ -296,12 +264,8 @@ def sampling_probabilities(
     Args:
         confidence: The judge's confidence, 0 to 1; nan counts as none. Shape ``[N]``.
         is_doubtful: Rows that people should see anyway. Shape ``[N]``.
-        num_rows: Rows to draw.
+        num_rows: Rows to draw, which is the sum of the probabilities if there are as many.
         slices: Slice of each row; every slice gets as many rows, a small one all of its own.
-            Shape ``[N]``. ``None``: no slices.
-
-    Returns:
-        Above 0 and at most 1; their sum is ``num_rows``, or ``N`` if that is less. Shape ``[N]``.
     """
     doubt = np.sqrt(1 - np.nan_to_num(confidence))
     slices = np.zeros(len(doubt), dtype=np.int64) if slices is None else slices
@@ -324,17 +288,10 @@ def sampling_probabilities(
 def systematic_sample(probabilities: Floats, order: Floats, rng: np.random.Generator) -> Ints:
     """Draw rows systematically: so many, and spread over what they are ordered by.
 
-    Along the order the probabilities are added up, and a row is drawn where the sum passes a whole
-    number plus one random start (Madow 1949). Rows with the same place are shuffled.
-
-    Args:
-        probabilities: Shape ``[N]``.
-        order: What the rows are ordered by, the first column most. Shape ``[N, K]``.
-        rng: Draws.
-
-    Returns:
-        Indices of the drawn rows, in random order: so a person who stops early has labelled a
-        random part of them.
+    Along the order, whose first column counts most, the probabilities are added up, and a row is
+    drawn where the sum passes a whole number plus one random start (Madow 1949). The indices are in
+    random order: a person who stops early has labelled a random part of them. Shapes ``[N]`` and
+    ``[N, K]``.
     """
     rows = np.lexsort([rng.random(len(order)), *order.T[::-1]])
     passed = np.floor(np.cumsum(probabilities[rows]) + rng.random())

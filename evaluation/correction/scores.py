@@ -151,7 +151,6 @@ def corrected_rate(
     """Estimate the rate that people's labels would have if they had labelled every item.
 
     All rates are over the questions that the items are a sample of.
-    ``python -m experiments interval_coverage`` measures how often the intervals hold the truth.
 
     Args:
         judge: The judge's label of every item, 0 or 1, or its probability of 1. Shape ``[N]``.
@@ -234,18 +233,10 @@ def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:
 def labels_alone(
     values: Floats, counts: Floats, starts: Ints | None, least: float = 1
 ) -> tuple[Rates, Floats]:
-    """Return the mean of labels and its score interval, with dependence within groups.
+    """Return the mean of labels with its score interval, and the effective number of items.
 
-    The interval is that of :func:`evaluation.intervals.design_bounds`.
-
-    Args:
-        values: Labels, 0 to 1. Shape ``[..., K]``.
-        counts: Items in each cell; 0 leaves a cell out. Shape ``[..., K]``.
-        starts: As in ``Cells``.
-        least: As in :func:`evaluation.intervals.design`.
-
-    Returns:
-        The rates, and the effective number of items. Shape ``[...]`` each.
+    The interval is that of :func:`evaluation.intervals.design_bounds`. Values are 0 to 1; counts of
+    0 leave a cell out; ``starts`` as in ``Cells``. Shapes ``[..., K]`` to ``[...]``.
     """
     n, rate = counts.sum(axis=-1), _mean(values, counts)
     if starts is None:
@@ -256,7 +247,7 @@ def labels_alone(
 
 
 def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: Floats) -> Floats:
-    """Return the variance of PPI++ over that of the labels alone.
+    """Return the variance of PPI++ over that of the labels alone. Shapes ``[...]``.
 
     Above 1 the judge is better left out. Without terms for small samples the ratio is
     ``1 - explained``. Those terms are ours, because few labels flatter the judge: 50 labels without
@@ -270,13 +261,10 @@ def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: F
 
     Args:
         explained: Share of the variance that the judge takes away at the best lambda,
-            ``r² (1 - n/N)`` for a correlation ``r``, ``n`` labels and ``N`` items. Shape ``[...]``.
-        rate: Share of labels that are 1. Shape ``[...]``.
-        effective: Effective number of labels. Shape ``[...]``.
-        groups: Number of groups with a label; the number of labels if independent. Shape ``[...]``.
-
-    Returns:
-        Shape ``[...]``.
+            ``r² (1 - n/N)`` for a correlation ``r``, ``n`` labels and ``N`` items.
+        rate: Share of labels that are 1.
+        effective: Effective number of labels.
+        groups: Number of groups with a label; the number of labels if independent.
     """
     spread = rate * (1 - rate)
     believed = ratio(spread, spread + (1 - 2 * spread) / effective) * _shrinkage(groups)
@@ -334,13 +322,7 @@ def _mean(values: Floats, counts: Floats) -> Floats:
 
 
 def _influence(values: Floats, weights: Floats, counts: Floats) -> Floats:
-    """Return how far one item of each cell moves the mean by ``weights``; 0 outside of it.
-
-    Args:
-        values: Shape ``[..., K]``.
-        weights: Weight of all items of a cell together. Shape ``[..., K]``.
-        counts: Items of the cell. Shape ``[..., K]``.
-    """
+    """Return how far one item of each cell moves the mean by ``weights``. Shapes ``[..., K]``."""
     deviation = (values - _mean(values, weights)[..., None]) * ratio(weights, counts)
     return np.nan_to_num(ratio(deviation, weights.sum(axis=-1)[..., None]))
 

@@ -40,13 +40,8 @@ def _pairs_with_winner(confusion: Floats) -> Floats:
 def accuracy_ties_excluded(confusion: Floats) -> Floats:
     """Return, of the pairs with a human winner, the share on which the judge names it.
 
-    Pairs that people tied are left out; a tie by the judge is wrong.
-
-    Args:
-        confusion: Over ``PAIR_LABELS``, rows people. Shape ``[..., 3, 3]``.
-
-    Returns:
-        Shape ``[...]``.
+    Pairs that people tied are left out; a tie by the judge is wrong. The confusion is over
+    ``PAIR_LABELS``, rows people. Shapes ``[..., 3, 3]`` to ``[...]``.
     """
     named = confusion[..., A, A] + confusion[..., B, B]
     return metrics.ratio(named, _pairs_with_winner(confusion))
@@ -62,12 +57,12 @@ def accuracy_ties_half(confusion: Floats) -> Floats:
 
 
 def loser_rate(confusion: Floats) -> Floats:
-    """Return our false-positive rate; shapes as ``accuracy_ties_excluded``.
+    """Return the share of pairs with a human winner on which the judge names the loser.
 
-    It is the share of pairs with a human winner on which the judge names the loser. The paper
-    defines its own rate as the share of incorrect contender answers that the judge accepts, and its
-    figures lie near one minus accuracy: the two rates cannot be compared. Our rate, the accuracy
-    with ties excluded and the judge's tie rate on the same pairs add up to 1.
+    It is our false-positive rate. The paper defines its own as the share of incorrect contender
+    answers that the judge accepts, and its figures lie near one minus accuracy: the two cannot be
+    compared. Our rate, the accuracy with ties excluded and the judge's tie rate on the same pairs
+    add up to 1.
     """
     reversals = confusion[..., A, B] + confusion[..., B, A]
     return metrics.ratio(reversals, _pairs_with_winner(confusion))
@@ -101,11 +96,6 @@ def measure_pairs(
     three labels. Calibration errors are against agreement with ties counted. That of a published
     judge is of the confidence that it states, so the bins of ``ece_stated_equal_width`` are those
     of Guo et al. (2017), which the paper cites.
-
-    Args:
-        examples: Pairs with people's labels.
-        verdicts: The judge's verdicts, one per example in the same order.
-        seed: Seed of the resamples.
 
     Returns:
         ``accuracy_ties_counted`` (a tie is a label like the others), ``accuracy_ties_excluded``,
@@ -169,14 +159,8 @@ def self_consistency(
     It is 0 when every run gives the same label, and ``log(min(k, 3))`` at most with three labels.
     The entropy is that of the observed shares, so that it grows with ``k``: compare figures of the
     same ``k`` only. The paper's is 5, at temperature .7 and top_p .95; it states no unit. An item
-    that any run left without a label (``None``) is left out.
-
-    Args:
-        runs: Labels by item, then run. Shape ``[n][k]``.
-        groups: Question (or group) of each item; resampled together. Length ``n``.
-
-    Returns:
-        ``value``, ``low``, ``high``, ``n`` (items with all labels) and ``runs`` (k).
+    that any run left without a label (``None``) is left out. Labels are by item, then run:
+    ``[n][k]``; items of one group are resampled together.
 
     Raises:
         CustosError: If there are no items, or they do not all have the same two or more runs.
@@ -215,9 +199,7 @@ def preferred(posterior: Mapping[str, float]) -> int:
 def order_posteriors(verdicts: Sequence[Verdict], order: Order) -> list[dict[str, float] | None]:
     """Return the posterior of each verdict's pass in one order, in the pair's own letters.
 
-    Returns:
-        Length ``n``; ``None`` where there is no such pass, more than one, or one without a
-        posterior.
+    It is ``None`` where there is no such pass, more than one, or one without a posterior.
     """
     posteriors = []
     for verdict in verdicts:
@@ -238,11 +220,6 @@ def order_effects(
     everything else is over the pairs with a pass in each order. A merged label is that of the mean
     posterior of the two orders. Posteriors are as they were before calibration, so that the gain is
     that of merging alone.
-
-    Args:
-        examples: Pairs with people's labels.
-        verdicts: The judge's verdicts, one per example in the same order.
-        seed: Seed of the resamples.
 
     Returns:
         Each of these with ``value``, ``low``, ``high`` and ``n``: ``bias`` (``given``, ``swapped``,
@@ -287,15 +264,7 @@ def order_effects(
 
 
 def surplus_of_a(labels: Ints, human: Ints) -> Floats:
-    """Return the credit that labels give response A minus the credit that people give it.
-
-    Args:
-        labels: Indices of pair labels. Shape ``[n]``.
-        human: Indices of people's. Shape ``[n]``.
-
-    Returns:
-        Between -1 and 1, a tie being half a win. Shape ``[n]``.
-    """
+    """Return the credit that labels give response A less the credit that people give it. ``[n]``."""
     return np.asarray(_CREDIT_OF_A[labels] - _CREDIT_OF_A[human])
 
 

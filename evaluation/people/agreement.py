@@ -54,14 +54,7 @@ class PeoplesLabels:
         return np.asarray(self.counts.sum(axis=1))
 
     def others(self, person: int) -> Floats:
-        """Return the labels of all but one person: their share by row; nan where nobody else is.
-
-        Args:
-            person: Index of the person who is left out.
-
-        Returns:
-            Shape ``[n, K]``.
-        """
+        """Return the shares of all other people's labels; nan where there is nobody. ``[n, K]``."""
         counts = self.counts.copy()
         rows = np.flatnonzero(self.given[:, person] != UNSCORED)
         counts[rows, self.given[rows, person]] -= 1
@@ -87,12 +80,7 @@ def labels_by_person(example: LabelledExample) -> dict[str, str]:
 def gather_people(
     examples: Sequence[LabelledExample], labels: Sequence[str]
 ) -> PeoplesLabels | None:
-    """Line up the labels of single people; ``None`` if no example has those of two.
-
-    Args:
-        examples: Examples, those of one label among them.
-        labels: Every label that occurs.
-    """
+    """Line up the labels of single people; ``None`` if no example has those of two."""
     by_row = [labels_by_person(example) for example in examples]
     if all(len(of_row) < 2 for of_row in by_row):
         return None
@@ -196,10 +184,6 @@ def krippendorff_alpha(people: PeoplesLabels, seed: int = 0) -> dict[str, Any]:
     Rows with one label tell nothing and are left out. It is 1 for full agreement and 0 for labels
     that are shuffled over all rows.
 
-    Args:
-        people: Their labels.
-        seed: Seed of the resamples.
-
     Returns:
         ``nominal``, where labels are the same or not, and ``ordinal``, where labels that are
         farther apart on a scale count more; ``None`` where the labels are no scale of three or
@@ -227,8 +211,7 @@ def krippendorff_alpha(people: PeoplesLabels, seed: int = 0) -> dict[str, Any]:
 def _nominal(sums: Floats) -> Floats:
     """Return the share of differing labels of a row over that of labels drawn from all rows.
 
-    Args:
-        sums: Sums of the pairs of equal labels, and of every label. Shape ``[..., 1 + K]``.
+    The sums are those of the pairs of equal labels, and of every label. Shape ``[..., 1 + K]``.
     """
     used = sums[..., 1:]
     total = used.sum(axis=-1)
@@ -238,8 +221,7 @@ def _nominal(sums: Floats) -> Floats:
 def _ordinal(sums: Floats) -> Floats:
     """Return the same for squared distances of mean ranks.
 
-    Args:
-        sums: Sums of the pairs of labels of a row, by place on a scale. Shape ``[..., L * L]``.
+    The sums are those of the pairs of labels of a row, by place on a scale. ``[..., L * L]``.
     """
     pairs = _square(sums, math.isqrt(sums.shape[-1]))
     used = pairs.sum(axis=-1)
@@ -263,13 +245,9 @@ class Sides:
         self._columns: dict[str, Floats] = {}
 
     def add(self, name: str, own: Floats, people: Floats, same: Floats | None = None) -> None:
-        """Add a giver of labels.
+        """Add a giver: shares of its labels and of people's on the same rows, ``[n, K]`` each.
 
-        Args:
-            name: Its name.
-            own: Shares of its labels. Shape ``[n, K]``.
-            people: Shares of people's labels on the same rows. Shape ``[n, K]``.
-            same: Chance of the same label; by default that of two independent ones. ``[n]``.
+        ``same``, ``[n]``, is the chance of the same label; by default that of two independent ones.
         """
         same = np.sum(own * people, axis=1) if same is None else same
         self._columns[name] = np.concatenate([same[:, None], own, people], axis=1)
@@ -322,13 +300,10 @@ def mean_share(shares: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:
 
 
 def people_with_each_other(people: PeoplesLabels) -> tuple[Floats, Floats]:
-    """Return what two people of a row who are drawn at random give.
+    """Return what two people of a row who are drawn at random give; two at least labelled each row.
 
-    Args:
-        people: Labels of rows that two people or more labelled.
-
-    Returns:
-        Shares of their labels, shape ``[n, K]``, and the chance that they are the same, ``[n]``.
+    They are the shares of their labels, ``[n, K]``, and the chance that these are the same,
+    ``[n]``.
     """
     counts, number = people.counts, people.num_people
     same = np.sum(counts * (counts - 1), axis=1) / (number * (number - 1))
@@ -344,11 +319,7 @@ def _same_share(sums: Floats) -> Floats:
 def _kappa(sums: Floats) -> Floats:
     """Return Cohen's kappa of sums of the chance of the same label and of both sides' shares.
 
-    Args:
-        sums: Shape ``[..., 1 + 2 * K]``.
-
-    Returns:
-        Shape ``[...]``; nan where both sides gave one label throughout.
+    It is nan where both sides gave one label throughout. Shapes ``[..., 1 + 2 * K]`` to ``[...]``.
     """
     size = (sums.shape[-1] - 1) // 2
     own, people = sums[..., 1 : size + 1], sums[..., size + 1 :]
@@ -361,14 +332,7 @@ def _square(sums: Floats, size: int) -> Floats:
 
 
 def _label_kappas(confusion: Floats) -> Floats:
-    """Return the kappa of each label against all others.
-
-    Args:
-        confusion: Shape ``[..., K, K]``.
-
-    Returns:
-        Shape ``[..., K]``.
-    """
+    """Return the kappa of each label against all others. Shapes ``[..., K, K]`` to ``[..., K]``."""
     both = np.diagonal(confusion, axis1=-2, axis2=-1)
     first, second = confusion.sum(axis=-1) - both, confusion.sum(axis=-2) - both
     neither = confusion.sum(axis=(-2, -1))[..., None] - both - first - second

@@ -49,14 +49,10 @@ class Duel:
 
 
 def duels(people: PeoplesLabels, judge: Ints) -> list[Duel]:
-    """Set a judge against every person.
+    """Set a judge against every person; ``UNSCORED`` labels of the judge, ``[n]``, are left out.
 
     A label is as near to other people as the share of them that gave it; labels that are numbers
     are nearer the smaller their mean squared distance is.
-
-    Args:
-        people: People's labels.
-        judge: The judge's labels; ``UNSCORED`` rows are left out. Shape ``[n]``.
     """
     try:
         numbers = np.array([float(label) for label in people.labels])
@@ -87,12 +83,6 @@ def alternative_annotator_test(
     together, by the score test of :func:`evaluation.paired.loss_within_p`: Student's t calls a
     judge that loses epsilon a winner too often where few rows differ. The winning rate of the
     paper's own test stands beside.
-
-    Args:
-        found: Result of :func:`duels`.
-        num_rows: Number of all rows.
-        epsilon: Margin, 0 to 1.
-        seed: Seed of the resamples.
 
     Returns:
         ``epsilon``; ``winning_rate`` (share of the people that the judge wins against, of those
@@ -147,10 +137,8 @@ def advantage_by_row(tested: Sequence[Duel], num_rows: int) -> tuple[Floats, Int
     """Return a number for each row, whose mean is the mean advantage and varies as it does.
 
     A row adds, for each person, how far its success is from the person's share, over the number of
-    the person's rows (the linear form of a mean of ratios).
-
-    Returns:
-        The numbers and the questions of the rows that somebody tested labelled. Shape ``[m]`` each.
+    the person's rows (the linear form of a mean of ratios). The questions stand beside; rows that
+    nobody tested labelled are left out. Shape ``[m]`` each.
     """
     deviations, clusters = np.zeros(num_rows), np.full(num_rows, -1, dtype=np.int64)
     shares = [float(duel.judge.mean()) for duel in tested]

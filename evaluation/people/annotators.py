@@ -38,13 +38,6 @@ def measure_people(
     Rows that one person labelled, or none, are left out, and those without a label of the judge of
     all but ``alpha`` and ``n``: people and judge are compared on the same rows.
 
-    Args:
-        examples: Examples with the labels of single people.
-        judge: The judge's labels of the same examples.
-        rivals: Other judges' verdicts, by name.
-        epsilon: Margin of the alternative annotator test.
-        seed: Seed of the resamples.
-
     Returns:
         ``None`` without rows of two people, or without a label of the judge on one. Else
 
@@ -108,11 +101,6 @@ def second_annotator(
 
     All figures but ``people_all`` are over the rows that have both labels and one of the judge.
 
-    Args:
-        examples: Examples; those without a second label are left out.
-        judge: The judge's labels of the same examples.
-        seed: Seed of the resamples.
-
     Returns:
         ``n_second`` (rows with a second label), and with ``accuracy`` and ``kappa`` each:
         ``people_all`` (both people, on all rows with a second label), ``people`` (both people),
@@ -161,12 +149,7 @@ def second_annotator(
 
 
 def soft_labels(people: PeoplesLabels, judge: Outcomes, seed: int = 0) -> dict[str, Any] | None:
-    """Measure a judge's probabilities against the shares of people who gave each label.
-
-    Args:
-        people: Labels of rows that two people or more labelled.
-        judge: The judge's labels of the same rows.
-        seed: Seed of the resamples.
+    """Measure a judge's probabilities against the shares of two or more people for each label.
 
     Returns:
         Over the rows with probabilities: ``n``; ``cross_entropy`` in nats, and ``entropy`` of the

@@ -31,14 +31,8 @@ def kendall_tau_b(first: Floats, second: Floats) -> Floats:
     """Return Kendall's rank correlation with the correction for ties (tau-b, Kendall 1945).
 
     It is 1 when both order every pair alike, -1 when they order every pair oppositely, and nan when
-    either ties everything, holds a nan, or has fewer than two entries.
-
-    Args:
-        first: Scores of ``m`` systems. Shape ``[..., m]``.
-        second: Scores of the same systems. Shape ``[..., m]``.
-
-    Returns:
-        Shape ``[...]``.
+    either ties everything, holds a nan, or has fewer than two entries. Shapes ``[..., m]`` to
+    ``[...]``.
     """
     left, right = np.triu_indices(first.shape[-1], k=1)
     first_order = np.sign(first[..., left] - first[..., right])  # [..., pairs]
@@ -55,11 +49,8 @@ def sampling_ceiling(values: Floats, resampled: Floats) -> float:
 
     The order on few questions differs from the order on all of them. A ranking of the same models
     on other questions, as a published one, is thus not expected to agree more than this, even if
-    both judges are perfect. It is estimated by the orders on resamples of the questions.
-
-    Args:
-        values: Scores of ``m`` models. Shape ``[m]``.
-        resampled: Scores on resamples. Shape ``[B, m]``.
+    both judges are perfect. It is estimated by the orders on resamples of the questions, ``[B,
+    m]``.
     """
     correlations = kendall_tau_b(values, resampled)
     exists = ~np.isnan(correlations)
@@ -69,12 +60,11 @@ def sampling_ceiling(values: Floats, resampled: Floats) -> float:
 def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[str, float | None]:
     """Return how likely people's order of some models is the judged one.
 
-    The draws stand for what people's scores may truly be, as resamples of the best estimate of them
-    do. Models that a draw ties are put in order at random.
-
     Args:
         judged: Scores by the judge, the higher the better. Shape ``[m]``.
-        drawn: Draws of people's scores; rows with a nan are left out. Shape ``[B, m]``.
+        drawn: Draws of what people's scores may truly be, as resamples of the best estimate of
+            them; rows with a nan are left out, and ties are put in order at random. Shape ``[B,
+            m]``.
         clusters: Questions that the draws were made from. A coin would speak for one of two models
             on all ``C`` of them with probability ``2 ** -C``: nothing is said to be surer.
 
@@ -145,11 +135,7 @@ def rank_answerers(
     """Compare the share of Correct answers per answering system, by people and by the judge.
 
     Both shares are over the items that the judge scored, so that they differ by judgement alone.
-
-    Args:
-        outcomes: People's labels and the judge's.
-        answerers: The system that gave each answer; ``None`` leaves the item out. Length ``n``.
-        seed: Seed of the resamples.
+    Items whose system is ``None`` are left out.
 
     Returns:
         ``answerers`` (best first by people; each ``n``, ``people`` and ``judge``) and

@@ -91,17 +91,10 @@ def win_matrix(results: MatchResults) -> Floats:
 def resampled_wins(
     results: MatchResults, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
 ) -> Floats:
-    """Return the win matrices of resampled matches.
+    """Return the win matrices of ``B`` resamples of the matches. Shape ``[B, m, m]``.
 
-    Args:
-        results: Results of the matches.
-        clusters: Matches with the same number are resampled together. Shape ``[n]``; by default
-            every match is a cluster of its own.
-        resamples: Number of resamples ``B``.
-        seed: Seed of the resamples.
-
-    Returns:
-        Shape ``[B, m, m]``.
+    Matches with the same number in ``clusters`` are resampled together; by default every match is a
+    cluster of its own.
     """
     models = len(results.names)
     if clusters is not None:
@@ -147,14 +140,7 @@ def bradley_terry(
     The model is Bradley & Terry's (1952), a tie being half a win for each side. The order of
     matches does not matter. Where the strength of a model would be infinite, as it is not connected
     to the others by both a win (or tie) and a loss (or tie), directly or through a chain, all
-    strengths and resamples are those of Firth's penalty.
-
-    Args:
-        results: Results of the matches.
-        clusters: Matches with the same number are resampled together, as those on one question
-            should be. Shape ``[n]``; by default every match is a cluster of its own.
-        resamples: Bootstrap resamples.
-        seed: Seed of the resamples.
+    strengths and resamples are those of Firth's penalty. Clusters as in :func:`resampled_wins`.
 
     Raises:
         CustosError: If no chain of matches leads from a model to another one.
@@ -183,13 +169,13 @@ def fit_strengths(wins: Floats, *, penalised: bool = False) -> Floats:
     Firth's penalty (1993; Heinze & Schemper 2002 for logistic models) adds half the logarithm of
     the information's determinant. Matches of two models then count as if each had won a little
     more, by half their leverage: together one win for each model but one. That takes away the
-    first-order bias and keeps the strengths of a model that always won finite.
+    first-order bias and keeps the strengths of a model that always won finite: none is farther
+    from the mean than :data:`STRONGEST`.
 
     Args:
         wins: Wins of row over column, ties half. Corrected ones may lie beyond the matches that
             were played, which ``penalised`` alone allows. Shape ``[..., m, m]``.
-        penalised: Whether to use Firth's penalty. No strength is then farther from the mean than
-            :data:`STRONGEST`.
+        penalised: Whether to use Firth's penalty.
 
     Returns:
         Strengths with mean 1500, nan where no finite ones exist or, with the penalty, where models

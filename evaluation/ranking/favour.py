@@ -114,11 +114,7 @@ def differences_from_others(
 ) -> list[dict[str, Any]]:
     """Compare how far one judge calls more items Correct than another one, by groups of items.
 
-    Args:
-        first: Whether the first judge calls the item Correct. Shape ``[n]``.
-        second: The same of the second judge, or of people. Shape ``[n]``.
-        groups: Members of each group, none of which has all items. Shape ``[n]`` each.
-        clusters: Shape ``[n]``.
+    The second may be people. No group has all items. Shapes ``[n]``.
 
     Returns:
         For each group ``n``; ``bias``, the first judge's share less the second's;
@@ -155,18 +151,12 @@ def differences_from_others(
 
 
 def flip_p(sums: Floats) -> Floats:
-    """Test whether sums over clusters are about 0, and correct for the number of these sums.
+    """Test whether sums over clusters are 0, corrected for their number. ``[C, m]`` to ``[m]``.
 
-    The signs of whole clusters are flipped, for all sums at once. The p-value of a sum is the share
-    of flips in which the largest of all sums, each in units of its own spread, is as large or
-    larger (Westfall & Young 1993). Up to :data:`~evaluation.intervals.EXACT_CLUSTERS` clusters are
-    flipped in all ways, others in :data:`~evaluation.intervals.FLIPS` drawn ones with a fixed seed.
-
-    Args:
-        sums: Shape ``[C, m]``.
-
-    Returns:
-        Shape ``[m]``; the chance of calling any of them apart from 0 that is not is bounded.
+    The signs of whole clusters are flipped (:func:`~evaluation.intervals.sign_flips`), for all sums
+    at once. The p-value of a sum is the share of flips in which the largest of all sums, each in
+    units of its own spread, is as large or larger (Westfall & Young 1993), which bounds the chance
+    of calling any of them apart from 0 that is not.
     """
     sums = sums[np.abs(sums).max(axis=1) > TINY]
     spread = np.sqrt(np.sum(sums**2, axis=0))
@@ -185,13 +175,8 @@ def weighted_rates(hits: Mask, among: Mask, weights: Floats, clusters: Ints) -> 
     Each rate has the interval of :func:`~evaluation.intervals.design_bounds`. Its distances from
     the rate are added in squares, with the correlations of the rates over clusters (MOVER, Zou &
     Donner 2008; of two independent rates it is Newcombe's interval). Unlike resampling it covers
-    where few items count, as a judge's errors on one system.
-
-    Args:
-        hits: Shape ``[n, K]``.
-        among: Items that each rate is of. Shape ``[n, K]``.
-        weights: Shape ``[K]``; a rate with weight 0 may be of no items.
-        clusters: Shape ``[n]``.
+    where few items count, as a judge's errors on one system. Hits, and the items ``among`` which
+    each rate is, are ``[n, K]``; a rate with weight 0 may be of no items.
 
     Returns:
         ``value``, ``low`` and ``high``; nan where a rate, or its interval, does not exist.

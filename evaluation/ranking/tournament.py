@@ -101,15 +101,7 @@ def online_elo(results: MatchResults, orders: Ints, k: float = ELO_K) -> Floats:
 
     After a match each side moves by ``k`` times the difference between its score (1, a half, 0) and
     the score that its rating predicted. The last matches count most, so that the result depends on
-    the order. The mean stays 1500.
-
-    Args:
-        results: Results of the matches.
-        orders: Orders to play them in, rows of match indices. Shape ``[S, n]``.
-        k: Points at stake in a match.
-
-    Returns:
-        Shape ``[S, m]``.
+    the order. The mean stays 1500. Orders are rows of match indices: ``[S, n]`` to ``[S, m]``.
     """
     models = len(results.names)
     ratings = np.full(len(orders) * models, RATING_MEAN)
@@ -128,12 +120,6 @@ def elo_table(
     results: MatchResults, k: float = ELO_K, shuffles: int = ELO_SHUFFLES, seed: int = 0
 ) -> dict[str, dict[str, float]]:
     """Return online Elo in the order played, and over random orders of the same matches.
-
-    Args:
-        results: Results of the matches, in the order played.
-        k: Points at stake in a match.
-        shuffles: Number of random orders.
-        seed: Seed of the random orders.
 
     Returns:
         Model to ``as_played``, ``mean`` over the random orders, and ``order_low`` and

@@ -78,10 +78,6 @@ def find_disagreements(
     It does if its label is not that of the row, or is not the only one that most people gave. Rows
     without a label of the judge are not among them. Rows of equal confidence keep their order.
 
-    Args:
-        examples: Examples with people's labels.
-        verdicts: The judge's verdicts, one per example in the same order.
-
     Raises:
         CustosError: If examples and verdicts do not line up.
     """

@@ -68,13 +68,7 @@ def uncalibrated_verdicts(
 def grade_examples(
     judge: Judge, examples: Sequence[LabelledExample], *, progress: bool = True
 ) -> list[Verdict]:
-    """Grade the requests of labelled examples, which hold no label, in :func:`grading_order`.
-
-    Args:
-        judge: Judge that grades them.
-        examples: Examples to grade.
-        progress: Show a progress bar on standard error.
-    """
+    """Grade the requests of labelled examples, which hold no label, in :func:`grading_order`."""
     order = grading_order(examples)
     requests = [examples[i].request() for i in order]
     graded = zip(order, judge.grade(requests, progress=progress), strict=True)
@@ -89,18 +83,13 @@ def grading_order(examples: Sequence[LabelledExample]) -> list[int]:
 def seen_data(
     folder: Path | None, dataset_sha256: str | None, requests: Sequence[JudgeRequest]
 ) -> dict[str, Any] | None:
-    """Look the data up in what a run folder keeps of its own data.
-
-    Args:
-        folder: Run folder of the judge; ``None`` if it has none.
-        dataset_sha256: Hash of the data file.
-        requests: Requests of the evaluation.
+    """Look the data up in what a judge's run folder, if it has one, keeps of its own data.
 
     Returns:
-        ``file`` (how the run used this very file: ``trained on``, ``chosen by`` or ``calibrated
-        on``; ``None`` if it did not) and ``rows`` (how many requests ask a question that the judge
-        was trained on or chosen by; ``None`` if the folder does not say). ``None`` without a
-        folder.
+        ``file`` (how the run used the file of this hash: ``trained on``, ``chosen by`` or
+        ``calibrated on``; ``None`` if it did not) and ``rows`` (how many requests ask a question
+        that the judge was trained on or chosen by; ``None`` if the folder does not say). ``None``
+        without a folder.
     """
     if folder is None:
         return None

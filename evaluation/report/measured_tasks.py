@@ -20,23 +20,15 @@ ADVICE = {RULES_NAME: ": consider --judge rules", VARIANT_MAJORITY: ""}
 
 
 def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list[str]:
-    """Return what was measured of a judge, one sentence for each task.
+    """Return what was measured of a judge, one sentence for each task that it is used for.
 
-    Args:
-        name: Name of the judge or, for a judge that is not trained, of its backbone.
-        folder: Run folder of the judge; ``None`` if it has none, as a judge that is not trained.
-        tasks: Tasks that it is used for.
+    A judge that is not trained has no run folder, and its name is that of its backbone.
     """
     return [_measured_line(name, folder, task) for task in tasks]
 
 
 def unmeasured_tasks(folder: Path | None, tasks: Iterable[str]) -> list[str]:
-    """Return the tasks that the report in a judge's folder has no figures for.
-
-    Args:
-        folder: Run folder of the judge; ``None`` if it has none.
-        tasks: Tasks that it is used for.
-    """
+    """Return the tasks that a judge's run folder, if it has one, has no figures for."""
     report = _read(folder / REPORT_FILE) if folder is not None else {}
     return [task for task in tasks if not any(_accuracies(report, task))]
 
@@ -65,12 +57,9 @@ def _accuracies(report: Mapping[str, Any], task: str) -> Iterator[tuple[str, Map
 
 
 def _beside(measured: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the rules and the majority have on all rows, and if the judge beats them there.
+    """Yield what rules and majority have on all rows of a task, and if the judge beats them.
 
     The judge's own figures leave out the rows that it gave no label. Here such rows count as wrong.
-
-    Args:
-        measured: A task's part of :func:`~evaluation.baselines.measure_by_task`.
     """
     for name, rival in measured.get("rivals", {}).items():
         gain = rival["gain"]["low"]

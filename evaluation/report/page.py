@@ -48,14 +48,7 @@ HEADLINES = {
 def write_page(
     report: Mapping[str, Any], disagreements: Sequence[Disagreement], source: str, folder: Path
 ) -> Path:
-    """Write ``report.html``; return its path.
-
-    Args:
-        report: Report of ``build_report``.
-        disagreements: Rows on which judge and people differ, in the order to show.
-        source: Name of the data.
-        folder: Folder to write to.
-    """
+    """Write ``report.html``, with the disagreements in their order; return its path."""
     path = folder / "report.html"
     write_text(path, render_page(report, disagreements, source))
     return path

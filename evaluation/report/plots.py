@@ -56,12 +56,7 @@ def draw_report(report: Mapping[str, Any], out_dir: Path) -> list[str]:
 
 
 def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
-    """Draw a confusion matrix: counts, coloured by the share of each human label.
-
-    Args:
-        confusion: ``labels`` and ``counts``, rows people and columns judge.
-        path: PNG file to write.
-    """
+    """Draw a confusion matrix: counts, coloured by the share of each human label."""
     labels = [label.replace("; ", ";\n", 1) for label in confusion["labels"]]
     counts = np.array(confusion["counts"], dtype=float)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -90,13 +85,7 @@ def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_reliability(calibration: Mapping[str, Any], path: Path) -> None:
-    """Draw accuracy against confidence in equal-mass bins.
-
-    Args:
-        calibration: ``after`` and, if known, ``before`` calibration: tables as
-            ``metrics.reliability_table`` returns them.
-        path: PNG file to write.
-    """
+    """Draw accuracy against confidence in equal-mass bins, ``after`` and, if known, ``before``."""
     colours = {"before": ORANGE, "after": BLUE}
     with figure_file(path, 5, 5) as figure:
         axes = figure.subplots()
@@ -131,10 +120,7 @@ def draw_risk_coverage(
 ) -> None:
     """Draw the error among the most confident verdicts against the share of verdicts kept.
 
-    Args:
-        curve: Result of ``risk_coverage``.
-        abstention: Result of ``abstention``, if a risk was stated: marked with its interval.
-        path: PNG file to write.
+    The error at a stated risk, if there is one, is marked with its interval.
     """
     with figure_file(path, 5.5, 4) as figure:
         axes = figure.subplots()
@@ -162,12 +148,7 @@ def draw_risk_coverage(
 
 
 def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
-    """Draw the share of Correct answers per answering system, by people and by the judge.
-
-    Args:
-        ranking: Result of ``rank_answerers``.
-        path: PNG file to write.
-    """
+    """Draw the share of Correct answers per answering system, by people and by the judge."""
     names = list(ranking["answerers"])
     heights = np.arange(len(names))
     with figure_file(path, 6.5, 1.6 + 0.5 * len(names)) as figure:
@@ -198,9 +179,7 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
 def draw_people(annotators: Mapping[str, Any], path: Path) -> None:
     """Draw every person's agreement with the others beside the judge's, and the ceiling.
 
-    Args:
-        annotators: Result of ``measure_people``; of many people, those with most rows are drawn.
-        path: PNG file to write.
+    Of many people, those with most rows are drawn.
     """
     each = sorted(annotators["each"].items(), key=lambda person: -person[1]["n"])[:MOST_PEOPLE]
     heights = np.arange(len(each))
@@ -243,12 +222,7 @@ def draw_people(annotators: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
-    """Draw how far the judge favours each answering system over the others, or harms it.
-
-    Args:
-        favour: Result of ``evaluation.ranking.favour.favour``.
-        path: PNG file to write.
-    """
+    """Draw how far the judge favours each answering system over the others, or harms it."""
     colours = {"favoured": BLUE, "harmed": ORANGE, "not shown": GREY}
     systems = favour["systems"]
     own = favour["own_family"]["names"] if favour["own_family"] else []
@@ -282,11 +256,7 @@ def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
 def draw_rates(rates: Mapping[str, Mapping[str, Any]], path: Path, full: float = 1.0) -> None:
     """Draw the interval of each rate as judged, corrected and, if known, by people.
 
-    Args:
-        rates: Name of each to ``raw`` and ``corrected`` (which may be ``None``), and ``people`` if
-            known, each with ``value``, ``low`` and ``high``.
-        path: PNG file to write.
-        full: What a rate of 1 is in the unit of the figures.
+    ``full`` is what a rate of 1 is in the unit of the figures.
     """
     names = list(rates)
     with figure_file(path, 7.5, 1.5 + 0.75 * len(names)) as figure:
@@ -320,10 +290,8 @@ def draw_rates(rates: Mapping[str, Mapping[str, Any]], path: Path, full: float =
 def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> None:
     """Draw loss and held-out accuracy over training steps.
 
-    Args:
-        history: Entries with ``step`` and any of ``train_loss``, ``val_nll``, ``val_accuracy`` and
-            the ``NAME_accuracy`` of an earlier stage.
-        path: PNG file to write.
+    Entries have ``step`` and any of ``train_loss``, ``val_nll``, ``val_accuracy`` and the
+    ``NAME_accuracy`` of an earlier stage.
 
     Raises:
         ValueError: If no entry holds anything to draw.
@@ -350,12 +318,9 @@ def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> N
 def draw_label_plan(
     curves: Mapping[str, tuple[Floats, Floats]], half_width: float, path: Path
 ) -> None:
-    """Draw half the width of intervals against the number of labelled rows.
+    """Draw half the width of intervals against the number of labelled rows, by name of the curve.
 
-    Args:
-        curves: Name to rows and half-widths, shape ``[n]`` each; the first is the wider line.
-        half_width: Wanted half-width, marked where each curve reaches it.
-        path: PNG file to write.
+    The first one is the wider line. The wanted half-width is marked where each curve reaches it.
     """
     with figure_file(path, 6.5, 4) as figure:
         axes = figure.subplots()
@@ -400,14 +365,7 @@ def _short(name: str) -> str:
 
 
 def error_bars(estimates: Sequence[Mapping[str, Any]]) -> Floats:
-    """Return the lengths of the error bars below and above ``n`` estimates.
-
-    Args:
-        estimates: Each with ``value``, ``low`` and ``high``, which may be ``None``.
-
-    Returns:
-        Shape ``[2, n]``; 0 where there is no interval.
-    """
+    """Return the lengths of error bars below and above ``n`` estimates, ``[2, n]``; 0 without."""
     value, low, high = (
         np.array([estimate[end] for estimate in estimates], dtype=np.float64)
         for end in ("value", "low", "high")
@@ -427,13 +385,9 @@ def finish_axes(axes: Axes) -> None:
 def figure_file(
     path: Path, width: float, height: float, *, is_cut: bool = False
 ) -> Iterator[Figure]:
-    """Yield a figure, and save it as ``path`` after the block.
+    """Yield a figure of so many inches, and save it as the PNG file ``path`` after the block.
 
-    Args:
-        path: PNG file to write.
-        width: Of the figure, in inches.
-        height: Of the figure, in inches.
-        is_cut: Whether the block places what it draws itself, and the picture is as large as that.
+    Where ``is_cut``, the block places what it draws itself, and the picture is as large as that.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -86,14 +86,7 @@ def make_card(
     attacks: Attacks | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Put what was measured of a judge on data sets together.
-
-    Args:
-        judge: Judge that was measured.
-        data: What was measured, by the name of the data set.
-        command: Command as typed.
-        attacks: What is known of attacks on the judge.
-        seed: Seed of the intervals.
+    """Put what was measured of a judge on named data sets, and of attacks on it, together.
 
     Returns:
         Plain values ready for JSON: ``data`` (parts of a report by data set), ``attacks``,

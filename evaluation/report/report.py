@@ -175,11 +175,9 @@ def build_report(
 
 
 def _unequally_drawn(examples: Sequence[LabelledExample], judge: Outcomes) -> dict[str, Any] | None:
-    """Return the smallest and largest chance with which rows were drawn, and a weighted accuracy.
+    """Return the ``lowest`` and ``highest`` chance of being drawn, and a weighted accuracy.
 
-    Returns:
-        ``lowest``, ``highest``, and ``accuracy`` over the rows that they were drawn from. ``None``
-        where not all rows have a known chance or all have the same.
+    ``None`` where not all rows have a known chance or all have the same.
     """
     chances = np.array([example.sampling_probability or np.nan for example in examples])
     if np.isnan(chances).any() or np.ptp(chances) == 0:
@@ -240,13 +238,7 @@ def versions() -> dict[str, str]:
 def abstention(
     outcomes: Outcomes, needs_review: Mask, risk: float, seed: int = 0
 ) -> dict[str, Any]:
-    """Measure the verdicts that are kept at a stated risk.
-
-    Args:
-        outcomes: People's labels and the judge's.
-        needs_review: Verdicts that are left to people. Shape ``[n]``.
-        risk: Stated share of wrong verdicts among those kept.
-        seed: Seed of the resamples.
+    """Measure the verdicts that are kept at a stated risk, those that need no review.
 
     Returns:
         ``risk``; ``kept``, the share of all items; ``error``, the share of wrong ones among these;

@@ -32,11 +32,6 @@ def summary_lines(
     """Return the main figures: the judge beside others, a second person, and cautions.
 
     No line is longer than ``WIDTH``.
-
-    Args:
-        name: Name of the judge.
-        report: Report of ``build_report``.
-        disagreements: Rows on which judge and people differ.
     """
     rows = {name: report["metrics"], **report["baselines"]}
     time = "" if report["seconds"] is None else f", in {report['seconds']:.1f} s"

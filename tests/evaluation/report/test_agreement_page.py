@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.report import agreement_page
+from evaluation.report import page as agreement_page
 from evaluation.report.disagreements import find_disagreements
 from evaluation.report.page import render_page, write_page
 from evaluation.report.report import build_report
