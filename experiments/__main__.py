@@ -26,7 +26,6 @@ HELPERS = {
     "grading",
     "load_generator",
     "machine",
-    "paradigm_tables",
     "processor_use",
     "question_coverage",
     "subjects",
