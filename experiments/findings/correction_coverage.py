@@ -24,7 +24,7 @@ from evaluation.ranking.bradley_terry import (
     win_matrix,
 )
 from evaluation.ranking.tournament import rank_by_people
-from experiments.findings.question_coverage import alike
+from experiments.findings.question_coverage import alike, stream
 
 Row = dict[str, Any]
 Drawn = tuple[Mask, Mask, Ints]
@@ -220,14 +220,6 @@ def _systems(draws: int, rng: np.random.Generator) -> Iterator[Row]:
 
 
 def simulate_corrections(draws: int, seed: int) -> list[Row]:
-    """Simulate promises on corrected figures.
-
-    Args:
-        draws: Draws per setting.
-        seed: Seed of the draws.
-
-    Returns:
-        Rows of a table: ``promise``, ``setting``, ``wanted``, ``before`` and ``now``.
-    """
-    rng = np.random.default_rng(seed)
-    return [*_judged(draws, rng), *_rankings(draws, rng), *_systems(draws, rng)]
+    """Simulate promises on corrected figures; rows as those of ``simulate_questions``."""
+    parts = {"judged": _judged, "rankings": _rankings, "systems": _systems}
+    return [row for name, part in parts.items() for row in part(draws, stream(seed, name))]

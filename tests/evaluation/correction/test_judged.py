@@ -25,7 +25,7 @@ from evaluation.correction.judged import (
 )
 from evaluation.correction.scores import Rate
 from evaluation.intervals import wilson_interval
-from experiments.findings.correction_coverage import draw_judged, judged_coverage
+from experiments.findings.correction_coverage import judged_coverage
 from judging.errors import CustosError
 from tests.evaluation.made_up import example, scored
 
@@ -263,12 +263,3 @@ def test_draws_of_errors_spread_as_their_intervals() -> None:
     assert np.quantile(alarms, [0.025, 0.975]) == pytest.approx([0.05, 0.15], abs=5e-3)
     assert abs(np.corrcoef(sensitivity, alarms)[0, 1]) < 0.03
     assert (drawn_errors("r", known, 10)[0] == sensitivity[:10]).all()
-
-
-def test_drawn_judgements_are_what_the_simulation_says() -> None:
-    rng = np.random.default_rng(0)
-    people, called, clusters = draw_judged(rng, 4000, 5, 0.3, (0.9, 0.2), 0.2)
-    assert people.mean() == pytest.approx(0.3, abs=0.02)
-    assert called[people].mean() == pytest.approx(0.9, abs=0.01)
-    assert called[~people].mean() == pytest.approx(0.2, abs=0.02)
-    assert (np.bincount(clusters) == 5).all()

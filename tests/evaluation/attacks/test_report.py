@@ -1,9 +1,27 @@
-from collections.abc import Callable, Iterable, Iterator
+"""Attacks on made-up judges: rows, stability, floors, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evaluation.attacks.report import AttackReport, render_markdown, render_page, write_attacks
+from evaluation.attacks.items import read_items
+from evaluation.attacks.report import (
+    ALONE,
+    FLOORS,
+    AttackReport,
+    StabilityReport,
+    at_floors,
+    measure_stability,
+    render_markdown,
+    render_page,
+    write_attacks,
+)
+from evaluation.attacks.rows import LAYOUTS, REFERENCE_ORDER, AttackRow, stability_rows
 from evaluation.attacks.run import AttackOptions, AttackPlan, run_attacks
 from evaluation.baselines import containment
 from evaluation.outcomes import NothingScored
@@ -78,14 +96,6 @@ def test_rows_without_a_label_count_nowhere_but_as_such() -> None:
         attacked(lambda request: None)
 
 
-def test_origin_is_reported() -> None:
-    report = attacked(containment, families=("denial",), stability=False, seed=4)
-    assert (report.command, report.seed, report.judges) == ("custos x", 4, ["print"])
-    assert report.versions["python"]
-    assert not report.controls
-    assert list(report.shares_by_part()) == ["attacks called Correct"]
-
-
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
@@ -135,3 +145,108 @@ def test_the_real_engine_reads_every_attack(small: str) -> None:
     assert report.search.turned.n + report.search.already_correct == 1
     again = run_attacks(judge, rows, options)
     assert again == report
+
+
+Outcome = tuple[str | None, float]
+OUTCOMES = st.lists(
+    st.tuples(st.sampled_from(["Correct", "Wrong", None]), st.floats(0.5, 1.0)), max_size=8
+)
+
+
+def graded(family: str, outcomes: list[Outcome]) -> list[tuple[AttackRow, Verdict]]:
+    """Rows of a family, each on a question of its own, with these labels and confidences."""
+    return [
+        (
+            AttackRow(
+                family=family,
+                wording="w",
+                cluster=f"q{number}",
+                request=JudgeRequest(
+                    id=f"{family}/{number}",
+                    question="Which?",
+                    references=("Paris",),
+                    responses=("x",),
+                ),
+            ),
+            Verdict(
+                id=f"{family}/{number}",
+                status="scored" if label else "judge_error",
+                label=label,
+                confidence=confidence if label else None,
+            ),
+        )
+        for number, (label, confidence) in enumerate(outcomes)
+    ]
+
+
+def share(outcomes: list[Outcome], floor: float) -> float | None:
+    """The same count, written down once more."""
+    labels = [outcome for outcome in outcomes if outcome[0]]
+    sure = [1 for label, confidence in labels if label == "Correct" and confidence >= floor]
+    return len(sure) / len(labels) if labels else None
+
+
+@given(denials=OUTCOMES, hedges=OUTCOMES, rights=OUTCOMES)
+def test_shares_are_those_of_a_count_by_hand(
+    denials: list[Outcome], hedges: list[Outcome], rights: list[Outcome]
+) -> None:
+    attacks = {"denial": graded("denial", denials), "hedge": graded("hedge", hedges)}
+    floors = at_floors(attacks, {"right_bare": graded("right_bare", rights)})
+    assert tuple(at.floor for at in floors) == FLOORS
+    for at in floors:
+        assert at.attacks.value == share(denials + hedges, at.floor)
+        assert at.controls.value == share(rights, at.floor)
+        shares = [share(outcomes, at.floor) or 0.0 for outcomes in (denials, hedges)]
+        assert (0.0 if at.worst is None else at.worst.value) == max(shares)
+        assert (at.worst_family is None) == (max(shares) == 0)  # none passes, so none is worst
+
+
+def test_a_judge_without_confidences_has_no_floors() -> None:
+    [(row, verdict)] = graded("denial", [("Correct", 0.5)])
+    unsure = verdict.model_copy(update={"confidence": None})
+    assert at_floors({"denial": [(row, unsure)]}, {}) == ()
+
+
+def test_what_a_rule_decided_is_sure() -> None:
+    (row, verdict), other = graded("denial", [("Correct", 0.5), ("Correct", 0.6)])
+    ruled = verdict.model_copy(update={"confidence": None})
+    floors = at_floors({"denial": [(row, ruled), other]}, {})
+    assert [at.attacks.value for at in floors] == [1, 1, 0.5, 0.5, 0.5, 0.5]
+
+
+ROWS = stability_rows(read_items(examples()))
+
+
+def measured(labels: Sequence[str | None], alone: Sequence[str | None]) -> StabilityReport:
+    def verdicts(labels: Sequence[str | None]) -> list[Verdict]:
+        return [
+            Verdict(status="scored" if label else "judge_error", label=label) for label in labels
+        ]
+
+    return measure_stability(ROWS, verdicts(labels), verdicts(alone))
+
+
+def test_changes_keep_what_is_said() -> None:
+    for row in ROWS:
+        original = next(r for r in ROWS if r.cluster == row.cluster)
+        assert original.check == ""
+        assert original.request.response in row.request.response
+        assert sorted(row.request.references) == sorted(original.request.references)
+    assert [r.cluster for r in ROWS if r.check == REFERENCE_ORDER] == ["Who wrote Middlemarch?"]
+    assert len(ROWS) == 8 * (1 + len(LAYOUTS)) + 1
+
+
+def test_flips_are_counted_by_change() -> None:
+    labels = ["Wrong" if row.check == "bold" else "Correct" for row in ROWS]
+    report = measured(labels, ["Correct"] * 7 + ["Wrong"])
+    flips = {name: check.flips.hits for name, check in report.checks.items() if check.flips.hits}
+    assert flips == {"bold": 8, ALONE: 1}
+    assert report.checks["bold"].flips.value == 1
+    assert len(report.checks["bold"].examples) == 3
+    [flip] = report.checks[ALONE].examples
+    assert (flip.question, flip.before, flip.after) == ("Is glass a liquid?", "Correct", "Wrong")
+
+
+def test_rows_without_a_label_flip_nothing() -> None:
+    labels = [None if row.check == "" else "Correct" for row in ROWS]
+    assert measured(labels, ["Correct"] * 8).checks == {}

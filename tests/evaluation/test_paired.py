@@ -22,22 +22,6 @@ def test_the_interval_is_that_of_the_mean_difference() -> None:
     assert (paired["first"]["value"], paired["n"]) == (pytest.approx(first.mean()), 2000)
 
 
-def test_rows_of_a_question_are_drawn_together() -> None:
-    first = np.repeat([True, True, False, True], 25)
-    second = np.repeat([True, False, False, False], 25)
-    alone = paired_accuracies(first.tolist(), second.tolist(), np.arange(100))["difference"]
-    together = paired_accuracies(first.tolist(), second.tolist(), np.repeat(np.arange(4), 25))
-    assert together["clusters"] == 4
-    wide = together["difference"]
-    assert wide["high"] - wide["low"] > 2 * (alone["high"] - alone["low"])
-
-
-def test_four_of_four_against_none_is_no_proof() -> None:
-    paired = paired_accuracies([True] * 4, [False] * 4, np.arange(4))
-    assert paired["difference"]["value"] == 1.0
-    assert paired["difference"]["low"] < 0.5
-
-
 def test_one_question_has_no_interval() -> None:
     difference = paired_accuracies([True, True], [False, True], np.zeros(2, int))["difference"]
     assert (difference["low"], difference["high"]) == (None, None)

@@ -1,12 +1,14 @@
 """A judge among several people: every figure against a plain calculation over single rows."""
 
+from __future__ import annotations
+
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from evaluation.comparisons.compare import (
     compare_evaluations,
@@ -15,9 +17,9 @@ from evaluation.comparisons.compare import (
 )
 from evaluation.outcomes import gather, save_evaluation
 from evaluation.people.agreement import gather_people, labels_by_person, side_of_judge
-from evaluation.people.annotators import measure_people
+from evaluation.people.annotators import measure_people, second_annotator
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import example, scored, unscored
+from tests.evaluation.made_up import evaluation, example, scored, unscored
 from tests.evaluation.people.made_up import LEVELS, several
 
 Rows = list[tuple[dict[str, str], str, dict[str, float]]]
@@ -123,12 +125,6 @@ def test_probabilities_as_people_differ_are_the_best() -> None:
     assert soft["entropy_correlation"]["value"] == pytest.approx(1)
 
 
-def test_without_probabilities_there_are_no_soft_labels(made: tuple[Any, Any]) -> None:
-    examples, verdicts = made
-    bare = [verdict.model_copy(update={"probabilities": {}}) for verdict in verdicts]
-    assert measured_of(examples, bare)["soft"] is None
-
-
 def test_rivals_are_measured_on_the_rows_that_they_label(made: tuple[Any, Any]) -> None:
     examples, verdicts = made
     nothing = [unscored(verdict.id) for verdict in verdicts]
@@ -206,20 +202,94 @@ def test_two_judges_are_compared_with_people(tmp_path: Path) -> None:
     assert compare_with_people(tmp_path / "a", tmp_path / "b") is None
 
 
-def test_accuracy_of_two_people_is_agreement() -> None:
-    """Two people by name are the special case that a second label is."""
-    examples, verdicts = several()
-    two = [
-        row.model_copy(
-            update={"annotator_labels": {k: v for k, v in row.annotator_labels.items()
-                                         if k in ("anna", "ben")}}
-        )
-        for row in examples
-    ]  # fmt: skip
-    found = measured_of(two, verdicts)
-    rows = rows_of(two, verdicts)
-    first, second = zip(*[(people["anna"], people["ben"]) for people, *_ in rows], strict=True)
-    assert found["people"]["agreement"]["value"] == pytest.approx(accuracy_score(first, second))
-    assert (
-        found["each"]["anna"]["person"]["agreement"] == found["each"]["ben"]["person"]["agreement"]
+LABELS = ("Correct", "Wrong")
+
+
+def with_second(
+    every: int = 1, agreement: float = 0.85
+) -> tuple[list[LabelledExample], list[Verdict]]:
+    """Rows of which each ``every``-th has a second person's label."""
+    examples, verdicts = evaluation(questions=80, unscored_every=13)
+    rng = np.random.default_rng(5)
+    second = []
+    for row, given in enumerate(examples):
+        other = "Wrong" if given.label == "Correct" else "Correct"
+        label = given.label if rng.random() < agreement else other
+        second.append(given.model_copy(update={"second_label": None if row % every else label}))
+    return second, verdicts
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_two_people_as_scikit_learn_has_them(every: int) -> None:
+    examples, verdicts = with_second(every)
+    measured = second_annotator(examples, gather(examples, verdicts, LABELS))
+    assert measured is not None
+    rows = [
+        (row.label, row.second_label, verdict.label)
+        for row, verdict in zip(examples, verdicts, strict=True)
+        if row.second_label and verdict.label
+    ]
+    first, second, judge = (list(column) for column in zip(*rows, strict=True))
+    expected = {"people": (first, second), "judge_first": (first, judge)}
+    for name, (a, b) in (expected | {"judge_second": (second, judge)}).items():
+        assert measured[name]["accuracy"]["value"] == pytest.approx(accuracy_score(a, b))
+        assert measured[name]["kappa"]["value"] == pytest.approx(cohen_kappa_score(a, b))
+        assert measured[name]["accuracy"]["n"] == len(rows)
+    assert measured["n_second"] == sum(row.second_label is not None for row in examples)
+    assert measured["people_all"]["accuracy"]["n"] == measured["n_second"] > len(rows)
+    difference = measured["second_minus_first"]["kappa"]["value"]
+    assert difference == pytest.approx(
+        cohen_kappa_score(second, judge) - cohen_kappa_score(first, judge)
     )
+    against_person = measured["judge_minus_second"]["accuracy"]["value"]
+    assert against_person == pytest.approx(
+        accuracy_score(first, judge) - accuracy_score(first, second)
+    )
+    differ = [(a, b, c) for a, b, c in rows if a != b]
+    assert measured["sides_with"] == {
+        "first": sum(a == c for a, _, c in differ),
+        "second": sum(b == c for _, b, c in differ),
+        "neither": 0,
+    }
+
+
+def test_interval_of_a_difference_against_a_plain_paired_bootstrap() -> None:
+    examples, verdicts = with_second()
+    measured = second_annotator(examples, gather(examples, verdicts, LABELS))
+    assert measured is not None
+    interval = measured["second_minus_first"]["accuracy"]
+    per_question: dict[str, list[int]] = {}
+    for row, verdict in zip(examples, verdicts, strict=True):
+        if verdict.label:
+            gain = (verdict.label == row.second_label) - (verdict.label == row.label)
+            per_question.setdefault(row.question, []).append(int(gain))
+    groups, rng = list(per_question.values()), np.random.default_rng(3)
+    means = []
+    for _ in range(2000):
+        drawn = [groups[i] for i in rng.integers(len(groups), size=len(groups))]
+        means.append(np.mean([gain for group in drawn for gain in group], dtype=np.float64))
+    low, high = np.quantile(means, [0.025, 0.975])
+    assert (interval["low"], interval["high"]) == pytest.approx((low, high), abs=0.015)
+    assert interval["low"] <= interval["value"] <= interval["high"]
+
+
+def test_none_without_second_labels_or_labels_of_the_judge() -> None:
+    examples, verdicts = evaluation()
+    assert second_annotator(examples, gather(examples, verdicts, LABELS)) is None
+    examples = [example("Correct", second_label="Wrong")]
+    assert second_annotator(examples, gather(examples, [unscored()], LABELS)) is None
+
+
+@pytest.mark.parametrize(
+    ("second", "judge", "side"),
+    [
+        ("Wrong", "Correct", "first"),
+        ("Wrong", "Wrong", "second"),
+        ("Correct", "Correct", "both"),
+        ("Correct", "Wrong", "neither"),
+        (None, "Wrong", ""),
+    ],
+)
+def test_sides(second: str | None, judge: str, side: str) -> None:
+    assert side_of_judge(example("Correct", second_label=second), scored(judge)) == side
+    assert side_of_judge(example("Correct", second_label=second), unscored()) == ""
