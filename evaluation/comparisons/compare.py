@@ -111,7 +111,10 @@ def compare_evaluations(
     comparison = {
         "a": str(first),
         "b": str(second),
-        "judges": {"a": _judges(shared.verdicts_a), "b": _judges(shared.verdicts_b)},
+        "judges": {
+            name: sorted({verdict.judge for verdict in verdicts if verdict.judge})
+            for name, verdicts in (("a", shared.verdicts_a), ("b", shared.verdicts_b))
+        },
         "n_a": shared.n_a,
         "n_b": shared.n_b,
         "n_common": len(ids),
@@ -135,52 +138,41 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
     """Lay out a comparison as text: tables, two sentences, and a caution if it needs one.
 
     The second table is there if several people labelled rows (``annotators``, from
-    :func:`evaluation.comparisons.compare.compare_with_people`).
+    :func:`compare_with_people`).
     """
-    caution = few_questions(comparison["questions"])
-    return "\n".join(
-        [
-            f"A  {comparison['a']}",
-            f"B  {comparison['b']}",
-            "",
-            f"{comparison['n_common']} items in common, {comparison['n_both_scored']} with a label "
-            f"from both (A {comparison['n_scored_a']}, B {comparison['n_scored_b']}) on "
-            f"{comparison['questions']} questions.",
-            "",
-            _metric_table("metric", comparison["metrics"]),
-            "",
-            *_with_people(comparison.get("annotators")),
-            f"Only A right: {comparison['n_only_a_right']}. Only B right: "
-            f"{comparison['n_only_b_right']}. Labels differ: {comparison['n_labels_differ']}. "
-            f"p by questions {p_value(comparison['p'])}.",
-            *_favour_lines(comparison["favour"]),
-            *([f"caution: {caution}"] if caution else []),
+
+    def metric_table(heading: str, metrics: Mapping[str, Any]) -> str:
+        rows = [
+            (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
+            for name, metric in metrics.items()
         ]
+        return table((heading, "A", "B", "B - A, 95 % interval"), rows)
+
+    lines = [
+        f"A  {comparison['a']}",
+        f"B  {comparison['b']}",
+        "",
+        f"{comparison['n_common']} items in common, {comparison['n_both_scored']} with a label "
+        f"from both (A {comparison['n_scored_a']}, B {comparison['n_scored_b']}) on "
+        f"{comparison['questions']} questions.",
+        "",
+        metric_table("metric", comparison["metrics"]),
+        "",
+    ]
+    if people := comparison.get("annotators"):
+        metrics = {title: people[name] for name, title in PEOPLE_NAMES.items() if people[name]}
+        lines += [metric_table(f"people, {people['n']} rows of two or more", metrics), ""]
+    lines.append(
+        f"Only A right: {comparison['n_only_a_right']}. Only B right: "
+        f"{comparison['n_only_b_right']}. Labels differ: {comparison['n_labels_differ']}. "
+        f"p by questions {p_value(comparison['p'])}."
     )
-
-
-def _with_people(annotators: Mapping[str, Any] | None) -> list[str]:
-    if not annotators:
-        return []
-    metrics = {title: annotators[name] for name, title in PEOPLE_NAMES.items() if annotators[name]}
-    heading = f"people, {annotators['n']} rows of two or more"
-    return [_metric_table(heading, metrics), ""]
-
-
-def _metric_table(heading: str, metrics: Mapping[str, Any]) -> str:
-    rows = [
-        (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
-        for name, metric in metrics.items()
-    ]
-    return table((heading, "A", "B", "B - A, 95 % interval"), rows)
-
-
-def _favour_lines(favour: Mapping[str, Any] | None) -> list[str]:
-    return [
-        f"Beside the other systems, B {verb} {named} more than A does."
-        for finding, verb in FINDINGS.items()
-        if favour and (named := favoured(favour, finding))
-    ]
+    for finding, verb in FINDINGS.items():
+        if comparison["favour"] and (named := favoured(comparison["favour"], finding)):
+            lines.append(f"Beside the other systems, B {verb} {named} more than A does.")
+    if caution := few_questions(comparison["questions"]):
+        lines.append(f"caution: {caution}")
+    return "\n".join(lines)
 
 
 def _compare_outcomes(
@@ -248,20 +240,13 @@ def _shared_ids(a: Items, b: Items, folders: str, min_common: int) -> list[str]:
             "same data file"
         )
     for name in ids:
-        if _content(a[name][0]) != _content(b[name][0]):
+        same = [(e.question, e.responses, full_label(e)) for e in (a[name][0], b[name][0])]
+        if same[0] != same[1]:
             raise CustosError(
                 f"id '{name}' is not the same item in both folders (question, response or human "
                 "label differ): evaluate both judges on the same data file"
             )
     return ids
-
-
-def _content(example: LabelledExample) -> tuple[str, tuple[str, ...], str]:
-    return example.question, example.responses, full_label(example)
-
-
-def _judges(verdicts: Sequence[Verdict]) -> list[str]:
-    return sorted({verdict.judge for verdict in verdicts if verdict.judge})
 
 
 def compare_with_people(

@@ -298,7 +298,9 @@ def ppi_plus_plus(cells: Cells) -> PpiEstimate:
     others = cells.counts - num_labels[..., None] * share
     least = 1.0 if cells.probabilities is None else 0.0
     alone, effective = labels_alone(cells.human_or_zero, labelled, starts, least)
-    groups = _count_groups(labelled, starts)
+    groups = labelled.sum(axis=-1)
+    if starts is not None:
+        groups = np.sum(_group_sums(labelled, starts) > 0, axis=-1).astype(np.float64)
     gap = _mean(cells.judge, labelled) - _mean(cells.judge, others)
     of_human = _influence(cells.human_or_zero, labelled, cells.counts)
     of_gap = _influence(cells.judge, labelled, cells.counts)
@@ -338,13 +340,6 @@ def _moment(first: Floats, second: Floats, counts: Floats, starts: Ints | None) 
 
 def _group_sums(values: Floats, starts: Ints) -> Floats:
     return np.asarray(np.add.reduceat(values, starts, axis=-1))
-
-
-def _count_groups(counts: Floats, starts: Ints | None) -> Floats:
-    """Count the groups with an item among ``counts``."""
-    if starts is None:
-        return np.asarray(counts.sum(axis=-1))
-    return np.asarray(np.sum(_group_sums(counts, starts) > 0, axis=-1), dtype=np.float64)
 
 
 def _shrinkage(groups: Floats) -> Floats:

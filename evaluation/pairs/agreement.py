@@ -264,7 +264,7 @@ def order_effects(
 
 
 def surplus_of_a(labels: Ints, human: Ints) -> Floats:
-    """Return the credit that labels give response A less the credit that people give it. ``[n]``."""
+    """Return the credit that labels give response A less that of people. Shape ``[n]``."""
     return np.asarray(_CREDIT_OF_A[labels] - _CREDIT_OF_A[human])
 
 

@@ -68,6 +68,8 @@ def measure_people(
     sides.add("people", shares, shares, same)
     sides.add("judge", _one_hot(shared, judged.predicted), shares)
     sides.add("best", _one_hot(shared, shared.counts.argmax(axis=1)), shares)
+    counts = people.counts[several]
+    most = counts.max(axis=1, keepdims=True)
     test = alternative_annotator_test(duels(shared, judged.predicted), len(judged), epsilon, seed)
     each = {
         name: {**_beside_others(shared, judged, number, seed), **test["people"][name]}
@@ -78,7 +80,7 @@ def measure_people(
         "names": list(people.names),
         "n": int(several.sum()),
         "per_row": float(people.num_people[several].mean()),
-        "ties": _num_tied(people.counts[several]),
+        "ties": int(((counts == most).sum(axis=1) > 1).sum()),
         "n_common": int(common.sum()),
         "questions": len(np.unique(shared.clusters)),
         "alpha": krippendorff_alpha(people, seed),
@@ -228,11 +230,6 @@ def _rival(people: PeoplesLabels, rival: Outcomes, epsilon: float, seed: int) ->
 def _one_hot(people: PeoplesLabels, given: Any) -> Floats:
     """Return labels as shares, ``[n]`` to ``[n, K]``; zeros where there is none."""
     return np.asarray(np.arange(len(people.labels)) == np.asarray(given)[:, None], np.float64)
-
-
-def _num_tied(counts: Floats) -> int:
-    """Count the rows ``[n, K]`` with several most frequent labels."""
-    return int((np.sum(counts == counts.max(axis=1, keepdims=True), axis=1) > 1).sum())
 
 
 def _correlation(sums: Floats) -> Floats:

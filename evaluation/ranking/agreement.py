@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from evaluation.estimate import Draws, value_interval
+from evaluation.estimate import Draws, share_of_columns, value_interval
 from evaluation.intervals import Floats
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
@@ -148,17 +147,24 @@ def rank_answerers(
     correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
     if not 2 <= len(names) <= MAX_ANSWERERS or not correct:
         return None
-    columns = _answerer_columns(outcomes, answerers, names, correct)
+    # By system: whether an item is its, people call it Correct, the judge does. [n, 3 m]
+    of_system = np.array([[answerer == name for name in names] for answerer in answerers], float)
+    of_system *= outcomes.scored[:, None]
+    by_people, by_judge = (
+        of_system * np.isin(side, correct)[:, None] for side in (outcomes.human, outcomes.predicted)
+    )
+    columns = np.concatenate([of_system, by_people, by_judge], axis=1)
     draws = Draws.of(columns, outcomes.clusters, seed)
     counts, *_ = _by_side(draws.total)
     (people, judge), (people_resampled, judge_resampled) = (
         _shares(sums) for sums in (draws.total, draws.resampled)
     )
+    m = len(names)
     rows = {
         names[i]: {
             "n": int(counts[i]),
             **{
-                side: draws.rate(partial(_share, place, i), itemgetter((..., i)))
+                side: draws.rate(share_of_columns((place + 1) * m + i, i), itemgetter((..., i)))
                 for place, side in enumerate(("people", "judge"))
             },
         }
@@ -179,27 +185,9 @@ def rank_answerers(
     }
 
 
-def _answerer_columns(
-    outcomes: Outcomes,
-    answerers: Sequence[str | None],
-    names: Sequence[str],
-    correct: Sequence[int],
-) -> Floats:
-    """Return, per system: the item is its, people call it Correct, the judge does. ``[n, 3 m]``."""
-    of_system = np.array([[answerer == name for name in names] for answerer in answerers], float)
-    of_system *= outcomes.scored[:, None]
-    by_people = of_system * np.isin(outcomes.human, correct)[:, None]
-    by_judge = of_system * np.isin(outcomes.predicted, correct)[:, None]
-    return np.concatenate([of_system, by_people, by_judge], axis=1)
-
-
 def _by_side(sums: Floats) -> Floats:
     """Split ``[..., 3 m]`` into answers, Correct by people, by the judge: ``[3, ..., m]``."""
     return np.moveaxis(sums.reshape(*sums.shape[:-1], 3, -1), -2, 0)
-
-
-def _share(side: int, system: int, sums: Floats) -> Floats:
-    return np.asarray(_shares(sums)[side][..., system])
 
 
 def _shares(sums: Floats) -> tuple[Floats, Floats]:

@@ -23,63 +23,49 @@ TESTABLE_QUESTIONS = 6
 
 
 def cautions(report: Mapping[str, Any]) -> list[str]:
-    """Return the cautions on a report, the weightiest first; none if all is well.
-
-    Args:
-        report: Report of ``build_report``, without its cautions.
-    """
-    return [
-        text
-        for text in (
-            _seen(report),
-            _untrained_mode(report),
-            _unequally_drawn(report),
-            _too_few(report),
-            _left_out(report),
-            _not_better(report),
+    """Return the cautions on a report of ``build_report``, the weightiest first."""
+    found: list[str | None] = []
+    rows = f"{report['n']:,} rows"
+    if seen := report["seen_data"]:
+        if seen["file"] is not None:
+            found.append(
+                f"The judge was {seen['file']} this very file: the figures say nothing of new rows."
+            )
+        elif seen["rows"]:
+            found.append(
+                f"The judge was trained on or chosen by the questions of {seen['rows']:,} of these "
+                f"{rows}: measure it on questions that it has not seen."
+            )
+    if report["untrained_mode"]:
+        found.append(untrained_mode_caution(report["untrained_mode"], report["n"]))
+    if drawn := report["unequally_drawn"]:
+        found.append(
+            f"The rows were drawn with probabilities from {drawn['lowest']:.3g} to "
+            f"{drawn['highest']:.3g}, and all other figures count each once. Over the rows that "
+            f"they were drawn from, the accuracy is {with_interval(drawn['accuracy'])}."
         )
-        if text is not None
-    ]
-
-
-def _seen(report: Mapping[str, Any]) -> str | None:
-    seen = report["seen_data"]
-    if seen is None:
-        return None
-    if seen["file"] is not None:
-        return f"The judge was {seen['file']} this very file: the figures say nothing of new rows."
-    if seen["rows"]:
-        return (
-            f"The judge was trained on or chosen by the questions of {seen['rows']:,} of these "
-            f"{report['n']:,} rows: measure it on questions that it has not seen."
-        )
-    return None
-
-
-def _untrained_mode(report: Mapping[str, Any]) -> str | None:
-    number = report["untrained_mode"]
-    return untrained_mode_caution(number, report["n"]) if number else None
-
-
-def _unequally_drawn(report: Mapping[str, Any]) -> str | None:
-    drawn = report["unequally_drawn"]
-    if drawn is None:
-        return None
-    return (
-        f"The rows were drawn with probabilities from {drawn['lowest']:.3g} to "
-        f"{drawn['highest']:.3g}, and all other figures count each once. Over the rows that they "
-        f"were drawn from, the accuracy is {with_interval(drawn['accuracy'])}."
-    )
-
-
-def _too_few(report: Mapping[str, Any]) -> str | None:
-    accuracy = report["metrics"]["accuracy"]
-    rows = f"{accuracy['n']:,} scored row{'s' * (accuracy['n'] != 1)}"
+    accuracy, questions = report["metrics"]["accuracy"], report["questions_scored"]
+    scored = f"{accuracy['n']:,} scored row{'s' * (accuracy['n'] != 1)}"
     if accuracy["low"] is None:
-        return f"No interval can be given for {rows} on one question: nothing can be concluded."
-    counted = f"{rows} on {questions_text(report['questions_scored'])}"
-    wide = too_wide(counted, "the accuracy", accuracy["low"], accuracy["high"])
-    return " ".join(filter(None, (wide, few_questions(report["questions_scored"])))) or None
+        found.append(
+            f"No interval can be given for {scored} on one question: nothing can be concluded."
+        )
+    else:
+        counted = f"{scored} on {questions_text(questions)}"
+        wide = too_wide(counted, "the accuracy", accuracy["low"], accuracy["high"])
+        found.append(" ".join(filter(None, (wide, few_questions(questions)))))
+    if unscored := sum(reason["n"] for reason in report["unscored"]):
+        found.append(
+            f"{unscored:,} of {rows} got no label: they count in the coverage and in the accuracy "
+            "that takes them as wrong, and in no other figure of agreement."
+        )
+    gain = report["baselines"].get(OVERLAP, {}).get("gain")
+    if gain and not (gain["low"] is not None and gain["low"] > 0):
+        found.append(
+            "The judge is not shown to beat a logistic regression on word overlap: on the rows "
+            f"with a label from both, its accuracy less the regression's is {with_interval(gain)}."
+        )
+    return [text for text in found if text]
 
 
 def few_questions(number: int) -> str | None:
@@ -112,27 +98,3 @@ def too_wide(counted: str, figure: str, low: float, high: float) -> str | None:
 def questions_text(number: int) -> str:
     """Return a number of questions as text."""
     return f"{number:,} question{'s' * (number != 1)}"
-
-
-def _left_out(report: Mapping[str, Any]) -> str | None:
-    unscored = sum(reason["n"] for reason in report["unscored"])
-    if not unscored:
-        return None
-    return (
-        f"{unscored:,} of {report['n']:,} rows got no label: they count in the coverage and in the "
-        "accuracy that takes them as wrong, and in no other figure of agreement."
-    )
-
-
-def _not_better(report: Mapping[str, Any]) -> str | None:
-    """Say that the judge does not beat the regression on word overlap, if it was measured."""
-    rival = report["baselines"].get(OVERLAP)
-    if rival is None:
-        return None
-    gain = rival["gain"]
-    if gain["low"] is not None and gain["low"] > 0:
-        return None
-    return (
-        "The judge is not shown to beat a logistic regression on word overlap: on the rows with a "
-        f"label from both, its accuracy less the regression's is {with_interval(gain)}."
-    )

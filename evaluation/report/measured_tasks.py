@@ -24,7 +24,8 @@ def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list
 
     A judge that is not trained has no run folder, and its name is that of its backbone.
     """
-    return [_measured_line(name, folder, task) for task in tasks]
+    report = _read(folder / REPORT_FILE) if folder is not None else {}
+    return [_measured_line(name, report, task, folder is None) for task in tasks]
 
 
 def unmeasured_tasks(folder: Path | None, tasks: Iterable[str]) -> list[str]:
@@ -33,8 +34,7 @@ def unmeasured_tasks(folder: Path | None, tasks: Iterable[str]) -> list[str]:
     return [task for task in tasks if not any(_accuracies(report, task))]
 
 
-def _measured_line(name: str, folder: Path | None, task: str) -> str:
-    report = _read(folder / REPORT_FILE) if folder is not None else {}
+def _measured_line(name: str, report: Mapping[str, Any], task: str, is_untrained: bool) -> str:
     figures = [
         f"accuracy {with_interval(accuracy)} on {accuracy['n']:,} rows ({variant})"
         for variant, accuracy in _accuracies(report, task)
@@ -43,7 +43,7 @@ def _measured_line(name: str, folder: Path | None, task: str) -> str:
         beside = list(_beside(report.get("tasks", {}).get(task, {})))
         return "; ".join([f"judge {name} on {task}: {'; '.join(figures)}", *beside])
     line = f"judge {name}: not measured on this task ({task})"
-    if folder is None and (others := list(_zero_shot(name))):
+    if is_untrained and (others := list(_zero_shot(name))):
         line += f"; untrained on other tasks: {'; '.join(others)}"
     return line
 

@@ -344,10 +344,13 @@ def _favours(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             right = alike(clusters, 0.2, rng) < 0.7
             error = alike(clusters, 0.2, rng)
             called = np.where(right, error >= miss, error < false_alarm)
-            groups = [system == one for one in range(5)]
+            groups = {str(one): system == one for one in range(5)}
             surplus = called.astype(float) - right
-            before = [_resampled_difference(surplus, each, clusters, number % 4) for each in groups]
-            found = differences_from_others(called, right, groups, clusters)
+            before = [
+                _resampled_difference(surplus, each, clusters, number % 4)
+                for each in groups.values()
+            ]
+            found = differences_from_others(called, right, groups, clusters).values()
             now = [(each["difference"]["low"], each["difference"]["high"]) for each in found]
             shown["before"].append(any(low > 0 or high < 0 for low, high in before))
             shown["now"].append(any(each["finding"] != "not shown" for each in found))
