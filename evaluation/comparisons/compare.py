@@ -22,7 +22,14 @@ from evaluation.people.annotators import SMALLEST
 from evaluation.ranking.agreement import answerer_of
 from evaluation.ranking.favour import favour_change
 from evaluation.report.cautions import few_questions
-from evaluation.report.markdown import FINDINGS, favoured, number, p_value, table, with_interval
+from evaluation.report.markdown import (
+    FINDINGS,
+    favoured,
+    markdown_table,
+    number,
+    p_value,
+    with_interval,
+)
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
 
@@ -146,7 +153,7 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
             (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
             for name, metric in metrics.items()
         ]
-        return table((heading, "A", "B", "B - A, 95 % interval"), rows)
+        return markdown_table((heading, "A", "B", "B - A, 95 % interval"), rows)
 
     lines = [
         f"A  {comparison['a']}",

@@ -312,7 +312,7 @@ def p_value(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a Markdown table: first column to the left, the others to the right."""
     return "\n".join([table_header(header), *map(table_row, rows)])
 

@@ -25,8 +25,7 @@ from evaluation.intervals import Floats, sign_flip_p
 from evaluation.measure import measure
 from evaluation.metrics import confusion_cells, ratio
 from evaluation.outcomes import Outcomes, gather
-from evaluation.report.markdown import table as markdown_table
-from evaluation.report.markdown import with_interval
+from evaluation.report.markdown import markdown_table, with_interval
 from judging.errors import CustosError
 from judging.files.atomic import write_text
 from judging.files.records import read_records, write_json, write_records

@@ -22,7 +22,7 @@ from evaluation.estimate import mean, share, without_nan
 from evaluation.intervals import number_clusters
 from evaluation.outcomes import full_label
 from evaluation.report.evaluate import grade_examples
-from evaluation.report.markdown import table, with_interval
+from evaluation.report.markdown import markdown_table, with_interval
 from judging import Judge, LabelledExample, Verdict
 from judging.card import read_card, run_folder
 from judging.errors import CustosError
@@ -150,7 +150,7 @@ def render(forms: Mapping[str, Any]) -> str:
         )
         for form, one in forms.items()
     ]
-    return table(head, rows)
+    return markdown_table(head, rows)
 
 
 def main(argv: Sequence[str]) -> None:

@@ -76,11 +76,14 @@ def question_tables(rows: list[Row]) -> Iterator[Table]:
     )
     for row in rows:
         before, now = (f"{row[when]:.3f}" for when in ("before", "now"))
-        table.add_row(row["promise"], row["setting"], row["wanted"], before, now)
+        table.addpromise_row(row["promise"], row["setting"], row["wanted"], before, now)
     yield table
 
 
-def _row(promise: str, setting: str, wanted: str, before: list[bool], now: list[bool]) -> Row:
+def promise_row(
+    promise: str, setting: str, wanted: str, before: list[bool], now: list[bool]
+) -> Row:
+    """Return a row of the table: how often a promise was kept before, and is now."""
     return {
         "promise": promise,
         "setting": setting,
@@ -110,15 +113,14 @@ def _tests(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             by_row.append(p <= 0.05)
             by_question.append(sign_flip_p(won.astype(float) - lost, clusters) <= 0.05)
         setting = f"{questions} questions, {size} rows, correlation {correlation:g}"
-        yield _row("p <= .05 for equal judges", setting, "<= .05", by_row, by_question)
+        yield promise_row("p <= .05 for equal judges", setting, "<= .05", by_row, by_question)
 
 
 def _accuracies(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for questions in (5, 10, 20, 30, 89):
         for size, correlation, rate in (("5", 0.1, 0.9), ("10", 0.3, 0.8), ("5 or 40", 0.3, 0.97)):
             clusters = _clusters(questions, size)
-            before: list[bool] = []
-            now: list[bool] = []
+            before, now = list[bool](), list[bool]()
             for number in range(draws):
                 right = alike(clusters, correlation, rng) < rate
                 found = share(right, np.ones(len(right), dtype=bool), clusters)
@@ -128,7 +130,7 @@ def _accuracies(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                 before.append(low <= rate <= high)
                 now.append(found["low"] <= rate <= found["high"])
             setting = f"{questions} questions, {size} rows, rate {rate:g}"
-            yield _row("interval of an accuracy", setting, ".95", before, now)
+            yield promise_row("interval of an accuracy", setting, ".95", before, now)
 
 
 def _judged(
@@ -162,13 +164,12 @@ def _metrics(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                 now[name].append(found["low"] <= truth[name] <= found["high"])
         for name in names:
             setting = f"{questions} questions, 5 rows"
-            yield _row(f"interval of {name}", setting, ".95", before[name], now[name])
+            yield promise_row(f"interval of {name}", setting, ".95", before[name], now[name])
 
 
 def _calibration(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for questions in (30, 89, 300):
-        before: list[bool] = []
-        now: list[bool] = []
+        before, now = list[bool](), list[bool]()
         for number in range(draws):
             judged = _judged(_clusters(questions, "5"), 0.2, rng)
             tally = TallyDraws.of(judged, number % 4)
@@ -178,12 +179,13 @@ def _calibration(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             before.append(low > 0)
             now.append(found["value"] > found["chance"]["high"])
         setting = f"{questions} questions, 5 rows"
-        yield _row("ECE: a calibrated judge is called uncalibrated", setting, "<= .05", before, now)
+        yield promise_row(
+            "ECE: a calibrated judge is called uncalibrated", setting, "<= .05", before, now
+        )
 
 
 def _risk(draws: int, rng: np.random.Generator) -> Iterator[Row]:
-    before: list[bool] = []
-    now: list[bool] = []
+    before, now = list[bool](), list[bool]()
     for _ in range(draws):
         hard = rng.random(1200) < 0.2
         questions = np.repeat(np.arange(1200), np.where(hard, 5, 1))
@@ -194,21 +196,24 @@ def _risk(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                 confidence=(0.9,) * len(rows), right=tuple((~wrong[rows]).tolist())
             )
             kept.append(verdicts.threshold(0.05) is not None)
-    yield _row("--risk .05 keeps verdicts", "error .057; hard: 5 rows", "<= .05", before, now)
+    yield promise_row(
+        "--risk .05 keeps verdicts", "error .057; hard: 5 rows", "<= .05", before, now
+    )
     before, now = [], []
     clusters = _clusters(40, "1")
     for _ in range(draws):
         error = share(rng.random(40) < 0.08, np.ones(40, dtype=bool), clusters)
         before.append(error["value"] <= 0.05)
         now.append(error["high"] < 0.05)
-    yield _row("--risk .05 is called held", "error .08, 40 verdicts kept", "<= .05", before, now)
+    yield promise_row(
+        "--risk .05 is called held", "error .08, 40 verdicts kept", "<= .05", before, now
+    )
 
 
 def _gate(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for questions, size, loss in ((100, "1", 0.05), (89, "5", 0.05), (89, "5", 0.02)):
         clusters = _clusters(questions, size)
-        before: list[bool] = []
-        now: list[bool] = []
+        before, now = list[bool](), list[bool]()
         for _ in range(draws):
             drawn = alike(clusters, 0.2, rng)
             difference = np.select([drawn < 0.04 + loss, drawn > 0.96], [-1.0, 1.0], 0.0)
@@ -216,14 +221,13 @@ def _gate(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             before.append(p > 0.05)
             now.append(lowest_difference(difference, clusters)[0] > -0.02)
         setting = f"{questions} questions, {size} rows, {loss:g} worse"
-        yield _row("--gate passes a worse judge", setting, "<= .05", before, now)
+        yield promise_row("--gate passes a worse judge", setting, "<= .05", before, now)
 
 
 def _fits(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     labels = ("Correct", "Partial", "Wrong")
     questions = np.repeat(np.arange(15), 20)
-    before: list[bool] = []
-    now: list[bool] = []
+    before, now = list[bool](), list[bool]()
     for _ in range(max(1, draws // 10)):
         scores = rng.normal(scale=2, size=(300, 3))
         shift = rng.normal(size=(15, 3))[questions]
@@ -232,20 +236,21 @@ def _fits(draws: int, rng: np.random.Generator) -> Iterator[Row]:
         logprobs = log_softmax(scores, axis=1)
         for biased, folds in ((before, None), (now, questions)):
             biased.append(any(fit_calibration(logprobs, targets, labels, folds).bias.values()))
-    yield _row("calibration fits a bias that is not there", "20 rows", "rarely", before, now)
+    yield promise_row("calibration fits a bias that is not there", "20 rows", "rarely", before, now)
 
 
 def _wordings(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for wordings in (6, 12, 24):
         of_row = np.arange(60) % wordings
-        before: list[bool] = []
-        now: list[bool] = []
+        before, now = list[bool](), list[bool]()
         for _ in range(draws):
             hits = (rng.random(60) < rng.beta(1.5, 3.5, wordings)[of_row]).tolist()
             for held, ways in ((before, None), (now, of_row.tolist())):
                 found = measure_share(hits, range(60), ways)
                 held.append((found.low or 0) <= 0.3 <= (found.high or 0))
-        yield _row("interval of an attack", f"60 rows, {wordings} wordings", ".95", before, now)
+        yield promise_row(
+            "interval of an attack", f"60 rows, {wordings} wordings", ".95", before, now
+        )
 
 
 REVIEWED_RATE, REVIEWED_AGREEMENT = 0.5521, 0.8065
@@ -290,7 +295,7 @@ def _reviewed(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                     kept.append(found.low <= value <= found.high)
         setting = f"{labels} of {len(clusters)} rows, {rows} a question"
         for name, (before, now) in held.items():
-            yield _row(f"{name} from reviewed rows", setting, ".95", before, now)
+            yield promise_row(f"{name} from reviewed rows", setting, ".95", before, now)
 
 
 def _people_of(questions: int, rng: np.random.Generator) -> PeoplesLabels:
@@ -315,7 +320,7 @@ def _people(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             by_row.append(bool(ttest_1samp(-gain, epsilon, alternative="less").pvalue <= 0.05))
             by_question.append(loss_within_p(gain, clusters, epsilon) <= 0.05)
         setting = f"{questions} questions, {size} rows, epsilon {epsilon:g}"
-        yield _row("a judge that loses epsilon wins", setting, "<= .05", by_row, by_question)
+        yield promise_row("a judge that loses epsilon wins", setting, "<= .05", by_row, by_question)
     truth = krippendorff_alpha(_people_of(3000, rng))
     for questions in (10, 30):
         before: dict[str, list[bool]] = {name: [] for name in truth}
@@ -328,7 +333,7 @@ def _people(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                     held[name].append(found["low"] <= truth[name]["value"] <= found["high"])
         for name in truth:
             setting = f"{name}, {questions} questions, 6 rows"
-            yield _row("interval of alpha", setting, ".95", before[name], now[name])
+            yield promise_row("interval of alpha", setting, ".95", before[name], now[name])
 
 
 def _favours(draws: int, rng: np.random.Generator) -> Iterator[Row]:
@@ -357,8 +362,8 @@ def _favours(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             for when, intervals in (("before", before), ("now", now)):
                 holds[when] += [low <= 0 <= high for low, high in intervals]
         setting = f"{questions} questions, 5 systems, the last on {answered:.0%}"
-        yield _row("a system is called favoured or harmed", setting, "<= .05", **shown)
-        yield _row("interval of a system's bias less the others'", setting, ".95", **holds)
+        yield promise_row("a system is called favoured or harmed", setting, "<= .05", **shown)
+        yield promise_row("interval of a system's bias less the others'", setting, ".95", **holds)
 
 
 def _resampled_difference(

@@ -120,7 +120,7 @@ def test_interval_of_independent_rates_is_newcombes(hits: tuple[int, int]) -> No
 
 def test_favours_are_rarely_seen_where_there_are_none_and_intervals_hold() -> None:
     by_promise: dict[str, list[dict[str, Any]]] = {}
-    for row in simulate_questions(60, 3, ["favours"]):
+    for row in simulate_questions(15, 3, ["favours"]):
         by_promise.setdefault(row["wanted"], []).append(row)
     # Twice as many as promised among 180 draws would come of chance once in a thousand.
     assert np.mean([row["now"] for row in by_promise["<= .05"]]) < 0.1

@@ -18,12 +18,12 @@ from evaluation.report.markdown import (
     JUDGES_IN_REPORTS,
     TABLE_4,
     TABLE_5,
+    markdown_table,
     number,
     p_value,
     published_shares,
     render_markdown,
     review_line,
-    table,
     table_row,
     with_interval,
 )
@@ -341,7 +341,7 @@ def test_figures_as_text() -> None:
 
 
 def test_a_cell_cannot_end_its_row() -> None:
-    assert table(("a", "b"), [("x|y", "one\ntwo")]) == (
+    assert markdown_table(("a", "b"), [("x|y", "one\ntwo")]) == (
         "| a | b |\n| :-- | --: |\n| x\\|y | one two |"
     )
 
