@@ -9,6 +9,7 @@ rows as on those that it was measured on.
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,6 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from evaluation.correction.scores import Rate
 from evaluation.intervals import Z_95, Floats, Ints, Mask, clustered_rate, number_clusters
-from evaluation.metrics import ratio
 from evaluation.outcomes import full_label
 from judging.card import SHIPPED, shipped_judges
 from judging.errors import CustosError, FieldError
@@ -245,7 +245,14 @@ def judged_rate(
                 return JudgedRate(raw, None, f"the judge's errors are {where}")
             sources.append(known.source)
             if (corrected := rogan_gladen(part, known)) is None:
-                return JudgedRate(raw, None, f"{_refusal(known)} under {rubric}")
+                s, f = known.sensitivity.value, known.false_positive_rate.value
+                reason = "the judge was not measured on both right and wrong answers"
+                if s is not None and f is not None:
+                    reason = (
+                        f"the judge's sensitivity of {s:.2f} is not clearly above its "
+                        f"false-positive rate of {f:.2f}"
+                    )
+                return JudgedRate(raw, None, f"{reason} under {rubric}")
             part = corrected
         parts.append(part)
     whole = _together(parts, len(np.unique(clusters)))
@@ -277,26 +284,27 @@ def rogan_gladen(judged: Rate, errors: ErrorRates) -> Rate | None:
     if informed <= np.hypot(s.value - s.low, f.high - f.value):
         return None
 
+    score = q.value - f.value
+
     def end(of_q: float, of_f: float, of_s: float, side: int) -> float:
-        """Solve for one end; arguments are the ends of the three intervals that it depends on."""
-        spread = [
-            np.asarray(
-                (of_q - q.value) ** 2
-                + (1 - rate) ** 2 * (of_f - f.value) ** 2
-                + rate**2 * (of_s - s.value) ** 2
-            )
+        """Solve ``(score - informed * rate)² = variance(rate)``, of three ends, for one root.
+
+        The variance is a quadratic of the rate; 0 or 1 where no interval is bounded (Fieller 1954).
+        """
+        at_zero, at_half, at_one = (
+            (of_q - q.value) ** 2
+            + (1 - rate) ** 2 * (of_f - f.value) ** 2
+            + rate**2 * (of_s - s.value) ** 2
             for rate in (0.0, 0.5, 1.0)
-        ]
-        bounds = fieller_bounds(
-            np.asarray(q.value - f.value),
-            np.asarray(informed),
-            (spread[0], spread[1], spread[2]),
-            np.asarray(1.0),
         )
-        return float(bounds[side])
+        bend = 2 * (at_zero + at_one - 2 * at_half)
+        squared = informed * informed - bend
+        linear = -2 * score * informed - (at_one - at_zero - bend)
+        root = math.sqrt(max(linear * linear - 4 * squared * (score * score - at_zero), 0.0))
+        return (-linear + (root if side else -root)) / (2 * squared) if squared > 0 else float(side)
 
     low, high = end(q.low, f.high, s.high, 0), end(q.high, f.low, s.low, 1)
-    return Rate((q.value - f.value) / informed, low, high, q.n)
+    return Rate(score / informed, low, high, q.n)
 
 
 def drawn_errors(rubric: str, errors: ErrorRates, draws: int) -> tuple[Floats, Floats]:
@@ -321,16 +329,6 @@ def _rate(figure: Figure) -> Rate | None:
     return Rate(figure.value, figure.low, figure.high, figure.n)
 
 
-def _refusal(errors: ErrorRates) -> str:
-    s, f = errors.sensitivity, errors.false_positive_rate
-    if s.value is None or f.value is None:
-        return "the judge was not measured on both right and wrong answers"
-    return (
-        f"the judge's sensitivity of {s.value:.2f} is not clearly above its false-positive rate of "
-        f"{f.value:.2f}"
-    )
-
-
 def _together(parts: Sequence[Rate], clusters: int) -> Rate:
     """Put the rates of parts together by their numbers of rows."""
     if len(parts) == 1:
@@ -345,23 +343,3 @@ def _together(parts: Sequence[Rate], clusters: int) -> Rate:
     below = np.sqrt(np.sum((weights * (values - lows)) ** 2) + composition)
     above = np.sqrt(np.sum((weights * (highs - values)) ** 2) + composition)
     return Rate(value, float(value - below), float(value + above), n)
-
-
-def fieller_bounds(
-    score: Floats, informed: Floats, variances: tuple[Floats, Floats, Floats], z2: Floats
-) -> tuple[Floats, Floats]:
-    """Solve ``(score - informed * rate)² = z2 * variance(rate)`` for the rate.
-
-    The variance, a quadratic of the rate, is given at the rates 0, 1/2 and 1, and ``z2`` is a
-    squared normal quantile. The roots are 0 and 1 where no interval is bounded. Shapes ``[...]``.
-    """
-    at_zero, at_half, at_one = variances
-    bend = 2 * (at_zero + at_one - 2 * at_half)
-    squared = informed**2 - z2 * bend
-    linear = -2 * score * informed - z2 * (at_one - at_zero - bend)
-    constant = score**2 - z2 * at_zero
-    root = np.sqrt(np.maximum(linear**2 - 4 * squared * constant, 0))
-    bounded = squared > 0
-    low = np.where(bounded, ratio(-linear - root, 2 * squared), 0)
-    high = np.where(bounded, ratio(-linear + root, 2 * squared), 1)
-    return low, high

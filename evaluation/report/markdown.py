@@ -86,12 +86,26 @@ JUDGES_IN_REPORTS = ("Qwen3-VL-4B", "GPT-5", "HiEval-EA")
 
 def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
     """Lay out a report of ``build_report`` as Markdown, embedding the named pictures."""
+    pair_rows: list[tuple[str, Mapping[str, Any]]] = []
+    if pairs := report["pairs"]:
+        order, length = pairs["order"], pairs["length"]
+        pair_rows = [
+            *((PAIR_NAMES[name], measured) for name, measured in pairs["measures"].items()),
+            *((f"Accuracy, {ORDERS[name]}", share) for name, share in order["accuracy"].items()),
+            ("Gain from the second order", order["merged_minus_given"]),
+            ("Pairs on which the two orders disagree", order["flip_rate"]),
+            *(
+                (f"Leaning to the response shown first, {name}", bias)
+                for name, bias in order["bias"].items()
+            ),
+            *((LENGTH_NAMES[name], share) for name, share in length.items()),
+        ]
     template = markdown_templates(TEMPLATES).get_template("report.md")
     return template.render(
         report=report,
         pictures=pictures,
         published={name: published_shares(name) for name in JUDGES_IN_REPORTS},
-        pair_rows=_pair_rows(report["pairs"]) if report["pairs"] else [],
+        pair_rows=pair_rows,
         metric_names=METRIC_NAMES,
         people_sentences=people_sentences(report),
         review_line=review_line(report),
@@ -155,10 +169,26 @@ def people_sentences(report: Mapping[str, Any]) -> list[str]:
     if not measured:
         return []
     people, judge, best = (measured[name] for name in ("people", "judge", "best"))
+    test = measured["alternative"]
+    replacement = (
+        "Whether the judge can take a person's place is not tested: nobody labelled "
+        f"{MIN_ROWS} rows that another person and the judge labelled too."
+    )
+    if test["tested"]:
+        may = "The judge can" if test["passes"] else "It is not shown that the judge can"
+        two = len(measured["names"]) == 2
+        few = " Three people or more would say more than two." if two else ""
+        replacement = (
+            f"{may} take a person's place (alternative annotator test, epsilon "
+            f"{test['epsilon']:g}): it is shown to be no worse, by that margin, than "
+            f"{test['wins']} of {test['tested']} people; half of them are needed. It is at least "
+            "as near to the other people as a person is on "
+            f"{with_interval(test['advantage'])} of rows.{few}"
+        )
     ordinal = measured["alpha"]["ordinal"]
     distance = f", and {with_interval(ordinal)} with distances on the scale" if ordinal else ""
     sentences = [
-        _replacement(measured),
+        replacement,
         f"Two people of a row agree on {with_interval(people['agreement'])} of "
         f"{measured['n_common']:,} rows (kappa {with_interval(people['kappa'])}), the judge and "
         f"one of them on {with_interval(judge['agreement'])} (kappa "
@@ -179,28 +209,6 @@ def people_sentences(report: Mapping[str, Any]) -> list[str]:
             f"{measured['ties']:,} of {measured['n']:,} rows have several most frequent labels."
         )
     return sentences
-
-
-def _replacement(measured: Mapping[str, Any]) -> str:
-    """Return whether the judge could take a person's place, in sentences."""
-    test = measured["alternative"]
-    if not test["tested"]:
-        return (
-            "Whether the judge can take a person's place is not tested: nobody labelled "
-            f"{MIN_ROWS} rows that another person and the judge labelled too."
-        )
-    is_shown = (
-        "The judge can take a person's place"
-        if test["passes"]
-        else "It is not shown that the judge can take a person's place"
-    )
-    few = " Three people or more would say more than two." if len(measured["names"]) == 2 else ""
-    return (
-        f"{is_shown} (alternative annotator test, epsilon {test['epsilon']:g}): it is shown to be "
-        f"no worse, by that margin, than {test['wins']} of {test['tested']} people; half of them "
-        "are needed. It is at least as near to the other people as a person is on "
-        f"{with_interval(test['advantage'])} of rows.{few}"
-    )
 
 
 def rate_lines(report: Mapping[str, Any]) -> list[str]:
@@ -328,27 +336,9 @@ def table_row(values: Iterable[object]) -> str:
     What would end a cell, or begin an HTML tag, a link or a picture, is escaped: a viewer would
     fetch a picture that a response names. Control characters become escapes such as ``\x1b``.
     """
-    return f"| {' | '.join(_cell(str(value)) for value in values)} |"
-
-
-def _cell(text: str) -> str:
-    no_breaks = one_line(re.sub(r"[\r\n]+", " ", text))
-    no_tags = re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", no_breaks)
-    no_links = no_tags.replace("](", "]&#40;")
-    return re.sub(r"(\\*)\|", r"\1\1\|", no_links)
-
-
-def _pair_rows(pairs: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the names of the figures on pairs with the figures, in reading order."""
-    order, length = pairs["order"], pairs["length"]
-    return [
-        *((PAIR_NAMES[name], measured) for name, measured in pairs["measures"].items()),
-        *((f"Accuracy, {ORDERS[name]}", share) for name, share in order["accuracy"].items()),
-        ("Gain from the second order", order["merged_minus_given"]),
-        ("Pairs on which the two orders disagree", order["flip_rate"]),
-        *(
-            (f"Leaning to the response shown first, {name}", bias)
-            for name, bias in order["bias"].items()
-        ),
-        *((LENGTH_NAMES[name], share) for name, share in length.items()),
-    ]
+    cells = []
+    for value in values:
+        text = one_line(re.sub(r"[\r\n]+", " ", str(value)))
+        text = re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", text).replace("](", "]&#40;")
+        cells.append(re.sub(r"(\\*)\|", r"\1\1\|", text))
+    return f"| {' | '.join(cells)} |"

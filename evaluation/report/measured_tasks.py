@@ -22,10 +22,34 @@ ADVICE = {RULES_NAME: ": consider --judge rules", VARIANT_MAJORITY: ""}
 def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list[str]:
     """Return what was measured of a judge, one sentence for each task that it is used for.
 
-    A judge that is not trained has no run folder, and its name is that of its backbone.
+    A judge that is not trained has no run folder, and its name is that of its backbone. The judge's
+    own figures leave out the rows that it gave no label. Beside rules, such rows count as wrong.
     """
     report = _read(folder / REPORT_FILE) if folder is not None else {}
-    return [_measured_line(name, report, task, folder is None) for task in tasks]
+    lines = []
+    for task in tasks:
+        figures = [
+            f"accuracy {with_interval(accuracy)} on {accuracy['n']:,} rows ({variant})"
+            for variant, accuracy in _accuracies(report, task)
+        ]
+        if not figures:
+            line = f"judge {name}: not measured on this task ({task})"
+            if folder is None and (others := list(_zero_shot(name))):
+                line += f"; untrained on other tasks: {'; '.join(others)}"
+            lines.append(line)
+            continue
+        parts = [f"judge {name} on {task}: {'; '.join(figures)}"]
+        rivals = report.get("tasks", {}).get(task, {}).get("rivals", {})
+        for rival, measured in rivals.items():
+            accuracy, gain = measured["accuracy"], measured["gain"]["low"]
+            is_better = gain is not None and gain > 0
+            verdict = "" if is_better else f", which it is not shown to beat{ADVICE[rival]}"
+            parts.append(
+                f"on all {accuracy['n']:,} rows, a missing label being wrong, {RIVALS[rival]} "
+                f"{with_interval(accuracy)}{verdict}"
+            )
+        lines.append("; ".join(parts))
+    return lines
 
 
 def unmeasured_tasks(folder: Path | None, tasks: Iterable[str]) -> list[str]:
@@ -34,42 +58,12 @@ def unmeasured_tasks(folder: Path | None, tasks: Iterable[str]) -> list[str]:
     return [task for task in tasks if not any(_accuracies(report, task))]
 
 
-def _measured_line(name: str, report: Mapping[str, Any], task: str, is_untrained: bool) -> str:
-    figures = [
-        f"accuracy {with_interval(accuracy)} on {accuracy['n']:,} rows ({variant})"
-        for variant, accuracy in _accuracies(report, task)
-    ]
-    if figures:
-        beside = list(_beside(report.get("tasks", {}).get(task, {})))
-        return "; ".join([f"judge {name} on {task}: {'; '.join(figures)}", *beside])
-    line = f"judge {name}: not measured on this task ({task})"
-    if is_untrained and (others := list(_zero_shot(name))):
-        line += f"; untrained on other tasks: {'; '.join(others)}"
-    return line
-
-
 def _accuracies(report: Mapping[str, Any], task: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the variants of a task of which rows got a label, with the accuracy on these rows."""
     for part, measured in report.get("slices", {}).get("task", {}).items():
         name, _, variant = part.partition("/")
         if name == task and measured["accuracy"]["n"]:
             yield variant, measured["accuracy"]
-
-
-def _beside(measured: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what rules and majority have on all rows of a task, and if the judge beats them.
-
-    The judge's own figures leave out the rows that it gave no label. Here such rows count as wrong.
-    """
-    for name, rival in measured.get("rivals", {}).items():
-        gain = rival["gain"]["low"]
-        is_better = gain is not None and gain > 0
-        verdict = "" if is_better else f", which it is not shown to beat{ADVICE[name]}"
-        accuracy = rival["accuracy"]
-        yield (
-            f"on all {accuracy['n']:,} rows, a missing label being wrong, {RIVALS[name]} "
-            f"{with_interval(accuracy)}{verdict}"
-        )
 
 
 def _zero_shot(backbone: str) -> Iterator[str]:

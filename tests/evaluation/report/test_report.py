@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.baselines import RULES
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
 from evaluation.report.disagreements import find_disagreements
@@ -81,15 +80,6 @@ def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
     assert containment["accuracy"]["value"] == 1
     assert containment["p"] == 1
     assert made["baselines"]["majority_label"]["kappa"]["value"] == 0
-
-
-def test_rules_stay_away_from_labels_that_are_not_grades() -> None:
-    examples = [pair("A", "a", task="truthful-pair"), pair("B", "b", task="truthful-pair")]
-    verdicts = [scored("A", id="a"), scored("A", id="b")]
-    made = build_report(examples, verdicts, seconds=1, command="")
-    assert not set(RULES) & set(made["baselines"])
-    assert made["metrics"]["fpr"]["value"] is None
-    assert made["answerer_ranking"] is None
 
 
 def test_calibration_shows_before_only_when_given() -> None:
