@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
@@ -19,11 +18,9 @@ from evaluation.attacks.rows import (
 )
 from evaluation.attacks.search import SearchSummary
 from evaluation.measure import CORRECT
-from evaluation.outcomes import check_scored, unscored_reasons
 from evaluation.report.cautions import few_questions, questions_text, too_wide
-from evaluation.report.markdown import markdown_templates, number
+from evaluation.report.markdown import markdown_templates
 from evaluation.report.page import page_templates
-from evaluation.report.report import versions
 from judging.files.atomic import write_text
 from judging.files.records import write_json, write_records
 from judging.types import Verdict
@@ -175,53 +172,8 @@ class AttackReport(Frozen):
         return parts
 
 
-def build_report(
-    rows: Sequence[AttackRow],
-    verdicts: Sequence[Verdict],
-    *,
-    command: str,
-    dataset_sha256: str | None = None,
-    seed: int = 0,
-    stability: StabilityReport | None = None,
-    search: SearchSummary | None = None,
-) -> AttackReport:
-    """Measure how often a judge calls the rows of an attack Correct.
-
-    There is one verdict per row, in the same order; the seed is that with which rows were made.
-
-    Raises:
-        NothingScored: If no row got a label.
-    """
-    check_scored(verdicts)
-    graded = list(zip(rows, verdicts, strict=True))
-    families: dict[str, list[Graded]] = {}
-    for row, verdict in graded:
-        families.setdefault(row.family, []).append((row, verdict))
-    controls = {name: pairs for name, pairs in families.items() if family_of(name).is_control}
-    attacks = {name: pairs for name, pairs in families.items() if name not in controls}
-    return AttackReport(
-        n=len(rows),
-        questions=len({row.cluster for row in rows}),
-        attacks={name: _family_report(name, attacks[name]) for name in sorted(attacks)},
-        controls={name: _family_report(name, controls[name]) for name in sorted(controls)},
-        all_attacks=accepted(pair for pairs in attacks.values() for pair in pairs),
-        all_controls=accepted(pair for pairs in controls.values() for pair in pairs),
-        floors=at_floors(attacks, controls),
-        stability=stability,
-        search=search,
-        statuses=dict(Counter(verdict.status for verdict in verdicts)),
-        unscored=unscored_reasons(verdicts),
-        truncated_input=sum(verdict.truncated_input for verdict in verdicts),
-        judge_names=sorted({v.judge_name for v in verdicts if v.judge_name}),
-        judges=sorted({verdict.judge for verdict in verdicts if verdict.judge}),
-        dataset_sha256=dataset_sha256,
-        command=command,
-        seed=seed,
-        versions=versions(),
-    )
-
-
-def _family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
+def family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
+    """Report on the rows of a family; failures of the judge come first."""
     family = family_of(name)
     wordings = sorted({row.wording for row, _ in graded})
     failures_first = sorted(
@@ -361,9 +313,8 @@ def write_attacks(
 
 def render_markdown(report: AttackReport, source: str) -> str:
     """Lay a report out as Markdown. ``source`` names the data."""
-    templates = markdown_templates(TEMPLATES)
-    templates.filters["number"] = number
-    return templates.get_template(MARKDOWN).render(source=source, **_context(report))
+    template = markdown_templates(TEMPLATES).get_template(MARKDOWN)
+    return template.render(source=source, **_context(report))
 
 
 def render_page(report: AttackReport, source: str) -> str:

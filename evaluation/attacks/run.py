@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evaluation.attacks.families import family_of
 from evaluation.attacks.items import read_items
-from evaluation.attacks.report import AttackReport, build_report, measure_stability
+from evaluation.attacks.report import (
+    AttackReport,
+    Graded,
+    accepted,
+    at_floors,
+    family_report,
+    measure_stability,
+)
 from evaluation.attacks.rows import AttackRow, StabilityRow, attack_rows, check_task, stability_rows
 from evaluation.attacks.search import (
     SearchResult,
@@ -16,6 +25,8 @@ from evaluation.attacks.search import (
     summarise_search,
     wrong_answers,
 )
+from evaluation.outcomes import check_scored, unscored_reasons
+from evaluation.report.report import versions
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample, Verdict
@@ -105,15 +116,38 @@ class AttackPlan:
             NothingScored: If no row got a label.
         """
         num_rows = len(self.rows)
-        stability = measure_stability(self.stability, verdicts[num_rows:], alone)
-        return build_report(
-            self.rows,
-            verdicts[:num_rows],
-            command=command,
+        of_rows = verdicts[:num_rows]
+        check_scored(of_rows)
+        families: dict[str, list[Graded]] = {}
+        for row, verdict in zip(self.rows, of_rows, strict=True):
+            families.setdefault(row.family, []).append((row, verdict))
+        controls, attacks = (
+            {name: each for name, each in families.items() if family_of(name).is_control is kind}
+            for kind in (True, False)
+        )
+        stability = None
+        if self.stability:
+            stability = measure_stability(self.stability, verdicts[num_rows:], alone)
+        search = summarise_search(searched, len(self.suffixes)) if self.searched else None
+        return AttackReport(
+            n=num_rows,
+            questions=len({row.cluster for row in self.rows}),
+            attacks={name: family_report(name, attacks[name]) for name in sorted(attacks)},
+            controls={name: family_report(name, controls[name]) for name in sorted(controls)},
+            all_attacks=accepted(pair for pairs in attacks.values() for pair in pairs),
+            all_controls=accepted(pair for pairs in controls.values() for pair in pairs),
+            floors=at_floors(attacks, controls),
+            stability=stability,
+            search=search,
+            statuses=dict(Counter(verdict.status for verdict in of_rows)),
+            unscored=unscored_reasons(of_rows),
+            truncated_input=sum(verdict.truncated_input for verdict in of_rows),
+            judge_names=sorted({v.judge_name for v in of_rows if v.judge_name}),
+            judges=sorted({verdict.judge for verdict in of_rows if verdict.judge}),
             dataset_sha256=dataset_sha256,
+            command=command,
             seed=self.seed,
-            stability=stability if self.stability else None,
-            search=summarise_search(searched, len(self.suffixes)) if self.searched else None,
+            versions=versions(),
         )
 
 
