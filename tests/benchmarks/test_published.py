@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from benchmarks.charthal.published import PUBLISHED as CHARTHAL
+from benchmarks.charthal import PUBLISHED as CHARTHAL
 from benchmarks.framework.base import PublishedTable, benchmark_names, get_benchmark
-from benchmarks.truthfulvqa.published import DECODINGS
+from benchmarks.truthfulvqa.benchmark import DECODINGS
 from tests.benchmarks.printed_tables import named
 
 TABLES = [

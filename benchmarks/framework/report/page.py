@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from benchmarks.framework.base import Benchmark, ItemScore
-from benchmarks.framework.corrected_by_people import labels_of_both
-from benchmarks.framework.files import Row
-from benchmarks.framework.report.items import ItemView, view_items
-from benchmarks.framework.report.markdown import TEMPLATES
-from benchmarks.framework.report.report import (
-    figure_parts,
-    interval_cells,
-    model_name,
-    paper_tables,
-    sections,
-    summary_lines,
-)
-from benchmarks.framework.tables import in_order
+from benchmarks.framework.correction import labels_of_both
+from benchmarks.framework.estimates import in_order
+from benchmarks.framework.files import Row, stored_verdicts
+from benchmarks.framework.leaderboard import model_name
+from benchmarks.framework.report.text import TEMPLATES, figure_parts, interval_cells, one_model
+from evaluation.outcomes import full_label
 from evaluation.report.judged_rates import draw_rates
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
+from judging.errors import FieldError
+
+NOT_SCORED = "not scored"
+REFERENCE_FIELDS = ("references", "reference", "ref_answer", "ground_truth", "answer")
+RESPONSE_FIELDS = ("response", "responses", "fact_response", "mind_response")
+"""Fields of all benchmarks; a page shows those that a row has."""
 
 
 def render_html(
@@ -44,50 +44,102 @@ def render_html(
     """
     environment = page_templates(TEMPLATES)
     environment.filters |= {"cells": interval_cells, "parts": figure_parts}
+    scores = benchmark.scores(rows)
+    by_id = {score.id: score.value for score in scores}
+    _, human = labels_of_both(benchmark, rows, people)
+    items = [ItemView.of(benchmark, row, by_id, human) for row in rows[:MAX_ITEMS]]
+    facets = {
+        name: in_order({item.facets[name] for item in items if name in item.facets}, first)
+        for name, first in benchmark.facets.items()
+    }
     return environment.get_template("page.html").render(
-        benchmark=benchmark,
-        source=source,
-        summary=summary_lines(table),
-        sections=sections(table["intervals"]),
-        papers=paper_tables(benchmark, {model_name(table): table}),
+        **one_model(benchmark, table, source),
         charts=[
             *rate_charts(benchmark, {model_name(table): table}),
-            *draw_charts(table.get("agreement")),
+            *_agreement_charts(table.get("agreement")),
         ],
-        **_item_browser(benchmark, rows, people),
+        cells=cell_map(benchmark, rows, scores),
+        items=items,
+        num_items=len(rows),
+        facets=facets,
+        verdicts=sorted({item.verdict for item in items}),
+        images=thumbnails(source for item in items for source in item.images),
         full_score=benchmark.full_score,
     )
 
 
-def _item_browser(
-    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
-) -> dict[str, Any]:
-    """Return the part of the page that is about single items."""
-    scores = benchmark.scores(rows)
-    human = labels_of_both(benchmark, rows, people)[2]
-    items = view_items(
-        benchmark, rows[:MAX_ITEMS], {score.id: score.value for score in scores}, human
-    )
-    return {
-        "cells": cell_map(benchmark, rows, scores),
-        "items": items,
-        "num_items": len(rows),
-        "facets": {name: facet_values(benchmark, items, name) for name in benchmark.facets},
-        "verdicts": sorted({item.verdict for item in items}),
-        "images": thumbnails(source for item in items for source in item.images),
-    }
+@dataclass(frozen=True)
+class ItemView:
+    """One item as the page shows it; all its texts come from outside."""
+
+    id: str
+    question: str
+    references: tuple[str, ...]
+    responses: tuple[str, ...]
+    images: tuple[str, ...]
+    facets: Mapping[str, str]
+    score: float | None
+    """Headline score."""
+    verdict: str
+    """The judge's labels, or the score where rules or another grader gave it."""
+    people: str | None
+    """People's label."""
+    posteriors: Mapping[str, Mapping[str, float]]
+    """Task to label to probability."""
+    notes: tuple[str, ...]
+    """Reasons why a verdict holds no label, and critiques."""
+
+    @classmethod
+    def of(
+        cls,
+        benchmark: Benchmark,
+        row: Row,
+        scores: Mapping[str, float | None],
+        people: Mapping[str, str],
+    ) -> ItemView:
+        """Prepare a graded row, given headline scores and people's labels by id.
+
+        Raises:
+            FieldError: If the row's ``images`` or ``verdicts`` hold something else.
+        """
+        key = str(row.get(benchmark.item_id, ""))
+        verdicts = stored_verdicts(row)
+        score = scores.get(key)
+        labels = [full_label(verdict) or NOT_SCORED for verdict in verdicts.values()]
+        images = row.get("images") or []
+        if not isinstance(images, list) or not all(isinstance(name, str) for name in images):
+            fault = "expected a list of file names"
+            raise FieldError("images", fault, benchmark.location(row))
+        texts = [(verdict.message, verdict.critique) for verdict in verdicts.values()]
+        return cls(
+            id=key,
+            question=str(row.get("question", "")),
+            references=_texts(row, REFERENCE_FIELDS)[:1],
+            responses=_texts(row, RESPONSE_FIELDS),
+            images=tuple(images),
+            facets=benchmark.facets_of(row),
+            score=score,
+            verdict=", ".join(labels) or (NOT_SCORED if score is None else f"{score:g}"),
+            people=people.get(key),
+            posteriors={
+                task: verdict.probabilities
+                for task, verdict in verdicts.items()
+                if verdict.probabilities
+            },
+            notes=tuple(note for notes in texts for note in notes if note),
+        )
 
 
-def facet_values(benchmark: Benchmark, items: Sequence[ItemView], name: str) -> list[str]:
-    """Return the values of a facet among the items, in the benchmark's order."""
-    values = {item.facets[name] for item in items if name in item.facets}
-    return in_order(values, benchmark.facets[name])
+def _texts(row: Row, fields: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts of the fields that a row has; a list becomes one text."""
+    values = [row[field] for field in fields if row.get(field) is not None]
+    return tuple(" / ".join(map(str, v)) if isinstance(v, list) else str(v) for v in values)
 
 
 def cell_map(
     benchmark: Benchmark, rows: Sequence[Row], scores: Sequence[ItemScore]
 ) -> dict[str, Any] | None:
-    """Return the mean headline score by the first two facets.
+    """Average the headline score by the first two facets.
 
     Returns:
         ``rows``, ``columns`` (their names), ``row_facet``, ``column_facet`` and ``cells``, rows of
@@ -107,19 +159,14 @@ def cell_map(
         return None
     row_names = in_order({row for row, _ in shares}, benchmark.facets[row_facet])
     column_names = in_order({column for _, column in shares}, benchmark.facets[column_facet])
+    means = {cell: {"value": sum(of) / len(of), "n": len(of)} for cell, of in shares.items()}
     return {
         "row_facet": row_facet,
         "column_facet": column_facet,
         "rows": row_names,
         "columns": column_names,
-        "cells": [
-            [_mean_cell(shares.get((row, column))) for column in column_names] for row in row_names
-        ],
+        "cells": [[means.get((row, column)) for column in column_names] for row in row_names],
     }
-
-
-def _mean_cell(shares: Sequence[float] | None) -> dict[str, float] | None:
-    return {"value": sum(shares) / len(shares), "n": len(shares)} if shares else None
 
 
 def rate_charts(
@@ -143,16 +190,14 @@ def rate_charts(
     return [{"title": title[0].upper() + title[1:], "url": url}]
 
 
-def draw_charts(agreement: Mapping[str, Any] | None) -> list[dict[str, str]]:
+def _agreement_charts(agreement: Mapping[str, Any] | None) -> list[dict[str, str]]:
     """Draw confusion and calibration against people, each a ``title`` and the ``url`` of a PNG."""
     if agreement is None:
         return []
     from evaluation.report import plots
 
-    confusion, calibration = agreement["confusion"], agreement["calibration"]
-    url = drawn_url(partial(plots.draw_confusion, confusion))
-    charts = [{"title": "Judge against people", "url": url}]
-    if calibration:
-        url = drawn_url(partial(plots.draw_reliability, calibration))
-        charts.append({"title": "Calibration of the judge's confidence", "url": url})
-    return charts
+    drawings = [("Judge against people", partial(plots.draw_confusion, agreement["confusion"]))]
+    if calibration := agreement["calibration"]:
+        title = "Calibration of the judge's confidence"
+        drawings.append((title, partial(plots.draw_reliability, calibration)))
+    return [{"title": title, "url": drawn_url(draw)} for title, draw in drawings]

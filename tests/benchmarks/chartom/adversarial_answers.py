@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from benchmarks.chartom import number_is_right, ranking_of
 from benchmarks.chartom.item import ChartomItem
+from judging.rules.fact_rules import number_is_right
+from judging.rules.rankings import ranking_of
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.chartom.published import ANSWERS
+from benchmarks.chartom.benchmark import ANSWERS
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.report.report import number_of
+from benchmarks.framework.leaderboard import number_of
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.benchmarks.chartom.test_misleadingness import MANIPULATED, ORIGINAL, everyone

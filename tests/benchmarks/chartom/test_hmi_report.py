@@ -11,8 +11,8 @@ from PIL import Image
 from scipy.stats import binomtest
 from typer.testing import CliRunner
 
+from benchmarks.chartom.benchmark import ANSWERS, HMI, PUBLISHED
 from benchmarks.chartom.hmi_report import measure_hmi
-from benchmarks.chartom.published import ANSWERS, HMI, PUBLISHED
 from cli.bench.app import app
 
 PAIR = "G7_Q1"

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.chartom.item import ChartomItem
-from benchmarks.chartom.misleadingness import acceptable_interval, hmi
-from benchmarks.chartom.published import ANSWERS
+from benchmarks.chartom.benchmark import ANSWERS
+from benchmarks.chartom.item import ChartomItem, acceptable_interval, hmi
 from judging.errors import CustosError
 
 ORIGINAL, MANIPULATED = ANSWERS["G7_Q1_1"], ANSWERS["G7_Q1_2"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.chartom.benchmark import JUSTIFICATION, MIND_ERROR
-from benchmarks.chartom.published import MODELS
-from benchmarks.framework.compare import ScoredItems, compare_graded
-from benchmarks.framework.corrected_by_people import corrected_score
-from benchmarks.framework.report.report import build_table, number_of, summary_lines
+from benchmarks.chartom.benchmark import JUSTIFICATION, MIND_ERROR, MODELS
+from benchmarks.framework.correction import corrected_score
+from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
+from benchmarks.framework.leaderboard import build_table, number_of
+from benchmarks.framework.report.text import summary_lines
 from evaluation.correction.scores import corrected_rate
 from judging.errors import CustosError
 from judging.types import Verdict
@@ -42,7 +42,7 @@ def test_squared_errors_are_compared_chart_by_chart() -> None:
         for texts in replies
     ]
     scored = [ScoredItems.of(CHARTOM, rows, MIND_ERROR) for rows in files]
-    result = compare_graded(CHARTOM, *scored, measure=MIND_ERROR)
+    result = compare_graded(*scored)
     assert result["metric"] == MIND_ERROR
     assert result["a"]["value"] == pytest.approx((0 + 0.25) / 2)
     assert result["b"]["value"] == pytest.approx((0.04 + 0) / 2)
@@ -97,7 +97,7 @@ def test_justifications_are_corrected_and_facts_are_not_asked_for() -> None:
     people = [
         {"id": f"P{number}_2", "justification_named": bool(number % 2)} for number in range(40)
     ]
-    table = build_table(CHARTOM, rows, people, random_sample=True)
+    table = build_table(CHARTOM, GradedModel("x", rows, people), True)
     assert "corrected" not in table, "people graded no FACT answer"
     assert set(table["corrected_measures"]) == {JUSTIFICATION}, "nobody measured HMI anew"
     result = table["corrected_measures"][JUSTIFICATION]

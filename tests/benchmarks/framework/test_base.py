@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 import benchmarks
 from benchmarks.framework import base
-from benchmarks.framework.base import benchmark_names, get_benchmark, join_responses
+from benchmarks.framework.base import benchmark_names, get_benchmark
+from benchmarks.framework.files import join_responses
 from cli.main import app
 from judging import Judge
 from judging.errors import CustosError
@@ -25,9 +26,10 @@ __all__ = ["fake"]
 SIXTH = '''
 """Riddles: a made-up benchmark of one task and one rate."""
 
-from benchmarks.framework.base import Benchmark, ItemScore, PublishedTable, benchmark
-from benchmarks.framework.tables import RATE, coverage, intervals
-from benchmarks.framework.tables import store_verdicts, value_columns, values
+from benchmarks.framework.base import (Benchmark, ItemScore, PublishedTable, benchmark)
+from benchmarks.framework.estimates import (RATE, coverage, intervals)
+from benchmarks.framework.estimates import (value_columns, values)
+from benchmarks.framework.files import store_verdicts
 from judging.types import JudgeRequest
 
 

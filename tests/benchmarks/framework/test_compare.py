@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.compare import ScoredItems, compare_graded
+from benchmarks.framework.graded import ScoredItems, compare_graded
 from judging.errors import CustosError
 from tests.benchmarks.charthal.test_benchmark import item
 
@@ -21,7 +21,7 @@ def truthful(answers: str, start: int = 0) -> list[dict[str, Any]]:
 
 def compared(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> dict[str, Any]:
     benchmark = get_benchmark("truthfulvqa")
-    return compare_graded(benchmark, *(ScoredItems.of(benchmark, rows) for rows in (first, second)))
+    return compare_graded(*(ScoredItems.of(benchmark, rows) for rows in (first, second)))
 
 
 def test_two_graded_files_are_paired_by_id() -> None:
@@ -53,7 +53,7 @@ def test_charthal_is_compared_cell_by_cell() -> None:
         [item(cells[n % 3], id=str(n), figure_id=n, score=score) for n, score in enumerate(scores)]
         for scores in ([0, 1, 1] * 4, [1, 1, 0] * 4)
     )
-    found = compare_graded(charthal, *(ScoredItems.of(charthal, rows) for rows in (before, after)))[
+    found = compare_graded(*(ScoredItems.of(charthal, rows) for rows in (before, after)))[
         "by"
     ]
     by_cell = {part: row["value"] for part, row in found["q_type and q_relation"].items()}

@@ -9,8 +9,10 @@ import pytest
 from sklearn.metrics import confusion_matrix
 
 from benchmarks.framework.base import benchmark_names, get_benchmark
-from benchmarks.framework.corrected_by_people import corrected_score, human_scores, judge_agreement
-from benchmarks.framework.report.report import build_table, summary_lines
+from benchmarks.framework.correction import corrected_score, human_scores, judge_agreement
+from benchmarks.framework.graded import GradedModel
+from benchmarks.framework.leaderboard import build_table
+from benchmarks.framework.report.text import summary_lines
 from evaluation.correction.scores import corrected_rate
 from judging.errors import CustosError, FieldError
 from judging.types import Verdict
@@ -67,14 +69,14 @@ def test_the_correction_is_that_of_the_labels(is_random: bool) -> None:
 
 def test_labels_of_unknown_sampling_correct_nothing_but_show_the_agreement() -> None:
     rows, people = graded(1)
-    table = build_table(CHARTHAL, rows, people)
+    table = build_table(CHARTHAL, GradedModel("x", rows, people))
     assert "corrected" not in table and "--random-sample" in table["not_corrected"]
     assert table["not_corrected"] in summary_lines(table)
     assert np.sum(table["agreement"]["confusion"]["counts"]) == 60
-    assert "not_corrected" not in build_table(CHARTHAL, rows, people, random_sample=True)
+    assert "not_corrected" not in build_table(CHARTHAL, GradedModel("x", rows, people), True)
     people[3]["sampling_probability"] = "often"
     with pytest.raises(FieldError) as error:
-        build_table(CHARTHAL, rows, people)
+        build_table(CHARTHAL, GradedModel("x", rows, people))
     assert error.value.field == "sampling_probability"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.graded_models import read_models
+from benchmarks.framework.leaderboard import read_models
 from judging.errors import CustosError
 from tests.benchmarks.charthal.test_benchmark import item
 from tests.benchmarks.simplevqa.made_up import item as question
@@ -64,7 +64,7 @@ def test_the_results_of_truthfulvqas_code(tmp_path: Path) -> None:
     models = read_models(TRUTHFULVQA, [str(flat)], {})
     assert list(models) == ["llava"]
     assert TRUTHFULVQA.table(models["llava"].rows)["overall_accuracy"] == 0.5
-    with pytest.raises(CustosError, match="no results of a model in this folder"):
+    with pytest.raises(CustosError, match="no extracted/MODEL.json in this folder"):
         read_models(TRUTHFULVQA, [str(tmp_path)], {})
 
 

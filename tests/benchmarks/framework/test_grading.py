@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.grading import ResponsesToGrade, read_responses, time_and_cost
+from benchmarks.framework.grading import ResponsesToGrade, own_rubrics, read_responses, time_and_cost
 from clients.chat import Prices
 from clients.completions import Usage
 from judging.errors import CustosError
@@ -74,11 +74,12 @@ def test_a_users_rubrics_replace_the_task(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "rubrics.yaml"
     path.write_text(yaml.safe_dump(dict.fromkeys(get_task("charthal").variants, "Grade it.")))
     row = item(response="12")
-    responses = ResponsesToGrade(CHARTHAL, [row], [CHARTHAL.requests(row)]).with_rubrics(path)
-    [(_, request)] = responses.numbered_requests()
+    responses = ResponsesToGrade(CHARTHAL, [row], [CHARTHAL.requests(row)])
+    changed = responses.with_changes(task=own_rubrics(CHARTHAL, path))
+    [(_, request)] = changed.numbered_requests()
     assert get_task(request.task).instruction(request.variant) == "Grade it."
     with pytest.raises(CustosError, match="only charthal and simplevqa have rubrics to replace"):
-        charts().with_rubrics(path)
+        own_rubrics(CHARTOM, path)
 
 
 def test_time_and_cost_are_known_of_one_run_only() -> None:

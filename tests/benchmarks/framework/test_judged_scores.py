@@ -11,12 +11,11 @@ import numpy.typing as npt
 import pytest
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.graded_models import GradedModel
-from benchmarks.framework.judged_scores import judged_score, known_errors
+from benchmarks.framework.correction import judged_score, known_errors
+from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import build_leaderboard
-from benchmarks.framework.report.leaderboard import order_text
 from benchmarks.framework.report.page import rate_charts
-from benchmarks.framework.report.report import summary_lines
+from benchmarks.framework.report.text import order_text, summary_lines
 from evaluation.correction.judged import judged_rate, parse_errors
 from judging.errors import CustosError
 from judging.types import Verdict

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.compare import ScoredItems, compare_graded
-from benchmarks.framework.corrected_by_people import corrected_score
-from benchmarks.framework.graded_models import GradedModel
+from benchmarks.framework.correction import corrected_score
+from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
 from benchmarks.framework.leaderboard import build_leaderboard
 from judging.errors import CustosError
 from tests.benchmarks.charthal.test_benchmark import item
@@ -72,7 +71,7 @@ def test_every_pair_is_compared_as_bench_compare_does() -> None:
     ]
     for difference in differences:
         first, second = (ScoredItems.of(CHARTHAL, models[name]) for name in difference["models"])
-        expected = compare_graded(CHARTHAL, first, second)
+        expected = compare_graded(first, second)
         assert {key: difference[key] for key in expected} == expected
     p_values = [difference["p"] for difference in differences]
     # Holm: the smallest of three p-values counts threefold.

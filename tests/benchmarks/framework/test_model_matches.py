@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.model_matches import (
+from benchmarks.framework.matches import (
     compare_rankings,
     pair_up,
     responses_by_id,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.framework.wording import read_wording
+from benchmarks.framework.responses import read_wording
 from judging.errors import CustosError
 
 

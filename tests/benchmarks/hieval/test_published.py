@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.hieval.published import PUBLISHED
+from benchmarks.hieval import PUBLISHED
 from tests.benchmarks.printed_tables import named, printed_rows
 from tests.published_files import needs_published, published
 

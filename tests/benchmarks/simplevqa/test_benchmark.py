@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.framework.base import MeasuredRow
-from benchmarks.framework.compare import ScoredItems, compare_graded
-from benchmarks.framework.report.report import number_of
+from benchmarks.framework.graded import ScoredItems, compare_graded
+from benchmarks.framework.leaderboard import number_of
 from benchmarks.framework.responses import build_questions
-from benchmarks.simplevqa.published import BLIND, BY_DOMAIN, BY_TASK, CFQ
+from benchmarks.simplevqa.published_rows import BLIND, BY_DOMAIN, BY_TASK, CFQ
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import Verdict
@@ -337,7 +337,7 @@ def test_a_blind_run_belongs_to_table_6_alone() -> None:
 def test_with_and_without_the_picture() -> None:
     """The blind run is compared item by item."""
     found = compare_graded(
-        SIMPLEVQA, *(ScoredItems.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB"))
+        *(ScoredItems.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB"))
     )
     assert found["difference"]["value"] == 1 / 4 - 3 / 4
 
@@ -348,7 +348,7 @@ def test_items_without_their_question_are_compared_one_by_one() -> None:
         [{k: v for k, v in row.items() if k != "question"} for row in graded(labels)]
         for labels in ("AABA" * 10, "ABAA" * 10)
     )
-    found = compare_graded(SIMPLEVQA, *(ScoredItems.of(SIMPLEVQA, rows) for rows in (a, b)))
+    found = compare_graded(*(ScoredItems.of(SIMPLEVQA, rows) for rows in (a, b)))
     assert found["difference"]["low"] < 0 < found["difference"]["high"]
     assert found["a"] == SIMPLEVQA.table(a)["intervals"]["overall"]["CO"]
 
@@ -357,7 +357,7 @@ def test_files_that_call_the_item_id_are_compared_too() -> None:
     rows = [{"id" if k == "data_id" else k: v for k, v in row.items()} for row in graded("AB")]
     assert all("data_id" not in row for row in rows)
     same = ScoredItems.of(SIMPLEVQA, rows)
-    assert compare_graded(SIMPLEVQA, same, same)["difference"]["n"] == 2
+    assert compare_graded(same, same)["difference"]["n"] == 2
 
 
 def test_fields_that_are_null_are_not_there() -> None:

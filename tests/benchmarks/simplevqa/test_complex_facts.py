@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.framework.report.report import number_of
-from benchmarks.simplevqa.published import BLIND, CFQ
+from benchmarks.framework.leaderboard import number_of
+from benchmarks.simplevqa.published_rows import BLIND, CFQ
 from tests.benchmarks.simplevqa.made_up import COMPLEX, SIMPLEVQA, graded, item, three_forms
 
 

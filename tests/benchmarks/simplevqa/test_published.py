@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.simplevqa.published import BY_TASK, PUBLISHED
+from benchmarks.simplevqa.published_rows import BY_TASK, PUBLISHED
 from tests.benchmarks.printed_tables import named, printed_lines, printed_rows
 from tests.published_files import needs_published, published
 

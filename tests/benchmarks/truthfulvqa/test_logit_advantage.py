@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.truthfulvqa.logit_advantage import MEASURES, advantage, advantage_loss, measure_lal
+from benchmarks.truthfulvqa.logits import MEASURES, advantage, advantage_loss, measure_lal
 from judging.errors import CustosError
 
 logit = st.integers(-400, 400).map(lambda tenth: tenth / 10)

@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from benchmarks.framework import responses
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.responses import build_questions
-from benchmarks.truthfulvqa.logit_advantage import measure_lal
-from benchmarks.truthfulvqa.option_logits import option_logits
+from benchmarks.truthfulvqa.logits import measure_lal, option_logits
 from cli.main import app
 from clients.chat import Reply
 from clients.jobs import JobResult

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from benchmarks.truthfulvqa.published import CATEGORIES, DECODINGS, PUBLISHED
+from benchmarks.truthfulvqa.benchmark import CATEGORIES, DECODINGS, PUBLISHED
 from evaluation.ranking.bradley_terry import RATING_MEAN
 from tests.benchmarks.printed_tables import named, printed_rows
 from tests.published_files import needs_published, published

@@ -12,18 +12,20 @@ import pytest
 from PIL import Image
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.graded_models import GradedModel
+from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import build_leaderboard
 from benchmarks.framework.report.leaderboard import (
     CALIBRATION_TITLE,
     difference_matrix,
-    difference_rows,
+    draw_radar,
     radar_shapes,
     render_leaderboard_html,
+)
+from benchmarks.framework.report.text import (
+    difference_rows,
+    figure_text,
     render_leaderboard_markdown,
 )
-from benchmarks.framework.report.pictures import draw_radar
-from benchmarks.framework.report.report import figure_text
 from tests.benchmarks.chartom.test_benchmark import item as chart
 from tests.benchmarks.framework.report.test_page import ATTACK, Page
 from tests.benchmarks.framework.test_leaderboard import responses

@@ -14,8 +14,9 @@ import pytest
 from PIL import Image
 
 from benchmarks.framework.base import get_benchmark
+from benchmarks.framework.graded import GradedModel
+from benchmarks.framework.leaderboard import build_table
 from benchmarks.framework.report.page import cell_map, render_html
-from benchmarks.framework.report.report import build_table
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.benchmarks.charthal.test_benchmark import item
@@ -67,7 +68,7 @@ def rows_with(response: str, image: Path | None = None, **fields: Any) -> list[d
 
 
 def page_of(rows: list[dict[str, Any]], people: list[dict[str, Any]] | None = None) -> str:
-    table = build_table(CHARTHAL, rows, people or [], True)
+    table = build_table(CHARTHAL, GradedModel("x", rows, people or []), True)
     return render_html(CHARTHAL, rows, table, "gpt.eval.json", people or [])
 
 

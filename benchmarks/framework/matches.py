@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from evaluation.estimate import share, without_nan
-from evaluation.intervals import number_clusters
+from evaluation.intervals import Ints, number_clusters
 from evaluation.ranking.agreement import ranking_agreement
 from evaluation.ranking.bradley_terry import bradley_terry
 from evaluation.ranking.by_people import rank_by_people
@@ -39,7 +39,7 @@ class ModelMatch:
 
 
 def responses_by_id(benchmark: Benchmark, rows: Iterable[Row]) -> dict[str, str]:
-    """Return a model's responses by item id.
+    """Index a model's responses by item id.
 
     Raises:
         FieldError: If a row has no id or no response, or repeats an id.
@@ -106,7 +106,7 @@ def pair_up(
 
 
 def tournament_table(matches: Sequence[ModelMatch], verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Return the table of a tournament.
+    """Rank the models of a tournament.
 
     A judge that sees no difference, or abstains because its two orders disagree, gives half a win
     to each side. A judge that has probabilities merges both orders into a label, which decides.
@@ -124,13 +124,7 @@ def tournament_table(matches: Sequence[ModelMatch], verdicts: Sequence[Verdict])
     Raises:
         CustosError: If nothing was decided or a model cannot be ranked.
     """
-    decided = [
-        (match, outcome)
-        for match, verdict in zip(matches, verdicts, strict=True)
-        if (outcome := _outcome(verdict)) is not None
-    ]
-    results = MatchResults.of((match.first, match.second, outcome) for match, outcome in decided)
-    clusters = number_clusters([match.question for match, _ in decided])
+    decided, results, clusters = _decided(matches, map(_outcome, verdicts))
     cleaned: dict[str, Any] = without_nan(
         {
             **rank_models(results, clusters),
@@ -161,21 +155,17 @@ def compare_rankings(
     Raises:
         CustosError: If no match was decided by both, or a model cannot be ranked.
     """
-    outcomes = [(_outcome(v), _outcome(o)) for v, o in zip(verdicts, others, strict=True)]
-    decided = [
-        (match, (first, second))
-        for match, (first, second) in zip(matches, outcomes, strict=True)
-        if first is not None and second is not None
-    ]
-    clusters = number_clusters([match.question for match, _ in decided])
+    pairs = [(_outcome(v), _outcome(o)) for v, o in zip(verdicts, others, strict=True)]
+    kept = [(match, pair) for match, pair in zip(matches, pairs, strict=True) if None not in pair]
+    of_both = [match for match, _ in kept]
     ratings = []
     for judge in (0, 1):
-        rows = ((match.first, match.second, by_judge[judge]) for match, by_judge in decided)
-        ratings.append(bradley_terry(MatchResults.of(rows), clusters))
-    is_same = np.array([first == second for _, (first, second) in decided])
+        _, results, clusters = _decided(of_both, (pair[judge] for _, pair in kept))
+        ratings.append(bradley_terry(results, clusters))
+    is_same = np.array([first == second for _, (first, second) in kept])
     same_outcome = share(is_same, np.ones_like(is_same), clusters)
     cleaned: dict[str, Any] = without_nan(
-        {**ranking_agreement(*ratings), "same_outcome": same_outcome, "matches": len(decided)}
+        {**ranking_agreement(*ratings), "same_outcome": same_outcome, "matches": len(kept)}
     )
     return cleaned
 
@@ -211,16 +201,19 @@ def people_ranking(
         if outcome not in HALF_POINTS:
             raise FieldError("label", f"'{label}' is not A, B, {TIE} or tie", f"row {number}")
         by_id[key] = HALF_POINTS[outcome]
-    decided = [
-        (match, outcome)
-        for match, verdict in zip(matches, verdicts, strict=True)
-        if (outcome := _outcome(verdict)) is not None
-    ]
-    results = MatchResults.of((match.first, match.second, outcome) for match, outcome in decided)
-    labels = np.array([by_id.get(match.request.id, np.nan) for match, _ in decided])
-    clusters = number_clusters([match.question for match, _ in decided])
+    decided, results, clusters = _decided(matches, map(_outcome, verdicts))
+    labels = np.array([by_id.get(match.request.id, np.nan) for match in decided])
     cleaned: dict[str, Any] = without_nan(rank_by_people(results, labels, clusters))
     return cleaned
+
+
+def _decided(
+    matches: Sequence[ModelMatch], outcomes: Iterable[str | None]
+) -> tuple[list[ModelMatch], MatchResults, Ints]:
+    """Return the matches that have an outcome, their results, and their questions' numbers."""
+    kept = [(m, outcome) for m, outcome in zip(matches, outcomes, strict=True) if outcome]
+    results = MatchResults.of((match.first, match.second, outcome) for match, outcome in kept)
+    return [m for m, _ in kept], results, number_clusters([match.question for match, _ in kept])
 
 
 def _outcome(verdict: Verdict) -> str | None:

@@ -1,25 +1,26 @@
-"""From per-item columns to a table: raw rates with clustered 95 % intervals."""
+"""From per-item columns to raw rates and means with clustered 95 % intervals."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.framework.files import CUT_OFF, Row
+from benchmarks.framework.files import CUT_OFF, Row, stored_verdicts
+from evaluation.calibration_error import calibration_error
 from evaluation.estimate import Draws, Mask, without_nan
 from evaluation.intervals import Floats, number_clusters
-from evaluation.metrics import ratio
-from judging.errors import FieldError
-from judging.types import Verdict, parse_record
+from evaluation.metrics import equal_mass_bins, equal_width_bins, ratio
 
 OVERALL = "overall"
 Estimate = Mapping[str, Any]
 """A figure as ``value``, ``low``, ``high`` and ``n``, ``None`` where it does not exist."""
+ENDS = ("value", "low", "high")
+BANDS = 10
+"""Bands of stated confidence, of equal width."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,15 @@ class Ratio:
         """Return the same metric in another unit."""
         return replace(self, scale=scale)
 
-    def scaled(self, estimate: Mapping[str, Any]) -> dict[str, Any]:
-        """Turn an estimate of the bare ratio into this metric's unit, ``None`` for nan."""
-        scaled = {key: self.scale * estimate[key] for key in ("value", "low", "high")}
-        return {**without_nan(scaled), "n": estimate["n"]}
+    def estimate(self, draws: Draws) -> dict[str, Any]:
+        """Estimate the metric in its unit, ``None`` for what does not exist."""
+        # Items that the denominator counts, whatever their weight.
+        counted = (np.array(self.denominator) != 0).astype(np.float64)
+        if self.is_rate:
+            found = draws.rate(self.of, lambda sums: np.asarray(sums @ counted))
+        else:
+            found = draws.estimate(self.of, float(draws.total @ counted))
+        return {**without_nan({key: self.scale * found[key] for key in ENDS}), "n": found["n"]}
 
 
 MEAN = Ratio((1, 0), (0, 1), is_rate=False)
@@ -81,17 +87,7 @@ def intervals(
 
     def measure(rows: Mask) -> dict[str, Any]:
         draws = Draws.of(columns[rows], cluster_numbers[rows])
-        measured = {}
-        for name, metric in metrics.items():
-            # Items that the denominator counts, whatever their weight.
-            counted = (np.array(metric.denominator) != 0).astype(np.float64)
-            estimate = (
-                draws.rate(metric.of, partial(_weighted, counted))
-                if metric.is_rate
-                else draws.estimate(metric.of, float(draws.total @ counted))
-            )
-            measured[name] = metric.scaled(estimate)
-        return measured
+        return {name: metric.estimate(draws) for name, metric in metrics.items()}
 
     tree: dict[str, Any] = {OVERALL: measure(np.ones(len(columns), dtype=np.bool_))}
     for name, parts in divisions.items():
@@ -100,8 +96,45 @@ def intervals(
     return tree
 
 
-def _weighted(weights: Floats, sums: Floats) -> Floats:
-    return np.asarray(sums @ weights)
+def measure_stated_confidence(
+    confidence: Sequence[float | None], right: Sequence[bool | None], clusters: Sequence[str]
+) -> dict[str, Any]:
+    """Measure how well stated confidence fits accuracy (SimpleVQA Figure 3, TruthfulVQA Figure 4a).
+
+    Args:
+        confidence: In [0, 1]; ``None`` where none was stated.
+        right: ``None`` where there is no conclusion. Items with either ``None`` are left out.
+        clusters: Cluster of each item.
+
+    Returns:
+        Estimates: ``ece`` (equal-mass bins), ``ece_equal_width`` (15 bins of equal width, as
+        published figures have them), mean ``confidence``, ``accuracy`` of the same items, and
+        ``by_confidence``: band (``0.8-0.9``) to ``accuracy``.
+    """
+    complete = [
+        (stated, float(is_right), cluster)
+        for stated, is_right, cluster in zip(confidence, right, clusters, strict=True)
+        if stated is not None and is_right is not None
+    ]
+    stated, accuracy, of_item = ([row[column] for row in complete] for column in range(3))
+    bands = {"by_confidence": [_band(value) for value in stated]}
+    mean = intervals(value_columns(stated), of_item, {"confidence": MEAN}, {})
+    rates = intervals(value_columns(accuracy), of_item, {"accuracy": RATE}, bands)
+    arrays = np.array(stated), np.array(accuracy), number_clusters(of_item)
+    return {
+        "ece": without_nan(calibration_error(*arrays, binning=equal_mass_bins)),
+        "ece_equal_width": without_nan(calibration_error(*arrays, binning=equal_width_bins)),
+        **mean[OVERALL],
+        **rates[OVERALL],
+        "by_confidence": rates["by_confidence"],
+    }
+
+
+def _band(confidence: float) -> str:
+    """Return the band of a confidence; a band holds its lower end, and the last also 1."""
+    # A binary fraction may fall just below the lower end of its band.
+    band = min(int(confidence * BANDS + 1e-9), BANDS - 1)
+    return f"{band / BANDS:.1f}-{(band + 1) / BANDS:.1f}"
 
 
 def in_order(names: Set[str], first: Sequence[str]) -> list[str]:
@@ -109,27 +142,16 @@ def in_order(names: Set[str], first: Sequence[str]) -> list[str]:
     return [*(name for name in first if name in names), *sorted(names - set(first))]
 
 
+def is_estimate(node: Any) -> bool:
+    """Tell an estimate from a branch of the tree that ``intervals`` returns."""
+    return isinstance(node, Mapping) and set(ENDS) <= node.keys()
+
+
 def values(measured: Mapping[str, Any]) -> Any:
     """Return the same tree with the value of every estimate in its place."""
     if is_estimate(measured):
         return measured["value"]
     return {name: values(branch) for name, branch in measured.items()}
-
-
-def scaled(estimate: Estimate, scale: float) -> Estimate:
-    """Return an estimate in another unit."""
-    ends = {name: estimate[name] for name in ("value", "low", "high")}
-    return {**estimate, **{name: None if x is None else scale * x for name, x in ends.items()}}
-
-
-def percent(estimate: Estimate | None) -> Estimate | None:
-    """Return the estimate of a share in per cent; ``None`` for none."""
-    return None if estimate is None else scaled(estimate, 100)
-
-
-def is_estimate(node: Any) -> bool:
-    """Tell an estimate from a branch of the tree that ``intervals`` returns."""
-    return isinstance(node, Mapping) and {"value", "low", "high"} <= node.keys()
 
 
 def estimates(
@@ -143,8 +165,19 @@ def estimates(
             yield from estimates(branch, (*path, name))
 
 
+def scaled(estimate: Estimate, scale: float) -> Estimate:
+    """Return an estimate in another unit."""
+    ends = {name: estimate[name] for name in ENDS}
+    return {**estimate, **{name: None if x is None else scale * x for name, x in ends.items()}}
+
+
+def percent(estimate: Estimate | None) -> Estimate | None:
+    """Return the estimate of a share in per cent; ``None`` for none."""
+    return None if estimate is None else scaled(estimate, 100)
+
+
 def coverage(rows: Sequence[Row], num_scored: int, num_items: int) -> dict[str, Any]:
-    """Return how much of a table rests on verdicts, and on whose.
+    """Say how much of a table rests on verdicts, and on whose.
 
     Args:
         rows: Graded rows; ours hold ``verdicts``, a benchmark's own files may not.
@@ -163,27 +196,3 @@ def coverage(rows: Sequence[Row], num_scored: int, num_items: int) -> dict[str, 
         "judges": sorted({verdict.judge for verdict in verdicts if verdict.judge}),
         "cut_off": sum(bool(row.get(CUT_OFF)) for row in rows),
     }
-
-
-def stored_verdicts(row: Row) -> dict[str, Verdict]:
-    """Return the verdicts that ``store_verdicts`` put into a graded row, by task.
-
-    Raises:
-        FieldError: If the field ``verdicts`` holds something else.
-    """
-    by_task = row.get("verdicts") or {}
-    if not isinstance(by_task, dict):
-        raise FieldError("verdicts", f"expected an object, got {type(by_task).__name__}")
-    return {
-        task: parse_record(Verdict, value, f"verdict on '{task}'")
-        for task, value in by_task.items()
-    }
-
-
-def store_verdicts(verdicts: Mapping[str, Verdict]) -> Row:
-    """Return the field of a graded row that holds the verdicts by task; empty without any."""
-    by_task = {
-        task: verdict.model_dump(mode="json", exclude_unset=True)
-        for task, verdict in verdicts.items()
-    }
-    return {"verdicts": by_task} if by_task else {}
