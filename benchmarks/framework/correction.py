@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,58 +33,36 @@ from evaluation.outcomes import full_label
 from evaluation.ranking.agreement import order_probabilities
 from judging.errors import CustosError, FieldError
 
-ErrorsOf = Callable[[str], Mapping[str, ErrorRates]]
-"""From the name of a judge to how it errs by rubric."""
 
-
-def corrected_scores(
-    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row], random_sample: bool
-) -> dict[str, Any]:
-    """Correct every measure that people scored; arguments and errors as :func:`corrected_score`.
+def corrected_scores(model: GradedModel) -> dict[str, Any]:
+    """Correct every measure that people scored; errors as :func:`corrected_score`.
 
     Returns:
         ``corrected``: the headline, also where people scored nothing, which is refused.
         ``corrected_measures``: the others by name. Or ``not_corrected``: that nobody knows how the
         items were picked, and the way out.
     """
-    scores_of_others = benchmark.other_scores(_graded_by_people(benchmark, rows, people))
     others = [
         measure
-        for measure, scores in scores_of_others.items()
+        for measure, scores in model.benchmark.other_scores(_graded_by_people(model)).items()
         if any(score.value is not None for score in scores)
     ]
     corrected: dict[str, Any] = {}
     try:
         if others:
-            corrected["corrected_measures"] = {
-                measure: corrected_score(benchmark, rows, people, random_sample, measure)
-                for measure in others
-            }
-        if not others or human_scores(benchmark, rows, people):
-            corrected["corrected"] = corrected_score(benchmark, rows, people, random_sample)
+            by_measure = {measure: corrected_score(model, measure) for measure in others}
+            corrected["corrected_measures"] = by_measure
+        if not others or human_scores(model):
+            corrected["corrected"] = corrected_score(model)
     except UnknownSampling as error:
         return {"not_corrected": str(error)}
     return corrected
 
 
-def corrected_score(
-    benchmark: Benchmark,
-    rows: Sequence[Row],
-    people: Sequence[Row],
-    random_sample: bool,
-    measure: str | None = None,
-) -> dict[str, Any]:
+def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str, Any]:
     """Estimate the score that people would give, from the judge's and some of theirs.
 
-    Items that the judge did not score are left out.
-
-    Args:
-        benchmark: The benchmark that the items belong to.
-        rows: Items that the judge graded.
-        people: Some of them as people graded them: an id, the fields of the graded shape and, where
-            they were drawn with one, their ``sampling_probability``.
-        random_sample: Whether every item was equally likely to be graded by people.
-        measure: A measure of the benchmark; default its headline.
+    Items that the judge did not score are left out. Without a measure it is the headline.
 
     Returns:
         ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with ``value, low, high, n`` in
@@ -95,10 +72,9 @@ def corrected_score(
     Raises:
         CustosError: If an id is unknown or repeated, or as ``corrected_rate``.
     """
-    items = ScoredItems.of(benchmark, rows, measure)
+    items = ScoredItems.of(model.benchmark, model.rows, measure)
     scored, full = list(items.scores.values()), items.measure.full
-    human = human_scores(benchmark, rows, people, measure)
-    drawn = _sampling_probabilities(benchmark, people)
+    human, drawn = human_scores(model, measure), _sampling_probabilities(model)
 
     def column(by_id: Mapping[str, float]) -> Floats:
         return np.array([by_id.get(score.id, np.nan) for score in scored])
@@ -109,7 +85,7 @@ def corrected_score(
     rate = corrected_rate(
         np.array([score.value for score in scored], dtype=np.float64) / full,
         column(human) / full,
-        random_sample=random_sample,
+        random_sample=model.random_sample,
         probabilities=column(drawn) if drawn else None,
         groups=number_clusters([score.cluster for score in scored]),
     )
@@ -125,17 +101,17 @@ def corrected_score(
             "power": rate.power,
             "sensitivity": rate.sensitivity,
             "specificity": rate.specificity,
-            "unscored": len(rows) - len(scored),
+            "unscored": len(model.rows) - len(scored),
         }
     )
     return corrected
 
 
-def _sampling_probabilities(benchmark: Benchmark, people: Sequence[Row]) -> dict[str, float]:
+def _sampling_probabilities(model: GradedModel) -> dict[str, float]:
     """Return the probability with which each item was drawn for people, by id."""
     drawn: dict[str, float] = {}
-    for row in people:
-        key, given = str(row.get(benchmark.item_id)), row.get(SAMPLING_PROBABILITY)
+    for row in model.people:
+        key, given = str(row.get(model.benchmark.item_id)), row.get(SAMPLING_PROBABILITY)
         try:
             drawn |= {} if given is None else {key: float(given)}
         except (TypeError, ValueError):
@@ -144,29 +120,19 @@ def _sampling_probabilities(benchmark: Benchmark, people: Sequence[Row]) -> dict
     return drawn
 
 
-def human_scores(
-    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row], measure: str | None = None
-) -> dict[str, float]:
-    """Return the score of every item that people graded.
-
-    Args:
-        benchmark: The benchmark that the items belong to.
-        rows: Items that the judge graded.
-        people: Some of them as people graded them; rows without a grade yet are left out.
-        measure: A measure of the benchmark; default its headline.
+def human_scores(model: GradedModel, measure: str | None = None) -> dict[str, float]:
+    """Return the score, under a measure, of every item that people have graded, by id.
 
     Raises:
         CustosError: If an id is unknown, or there is no judge whom people could correct.
     """
-    graded = _graded_by_people(benchmark, rows, people)
-    scores = Measure(benchmark, measure).scores(graded)
+    scores = Measure(model.benchmark, measure).scores(_graded_by_people(model))
     return {score.id: score.value for score in scores if score.value is not None}
 
 
-def _graded_by_people(
-    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
-) -> list[Row]:
+def _graded_by_people(model: GradedModel) -> list[Row]:
     """Return the items that people graded with their grades in place of the judge's."""
+    benchmark, rows = model.benchmark, model.rows
     if not benchmark.tasks:
         raise CustosError(f"'{benchmark.name}' is graded by rule: there is no judge to correct")
     if rows and benchmark.human_label(rows[0]) is not None:
@@ -174,22 +140,16 @@ def _graded_by_people(
     # A judge's grades are never people's.
     left_out = {*benchmark.grade_fields, "verdicts"}
     items = [{name: row[name] for name in row.keys() - left_out} for row in rows]
-    return join_responses(items, people, benchmark.item_id)
+    return join_responses(items, model.people, benchmark.item_id)
 
 
-def labels_of_both(
-    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
-) -> tuple[dict[str, str], dict[str, str]]:
+def labels_of_both(model: GradedModel) -> tuple[dict[str, str], dict[str, str]]:
     """Return the judge's and people's labels, by id, of the items that both labelled.
 
     For benchmarks that measure the judge, labels are spelled as the task does. For the others they
     are those of ``Benchmark.graded_label``.
-
-    Args:
-        benchmark: The benchmark that the items belong to.
-        rows: Items that the judge graded.
-        people: Some of them as people graded them.
     """
+    benchmark, rows = model.benchmark, model.rows
     judge: dict[str, str] = {}
     human: dict[str, str] = {}
     for row in rows:
@@ -197,10 +157,10 @@ def labels_of_both(
         if label is not None and verdict is not None and verdict.label is not None:
             key = str(row.get(benchmark.item_id))
             human[key], judge[key] = label, full_label(verdict)
-    if people:
+    if model.people:
         by_people, by_judge = (
             {str(row.get(benchmark.item_id)): benchmark.graded_label(row) for row in graded}
-            for graded in (_graded_by_people(benchmark, rows, people), rows)
+            for graded in (_graded_by_people(model), rows)
         )
         for key, label in by_judge.items():
             other = by_people.get(key)
@@ -209,24 +169,24 @@ def labels_of_both(
     return judge, human
 
 
-def judge_agreement(
-    benchmark: Benchmark, rows: Sequence[Row], people: Sequence[Row]
-) -> dict[str, Any] | None:
-    """Return confusion and calibration of the judge against people; arguments as above.
+def judge_agreement(model: GradedModel) -> dict[str, Any] | None:
+    """Return confusion and calibration of the judge against people.
 
     Returns:
         ``confusion`` (``labels, counts``, rows are people) and ``calibration`` (``None`` for a
         judge without confidences) as ``evaluation.report.plots`` draws them; ``None`` if
         people graded nothing.
     """
-    judge, human = labels_of_both(benchmark, rows, people)
+    benchmark, (judge, human) = model.benchmark, labels_of_both(model)
     if not judge:
         return None
     labels = sorted({*judge.values(), *human.values()})
     by_people, by_judge = (
         np.array([labels.index(side[key]) for key in judge]) for side in (human, judge)
     )
-    verdicts = {str(row.get(benchmark.item_id)): benchmark.compared_verdict(row) for row in rows}
+    verdicts = {
+        str(row.get(benchmark.item_id)): benchmark.compared_verdict(row) for row in model.rows
+    }
     # An item whose label a rule decided has no confidence.
     stated = [verdict and verdict.confidence for verdict in map(verdicts.get, judge)]
     confidence = np.array([np.nan if c is None else c for c in stated], np.float64)
@@ -252,12 +212,13 @@ class JudgedItems:
     """How the judges err, by rubric."""
 
     @classmethod
-    def of(cls, benchmark: Benchmark, rows: Sequence[Row], errors_of: ErrorsOf) -> JudgedItems:
+    def of(cls, model: GradedModel) -> JudgedItems:
         """Read the headline scores of graded rows; rows without one are left out."""
+        benchmark, errors_of = model.benchmark, known_errors(model)
         scores, rubrics = [], []
         errors: dict[str, ErrorRates] = {}
         by_judge: dict[str, Mapping[str, ErrorRates]] = {}
-        for score, row in zip(benchmark.scores(rows), rows, strict=True):
+        for score, row in zip(benchmark.scores(model.rows), model.rows, strict=True):
             if score.value is None:
                 continue
             scores.append(score)
@@ -283,36 +244,34 @@ def _is_decided_by_rule(benchmark: Benchmark, row: Row) -> bool:
         return False  # such as a row of another program, without what a judge would need
 
 
-def known_errors(measured: Path | None, run: Mapping[str, Any] | None) -> ErrorsOf:
-    """Return how judges err: by a report, by what the run of a graded file says, or as shipped.
+def known_errors(model: GradedModel) -> Callable[[str], Mapping[str, ErrorRates]]:
+    """Return how judges err, from a name to rates by rubric.
 
-    Args:
-        measured: Report or folder to take for every judge.
-        run: Contents of the file beside a graded file.
+    It is as a report says, as the run of the graded file says of its own judge, or as shipped.
 
     Raises:
-        CustosError: If one of them holds something else.
+        CustosError: If the report or the run holds something else.
     """
-    if measured is not None:
-        given = read_errors(measured)
+    if model.measured is not None:
+        given = read_errors(model.measured)
         return lambda _: given
-    of_run = parse_errors((run or {}).get("error_rates", {}), "the graded file's .run.json")
-    judge = (run or {}).get("judge")
+    run = model.run or {}
+    of_run = parse_errors(run.get("error_rates", {}), "the graded file's .run.json")
+    judge = run.get("judge")
     return lambda name: of_run if of_run and name == judge else errors_of_judge(name)
 
 
-def judged_score(
-    benchmark: Benchmark, rows: Sequence[Row], errors_of: ErrorsOf
-) -> dict[str, Any] | None:
+def judged_score(model: GradedModel) -> dict[str, Any] | None:
     """Correct the headline score by its judge's errors.
 
     Returns:
         What ``JudgedRate.as_json`` returns, in the unit of the score, and ``metric``; ``None``
         where no judge has a part in the score, or the benchmark measures judges.
     """
+    benchmark, rows = model.benchmark, model.rows
     if not benchmark.tasks or (rows and benchmark.human_label(rows[0]) is not None):
         return None
-    items = JudgedItems.of(benchmark, rows, errors_of)
+    items = JudgedItems.of(model)
     if not len(items.shares) or all(rubric is None for rubric in items.rubrics):
         return None
     clusters = number_clusters(items.clusters)
@@ -321,21 +280,13 @@ def judged_score(
 
 
 def order_by_people(
-    benchmark: Benchmark,
-    models: Mapping[str, GradedModel],
-    tables: Mapping[str, Mapping[str, Any]],
-    measured: Path | None,
+    models: Mapping[str, GradedModel], tables: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any] | None:
     """Return how likely people's order of models is that of their judged scores.
 
     The corrected scores are drawn together: questions are resampled, those that models share
-    together, and a judge's errors drawn within their intervals.
-
-    Args:
-        benchmark: The benchmark that the items belong to.
-        models: Models by name.
-        tables: Results of ``build_table`` by name.
-        measured: Report that says how the judge errs; default what is known of it.
+    together, and a judge's errors drawn within their intervals. ``tables`` are the results of
+    ``build_table``; models and tables are by name.
 
     Returns:
         What ``order_probabilities`` returns, and ``uncorrected``: the models whose scores cannot be
@@ -355,13 +306,12 @@ def order_by_people(
     ]
     if uncorrected:
         return {"same_order": None, "same_winner": None, "uncorrected": uncorrected}
-    parts: list[_SampledByPeople | _Measured] = []
-    for name, table in tables.items():
-        if sampled[name]:
-            parts.append(_SampledByPeople(benchmark, models[name], table["corrected"]["power"]))
-        else:
-            errors_of = known_errors(measured, models[name].run)
-            parts.append(_Measured(JudgedItems.of(benchmark, models[name].rows, errors_of)))
+    parts = [
+        _SampledByPeople(models[name], table["corrected"]["power"])
+        if sampled[name]
+        else _Measured(JudgedItems.of(models[name]))
+        for name, table in tables.items()
+    ]
     # Each model has columns of its own, and rows for its items.
     keys = [key for part in parts for key in part.clusters]
     sizes = [part.columns.shape for part in parts]
@@ -382,9 +332,9 @@ def order_by_people(
 class _SampledByPeople:
     """Scores of a model, of which people gave a random sample."""
 
-    def __init__(self, benchmark: Benchmark, model: GradedModel, power: float) -> None:
-        scored = list(ScoredItems.of(benchmark, model.rows).scores.values())
-        people = human_scores(benchmark, model.rows, model.people)
+    def __init__(self, model: GradedModel, power: float) -> None:
+        scored = list(ScoredItems.of(model.benchmark, model.rows).scores.values())
+        people = human_scores(model)
         rows = [
             (1, people[score.id], score.value, 0, 0)
             if score.id in people

@@ -116,7 +116,8 @@ def measure_stated_confidence(
         for stated, is_right, cluster in zip(confidence, right, clusters, strict=True)
         if stated is not None and is_right is not None
     ]
-    stated, accuracy, of_item = ([row[column] for row in complete] for column in range(3))
+    stated, accuracy = [each[0] for each in complete], [each[1] for each in complete]
+    of_item = [cluster for _, _, cluster in complete]
     bands = {"by_confidence": [_band(value) for value in stated]}
     mean = intervals(value_columns(stated), of_item, {"confidence": MEAN}, {})
     rates = intervals(value_columns(accuracy), of_item, {"accuracy": RATE}, bands)

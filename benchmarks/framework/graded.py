@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,21 @@ from judging.errors import CustosError
 
 @dataclass(frozen=True)
 class GradedModel:
-    """One model's graded responses."""
+    """One model's graded responses to a benchmark, with what is known of the grades."""
 
-    source: str
-    """Path of the file."""
+    benchmark: Benchmark
     rows: Sequence[Row]
+    source: str = ""
+    """Path of the file."""
     people: Sequence[Row] = ()
-    """Some of the items as people graded them."""
+    """Some of the items as people graded them: an id, the fields of the graded shape and, where
+    they were drawn with one, their ``sampling_probability``."""
+    random_sample: bool = False
+    """Whether every item was equally likely to be graded by people."""
     run: Mapping[str, Any] | None = None
     """Time and cost of grading."""
+    measured: Path | None = None
+    """Report or folder that says how any judge errs; default what is known of the file's own."""
 
 
 @dataclass(frozen=True)

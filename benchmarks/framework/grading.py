@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from benchmarks.framework.base import BENCHMARKS, Benchmark
 from benchmarks.framework.files import Row, check_ids, error_location, join_responses, read_items
 from judging.errors import CustosError, FieldError
 from judging.tasks.reworded import register_rubrics
 from judging.types import JudgeRequest, Verdict
-
-if TYPE_CHECKING:
-    from clients.chat import Prices
-    from clients.completions import Usage
 
 
 @dataclass(frozen=True)
@@ -127,36 +122,3 @@ def _requests(benchmark: Benchmark, number: int, row: Row) -> tuple[JudgeRequest
         return benchmark.requests(row)
     except FieldError as error:
         raise error.at(f"row {number}: {error.location}".removesuffix(": ")) from None
-
-
-def time_and_cost(
-    judge: str,
-    num_requests: int,
-    seconds: float | None,
-    usage: Usage | None,
-    prices: Prices | None,
-) -> dict[str, Any]:
-    """Return the time and cost of grading a file, as ``build_table`` takes them.
-
-    Args:
-        judge: Name of the judge.
-        num_requests: Requests that the judge answered.
-        seconds: Running time; ``None`` if several runs shared the work. Time and cost are then not
-            known.
-        usage: Tokens that a server counted; ``None`` for a judge on this machine.
-        prices: Prices of the tokens, where they are known.
-
-    Returns:
-        ``judge, requests, seconds, usage`` and ``cost``: an amount, ``free`` for a judge on this
-        machine, or ``None`` where it is not known.
-    """
-    cost: float | str | None = "free"
-    if usage is not None:
-        cost = None if prices is None or seconds is None else float(prices.cost(usage))
-    return {
-        "judge": judge,
-        "requests": num_requests,
-        "seconds": seconds,
-        "usage": usage.model_dump() if usage is not None else None,
-        "cost": cost,
-    }

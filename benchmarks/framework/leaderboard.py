@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from benchmarks.framework.correction import (
     human_scores,
     judge_agreement,
     judged_score,
-    known_errors,
     order_by_people,
 )
 from benchmarks.framework.estimates import Estimate, scaled
@@ -30,7 +30,11 @@ _NO_NAMES = ("", "response")
 
 
 def read_models(
-    benchmark: Benchmark, sources: Sequence[str], people: Mapping[str, str]
+    benchmark: Benchmark,
+    sources: Sequence[str],
+    people: Mapping[str, str],
+    random_sample: bool = False,
+    measured: Path | None = None,
 ) -> dict[str, GradedModel]:
     """Read the graded files of several models.
 
@@ -39,6 +43,8 @@ def read_models(
         sources: Each ``MODEL=FILE``, or a file or a folder that names its models itself. A file
             that names none is called by its own name.
         people: Model to a file of items that people graded.
+        random_sample: As in ``GradedModel``, for all models.
+        measured: The same.
 
     Raises:
         CustosError: If a file cannot be read, a row does not fit or a model is named twice.
@@ -50,23 +56,30 @@ def read_models(
                 raise CustosError(
                     f"'{source}': there are two models '{name}'; name them with MODEL=FILE"
                 )
-            labelled = read_people(benchmark, rows, Path(people[name])) if name in people else []
-            models[name] = GradedModel(str(path), rows, labelled, read_run(path))
+            model = GradedModel(
+                benchmark,
+                rows,
+                str(path),
+                random_sample=random_sample,
+                run=read_run(path),
+                measured=measured,
+            )
+            models[name] = with_people(model, Path(people[name])) if name in people else model
     if unknown := sorted(set(people) - set(models)):
         raise CustosError(f"--people {unknown[0]}: not one of the models {', '.join(models)}")
     return models
 
 
-def read_people(benchmark: Benchmark, rows: Sequence[Row], path: Path) -> list[Row]:
-    """Read some of a judge's items as people graded them.
+def with_people(model: GradedModel, path: Path) -> GradedModel:
+    """Add some of a model's items as people graded them.
 
     Raises:
         CustosError: If the file cannot be read, or its items do not fit.
     """
-    people = read_items(path)
+    model = replace(model, people=read_items(path))
     with error_location(path):
-        human_scores(benchmark, rows, people)
-    return people
+        human_scores(model)
+    return model
 
 
 def _read_source(benchmark: Benchmark, source: str) -> Iterator[tuple[str, Path, list[Row]]]:
@@ -107,19 +120,8 @@ def _graded_files(benchmark: Benchmark, folder: Path) -> dict[str, Path]:
     raise CustosError(f"{folder}: no {expected} in this folder")
 
 
-def build_table(
-    benchmark: Benchmark,
-    model: GradedModel,
-    random_sample: bool = False,
-    measured: Path | None = None,
-) -> dict[str, Any]:
-    """Return a benchmark's table with what else is known of the judge.
-
-    Args:
-        benchmark: The benchmark that the items belong to.
-        model: Graded items, and what is known of them.
-        random_sample: Whether people graded a random sample of them.
-        measured: Report that says how the judge errs; default what is known of it.
+def build_table(model: GradedModel) -> dict[str, Any]:
+    """Compute a benchmark's table with what else is known of the judge.
 
     Returns:
         The table; ``run``; ``caution`` where it rests on few questions; ``judged``, what
@@ -129,31 +131,21 @@ def build_table(
     Raises:
         CustosError: If the items do not fit or the corrected score does not exist.
     """
-    rows, people, run = model.rows, model.people, model.run
-    table: dict[str, Any] = {**benchmark.table(rows), "run": dict(run) if run else None}
-    questions = len({s.cluster for s in benchmark.scores(rows) if s.value is not None})
-    table["caution"] = few_questions(questions)
-    table["judged"] = judged_score(benchmark, rows, known_errors(measured, run))
-    if people:
-        table |= corrected_scores(benchmark, rows, people, random_sample)
-    if agreement := judge_agreement(benchmark, rows, people):
+    scores = model.benchmark.scores(model.rows)
+    table: dict[str, Any] = {
+        **model.benchmark.table(model.rows),
+        "run": dict(model.run) if model.run else None,
+        "caution": few_questions(len({s.cluster for s in scores if s.value is not None})),
+        "judged": judged_score(model),
+        **(corrected_scores(model) if model.people else {}),
+    }
+    if agreement := judge_agreement(model):
         table["agreement"] = agreement
     return table
 
 
-def build_leaderboard(
-    benchmark: Benchmark,
-    models: Mapping[str, GradedModel],
-    random_sample: bool = False,
-    measured: Path | None = None,
-) -> dict[str, Any]:
-    """Return the tables of several models, the published ones with their rows, and differences.
-
-    Args:
-        benchmark: The benchmark that the items belong to.
-        models: Models by name.
-        random_sample: Whether people graded random samples of the items.
-        measured: Report that says how the judge errs; default what is known of it.
+def build_leaderboard(benchmark: Benchmark, models: Mapping[str, GradedModel]) -> dict[str, Any]:
+    """Put models' tables beside the published ones, with the differences between models.
 
     Returns:
         ``benchmark`` and ``metric`` (the headline score, which differences are of). ``models``:
@@ -169,8 +161,7 @@ def build_leaderboard(
     tables, means = {}, {}
     for name, model in models.items():
         with error_location(Path(model.source)):
-            table = build_table(benchmark, model, random_sample, measured)
-        tables[name] = {"source": model.source, **table}
+            tables[name] = {"source": model.source, **build_table(model)}
         scored = [s.value for s in benchmark.scores(model.rows) if s.value is not None]
         means[name] = sum(scored) / len(scored) if scored else 0.0
     tables = {name: tables[name] for name in sorted(tables, key=lambda name: -means[name])}
@@ -179,20 +170,18 @@ def build_leaderboard(
         "metric": benchmark.headline,
         "models": tables,
         "tables": paper_tables(benchmark, tables),
-        "order": order_by_people(benchmark, models, tables, measured),
-        **_paired_differences(benchmark, {name: models[name].rows for name in tables}),
+        "order": order_by_people(models, tables),
+        **_paired_differences({name: models[name] for name in tables}),
     }
 
 
-def _paired_differences(
-    benchmark: Benchmark, rows_by_model: Mapping[str, Sequence[Row]]
-) -> dict[str, Any]:
+def _paired_differences(models: Mapping[str, GradedModel]) -> dict[str, Any]:
     """Return ``differences`` and ``not_compared`` of ``build_leaderboard``."""
     scored: dict[str, ScoredItems] = {}
     reasons = []
-    for name, rows in rows_by_model.items():
+    for name, model in models.items():
         try:
-            scored[name] = ScoredItems.of(benchmark, rows)
+            scored[name] = ScoredItems.of(model.benchmark, model.rows)
         except CustosError as error:
             reasons.append(f"{name}: {error}")
     differences: list[dict[str, Any]] = []

@@ -142,16 +142,24 @@ def _fill(
     retry_failed: bool,
     price: Prices | None,
 ) -> dict[str, Any]:
-    """Grade what is not graded yet; return what this run took."""
-    from benchmarks.framework.grading import time_and_cost
+    """Grade what is not graded yet; return what this run took.
 
+    Time and cost are not known if several runs shared the work. The cost is ``free`` for a judge on
+    this machine.
+    """
     started, was_stopped = time.perf_counter(), partial.path.exists()
     fill_showing(partial, grader, work.numbered_requests, work.num_requests, batch, retry_failed)
     show_failed(partial)
-    seconds = None if was_stopped else time.perf_counter() - started
     usage = getattr(grader, "usage", None)
+    cost: float | str | None = "free"
+    if usage is not None:
+        cost = None if price is None or was_stopped else float(price.cost(usage))
     return {
-        **time_and_cost(grader.name, work.num_requests, seconds, usage, price),
+        "judge": grader.name,
+        "requests": work.num_requests,
+        "seconds": None if was_stopped else time.perf_counter() - started,
+        "usage": usage.model_dump() if usage is not None else None,
+        "cost": cost,
         "version": version("custos"),
         "command": command_line(),
     }

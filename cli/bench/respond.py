@@ -188,10 +188,12 @@ def respond(
             raise error.at(f"{items}: {error.location}") from None
         decoding = answer_options.read(benchmark)
         price = price_options.read()
-        server: ModelServer | str | None = backbone
-        if base_url is not None and model is not None and backbone is None:
+        server: ModelServer | str
+        if backbone is not None and base_url is None:
+            server = backbone
+        elif base_url is not None and model is not None and backbone is None:
             server = request_options.server(base_url, model)
-        elif base_url is not None or backbone is None:
+        else:
             raise CustosError("name who answers: --base-url with --model, or --backbone")
         result = _ask([question.chat for question in questions], server, decoding, price, out)
         complete, problems = join_answers(rows, questions, result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,6 @@ from judging.files.records import write_json
 
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark
-    from benchmarks.framework.files import Row
     from benchmarks.framework.graded import GradedModel
 
 Rendered = tuple[Mapping[str, Any], Callable[[], str], Callable[[], str]]
@@ -102,6 +102,7 @@ def table(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import read_items
+    from benchmarks.framework.graded import GradedModel
     from benchmarks.framework.leaderboard import read_models
 
     benchmark = get_benchmark(name)
@@ -110,11 +111,13 @@ def table(
     by_model = {} if graded is None else benchmark.by_model(read_items(graded))
     if graded is not None and len(by_model) == 1:
         [items] = by_model.values()
-        rendered = _one_model(benchmark, graded, items, people or [], random_sample, measured)
+        model = GradedModel(benchmark, items, str(graded), (), random_sample, None, measured)
+        rendered = _one_model(model, people or [])
     else:
         labelled = read_assignments(people, "--people", "MODEL=FILE, a model only once", once=True)
-        read = read_models(benchmark, models or [str(graded)], labelled)
-        rendered = _several_models(benchmark, read, random_sample, measured)
+        sources = models or [str(graded)]
+        read = read_models(benchmark, sources, labelled, random_sample, measured)
+        rendered = _several_models(benchmark, read)
     result, markdown, html = rendered
     if json_out is not None:
         write_json(json_out, result)
@@ -123,55 +126,41 @@ def table(
             write_text(path, render())
 
 
-def _one_model(
-    benchmark: Benchmark,
-    graded: Path,
-    items: Sequence[Row],
-    people: Sequence[str],
-    random_sample: bool,
-    measured: Path | None,
-) -> Rendered:
-    """Print the table of one graded file."""
+def _one_model(model: GradedModel, people: Sequence[str]) -> Rendered:
+    """Print the table of one graded file, with the files of items that people graded."""
     from benchmarks.framework.files import error_location, read_run
-    from benchmarks.framework.graded import GradedModel
-    from benchmarks.framework.leaderboard import build_table, model_name, paper_tables, read_people
+    from benchmarks.framework.leaderboard import build_table, model_name, paper_tables, with_people
     from benchmarks.framework.report.page import render_html
     from benchmarks.framework.report.text import render_markdown, summary_lines
 
     if len(people) > 1:
         raise CustosError("--people: one file beside --graded")
+    benchmark, graded = model.benchmark, Path(model.source)
     pictures = graded.with_name(f"{graded.stem}-images")
     with error_location(graded):
-        rows = [benchmark.with_images(row, graded.parent, pictures) for row in items]
+        rows = [benchmark.with_images(row, graded.parent, pictures) for row in model.rows]
         benchmark.scores(rows)
-    labelled = read_people(benchmark, rows, Path(people[0])) if people else []
+    model = replace(model, rows=rows)
+    for file in people:
+        model = with_people(model, Path(file))
     with error_location(graded):
-        model = GradedModel(str(graded), rows, labelled, read_run(graded))
-        result = build_table(benchmark, model, random_sample, measured)
+        model = replace(model, run=read_run(graded))
+        result = build_table(model)
     console = wide_console()
     console.print(interval_table(benchmark.name, result["intervals"]))
     for line in summary_lines(result):
         console.print(line)
     _show_published(paper_tables(benchmark, {model_name(result): result}))
-    return (
-        result,
-        lambda: render_markdown(benchmark, result, graded.name),
-        lambda: render_html(benchmark, rows, result, graded.name, labelled),
-    )
+    return result, lambda: render_markdown(model, result), lambda: render_html(model, result)
 
 
-def _several_models(
-    benchmark: Benchmark,
-    models: Mapping[str, GradedModel],
-    random_sample: bool,
-    measured: Path | None,
-) -> Rendered:
+def _several_models(benchmark: Benchmark, models: Mapping[str, GradedModel]) -> Rendered:
     """Print the tables of several models and their paired differences."""
     from benchmarks.framework.leaderboard import build_leaderboard
     from benchmarks.framework.report.leaderboard import render_leaderboard_html
     from benchmarks.framework.report.text import render_leaderboard_markdown, several_models
 
-    result = build_leaderboard(benchmark, models, random_sample, measured)
+    result = build_leaderboard(benchmark, models)
     shown = several_models(benchmark, result)
     _show_published(result["tables"])
     console = wide_console()

@@ -44,10 +44,6 @@ def render_leaderboard_html(benchmark: Benchmark, leaderboard: Mapping[str, Any]
     """Return a page with the models among the published rows, their differences and pictures.
 
     Texts from outside are escaped, and no script runs on the page.
-
-    Args:
-        benchmark: The benchmark that the items belong to.
-        leaderboard: Result of ``build_leaderboard``.
     """
     environment = page_templates(TEMPLATES)
     environment.filters["parts"] = figure_parts
@@ -60,10 +56,6 @@ def render_leaderboard_html(benchmark: Benchmark, leaderboard: Mapping[str, Any]
 
 def difference_matrix(leaderboard: Mapping[str, Any], full_score: float) -> list[dict[str, Any]]:
     """Write the paired differences, row minus column, in points of 100, as rows of a square.
-
-    Args:
-        leaderboard: Result of ``build_leaderboard``.
-        full_score: Score of an item that is right throughout.
 
     Returns:
         Per model ``name`` and ``cells``: ``text``, ``side`` (``higher`` or ``lower`` where the

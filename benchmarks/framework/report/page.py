@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,6 +10,7 @@ from benchmarks.framework.base import Benchmark, ItemScore
 from benchmarks.framework.correction import labels_of_both
 from benchmarks.framework.estimates import in_order
 from benchmarks.framework.files import Row, stored_verdicts
+from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import model_name
 from benchmarks.framework.report.text import TEMPLATES, figure_parts, interval_cells, one_model
 from evaluation.outcomes import full_label
@@ -24,36 +24,28 @@ RESPONSE_FIELDS = ("response", "responses", "fact_response", "mind_response")
 """Fields of all benchmarks; a page shows those that a row has."""
 
 
-def render_html(
-    benchmark: Benchmark,
-    rows: Sequence[Row],
-    table: Mapping[str, Any],
-    source: str,
-    people: Sequence[Row] = (),
-) -> str:
+def render_html(model: GradedModel, table: Mapping[str, Any]) -> str:
     """Return a page with figures, charts, and every item to browse.
 
     Texts from outside are escaped, and the page's policy lets no script run but its own.
 
     Args:
-        benchmark: The benchmark that the items belong to.
-        rows: Graded items, with their pictures in ``images``.
+        model: Graded items, with their pictures in ``images``.
         table: Result of ``build_table`` for them.
-        source: Name of the graded file.
-        people: Items as people graded them.
     """
     environment = page_templates(TEMPLATES)
     environment.filters |= {"cells": interval_cells, "parts": figure_parts}
+    benchmark, rows = model.benchmark, model.rows
     scores = benchmark.scores(rows)
     by_id = {score.id: score.value for score in scores}
-    _, human = labels_of_both(benchmark, rows, people)
-    items = [ItemView.of(benchmark, row, by_id, human) for row in rows[:MAX_ITEMS]]
+    _, human = labels_of_both(model)
+    items = [_item(benchmark, row, by_id, human) for row in rows[:MAX_ITEMS]]
     facets = {
-        name: in_order({item.facets[name] for item in items if name in item.facets}, first)
+        name: in_order({item["facets"][name] for item in items if name in item["facets"]}, first)
         for name, first in benchmark.facets.items()
     }
     return environment.get_template("page.html").render(
-        **one_model(benchmark, table, source),
+        **one_model(model, table),
         charts=[
             *rate_charts(benchmark, {model_name(table): table}),
             *_agreement_charts(table.get("agreement")),
@@ -62,78 +54,52 @@ def render_html(
         items=items,
         num_items=len(rows),
         facets=facets,
-        verdicts=sorted({item.verdict for item in items}),
-        images=thumbnails(source for item in items for source in item.images),
+        verdicts=sorted({item["verdict"] for item in items}),
+        images=thumbnails(source for item in items for source in item["images"]),
         full_score=benchmark.full_score,
     )
 
 
-@dataclass(frozen=True)
-class ItemView:
-    """One item as the page shows it; all its texts come from outside."""
+def _item(
+    benchmark: Benchmark,
+    row: Row,
+    scores: Mapping[str, float | None],
+    people: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return what the page shows of an item, given headline scores and people's labels by id.
 
-    id: str
-    question: str
-    references: tuple[str, ...]
-    responses: tuple[str, ...]
-    images: tuple[str, ...]
-    facets: Mapping[str, str]
-    score: float | None
-    """Headline score."""
-    verdict: str
-    """The judge's labels, or the score where rules or another grader gave it."""
-    people: str | None
-    """People's label."""
-    posteriors: Mapping[str, Mapping[str, float]]
-    """Task to label to probability."""
-    notes: tuple[str, ...]
-    """Reasons why a verdict holds no label, and critiques."""
+    All texts come from outside.
 
-    @classmethod
-    def of(
-        cls,
-        benchmark: Benchmark,
-        row: Row,
-        scores: Mapping[str, float | None],
-        people: Mapping[str, str],
-    ) -> ItemView:
-        """Prepare a graded row, given headline scores and people's labels by id.
-
-        Raises:
-            FieldError: If the row's ``images`` or ``verdicts`` hold something else.
-        """
-        key = str(row.get(benchmark.item_id, ""))
-        verdicts = stored_verdicts(row)
-        score = scores.get(key)
-        labels = [full_label(verdict) or NOT_SCORED for verdict in verdicts.values()]
-        images = row.get("images") or []
-        if not isinstance(images, list) or not all(isinstance(name, str) for name in images):
-            fault = "expected a list of file names"
-            raise FieldError("images", fault, benchmark.location(row))
-        texts = [(verdict.message, verdict.critique) for verdict in verdicts.values()]
-        return cls(
-            id=key,
-            question=str(row.get("question", "")),
-            references=_texts(row, REFERENCE_FIELDS)[:1],
-            responses=_texts(row, RESPONSE_FIELDS),
-            images=tuple(images),
-            facets=benchmark.facets_of(row),
-            score=score,
-            verdict=", ".join(labels) or (NOT_SCORED if score is None else f"{score:g}"),
-            people=people.get(key),
-            posteriors={
-                task: verdict.probabilities
-                for task, verdict in verdicts.items()
-                if verdict.probabilities
-            },
-            notes=tuple(note for notes in texts for note in notes if note),
-        )
+    Raises:
+        FieldError: If the row's ``images`` or ``verdicts`` hold something else.
+    """
+    key = str(row.get(benchmark.item_id, ""))
+    verdicts, score, images = stored_verdicts(row), scores.get(key), row.get("images") or []
+    if not isinstance(images, list) or not all(isinstance(name, str) for name in images):
+        raise FieldError("images", "expected a list of file names", benchmark.location(row))
+    labels = [full_label(verdict) or NOT_SCORED for verdict in verdicts.values()]
+    notes = [note for v in verdicts.values() for note in (v.message, v.critique) if note]
+    posteriors = {task: v.probabilities for task, v in verdicts.items() if v.probabilities}
+    return {
+        "id": key,
+        "question": str(row.get("question", "")),
+        "references": _texts(row, REFERENCE_FIELDS)[:1],
+        "responses": _texts(row, RESPONSE_FIELDS),
+        "images": images,
+        "facets": benchmark.facets_of(row),
+        "score": score,
+        # Rules or another grader give a score alone.
+        "verdict": ", ".join(labels) or (NOT_SCORED if score is None else f"{score:g}"),
+        "people": people.get(key),
+        "posteriors": posteriors,
+        "notes": notes,
+    }
 
 
-def _texts(row: Row, fields: Sequence[str]) -> tuple[str, ...]:
+def _texts(row: Row, fields: Sequence[str]) -> list[str]:
     """Return the texts of the fields that a row has; a list becomes one text."""
     values = [row[field] for field in fields if row.get(field) is not None]
-    return tuple(" / ".join(map(str, v)) if isinstance(v, list) else str(v) for v in values)
+    return [" / ".join(map(str, v)) if isinstance(v, list) else str(v) for v in values]
 
 
 def cell_map(
@@ -172,11 +138,9 @@ def cell_map(
 def rate_charts(
     benchmark: Benchmark, tables: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, str]]:
-    """Draw the scores of models as judged and corrected, if any is corrected.
+    """Draw the scores of models as judged and corrected, from ``build_table``'s results by name.
 
-    Args:
-        benchmark: The benchmark that the items belong to.
-        tables: Results of ``build_table`` by name of the model.
+    Nothing is drawn if none is corrected.
     """
     rates = {
         name: known

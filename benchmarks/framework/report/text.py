@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.framework.base import Benchmark, Figure
 from benchmarks.framework.estimates import Estimate, estimates
+from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import model_name, paper_tables
 from evaluation.report.judged_rates import UNCORRECTED, order_line
 from evaluation.report.markdown import markdown_templates, p_value
@@ -119,14 +120,8 @@ def _corrected_lines(corrected: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def one_model(benchmark: Benchmark, table: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return what the reports on one graded file show: its table and the published ones.
-
-    Args:
-        benchmark: The benchmark that the items belong to.
-        table: Result of ``build_table``.
-        source: Name of the graded file.
-    """
+def one_model(model: GradedModel, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the reports on one graded file show, given its ``build_table``."""
     by_title: dict[str, list[tuple[list[str], Mapping[str, Any]]]] = {}
     for (title, *names), estimate in estimates(table["intervals"]):
         by_title.setdefault(title, []).append((names or [title], estimate))
@@ -138,21 +133,16 @@ def one_model(benchmark: Benchmark, table: Mapping[str, Any], source: str) -> di
         shown = [{"name": " / ".join(names), **estimate} for names, estimate in named]
         sections.append({"title": title.replace("_", " "), "rows": shown})
     return {
-        "benchmark": benchmark,
-        "source": source,
+        "benchmark": model.benchmark,
+        "source": Path(model.source).name,
         "summary": summary_lines(table),
         "sections": sections,
-        "papers": paper_tables(benchmark, {model_name(table): table}),
+        "papers": paper_tables(model.benchmark, {model_name(table): table}),
     }
 
 
 def several_models(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the reports on several models show.
-
-    Args:
-        benchmark: The benchmark that the items belong to.
-        leaderboard: Result of ``build_leaderboard``.
-    """
+    """Return what the reports on the result of ``build_leaderboard`` show."""
     return {
         "benchmark": benchmark,
         "metric": leaderboard["metric"],
@@ -168,11 +158,7 @@ def several_models(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> dict
 
 
 def order_text(order: Mapping[str, Any] | None) -> str:
-    """Say how likely people's ranking is the judge's; nothing where nothing is asked.
-
-    Args:
-        order: Result of ``order_by_people``.
-    """
+    """Say what ``order_by_people`` returns: how likely people's ranking is the judge's."""
     if order is None:
         return ""
     if order["uncorrected"]:
@@ -181,14 +167,10 @@ def order_text(order: Mapping[str, Any] | None) -> str:
 
 
 def difference_rows(leaderboard: Mapping[str, Any], full_score: float) -> list[list[str]]:
-    """Write the paired differences, in points of 100, as cells of a table.
+    """Write the paired differences of a leaderboard, in points of 100, as cells of a table.
 
     They are: which models, difference, interval, number of items, p-value, and the p-value that is
     corrected for the number of pairs.
-
-    Args:
-        leaderboard: Result of ``build_leaderboard``.
-        full_score: Score of an item that is right throughout.
     """
     return [
         [
@@ -221,14 +203,13 @@ def reversed_difference(difference: Mapping[str, Any]) -> dict[str, Any]:
     return {"value": value, "low": low, "high": high, "n": difference["n"]}
 
 
-def render_markdown(benchmark: Benchmark, table: Mapping[str, Any], source: str) -> str:
-    """Lay out a table, what it rests on and the published tables; arguments as ``one_model``."""
-    template = _templates().get_template("report.md")
-    return template.render(one_model(benchmark, table, source))
+def render_markdown(model: GradedModel, table: Mapping[str, Any]) -> str:
+    """Lay out a table, what it rests on and the published tables."""
+    return _templates().get_template("report.md").render(one_model(model, table))
 
 
 def render_leaderboard_markdown(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> str:
-    """Lay out models among the published rows, and differences; arguments as above."""
+    """Lay out models among the published rows, and differences."""
     template = _templates().get_template("leaderboard.md")
     return template.render(several_models(benchmark, leaderboard))
 
