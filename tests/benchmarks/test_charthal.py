@@ -12,10 +12,10 @@ from benchmarks.charthal import CELLS, TYPES
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.files import read_file
 from benchmarks.framework.leaderboard import number_of
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
 from judging.types import Verdict
-from tests.published_files import published
+from tests.published_files import needs_published, published
 
 CHARTHAL = get_benchmark("charthal")
 REAL = published("charthal")
@@ -61,24 +61,22 @@ def test_every_cell_has_its_rubric(cells: tuple[str, ...], rubric: str) -> None:
         get_task("charthal").check(request)
         assert (request.id, request.response, request.references) == ("7_3", "12", ("12",))
         assert request.images == ()
-
-
-def test_an_open_question_has_no_reference() -> None:
-    [request] = CHARTHAL.requests(item("open_normal", ref_answer="", response="Maybe heat."))
+    [request] = CHARTHAL.requests(item(cells[0], ref_answer="", response="Maybe heat."))
     assert request.references == ()
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "wrong"),
     [
-        ({}, "item '7_3': field 'response'"),
-        ({"response": "x", "q_type": "why"}, "item '7_3': field 'q_type'"),
-        ({"response": 3.5, "question": None}, "item '7_3': field 'question'"),
+        ({}, "response"),
+        ({"response": "x", "q_type": "why"}, "q_type"),
+        ({"question": 3}, "response"),
     ],
 )
-def test_rows_that_do_not_fit(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(CustosError, match=message):
+def test_rows_that_do_not_fit(fields: dict[str, Any], wrong: str) -> None:
+    with pytest.raises(FieldError) as error:
         CHARTHAL.requests(item(**fields))
+    assert (error.value.location, error.value.field) == ("item '7_3'", wrong)
 
 
 def test_the_graded_shape_is_the_official_one() -> None:
@@ -88,6 +86,9 @@ def test_the_graded_shape_is_the_official_one() -> None:
     assert {key: out[key] for key in row} == row
     lost = CHARTHAL.graded_row(row, [Verdict(status="judge_error", message="no such task")])
     assert (lost["eval_resp"], lost["score"]) == ("No score: no such task", -1)
+    table = CHARTHAL.table([out, lost])
+    assert (table["judges"], table["coverage"]) == (["j1"], 0.5)
+    assert table["statuses"] == {"scored": 1, "judge_error": 1}
 
 
 def test_the_table_counts_cells() -> None:
@@ -101,6 +102,7 @@ def test_the_table_counts_cells() -> None:
     }
     assert list(table["per_cell"]) == ["desc_irrel", "reason_normal", "open_irrel"]
     assert (table["n"], table["coverage"], table["judges"]) == (8, 1, [])
+    assert (table["statuses"], table["cut_off"]) == ({}, 0)
     interval = table["intervals"]["overall"]["score"]
     assert interval["low"] < 62.5 < interval["high"]
     assert interval["n"] == 8
@@ -130,15 +132,6 @@ def test_figures_are_clusters() -> None:
     assert width(narrow) < 40 < width(wide)
 
 
-def test_the_judge_is_named() -> None:
-    verdicts = [Verdict(status="scored", label="1", judge="j1"), Verdict(status="judge_error")]
-    rows = [CHARTHAL.graded_row(item(response="12"), [verdict]) for verdict in verdicts]
-    table = CHARTHAL.table(rows)
-    assert table["judges"] == ["j1"]
-    assert table["statuses"] == {"scored": 1, "judge_error": 1}
-    assert table["coverage"] == 0.5
-
-
 def test_our_row_has_the_columns_of_table_2() -> None:
     table = CHARTHAL.table(graded({"desc_irrel": [1, 0, 0], "open_normal": [1]}))
     [(source, rows)] = CHARTHAL.paper_rows(table, "mine").items()
@@ -153,9 +146,7 @@ def test_our_row_has_the_columns_of_table_2() -> None:
     assert by_column["overall"] == table["intervals"]["overall"]["score"]
 
 
-@pytest.mark.skipif(
-    not REAL.is_dir(), reason="needs the official files; see tests/published_files.py"
-)
+@needs_published("charthal")
 def test_the_published_grades_of_the_real_half_add_up() -> None:
     """Counted here without our code, straight from the file."""
     path = REAL / "gpt-5-mini.dev.eval.json"
@@ -176,9 +167,7 @@ def test_the_published_grades_of_the_real_half_add_up() -> None:
     assert list(table["per_type"]) == list(TYPES)
 
 
-@pytest.mark.skipif(
-    not REAL.is_dir(), reason="needs the official files; see tests/published_files.py"
-)
+@needs_published("charthal")
 def test_the_real_items() -> None:
     rows = CHARTHAL.load(str(REAL))  # the folder holds the graded half too
     items = CHARTHAL.load(str(REAL / "charthal.json"))

@@ -59,7 +59,7 @@ def test_bounds(
 
 @pytest.mark.parametrize(("correct", "alternative"), [(0, 5), (2, -1), (2, 0)])
 def test_no_geometric_mean_across_zero(correct: float, alternative: float) -> None:
-    with pytest.raises(CustosError, match="must have the same sign"):
+    with pytest.raises(CustosError):
         acceptable_interval(correct, [alternative])
 
 

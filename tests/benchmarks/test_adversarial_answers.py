@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from scipy.stats import binomtest
 
-from tests.benchmarks.chartom.adversarial_answers import AdversarialAnswer, adversarial_answers
+from tests.benchmarks.adversarial_answers import AdversarialAnswer, adversarial_answers
 
 Reading = tuple[AdversarialAnswer, bool | None]
 

@@ -1,21 +1,58 @@
+"""SimpleVQA: conclusions, complex fact questions, stated confidence, files of several models."""
+
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.framework.base import MeasuredRow
+from benchmarks.framework.base import MeasuredRow, get_benchmark
 from benchmarks.framework.graded import ScoredItems, compare_graded
 from benchmarks.framework.leaderboard import number_of
 from benchmarks.framework.responses import build_questions
 from benchmarks.simplevqa.published_rows import BLIND, BY_DOMAIN, BY_TASK, CFQ
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
-from judging.types import Verdict
-from tests.benchmarks.simplevqa.made_up import COMPLEX, SIMPLEVQA, graded, item, three_forms
+from judging.types import JudgeRequest, Verdict
+
+SIMPLEVQA = get_benchmark("simplevqa")
+
+
+def item(number: int = 1, said: Any = None, **fields: Any) -> dict[str, Any]:
+    row = {
+        "data_id": number,
+        "question": f"Who painted picture {number}?",
+        "answer": "Rembrandt",
+        "language": "EN",
+        "vqa_category": {"task_category": "AC", "subject_category": "AR"},
+        **fields,
+    }
+    return row if said is None else {**row, "judge_res": {"g4o_response": said}}
+
+
+def graded(conclusions: Sequence[Any], **fields: Any) -> list[dict[str, Any]]:
+    return [item(number, said, **fields) for number, said in enumerate(conclusions)]
+
+
+COMPLEX: dict[str, Any] = {
+    "question": "In what year was the person in the picture born?",
+    "answer": "1606",
+    "atomic_question": "Who is the person in the picture?",
+    "atomic_fact": "Rembrandt",
+}
+
+
+def three_forms(letters: str, number: int) -> dict[str, Any]:
+    """Item that is right (+) or not (-) as Origin, Atomic and Atomic-Given."""
+    row = item(number, **COMPLEX, response="x", atomic_response="y", atomic_given_response="z")
+    row["question"] += str(number)
+    labels = {"+": "Correct", "-": "Incorrect", "0": "Not attempted"}
+    verdicts = [Verdict(status="scored", label=labels[letter], judge="j") for letter in letters]
+    return SIMPLEVQA.graded_row(row, verdicts)
 
 
 def test_every_spelling_of_a_conclusion_counts() -> None:
@@ -81,22 +118,17 @@ def test_a_language_in_several_spellings_is_one_part() -> None:
     assert row[3] == pytest.approx(100 * 3 / 8)  # in English
 
 
-def test_an_unreadable_conclusion_is_no_attempt_at_anything() -> None:
-    table = SIMPLEVQA.table(graded(["A", "答案解析失败", {"conclusion": None}, "maybe"]))
-    assert table["overall"]["CO"] == 1
-    assert (table["n"], table["coverage"]) == (4, 0.25)
-
-
 def test_the_official_script_counts_it_as_no_attempt() -> None:
     """Of one file, a third of the readable conclusions and a quarter of all are correct."""
     table = SIMPLEVQA.table(graded(["A", "B", "C", "答案解析失败"]))
     assert table["overall"]["CO"] == pytest.approx(1 / 3)
+    assert (table["n"], table["coverage"]) == (4, 0.75)
     official = table["as_published"]["overall"]
     assert (official["CO"], official["IN"], official["NA"]) == (0.25, 0.25, 0.5)
     assert official["CGA"] == 0.5
     row = row_values(SIMPLEVQA.paper_rows(table, "mine")[BY_TASK]["mine"])
     assert row[:5] == pytest.approx((25, 50, 25, 50, 100 / 3))
-    assert "as_published" not in SIMPLEVQA.table(graded("ABC"))
+    assert not {"as_published", "cfq", "calibration"} & SIMPLEVQA.table(graded("ABC")).keys()
 
 
 OFFICIAL = {"g4o_response": "Rembrandt", "g4o_confidence_score": 85}
@@ -167,13 +199,9 @@ def test_a_models_missing_conclusion_is_no_attempt_in_the_papers_columns() -> No
     assert table["overall"]["CO"] == 1
     assert table["as_published"]["overall"]["CO"] == 0.5
     assert (table["n"], table["coverage"]) == (2, 0.5)
-
-
-def test_models_that_nobody_graded_are_left_out() -> None:
+    # Models that nobody graded are left out.
     rows = [official(1, "Rembrandt", "Rubens", judge_res={"g4o_response": "正确"})]
-    by_model = SIMPLEVQA.by_model(rows)
-    assert list(by_model) == ["g4o_response"]
-    assert SIMPLEVQA.table(by_model["g4o_response"])["overall"]["CO"] == 1
+    assert list(SIMPLEVQA.by_model(rows)) == ["g4o_response"]
 
 
 def test_a_row_of_our_shape_is_one_models() -> None:
@@ -203,6 +231,8 @@ def test_several_models_get_a_table_each() -> None:
     for read in (SIMPLEVQA.scores, SIMPLEVQA.table):
         with pytest.raises(CustosError, match="several models in one file: x, y"):
             read(rows)
+    with pytest.raises(CustosError, match="judge_res"):
+        SIMPLEVQA.table([item()])
 
 
 @pytest.mark.parametrize(
@@ -216,16 +246,20 @@ def test_the_language_decides_how_it_is_judged(language: str, variant: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("fields", "message"),
+    ("fields", "wrong"),
     [
-        ({}, "item '1': field 'response'"),
-        ({"response": "x", "language": "fr"}, "item '1': field 'language': 'fr' is not one of"),
-        ({"response": "x", "vqa_category": "{oops"}, "field 'vqa_category'"),
+        ({}, "response"),
+        ({"response": "x", "language": "fr"}, "language"),
+        ({"response": "x", "vqa_category": "{oops"}, "vqa_category"),
+        ({"response": "x", "confidence": 85}, "confidence"),
+        ({"response": "x", "confidence": -1}, "confidence"),
+        ({"response": "x", "confidence": float("nan")}, "confidence"),
     ],
 )
-def test_rows_that_do_not_fit(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(CustosError, match=message):
+def test_rows_that_do_not_fit(fields: dict[str, Any], wrong: str) -> None:
+    with pytest.raises(FieldError) as error:
         SIMPLEVQA.requests(item(**fields))
+    assert (error.value.location, error.value.field) == ("item '1'", wrong)
 
 
 def test_what_we_grade_reads_back_as_the_official_shape() -> None:
@@ -244,11 +278,6 @@ def test_what_we_grade_reads_back_as_the_official_shape() -> None:
     table = SIMPLEVQA.table(rows)
     assert table["overall"]["CO"] == 0.5
     assert (table["coverage"], table["judges"]) == (0.8, ["j1"])
-
-
-def test_nothing_graded() -> None:
-    with pytest.raises(CustosError, match="no item has a 'judge_res'"):
-        SIMPLEVQA.table([item()])
 
 
 def test_the_prompts_of_every_style() -> None:
@@ -334,14 +363,6 @@ def test_a_blind_run_belongs_to_table_6_alone() -> None:
     assert row_values(rows["blind"]) == (25, 25, 50, 50)
 
 
-def test_with_and_without_the_picture() -> None:
-    """The blind run is compared item by item."""
-    found = compare_graded(
-        *(ScoredItems.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB"))
-    )
-    assert found["difference"]["value"] == 1 / 4 - 3 / 4
-
-
 def test_items_without_their_question_are_compared_one_by_one() -> None:
     """Resample items, as the table of either file does, not one cluster of all."""
     a, b = (
@@ -354,6 +375,8 @@ def test_items_without_their_question_are_compared_one_by_one() -> None:
 
 
 def test_files_that_call_the_item_id_are_compared_too() -> None:
+    found = compare_graded(*(ScoredItems.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB")))
+    assert found["difference"]["value"] == 1 / 4 - 3 / 4
     rows = [{"id" if k == "data_id" else k: v for k, v in row.items()} for row in graded("AB")]
     assert all("data_id" not in row for row in rows)
     same = ScoredItems.of(SIMPLEVQA, rows)
@@ -371,15 +394,120 @@ def test_fields_that_are_null_are_not_there() -> None:
     assert SIMPLEVQA.scores([after])[0].value == 1
 
 
-def test_a_model_whose_rows_were_not_graded_yet() -> None:
-    row = item(1, g4o_response="x", other_response="y", judge_res=None)
-    verdicts = [Verdict(status="scored", label=label) for label in ("Correct", "Incorrect")]
-    after = SIMPLEVQA.graded_row(row, verdicts)
-    assert set(after["judge_res"]) == {"g4o_response", "other_response"}
+def test_failures_are_put_down_to_seeing_or_knowing() -> None:
+    forms = ["+++", "+-+", "--+", "--+", "0-+", "-+-", "-+0", "---", "-++", "++-"]
+    rows = [three_forms(form, number) for number, form in enumerate(forms)]
+    lost = three_forms("+++", 99)
+    lost["cfq"]["Atomic"]["conclusion"] = None
+    cfq = SIMPLEVQA.table([*rows, lost, item(50, judge_res={"response": "A"})])["cfq"]
+    assert cfq == pytest.approx(
+        {
+            "Origin": 4 / 11,  # each form over its own items
+            "Atomic": 5 / 10,
+            "Atomic-Given": 7 / 11,
+            "did not see": 3 / 7,
+            "did not know": 2 / 7,
+            "neither saw nor knew": 1 / 7,
+            "saw and knew": 1 / 7,
+        }
+    )
 
 
-@pytest.mark.parametrize("confidence", [85, -1, float("nan")])
-def test_a_confidence_beyond_one_is_named(confidence: float) -> None:
-    rows = [item(1, "A", response="x", confidence=confidence)]
-    with pytest.raises(CustosError, match="field 'confidence': "):
-        SIMPLEVQA.table(rows)
+def test_a_conclusion_that_cannot_be_read_stays_in_the_papers_denominator() -> None:
+    lost = three_forms("+++", 1)
+    lost["cfq"]["Atomic"]["conclusion"] = None
+    table = SIMPLEVQA.table([lost, three_forms("-++", 2)])
+    assert table["cfq"]["Atomic"] == 1
+    assert table["as_published"]["cfq"]["Atomic"] == 0.5
+    assert table["as_published"]["overall"] == table["overall"]
+    assert row_values(SIMPLEVQA.paper_rows(table, "mine")[CFQ]["mine"]) == (50, 50, 100)
+
+
+def test_a_language_model_stands_in_table_5_with_the_fact_given() -> None:
+    rows = [
+        {**three_forms(form, n), "without_image": True} for n, form in enumerate(("--+", "---"))
+    ]
+    published = SIMPLEVQA.paper_rows(SIMPLEVQA.table(rows), "mine")
+    assert set(published) == {BLIND, CFQ}
+    assert row_values(published[CFQ]["mine"]) == (None, None, 50)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_complex"),
+    [
+        ("who is the person in the picture", False),
+        ("Who is the person, in the picture ?", False),
+        ("Who is the mother of the person in the picture?", True),
+    ],
+)
+def test_questions_are_compared_whatever_their_spelling(question: str, is_complex: bool) -> None:
+    asked = SIMPLEVQA.prompts(item(**{**COMPLEX, "question": question}), "cfq")
+    assert (len(asked) == 3) is is_complex
+
+
+def test_a_chinese_question_is_compared_by_its_translation() -> None:
+    """``custos prep construct step simplevqa-atomic`` writes both questions in English."""
+    fields = {**COMPLEX, "language": "CN", "question": "图中的人物是谁？"}
+    for translation, count in (
+        ("Who is the person in this picture?", 3),
+        ("Who is the person in the picture?", 1),
+        (None, 3),
+    ):
+        asked = SIMPLEVQA.prompts(item(**fields, original_question=translation), "cfq")
+        assert len(asked) == count
+
+
+def test_stated_confidence_by_hand() -> None:
+    said = [("A", "Rembrandt [0.95]"), ("A", "Rembrandt [90%]"), ("B", "Rubens [0.9]")] + [
+        ("C", "no idea [0.1]"),
+        ("A", "Rembrandt"),
+        ("huh", "Rembrandt [0.2]"),
+    ]
+    rows = [item(n, conclusion, response=text) for n, (conclusion, text) in enumerate(said)]
+    calibration = SIMPLEVQA.table(rows)["calibration"]
+    assert calibration["accuracy"] == 2 / 4
+    assert calibration["confidence"] == pytest.approx((0.95 + 0.9 + 0.9 + 0.1) / 4)
+    assert calibration["by_confidence"] == {
+        "0.1-0.2": {"accuracy": 0},
+        "0.9-1.0": {"accuracy": 2 / 3},
+    }
+    stated, right = np.array([0.95, 0.9, 0.9, 0.1]), np.array([1, 1, 0, 0])
+    # Bins of equal mass: with fewer items than bins, one for each value of confidence.
+    groups = [stated == value for value in (0.95, 0.9, 0.1)]
+    expected = sum(abs(stated[g].mean() - right[g].mean()) * g.sum() for g in groups) / 4
+    assert calibration["ece"] == pytest.approx(expected)
+    # Bins of equal width: .95 lies in the last of 15, which begins at .933, and .9 before it.
+    apart = [stated == 0.95, stated == 0.9, stated == 0.1]
+    by_width = sum(abs(stated[g].sum() - right[g].sum()) for g in apart) / 4
+    assert calibration["ece_equal_width"] == pytest.approx(by_width)
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "conclusion"),
+    [
+        ("There were 24 ships.", "4", "Incorrect"),
+        ("There were 4 ships.", "4", "Correct"),
+        ("-7 degrees", "7", "Incorrect"),
+        ("共有２４艘船。", "4", "Incorrect"),
+        ("共有４艘船。", "4", "Correct"),
+        ("这是故宫博物院。", "故宫", "Correct"),
+        ("A German car", "Man", "Incorrect"),
+        ("I do not know.", "No", "Not attempted"),
+        ("No idea", "No", "Not attempted"),
+        ("There is no way to tell.", "no", "Not attempted"),
+        ("No, I cannot see one.", "No", "Correct"),
+        ("不知道", "不", "Not attempted"),
+        ("The painter is unknown", "unknown", "Correct"),
+        ("Unknown", "Unknown", "Correct"),
+        ("unknown", "Monet", "Not attempted"),
+        ("Nobody", "", "Incorrect"),
+        ("Vitamin C", "Vitamin A", "Incorrect"),
+    ],
+)
+def test_rules_know_whole_words_and_numbers_and_answers_that_are_none(
+    response: str, reference: str, conclusion: str
+) -> None:
+    request = JudgeRequest(
+        task="simplevqa", question="?", references=(reference,), responses=(response,)
+    )
+    assert get_task("simplevqa").label_by_rule(request) == conclusion

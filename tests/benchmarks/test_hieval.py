@@ -45,7 +45,9 @@ def test_error_analysis_keeps_score_and_type_apart() -> None:
         ("Wrong; Other", "Wrong; Reasoning Error"),
         ("Correct", "Correct"),
     ]
-    table = HIEVAL.table([example(n, p, s, "hieval-ea") for n, (p, s) in enumerate(pairs)])
+    rows = [example(n, p, s, "hieval-ea") for n, (p, s) in enumerate(pairs)]
+    table = HIEVAL.table([*rows, example(9, "Wrong", "Wrong")])
+    assert table["hieval-qs"]["accuracy"] == 1
     found = table["hieval-ea"]
     assert found["A-Acc"] == 2 / 3  # errors alone
     assert found["S-Acc"] == 3 / 4
@@ -55,32 +57,20 @@ def test_error_analysis_keeps_score_and_type_apart() -> None:
     assert table["intervals"]["hieval-ea"]["A-Acc"]["n"] == 3
 
 
-def test_both_tasks_in_one_file() -> None:
-    rows = [example(1, "Wrong", "Wrong"), example(2, "Correct", "Correct", "hieval-ea")]
-    assert {"hieval-qs", "hieval-ea"} <= HIEVAL.table(rows).keys()
-
-
-def test_the_request_holds_no_label() -> None:
-    row = {key: value for key, value in example(1, "Wrong", "Wrong").items() if key != "verdicts"}
-    [request] = HIEVAL.requests(row)
-    assert not hasattr(request, "label")
-    assert request.id == "1"
-
-
 def test_the_quick_score_sees_no_picture_and_the_error_analysis_does() -> None:
     for task, label, images in (
         ("hieval-qs", "Wrong", ()),
         ("hieval-ea", "Wrong; Other", ("a.png",)),
     ):
         row = {**example(1, label, label, task), "images": ["a.png"]}
-        [request] = HIEVAL.requests({key: row[key] for key in row.keys() - {"verdicts"}})
+        [request] = HIEVAL.requests(_ungraded(row))
         assert request.images == images
+        assert request.id == "1" and not hasattr(request, "label")
 
 
 def test_a_row_without_a_verdict() -> None:
-    row = {key: value for key, value in example(1, "Wrong", "Wrong").items() if key != "verdicts"}
     with pytest.raises(CustosError, match="item '1': no verdict on 'hieval-qs'"):
-        HIEVAL.table([row])
+        HIEVAL.table([_ungraded(example(1, "Wrong", "Wrong"))])
 
 
 def row_values(row: Any) -> tuple[Any, ...]:
