@@ -115,9 +115,9 @@ def attack(
         pool: Try this many suffixes for each of these answers.
         seed: Seed of all that is drawn.
     """
-    from evaluation.attacks.files import JSON, MARKDOWN, PAGE, ROWS, write_attacks
+    from evaluation.attacks.report import JSON, MARKDOWN, PAGE, ROWS, write_attacks
     from evaluation.attacks.run import AttackOptions, AttackPlan
-    from evaluation.unscored import NothingScored
+    from evaluation.outcomes import NothingScored
 
     rows, alone = partial_file(out / ROWS), partial_file(out / "alone.jsonl")
 
@@ -187,7 +187,7 @@ def _show(report: AttackReport, out: Path) -> None:
     """Print one table, a caution if the questions are too few, and where the files are."""
     from rich.table import Table
 
-    from evaluation.cautions import attack_caution
+    from evaluation.attacks.report import attack_caution
 
     table = Table("", "share", "95 % interval", "at most", "rows")
     parts = report.shares_by_part()

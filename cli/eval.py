@@ -19,7 +19,7 @@ from cli.shared.tables import (
     leaves_mode_open,
     warn_of_open_modes,
 )
-from evaluation.pairs.sampled_labels import RUNS
+from evaluation.pairs.paradigms import RUNS
 from evaluation.people.alternative import EPSILON
 from judging.errors import CustosError, FieldError
 from judging.files.kept_work import locked
@@ -101,14 +101,13 @@ def evaluate(
             and still take that person's place. The paper of this test takes .1 for crowd-workers,
             .15 for skilled people and .2 for experts.
     """
-    from evaluation.comparisons.by_task import RULES_NAME, verdicts_of_rules
-    from evaluation.evaluate import resolve_examples
-    from evaluation.folder import save_evaluation
-    from evaluation.report.agreement_page import write_page
+    from evaluation.baselines import RULES_NAME, verdicts_of_rules
+    from evaluation.outcomes import NothingScored, save_evaluation
     from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
+    from evaluation.report.evaluate import resolve_examples
+    from evaluation.report.page import write_page
     from evaluation.report.report import write_report
     from evaluation.report.summary import summary_lines
-    from evaluation.unscored import NothingScored
 
     rivals = rival_options.read(CHAT_TEMPERATURE if as_published else 0.0)
     runs = self_consistency or (RUNS if as_published else 0)

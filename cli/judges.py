@@ -119,7 +119,8 @@ def card(
         limit: Take this many examples of each, drawn by --seed. Default: all.
         seed: Seed of the intervals and of --limit.
     """
-    from evaluation.evaluate import resolve_examples
+    from evaluation.outcomes import NothingScored
+    from evaluation.report.evaluate import resolve_examples
     from evaluation.report.reliability import (
         JSON,
         MARKDOWN,
@@ -130,7 +131,6 @@ def card(
         risk_to_state,
         write_card,
     )
-    from evaluation.unscored import NothingScored
 
     named = read_assignments(data, "--data", "NAME=FILE, each once", once=True)
     files = {name: Path(file) for name, file in named.items()}

@@ -260,9 +260,8 @@ def labels(
         threshold_needs,
     )
     from evaluation.declared_labels import label_set
-    from evaluation.folder import load_evaluation
     from evaluation.intervals import LIKENESS
-    from evaluation.outcomes import gather
+    from evaluation.outcomes import gather, load_evaluation
     from evaluation.report.page import drawn_url, page_templates
     from evaluation.report.plots import draw_label_plan
 

@@ -23,7 +23,7 @@ from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value, same_
 from data_prep.tables.mapping import METADATA, TableMapping
 from data_prep.tables.reader import BadRow, read_table
 from data_prep.tables.source import open_table
-from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
+from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import SAMPLING_PROBABILITY, UnknownSampling, corrected_rate
 from evaluation.declared_labels import label_set
 from evaluation.intervals import number_clusters
@@ -38,8 +38,7 @@ from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Verdict, label_of
 
 if TYPE_CHECKING:
-    from evaluation.estimate import Mask
-    from evaluation.intervals import Floats
+    from evaluation.intervals import Floats, Mask
 
 PERSONS_LABEL = "label"
 """Column that stays empty, for a person to fill in."""

@@ -14,7 +14,7 @@ from rich.table import Table
 from cli.shared.screen import wide_console
 from clients.connection import ModelServer, http_options, proxy_errors
 from clients.judge_client import KEY_HELP, KEY_VARIABLE, no_answer
-from judging.errors import CustosError
+from judging import CustosError
 
 if TYPE_CHECKING:
     from serve.chat.contract import Contract

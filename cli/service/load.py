@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from judging.errors import CustosError
+from judging import CustosError
 
 CHECKOUT = Path(__file__).parents[2]
 UNREAD = {"ignore_unknown_options": True, "allow_extra_args": True}

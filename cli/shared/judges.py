@@ -12,6 +12,7 @@ import typer
 
 from cli.shared.options import (
     BaseUrl,
+    ChatModel,
     Concurrency,
     Deadline,
     Engine,
@@ -82,25 +83,6 @@ def load_judge(
     judge = remote_judge(server, run, base_url[1:])
     typer.echo(f"{model} at {' '.join(base_url)}: {judge.engine.posterior} posterior", err=True)
     return judge
-
-
-def load_benchmark_grader(
-    source: str, model: str | None, request_options: RequestOptions
-) -> Grader:
-    """Load a judge, or take a service, the rules or a chat model on a server as one."""
-    if source == RULES:
-        return RuleGrader()
-    if not is_address(source):
-        return Judge.load(source)
-    if model is not None:
-        from clients.chat_judge import ChatJudge
-
-        return ChatJudge(request_options.server(source, model))
-    if source.rstrip("/").endswith("/v1"):
-        raise CustosError("--model: name the model to ask on the server")
-    return connect_service(
-        source, request_options.key_env, request_options.concurrency, request_options.deadline
-    )
 
 
 def name_gpu(show: Callable[[str], None]) -> None:
@@ -341,3 +323,23 @@ class EngineOptions:
                 f"{service}: a service runs its own model; leave out --engine, --base-url and "
                 "--token-budget"
             )
+
+
+@dataclass(frozen=True)
+class BenchmarkJudgeOptions(EngineOptions):
+    """Where a benchmark's judge runs, which may also be a chat model on a server."""
+
+    concurrency: Concurrency = 8
+    model: ChatModel = None
+
+    def load(self, source: str) -> Grader:
+        """Load a judge as :meth:`load_grader`, or take a chat model on a server as the judge."""
+        is_service = self.model is None and not source.rstrip("/").endswith("/v1")
+        if not is_address(source) or is_service:
+            return self.load_grader([source])
+        if self.model is None:
+            raise CustosError("--model: name the model to ask on the server")
+        from clients.chat_judge import ChatJudge
+
+        options = RequestOptions(self.key_env, self.concurrency, self.deadline)
+        return ChatJudge(options.server(source, self.model))

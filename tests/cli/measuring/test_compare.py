@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from cli.compare import compare
 from cli.main import app
 from evaluation.correction.label_plan import Questions, gate_needs, rate_needs
-from evaluation.folder import save_evaluation
+from evaluation.outcomes import save_evaluation
 from judging.errors import CustosError
 from tests.evaluation.made_up import evaluation, example, scored
 
