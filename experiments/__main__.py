@@ -11,6 +11,7 @@ import experiments.findings
 import experiments.gpu_hour
 import experiments.scale
 import experiments.service
+import experiments.vision
 from judging.errors import known_error
 
 ROOMS = (
@@ -19,6 +20,7 @@ ROOMS = (
     experiments.gpu_hour,
     experiments.scale,
     experiments.service,
+    experiments.vision,
 )
 HELPERS = {
     "correction_coverage",
@@ -26,10 +28,14 @@ HELPERS = {
     "grading",
     "load_generator",
     "machine",
+    "model",
     "paradigm_tables",
+    "pictures",
     "processor_use",
     "question_coverage",
     "subjects",
+    "tower",
+    "trainer",
     "training",
     "training_steps",
     "vllm_probe",

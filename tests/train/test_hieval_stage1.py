@@ -16,7 +16,8 @@ from judging import Judge
 from judging.types import LabelledExample, Verdict
 from tests.train.made_up import example, examples, write_recipe, write_split
 from train import hieval_stage1
-from train.finish import kept_grades, report
+from train.finish import grading as kept_grades
+from train.finish import report
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from train.vision import pictures
 
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
-from train.vision import pictures
 
 TRAINING = """
 import multiprocessing, os, time
 from concurrent.futures import ProcessPoolExecutor
-from train.rows.worker_process import begin_worker
+from train.loop.batches import begin_worker
 
 if __name__ == "__main__":
     spawn = multiprocessing.get_context("spawn")

@@ -24,8 +24,7 @@ from judging.verdicts.calibration_fit import (
     fit_type_calibration,
 )
 from judging.verdicts.risk import HeldOutVerdicts
-from train.finish.kept_grades import KeptGrades, KeptWindow
-from train.finish.processes import Processes
+from train.finish.grading import KeptGrades, KeptWindow, Processes
 from train.tracking.parts import PARTS
 
 

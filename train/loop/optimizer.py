@@ -1,4 +1,4 @@
-"""The optimizer of a run, and its state as tensors, for checkpoints and for other processes."""
+"""The optimizer of a run, its learning rate, and its state as tensors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from accelerate.optimizer import AcceleratedOptimizer
 from torch import Tensor, nn
 
 from judging.errors import CustosError
-from train.loop.sharding import like, whole
-from train.loop.zero import ZeroAccelerator, ZeroOptimizer
+from train.loop.sharding import ZeroAccelerator, ZeroOptimizer, like, whole
 from train.setup.recipe import OptimSection
 
 STEP = "step"
@@ -89,3 +88,16 @@ def set_state(optimizer: Any, parameter: nn.Parameter, tensors: Mapping[str, Ten
         else:
             state[key] = tensor.to(parameter.device)
     optimizer.state[parameter] = state
+
+
+def learning_rate(optim: OptimSection, step: int, total_steps: int) -> float:
+    """Return the learning rate of a step, counted from 0: linear warm-up, then the schedule."""
+    warmup = max(1, round(optim.warmup_ratio * total_steps))
+    if step < warmup:
+        return optim.lr * (step + 1) / warmup
+    done = (step - warmup) / max(1, total_steps - warmup)
+    if optim.schedule == "constant":
+        return optim.lr
+    if optim.schedule == "linear":
+        return optim.lr * (1 - done)
+    return optim.lr * 0.5 * (1 + math.cos(math.pi * done))

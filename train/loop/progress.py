@@ -1,15 +1,15 @@
-"""The progress of a run, and the validation that is chosen."""
+"""The progress of a run, and the choice of its best validation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from train.loop.model_runner import Measured
-from train.loop.selection import selection_key, validations_in, validations_without_gain
+from train.loop.checkpoint import describe_changes, free_settings
+from train.loop.objective import Measured
 from train.setup.recipe import Recipe
-from train.setup.run_identity import describe_changes, free_settings
 
 
 @dataclass
@@ -92,3 +92,27 @@ def early_stop_line(progress: Progress, patience: int | None) -> str | None:
         f"stopped early at step {progress.step} of {progress.planned_steps}: {without_gain} "
         f"validations in a row were no better than step {best}'s (run.patience={patience})"
     )
+
+
+def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:
+    """Return the key that ranks adapters: higher accuracy first, then lower ``val_nll``.
+
+    An accuracy that is not known (no row that people decided) ranks nothing. Where ``val_nll`` is
+    not a number, neither are the scores that the accuracy comes from: such a validation is the
+    worst.
+    """
+    if math.isnan(scores["val_nll"]):
+        return -1.0, -math.inf
+    accuracy = scores.get("val_accuracy", 0.0)
+    return 0.0 if math.isnan(accuracy) else accuracy, -scores["val_nll"]
+
+
+def validations_in(history: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]:
+    """Return the entries of a run's history that are validations, in order."""
+    return [entry for entry in history if "val_nll" in entry]
+
+
+def validations_without_gain(history: Sequence[Mapping[str, float]]) -> int:
+    """Return how many validations came after the best one; of equal ones, the first is best."""
+    keys = [selection_key(entry) for entry in validations_in(history)]
+    return len(keys) - 1 - keys.index(max(keys)) if keys else 0

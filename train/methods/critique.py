@@ -24,13 +24,10 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
-from train.loop.model_runner import Measured, ModelRunner, share_right
-from train.loop.text_model import TextModel
+from train.loop.objective import Measured, ModelRunner, Numbers, Objective, TextModel, share_right
 from train.methods.base import LossMethod
-from train.methods.objective import Numbers, Objective
-from train.rows.rows import Row, Rows
-from train.rows.supervision import Supervision
-from train.setup.data import RunSplits, read_splits, under_task
+from train.rows.data import RunSplits, read_splits, under_task
+from train.rows.rows import Row, Rows, Supervision
 from train.setup.recipe import Recipe
 
 Task = Literal["truthful-pair", "truthful-pure-label"]

@@ -7,31 +7,272 @@ the best and the worst are a preference. Rows need labels and no critiques. It r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+import torch
+from pydantic import BaseModel, Field
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from judging.errors import FieldError
-from judging.files.kept_work import KeptFile, locked
-from train.methods.own_critiques import CritiqueRun, OwnCritiqueRecipe, OwnCritiques
-from train.methods.policy import Policy
-from train.methods.preferences import (
-    PREFERENCES_FILE,
-    Drawing,
-    DrawnPair,
-    Preference,
-    PreferenceCollator,
-    as_columns,
-    check_ids,
-    read_preferences,
+from judging.errors import CustosError, FieldError
+from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
+from judging.files.records import read_records
+from judging.fingerprint import digest
+from judging.progress import ProgressBar
+from judging.scoring.prompts import Encoder
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample
+from judging.verdicts.critique_reward import CritiqueScorer
+from train.methods.own_critiques import (
+    CritiqueRun,
+    CritiqueSection,
+    OwnCritiqueRecipe,
+    OwnCritiques,
 )
-from train.setup.data import RunSplits
-from train.setup.examples import Examples
+from train.methods.policy import JUDGED_AT_ONCE, Policy
+from train.rows.data import RunSplits
+from train.rows.examples import Examples
 from train.setup.recipe import Section
 from train.tracking.parts import PARTS
+
+PREFERENCES_FILE = "preferences.jsonl"
+
+
+@dataclass(frozen=True)
+class Preference:
+    """Two critiques of a request, of which one leads to the right label more surely."""
+
+    example: LabelledExample
+    chosen: ScoredCritique
+    rejected: ScoredCritique
+
+
+class ScoredCritique(BaseModel):
+    """A critique with its reward."""
+
+    text: str
+    is_finished: bool
+    """True if the judge ended the critique, False if a limit cut it."""
+    reward: float
+
+
+class DrawnPair(KeptLine):
+    """A line of :data:`PREFERENCES_FILE`: the best and the worst critique of an example."""
+
+    id: str
+    label: str
+    chosen: ScoredCritique | None = None
+    """Critique of the highest reward; ``None`` if a rule decides the example without one."""
+    rejected: ScoredCritique | None = None
+    """Critique of the lowest reward; ``None`` likewise."""
+
+    @property
+    def origin(self) -> Origin:
+        """Return the example's id, and the key."""
+        return self.id, self.key
+
+
+class Drawing:
+    """Draws critiques of every example, and keeps the best one and the worst.
+
+    Args:
+        policy: The judge that draws and scores them.
+        critiques: How they are drawn and what they are worth.
+        seed: Seed of the drawing.
+        identity: What the critiques depend on, beside the example.
+    """
+
+    def __init__(
+        self, policy: Policy, critiques: CritiqueSection, seed: int, identity: Mapping[str, Any]
+    ) -> None:
+        self.policy, self.critiques, self.seed, self.identity = policy, critiques, seed, identity
+        self._scorer = CritiqueScorer(policy, critiques.flip_penalty)
+
+    def fill(self, file: KeptFile[DrawnPair], examples: Sequence[LabelledExample]) -> None:
+        """Bring a file up to one line per example; what an earlier run drew is kept.
+
+        Raises:
+            CustosError: If an example cannot be judged, or the file is of another run.
+        """
+        order, number = random.Random(f"drawn/{self.seed}"), self.critiques.drawn
+        seeds = [[order.getrandbits(31) for _ in range(number)] for _ in examples]
+        indices = range(len(examples))
+        with ProgressBar() as bar:
+            task = bar.add_task("drawing critiques", total=len(examples))
+            for count in file.fill(
+                lambda: indices,
+                lambda index: (examples[index].id, self._key(examples[index])),
+                lambda batch: self._draw([examples[i] for i in batch], [seeds[i] for i in batch]),
+                batch=max(1, JUDGED_AT_ONCE // number),
+            ):
+                bar.update(task, completed=count)
+
+    def _draw(
+        self, examples: Sequence[LabelledExample], seeds: Sequence[Sequence[int]]
+    ) -> Iterator[DrawnPair]:
+        """Yield a line per example.
+
+        Args:
+            examples: Examples.
+            seeds: Of each, one per critique.
+        """
+        number = self.critiques.drawn
+        rows = [row for row in examples for _ in range(number)]
+        drawn = self.policy.draw(
+            [row.request() for row in rows],
+            [seed for of_row in seeds for seed in of_row],
+            self.critiques.temperature,
+        )
+        scores = self._scorer.score(rows, [critique.text for critique in drawn])
+        for first, example in zip(range(0, len(rows), number), examples, strict=True):
+            scored = [
+                ScoredCritique(
+                    text=critique.text, is_finished=critique.is_finished, reward=score.reward
+                )
+                for critique, score in zip(
+                    drawn[first : first + number], scores[first : first + number], strict=True
+                )
+                if score
+            ]
+            yield DrawnPair(
+                key=self._key(example),
+                id=example.id,
+                label=example.label,
+                chosen=max(scored, key=_reward, default=None),
+                rejected=min(scored, key=_reward, default=None),
+            )
+
+    def _key(self, example: LabelledExample) -> str:
+        return digest({"drawing": self.identity, "example": example.model_dump(mode="json")})
+
+
+def _reward(critique: ScoredCritique) -> float:
+    return critique.reward
+
+
+def check_ids(examples: Iterable[LabelledExample]) -> None:
+    """Check that no two examples have one id, by which preferences find their example.
+
+    Raises:
+        FieldError: If two have.
+    """
+    ids: set[str | None] = set()
+    for example in examples:
+        if example.id in ids:
+            raise FieldError(
+                "id",
+                f"two rows of split 'train' have the id '{example.id}', and critiques are found by "
+                "it; give every row one of its own, or none",
+            )
+        ids.add(example.id)
+
+
+def read_preferences(
+    path: Path, examples: Sequence[LabelledExample], least_margin: float
+) -> list[Preference]:
+    """Read the preferences in a file that :class:`Drawing` filled.
+
+    Args:
+        path: The file.
+        examples: Rows to train on (:func:`check_ids`); those of which the file has no preference
+            are left out.
+        least_margin: Least difference of two rewards.
+
+    Raises:
+        CustosError: If the file cannot be read, or has critiques of another row.
+    """
+    by_id = {example.id: example for example in examples}
+    preferences = []
+    for number, line in read_records(path, DrawnPair):
+        example = by_id.get(line.id)
+        if example is None or example.label != line.label:
+            raise CustosError(
+                f"{path}:{number}: no row to train on has the id '{line.id}' and the label "
+                f"'{line.label}'; name the rows that the critiques were drawn of"
+            )
+        chosen, rejected = line.chosen, line.rejected
+        if chosen is None or rejected is None or chosen.text == rejected.text:
+            continue
+        if chosen.reward - rejected.reward >= least_margin:
+            preferences.append(Preference(example, chosen, rejected))
+    return preferences
+
+
+def as_columns(preference: Preference) -> dict[str, Any]:
+    """Return a preference as a row of TRL's: the request as JSON, and the critiques.
+
+    A closing tag follows critiques that the judge ended. Pictures have a column even where there
+    are none: TRL then leaves tokens to the collator.
+    """
+    form = get_task(preference.example.task).critique
+    assert form is not None  # checked of all rows
+    texts = [
+        critique.text + (form.closing if critique.is_finished else "")
+        for critique in (preference.chosen, preference.rejected)
+    ]
+    request = preference.example.request()
+    return {
+        "prompt": request.model_dump_json(),
+        "chosen": texts[0],
+        "rejected": texts[1],
+        "images": list(request.images),
+    }
+
+
+class PreferenceCollator:
+    """Makes tensors of preferences, as TRL's own collator does, with the prompts of a judge.
+
+    Whatever comes from a request or from a critique is data here, as it is in judging.
+
+    Args:
+        encoder: Encoder of the judge.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+
+    def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
+        """Return the tensors of a batch: first all critiques that were chosen, then the others.
+
+        Args:
+            rows: Rows that :func:`as_columns` made.
+        """
+        backbone = self.encoder.backbone
+        requests = [JudgeRequest.model_validate_json(row["prompt"]) for row in rows]
+        tasks = [get_task(request.task) for request in requests]
+        prompts = self.encoder.encode(list(zip(tasks, requests, strict=True)))
+        texts, masks, vision = [], [], []
+        for column in ("chosen", "rejected"):
+            for task, prompt, row in zip(tasks, prompts, rows, strict=True):
+                assert task.critique is not None  # checked of all rows
+                critique, closing, _ = row[column].partition(task.critique.closing)
+                before = [
+                    *prompt.prefix_ids,
+                    *prompt.suffix_ids,
+                    *self.encoder.text(task.critique.opening),
+                ]
+                answer = [*self.encoder.data(critique), *self.encoder.text(closing)]
+                texts.append(torch.tensor(before + answer))
+                masks.append(torch.tensor([0] * len(before) + [1] * len(answer)))
+                vision.append(prompt.vision)
+        pad_id = backbone.tokenizer.pad_token_id
+        input_ids = pad_sequence(texts, batch_first=True, padding_value=pad_id)
+        lengths = torch.tensor([len(text) for text in texts])
+        tensors = {
+            "input_ids": input_ids,
+            "attention_mask": (torch.arange(input_ids.shape[1]) < lengths[:, None]).long(),
+            "completion_mask": pad_sequence(masks, batch_first=True),
+        }
+        if pictured := [pictures for pictures in vision if pictures]:
+            for name in pictured[0]:
+                tensors[name] = torch.cat([pictures[name] for pictures in pictured])
+            image_id = backbone.model.config.image_token_id
+            tensors["mm_token_type_ids"] = (input_ids == image_id).int()
+        return tensors
 
 
 class DpoSection(Section):

@@ -16,8 +16,8 @@ from judging.models.devices import to_device
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from losses import FocalLoss, class_weights
+from train.loop.objective import Numbers, Objective
 from train.methods.base import LossMethod
-from train.methods.objective import Numbers, Objective
 from train.rows.rows import Row
 from train.setup.recipe import Recipe, Section
 from train.setup.run_log import RUN_LOG

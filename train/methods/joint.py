@@ -16,12 +16,11 @@ from torch.nn.utils.rnn import pad_sequence
 from judging.models.devices import to_device
 from judging.types import score_of, type_of
 from losses import UnlikelihoodLoss, normalised_logprob, token_logprobs
+from train.loop.objective import Numbers, Objective
 from train.methods.base import LossMethod
-from train.methods.objective import Numbers, Objective
+from train.rows.data import ReplaySection, RunSplits, read_splits, with_replay
 from train.rows.rows import Row
-from train.setup.data import RunSplits, read_splits
 from train.setup.recipe import Recipe, Section, local_files
-from train.setup.replay import ReplaySection, with_replay
 
 Negatives = Literal["sampled", "hardest", "all"]
 Span = Literal["whole", "suffix"]

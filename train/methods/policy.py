@@ -21,7 +21,7 @@ from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Verdict
 from judging.verdicts.critique_reward import CritiqueScorer
-from train.loop.model_runner import Measured, share_right
+from train.loop.objective import Measured, share_right
 
 JUDGED_AT_ONCE = 64
 """Requests whose pictures are in memory at the same time."""

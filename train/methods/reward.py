@@ -21,11 +21,9 @@ from judging.scoring.tree_batch import label_logprobs
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
 from losses import BradleyTerryLoss
-from train.loop.model_runner import Measured, ModelRunner, share_right
+from train.loop.objective import Measured, ModelRunner, Numbers, Objective, share_right
 from train.methods.base import LossMethod
-from train.methods.objective import Numbers, Objective
-from train.rows.rows import Row, Rows
-from train.rows.supervision import Supervision
+from train.rows.rows import Row, Rows, Supervision
 from train.setup.recipe import DataSection, Recipe, Section
 
 REWARD = "truthful-reward"
@@ -48,7 +46,7 @@ class PairDataSection(DataSection):
         if path is not None:
             raise ValueError(
                 "a reward is given to one response and has no labels; "
-                "compare rewards on pairs with python -m experiments paradigms"
+                "compare rewards on pairs in a checkout: python -m experiments paradigms"
             )
 
 

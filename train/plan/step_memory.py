@@ -27,8 +27,8 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 from losses import token_logprobs
+from train.loop.objective import TextModel
 from train.loop.sharding import text_layers, tower_parameters
-from train.loop.text_model import TextModel
 from train.setup.recipe import Recipe
 
 LAYERS_TOGETHER = 2
@@ -87,17 +87,36 @@ class StepMemory:
     gathered: int = 0
     """Bytes of layers that are put together where processes share the model, and of their
     gradients."""
+    buckets: int = 0
+    """Bytes of gradients on their way between GPUs that each hold a copy."""
+    gaps: int = 0
+    """Bytes that the C library keeps between tensors on a CPU."""
+    reserve: int = 0
+    """Bytes that a process takes beside its tensors."""
+
+    def parts(self) -> dict[str, int]:
+        """Return the bytes of each part, those of the backbone's weights first."""
+        names = (
+            *("weights", "adapter", "gradients", "optimizer", "gathered"),
+            *("activations", "logits", "pictures", "workspace"),
+            *("buckets", "gaps", "reserve"),
+        )
+        return {name: int(getattr(self, name)) for name in names}
 
     @property
     def total(self) -> int:
         """Return the bytes of all parts."""
-        return self.fixed + self.activations + self.logits + self.pictures + self.workspace
+        return sum(self.parts().values())
 
     @property
-    def fixed(self) -> int:
-        """Return the bytes that do not depend on the rows."""
-        held = self.weights + self.adapter + self.gradients + self.optimizer
-        return held + self.gathered
+    def tensors(self) -> int:
+        """Return the bytes of tensors alone."""
+        return self.total - self.buckets - self.gaps - self.reserve
+
+    @property
+    def of_rows(self) -> int:
+        """Return the bytes of what a step makes of its rows."""
+        return self.activations + self.logits + self.pictures + self.workspace
 
 
 def step_memory(

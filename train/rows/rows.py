@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast, overload
+from typing import Any, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,7 @@ from judging.scoring.prompts import EncodedPrompt, Encoder, PromptSize
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
-from train.rows.supervision import Supervision
-from train.setup.data import RunSplits
+from train.rows.data import RunSplits
 from train.setup.run_log import RUN_LOG
 
 MEASURED_AT_ONCE = 1024
@@ -348,3 +347,50 @@ def _pinned(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _pinned(entry) for name, entry in value.items()}
     return cast(Any, value).pin_memory() if isinstance(value, Tensor) else value
+
+
+class Supervision(Protocol):
+    """Decides what the model reads of an example and which label it learns."""
+
+    encoder: Encoder
+
+    def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
+        """Return the requests that the model reads; all belong to one task."""
+        ...
+
+    def mode(self, example: LabelledExample) -> Mode:
+        """Return whether the label is learnt at once or after a critique."""
+        ...
+
+    def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
+        """Return the label tree after each prompt, and the index of the label to learn."""
+        ...
+
+
+class LabelSupervision:
+    """Reads the example itself and learns its label in the label tree of its rubric.
+
+    Args:
+        encoder: Encoder of the backbone to train.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self._trees: dict[tuple[str, str], LabelTree] = {}
+
+    def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
+        """Return the example."""
+        return (example,)
+
+    def mode(self, example: LabelledExample) -> Mode:
+        """Return ``score``: the label is learnt at once."""
+        return "score"
+
+    def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
+        """Return the tree of the rubric's labels, built once per rubric, and the label's index."""
+        task = get_task(example.task)
+        label, key = task.target(example), (task.name, task.rubric(example))
+        if key not in self._trees:
+            self._trees[key] = self.encoder.tree(task.labels(key[1]))
+        tree = self._trees[key]
+        return tree, tree.labels.index(label)

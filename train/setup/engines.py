@@ -68,12 +68,11 @@ LAUNCH_FILES = RECIPES / "accelerate"
 """Files of ``accelerate config`` that came with custos."""
 
 
-def check_engine(environment: Mapping[str, str], *, shards: bool = True) -> None:
+def check_engine(environment: Mapping[str, str]) -> None:
     """Refuse a launch that training would not fit, before anything is read or loaded.
 
     Args:
         environment: Environment variables of this process.
-        shards: Whether the script can share a model between processes.
 
     Raises:
         CustosError: If they ask for an engine that is not supported, a TPU, or accumulation of the
@@ -85,10 +84,6 @@ def check_engine(environment: Mapping[str, str], *, shards: bool = True) -> None
     for variable, check in ((FSDP, _check_fsdp), (ZERO, _check_zero)):
         if asks_for(variable, environment):
             check(environment)
-            if not shards:
-                raise CustosError(
-                    f"{variable}: this script does not share a model between processes"
-                )
     if environment.get("PJRT_DEVICE", "").upper() == "TPU":
         raise CustosError(f"PJRT_DEVICE: TPU is not supported; {ADVICE}")
     if environment.get(ACCUMULATION, "1") != "1":

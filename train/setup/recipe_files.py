@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from judging.errors import CustosError, FieldError
+from judging.field_text import default_text, meaning, type_text
 from judging.tasks import task_names
+from train.setup.recipe import Section
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SUFFIX = ".yaml"
@@ -85,3 +90,36 @@ def _advice(name: str) -> str:
         near = [by_last_part[part] for part in get_close_matches(wanted, by_last_part, n=1)]
     nearest = f"the nearest is '{near[0]}'; " if near else ""
     return f"{nearest}'custos recipe list' names all"
+
+
+class RecipeKey(NamedTuple):
+    """A key of recipes, in words."""
+
+    name: str
+    """Section and key, with a dot between them."""
+    value: str
+    default: str
+    meaning: str
+
+
+def sections(model: type[Section]) -> list[tuple[str, type[BaseModel]]]:
+    """Return the sections of a recipe, each with the model of its values, in their order."""
+    return [
+        (key, field.annotation)
+        for key, field in model.model_fields.items()
+        if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel)
+    ]
+
+
+def recipe_keys(model: type[Section]) -> Iterator[RecipeKey]:
+    """Yield the keys of a recipe: first those outside of sections, then section by section."""
+    of_sections = sections(model)
+    names = {name for name, _ in of_sections}
+    yield from (key for key in _keys(model, "") if key.name not in names)
+    for name, section in of_sections:
+        yield from _keys(section, f"{name}.")
+
+
+def _keys(model: type[BaseModel], prefix: str) -> Iterator[RecipeKey]:
+    for name, field in model.model_fields.items():
+        yield RecipeKey(prefix + name, type_text(field), default_text(field), meaning(model, name))

@@ -14,7 +14,7 @@ from judging.models.backbones import load_backbone
 from tests.tiny import save_picture
 from tests.train.made_up import encoded, example, examples, write_recipe
 from train.loop.batches import StepPlan
-from train.plan.published import published_config
+from train.launch.run_plan import published_config
 from train.setup.recipe import OptimSection
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from tests.train.made_up import analysed, critique_pair, examples, write_recipe, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge, vision_warmup
-from train.dry_run.rehearsal import of_every_label
+from train.launch.rehearsal import of_every_label
 
 pytestmark = pytest.mark.usefixtures("forking_python")
 

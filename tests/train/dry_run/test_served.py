@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from train.dry_run.served import _ending
+from train.launch.rehearsal import _ending
 
 
 def test_a_service_that_was_killed_says_so() -> None:

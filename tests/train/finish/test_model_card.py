@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from judging.models.backbones import load_backbone
 from tests.train.made_up import encoded, examples
-from train.finish.model_card import watched_table
+from train.finish.write_judge import watched_table
 from train.loop.progress import Progress
 
 

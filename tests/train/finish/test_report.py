@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from tests.train.made_up import examples, recipe
-from train.finish.report import announce
-from train.finish.result import RunResult
+from train.finish.report import RunResult, announce
 from train.loop.progress import Progress
-from train.setup.data import RunSplits
-from train.setup.examples import Examples
+from train.rows.data import RunSplits
+from train.rows.examples import Examples
 
 FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94, "n": 1400}
 

@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.intervals import wilson_interval
 from tests.train.made_up import example
-from train.finish.result import ENOUGH_QUESTIONS, WIDEST, validation_accuracy
+from train.finish.report import ENOUGH_QUESTIONS, WIDEST, validation_accuracy
 
 
 def test_one_row_per_question_is_close_to_wilson() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from judging.errors import CustosError
 from tests.cuda_stand_in import with_gpus
-from train.launch import processes
+from train.launch import front as processes
 
 
 @pytest.fixture

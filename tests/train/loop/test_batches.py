@@ -15,10 +15,9 @@ from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
 from tests.train.made_up import encoded, example, examples
 from train.loop.batches import StepPlan, cut_step
-from train.rows.rows import Rows, index_splits
-from train.rows.supervision import LabelSupervision
-from train.setup.data import RunSplits
-from train.setup.examples import Examples
+from train.rows.data import RunSplits
+from train.rows.examples import Examples
+from train.rows.rows import LabelSupervision, Rows, index_splits
 from train.setup.recipe import OptimSection, read_values
 from train.setup.recipe_files import find_recipe, recipe_names
 from train.setup.run_log import RUN_LOG

@@ -9,7 +9,7 @@ import torch
 
 from judging.errors import CustosError, error_text
 from judging.files.atomic import whole_folder
-from train.launch.processes import stop_message
+from train.launch.front import stop_message
 from train.loop.checkpoint import keep_best, load_checkpoint, save_checkpoint
 
 

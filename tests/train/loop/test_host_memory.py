@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from judging.models.device_dtype import computes_bfloat16
-from train.loop.host_memory import CACHES, SHARE, FreeMemory
+from train.loop.accelerator import CACHES, SHARE, FreeMemory
 
 MIB = 2**20
 
@@ -60,7 +60,7 @@ def test_kernels_of_past_shapes_are_dropped() -> None:
     program = """
 import sys, psutil, torch
 from judging.models.device_dtype import computes_bfloat16
-from train.loop.host_memory import FreeMemory, bound_caches
+from train.loop.accelerator import FreeMemory, bound_caches
 if sys.argv[1] == "bounded":
     bound_caches()
 weight = torch.ones(512, 512, dtype=torch.bfloat16)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from train.loop.learning_rate import learning_rate
+from train.loop.optimizer import learning_rate
 from train.setup.recipe import OptimSection
 
 

@@ -19,12 +19,11 @@ from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
 from tests.train.made_up import example, recipe, trainer
+from train.loop.batches import Loader, default_workers
 from train.loop.checkpoint import trainable
-from train.loop.loader import Loader, default_workers
 from train.methods.trainer import Trainer
-from train.rows.rows import Batch, Rows
-from train.rows.supervision import LabelSupervision
-from train.setup.examples import Examples
+from train.rows.examples import Examples
+from train.rows.rows import Batch, LabelSupervision, Rows
 
 PLAN = [[0, 1, 2], [5, 3], [4], [2, 6], [0]]
 BROKEN = 7
@@ -156,10 +155,10 @@ import sys, time
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from tests.train.made_up import examples
-from train.loop.loader import Loader
-from train.setup.examples import Examples
+from train.loop.batches import Loader
+from train.rows.examples import Examples
 from train.rows.rows import Rows
-from train.rows.supervision import LabelSupervision
+from train.rows.rows import LabelSupervision
 backbone = load_backbone(sys.argv[1], weights=False)
 rows = Rows(Examples.write(examples(8)), LabelSupervision(Encoder(backbone)), "train")
 loader = Loader({"train": rows}, 1)

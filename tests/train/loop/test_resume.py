@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from tests.train.made_up import example, examples, recipe, trainer
 from train.loop import batches
 from train.loop.checkpoint import best_folder, load_checkpoint
-from train.loop.model_runner import Measured
+from train.loop.objective import Measured
 from train.methods.focal import FocalObjective
 from train.methods.trainer import Trainer
 from train.rows.rows import Batch

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.train.made_up import examples, recipe, trainer
-from train.loop.model_runner import Measured
-from train.loop.progress import early_stop_line
-from train.loop.selection import selection_key, validations_without_gain
+from train.loop.objective import Measured
+from train.loop.progress import early_stop_line, selection_key, validations_without_gain
 from train.methods.focal import FocalObjective
 
 

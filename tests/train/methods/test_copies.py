@@ -16,13 +16,12 @@ from judging.scoring.prompts import Encoder
 from losses import BradleyTerryLoss
 from tests.gpu.host_waits import META, no_host_waits
 from tests.train.made_up import analysed
-from train.loop.model_runner import ModelRunner
+from train.loop.objective import ModelRunner
 from train.methods.critique import TextObjective
 from train.methods.focal import FocalObjective
 from train.methods.joint import JointObjective
 from train.methods.reward import RewardObjective
-from train.rows.rows import Rows
-from train.rows.supervision import LabelSupervision
+from train.rows.rows import LabelSupervision, Rows
 
 
 def _joint(negatives: Any, span: Any) -> Callable[[Rows], JointObjective]:

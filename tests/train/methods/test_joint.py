@@ -19,8 +19,7 @@ from judging.scoring.tree_batch import TreeModel, make_tree_batch
 from judging.types import LabelledExample
 from tests.tiny import reference_model, save_picture
 from train.methods.joint import JointObjective, Negatives, Span
-from train.rows.rows import Row, Rows
-from train.rows.supervision import LabelSupervision
+from train.rows.rows import LabelSupervision, Row, Rows
 
 LAMBDA = 0.3
 

@@ -21,8 +21,8 @@ from tests.train.made_up import write_split
 from tests.train.methods.made_up import labelled_pair, write_recipe
 from train import critique_dpo, critique_grpo, truthful_judge
 from train.launch.run_plan import plan_run
+from train.methods.dpo import Drawing
 from train.methods.own_critiques import CritiqueRun
-from train.methods.preferences import Drawing
 
 SCRIPTS: dict[str, Any] = {"critique_dpo": critique_dpo, "critique_grpo": critique_grpo}
 SECTIONS: dict[str, Any] = {

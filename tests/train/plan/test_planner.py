@@ -16,14 +16,13 @@ from judging.scoring.tree_batch import TreeModel
 from tests.tiny import save_picture
 from tests.train.made_up import analysed, encoded, example, examples, recipe, trainer, write_recipe
 from train.launch.run_plan import plan_run
-from train.loop.checkpoint import newest_checkpoint
+from train.loop.checkpoint import newest_checkpoint, run_identity
 from train.methods.focal import FocalRecipe
 from train.plan import planner
 from train.plan.planner import GIB, SHARE_TO_FILL, decide_checkpointing
 from train.plan.row_sizes import largest_rows, longest, row_sizes
 from train.rows.rows import Rows
 from train.setup.recipe import Recipe
-from train.setup.run_identity import run_identity
 
 LONG = {"optim__token_budget": 4000, "optim__batch_size": 32}
 
@@ -55,7 +54,7 @@ def test_a_gpu_that_a_step_would_fill_gets_it(small: str, tmp_path: Path) -> Non
     """The boundary is where ``custos plan`` has it, with the same rows."""
     path = write_recipe(tmp_path, small, **LONG)
     off = plan_run(str(path), ["run.gradient_checkpointing=false"], gpus=1, memory=80, rate=None)
-    fitting = off.total / SHARE_TO_FILL
+    fitting = off.memory.total / SHARE_TO_FILL
     settings, rows = recipe(tmp_path / "run", small, **LONG), _rows(small)
     for memory, expected in ((1.001 * fitting, False), (0.999 * fitting, True)):
         planned = plan_run(str(path), [], gpus=1, memory=memory / GIB, rate=None)

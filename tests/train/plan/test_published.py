@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from judging.models.backbones import empty_model
-from train.plan.published import PUBLISHED, published_config
+from train.launch.run_plan import PUBLISHED, published_config
 
 TOTALS = {
     "Qwen/Qwen2.5-VL-3B-Instruct": 3_754_622_976,

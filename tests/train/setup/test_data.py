@@ -12,8 +12,8 @@ from judging.errors import CustosError
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, write_split
-from train.setup.data import RunSplits, check_splits, read_splits
-from train.setup.examples import Examples
+from train.rows.data import RunSplits, check_splits, read_splits
+from train.rows.examples import Examples
 from train.setup.recipe import DataSection
 
 

@@ -9,7 +9,7 @@ from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError
 from judging.types import Split
 from tests.train.made_up import example
-from train.setup.held_out import held_out_sizes, hold_out, write_run_data
+from train.rows.held_out import held_out_sizes, hold_out, write_run_data
 
 ALL: tuple[Split, ...] = ("val", "cal", "test")
 

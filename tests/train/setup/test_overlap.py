@@ -11,8 +11,7 @@ from judging.errors import FieldError
 from judging.questions import write_question_hashes
 from judging.types import LabelledExample
 from tests.train.made_up import example, write_split
-from train.setup.data import read_splits
-from train.setup.overlap import check_overlaps, count_known_to_start
+from train.rows.data import check_overlaps, count_known_to_start, read_splits
 from train.setup.recipe import AdapterSection, DataSection, OptimSection, Recipe, RunSection
 
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from judging.errors import CustosError
 from tests.train.made_up import example, examples, write_split
-from train.setup.data import RunSplits
-from train.setup.examples import Examples
-from train.setup.replay import ReplaySection, replay_sample, with_replay
+from train.rows.data import ReplaySection, RunSplits, replay_sample, with_replay
+from train.rows.examples import Examples
 
 EARLIER = examples(90)  # every third Correct
 

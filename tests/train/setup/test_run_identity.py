@@ -14,10 +14,9 @@ from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 from tests.train.made_up import examples, recipe, trainer, write_recipe, write_split
 from train import hieval_stage1
-from train.loop.checkpoint import load_checkpoint, save_checkpoint
+from train.loop.checkpoint import load_checkpoint, run_identity, save_checkpoint
 from train.loop.progress import Progress
 from train.methods.trainer import Trainer
-from train.setup.run_identity import run_identity
 
 
 def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:

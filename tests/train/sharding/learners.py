@@ -29,17 +29,16 @@ from tests.tiny import Family, save_picture
 from tests.train.made_up import analysed, critique_pair, example, recipe
 from tests.train.plan.measured import ROWS, long_rows, num_bytes, peak_of_step
 from train.loop.accelerator import make_accelerator
+from train.loop.checkpoint import run_identity
+from train.loop.objective import Objective
 from train.loop.sharding import first_device, whole
 from train.methods.critique import TextObjective, TextSupervision
 from train.methods.focal import FocalObjective, FocalRecipe
 from train.methods.joint import JointObjective
-from train.methods.objective import Objective
 from train.methods.reward import PairSupervision, RewardObjective
 from train.methods.trainer import Trainer
-from train.rows.rows import IndexedSplits, Rows
-from train.rows.supervision import LabelSupervision, Supervision
+from train.rows.rows import IndexedSplits, LabelSupervision, Rows, Supervision
 from train.setup.engines import FSDP, ZERO
-from train.setup.run_identity import run_identity
 from train.setup.run_log import RUN_LOG
 from train.setup.starting_adapter import with_adapter
 

@@ -17,7 +17,7 @@ from tests.train.made_up import recipe
 from train.loop.accelerator import make_accelerator
 from train.setup.recipe import TrackerName
 from train.tracking import experiment_log
-from train.tracking.experiment_log import RUNS_FILE, ExperimentLog
+from train.tracking.trackers import RUNS_FILE, ExperimentLog
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from train.vision.tower import EqualPictures
 from transformers.vision_utils import get_vision_window_index
 
 from judging.models.backbones import Backbone
-from train.vision.tower import EqualPictures
 
 
 def _patches(backbone: Backbone, height: int, width: int, count: int) -> tuple[Tensor, Tensor]:

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from train.methods.vision_warmup import VISION_FILE
+from train.vision import trainer as warmup_loop
+from train.vision.model import WarmupModel, attention_loss
+from train.vision.pictures import WarmupPicture, draw, tokens_at
+from train.vision.trainer import WarmupTrainer
 
 from judging.errors import CustosError
 from judging.models.backbones import Backbone, load_backbone
 from train import vision_warmup
 from train.loop.checkpoint import save_checkpoint
-from train.methods.vision_warmup import VISION_FILE
 from train.setup.recipe import OptimSection, RunSection
 from train.tracking.trackers import METRICS_FILE
-from train.vision import trainer as warmup_loop
-from train.vision.model import WarmupModel, attention_loss
-from train.vision.pictures import WarmupPicture, draw, tokens_at
-from train.vision.trainer import WarmupTrainer
 
 
 def _pictures(backbone: Backbone, count: int = 16) -> list[WarmupPicture]:

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments.vision.pictures import FACTS, Shift, WarmupPicture, by_size, tokens_at
+from experiments.vision.tower import EqualPictures
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
-from train.tracking.parts import PARTS
-from train.vision.pictures import FACTS, Shift, WarmupPicture, by_size, tokens_at
-from train.vision.tower import EqualPictures
 
 FILLER = "\n"
 """What visual tokens after the end of the caption learn."""
@@ -155,7 +154,6 @@ class WarmupModel(nn.Module):
         )
 
     @torch.inference_mode()
-    @PARTS.measured("validation")
     def measure(self, held_out: Sequence[WarmupPicture]) -> dict[str, Any]:
         """Return the shares of facts, caption tokens and whole captions that are right.
 

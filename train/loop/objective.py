@@ -1,23 +1,24 @@
-"""The model of a run on batches of rows: to train on them, and to score them, on all processes."""
+"""What a stage minimises, and the model that runs on its rows, on all processes."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from judging.models.devices import to_device
 from judging.scoring.prefix import Prefix
-from judging.scoring.tree_batch import label_logprobs
-from train.loop.batches import scoring_batches
-from train.loop.loader import Loader
+from judging.scoring.tree_batch import TreeBatch, TreeModel, label_logprobs
+from losses import projected_token_logprobs
+from train.loop.batches import Loader, scoring_batches
 from train.loop.sharding import is_sharded
 from train.rows.rows import Batch, Row, Rows
 
@@ -55,10 +56,10 @@ class ModelRunner:
         """Run one forward pass over rows of one rubric.
 
         Args:
-            batch: Rows to run.
+            batch: The rows.
             inputs: Further inputs of the model.
             model: Default the wrapped model, whose passes every process must make alike.
-            prefix: Prefilled instruction of the rows.
+            prefix: Prefilled instruction.
         """
         device = self.accelerator.device
         with self.accelerator.autocast():
@@ -101,28 +102,22 @@ class ModelRunner:
             inputs: Returns further inputs of the model for the rows of a batch.
         """
         self.model.eval()
-        accelerator, rubric, prefix = self.accelerator, "", None
+        accelerator, rubric = self.accelerator, ""
+        prefix: Prefix | None = None
         every = scoring_batches(rows, self.token_budget)
         mine = every[accelerator.process_index :: accelerator.num_processes]
         most = -(-len(every) // accelerator.num_processes)
         more = every[: most - len(mine)] if is_sharded(accelerator) else []
         for number, batch in enumerate(self.loader.batches(rows, mine + more)):
             if batch.rows[0].rubric != rubric:  # batches of one rubric follow each other
-                rubric, prefix = batch.rows[0].rubric, self._prefill(batch)
+                rubric, prefix, instruction = batch.rows[0].rubric, None, batch.layout.prefix_ids
+                if len(instruction):  # once for all batches of a rubric
+                    with accelerator.autocast():
+                        prefix = self.unwrapped.prefill(to_device(instruction, accelerator.device))
             # A wrapper's own pass would wait for processes that have fewer batches.
             outputs = self.outputs(batch, inputs(batch.rows), self.unwrapped, prefix)
             if number < len(mine):
                 yield batch, outputs
-
-    def _prefill(self, batch: Batch) -> Prefix | None:
-        """Compute the instruction of a batch once, for all batches of its rubric."""
-        if not len(batch.layout.prefix_ids):
-            return None
-        with self.accelerator.autocast():
-            prefix: Prefix = self.unwrapped.prefill(
-                to_device(batch.layout.prefix_ids, self.accelerator.device)
-            )
-        return prefix
 
     def gathered(self, entries: list[EntryT]) -> list[EntryT]:
         """Return the entries of all processes."""
@@ -137,25 +132,9 @@ class Measured:
     """The figures that a validation measures on rows."""
 
     scores: dict[str, float]
-    """``nll`` and, if known, ``accuracy``."""
-    right: list[bool | None] | None = None
-    """Whether each row is judged as people did, ``None`` where they did not decide; ``None`` as a
-    whole if there is no accuracy."""
-
-
-def label_scores(runner: ModelRunner, rows: Rows) -> Measured:
-    """Measure accuracy and mean negative log-likelihood of the labels.
-
-    The likelihood is that of the label among a row's labels.
-    """
-    right: list[bool | None] = []
-    nll = []
-    for target, logprobs in zip(
-        rows.facts.target.tolist(), runner.label_logprobs(rows), strict=True
-    ):
-        right.append(int(logprobs.argmax()) == target)
-        nll.append(np.logaddexp.reduce(logprobs) - logprobs[target])
-    return Measured({"accuracy": share_right(right), "nll": float(np.mean(nll))}, right)
+    """``nll``, ``accuracy`` and perhaps others."""
+    right: list[bool | None]
+    """Whether each row is judged as people did; ``None`` where they did not decide."""
 
 
 def share_right(right: Sequence[bool | None]) -> float:
@@ -164,10 +143,88 @@ def share_right(right: Sequence[bool | None]) -> float:
     return float(np.mean(decided)) if decided else float("nan")
 
 
-def free_weights(model: nn.Module) -> None:
-    """Put empty parameters in the place of all parameters of a model."""
-    for module in model.modules():
-        for name, parameter in list(module.named_parameters(recurse=False)):
-            # Not with to(): weights of 4 bits cannot be moved so.
-            empty = torch.empty(parameter.shape, dtype=parameter.dtype, device="meta")
-            setattr(module, name, nn.Parameter(empty, requires_grad=False))
+Numbers = NDArray[Any]
+"""One number for each row."""
+
+
+class Objective(ABC):
+    """Loss of a stage.
+
+    A step's loss is the sum of :meth:`loss_sum` over all micro-batches of the step on all
+    processes, divided by the sum of :meth:`denominator`.
+    """
+
+    model_class: ClassVar[type[TreeModel]] = TreeModel
+    """Module to wrap the backbone in; its outputs are what :meth:`loss_sum` is given."""
+
+    def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
+        """Return what the losses of a step are divided by; default the weighted number of its rows.
+
+        Args:
+            weights: How much each row counts.
+            target_tokens: Tokens of each row's target label.
+        """
+        return float(weights.sum())
+
+    def inputs(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+        """Return the model's inputs for these rows beside their prompts."""
+        return {}
+
+    @abstractmethod
+    def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
+        """Return the sum of losses of rows of one micro-batch, a scalar.
+
+        Args:
+            outputs: Outputs of the model: ``[prompts, slots, vocabulary]`` logits unless
+                :attr:`model_class` says otherwise.
+            rows: The rows.
+            step: Optimizer steps done before this one.
+        """
+
+    def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
+        """Measure accuracy, and the mean negative log-likelihood of a label among its row's."""
+        logprobs, targets = runner.label_logprobs(rows), rows.facts.target.tolist()
+        right: list[bool | None] = []
+        nll = []
+        for target, of_row in zip(targets, logprobs, strict=True):
+            right.append(int(of_row.argmax()) == target)
+            nll.append(np.logaddexp.reduce(of_row) - of_row[target])
+        return Measured({"accuracy": share_right(right), "nll": float(np.mean(nll))}, right)
+
+    def describe_target(self, row: Row, tokenizer: Any) -> str:
+        """Return a line, for people, on what a row is trained towards."""
+        tokens = [tokenizer.decode([token]) for _, token in row.tree.paths[row.target]]
+        return f"supervised tokens: {tokens!r}"
+
+
+class TextModel(TreeModel):
+    """A tree model that can give the log-probabilities of target tokens instead of logits."""
+
+    def forward(
+        self,
+        batch: TreeBatch,
+        prefix: Prefix | None = None,
+        targets: Tensor | None = None,
+        target_slots: Tensor | None = None,
+    ) -> Tensor:
+        """Return the log-probability of each target, or all logits without targets.
+
+        Args:
+            batch: Rows to run.
+            prefix: Their prefilled instruction; computed here, with gradients, when ``None``.
+            targets: Target tokens, ``[N, T]`` int64; padded with anything.
+            target_slots: Slot before each target, ``[N, T]`` int64; default the slots in order,
+                a target each.
+
+        Returns:
+            ``[N, T]`` float32; logits as :class:`TreeModel` without targets.
+        """
+        if targets is None:
+            return super().forward(batch, prefix)
+        hidden = self.hidden(batch, prefix)
+        if target_slots is not None:
+            hidden = hidden.take_along_dim(target_slots[..., None], dim=1)
+        logprobs = projected_token_logprobs(
+            hidden.flatten(0, 1), self.output_embedding.to(hidden.dtype), targets.flatten()
+        )
+        return logprobs.view(targets.shape)

@@ -8,17 +8,14 @@ from typing import Any
 
 import torch
 
+from experiments.vision.model import WarmupModel
+from experiments.vision.pictures import WarmupPicture, by_size, vary
 from judging.errors import FieldError
 from train.loop.accelerator import make_accelerator, uses_autocast
-from train.loop.checkpoint import load_checkpoint, save_checkpoint
-from train.loop.learning_rate import learning_rate
-from train.loop.optimizer import check_finite
+from train.loop.checkpoint import read_checkpoint, recipe_values, save_checkpoint
+from train.loop.optimizer import check_finite, learning_rate, make_optimizer
 from train.setup.recipe import OptimSection, RunSection
-from train.setup.run_identity import recipe_values
-from train.tracking.parts import PARTS
 from train.tracking.trackers import Tracker
-from train.vision.model import WarmupModel
-from train.vision.pictures import WarmupPicture, by_size, vary
 
 
 class WarmupTrainer:
@@ -47,9 +44,7 @@ class WarmupTrainer:
     ) -> None:
         self.optim, self.run, self.model, self.identity = optim, run, model, identity
         self.held_out, self.by_size = held_out, by_size(pictures)
-        self.optimizer = torch.optim.AdamW(
-            model.parameters(), lr=optim.lr, weight_decay=optim.weight_decay
-        )
+        self.optimizer = make_optimizer(model.parameters(), optim)
         self.steps_per_epoch = sum(len(group) // optim.batch_size for group in self.by_size)
         if not self.steps_per_epoch:
             raise FieldError(
@@ -63,20 +58,22 @@ class WarmupTrainer:
         """Train to the end, resuming from the newest checkpoint if there is one.
 
         Returns:
-            The measurements (:meth:`~train.vision.model.WarmupModel.measure`) with their steps.
+            What :meth:`WarmupModel.measure` returned, with the steps.
         """
         run, folder = self.run, self.run.output
-        state = load_checkpoint(folder, self.model, self.optimizer, self.identity)
-        history: list[dict[str, Any]] = state["history"] if state else []
-        step = int(state["step"]) if state else 0
-        losses: list[float] = state.get("losses", []) if state else []
+        saved = read_checkpoint(folder, self.model, self.identity)
+        if saved:
+            saved.restore(self.model, self.optimizer)
+        state = saved.state if saved else {}
+        history: list[dict[str, Any]] = state.get("history", [])
+        step = int(state.get("step", 0))
+        losses: list[float] = state.get("losses", [])
         eval_every, save_every = run.steps_between(self.total_steps)
         tracker = Tracker(
             folder,
             self.total_steps,
             make_accelerator(run),
             eval_every=eval_every,
-            unit="pictures",
         )
         with tracker.running(step, recipe_values(run)):
             while step < self.total_steps:
@@ -100,7 +97,6 @@ class WarmupTrainer:
                     )
         return history
 
-    @PARTS.measured("step")
     def train_step(self, step: int) -> float:
         """Make one optimizer step and return its loss.
 

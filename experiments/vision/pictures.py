@@ -21,7 +21,7 @@ from judging.errors import CustosError
 from judging.models.backbones import Backbone
 from judging.models.cpu_cores import num_cores
 from judging.progress import progress_over
-from train.rows.worker_process import begin_worker
+from train.loop.batches import begin_worker
 
 SHIFT_PIXELS = 6
 TOKEN_PIXELS = 28

@@ -1,14 +1,19 @@
-"""Splits of a recipe, read and checked."""
+"""Splits of a recipe: read, checked, mixed with rows of an earlier stage, and compared."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
+from pydantic import Field, field_validator
+
+from data_prep.splits.overlap import Overlap, find_overlaps
 from data_prep.tables.dropped import check_dropped
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.pictures import check_row_pictures
@@ -16,11 +21,12 @@ from data_prep.tables.reader import BadRow, read_table
 from data_prep.tables.row_task import task_fields
 from data_prep.tables.source import open_table
 from judging.errors import FieldError, Missing, errors_at
+from judging.questions import count_trained_on
 from judging.tasks import get_task
 from judging.types import LabelledExample
-from train.setup.examples import Examples
-from train.setup.held_out import hold_out
-from train.setup.recipe import DataSection
+from train.rows.examples import Examples
+from train.rows.held_out import hold_out
+from train.setup.recipe import DataSection, Recipe, Section, check_named_once
 
 
 @dataclass(frozen=True)
@@ -185,3 +191,163 @@ def _needs_model(row: LabelledExample) -> bool:
 
 def _answerer(row: LabelledExample) -> str:
     return str(row.metadata.get("answerer"))  # a table may number them
+
+
+class ReplaySection(Section):
+    """``D_mix = D_task2 + Sample(D_task1, rho)`` (HiEval section 3.2)."""
+
+    train: tuple[Path, ...] = ()
+    """Training splits of the earlier stage; empty: no replay."""
+    val: Path | None = None
+    """Validation split of the earlier stage, scored to see what the judge forgets."""
+    rho: float = Field(default=1.0, ge=0)
+    """Replay ratio: how many rows of the earlier stage are mixed in."""
+    of: Literal["task2", "task1"] = "task2"
+    """What ``rho`` is a share of; the paper leaves it open."""
+    val_limit: int | None = Field(default=None, gt=0)
+    """Watch only the first ``val_limit`` rows of ``val``."""
+
+    @field_validator("train")
+    @classmethod
+    def _named_once(cls, train: tuple[Path, ...]) -> tuple[Path, ...]:
+        check_named_once(train)
+        return train
+
+
+def with_replay(
+    splits: RunSplits, replay: ReplaySection, seed: int, exclude_answerer: str | None = None
+) -> RunSplits:
+    """Add sampled earlier rows to the training split, and the earlier validation to the watched.
+
+    Raises:
+        CustosError: If a file is missing, a row is bad, or there are too few earlier rows.
+    """
+    train, watched = splits.train, splits.watched
+    sample: list[LabelledExample] = []
+    if replay.train:
+        earlier = join_examples(read_split(path, None, exclude_answerer) for path in replay.train)
+        sample = replay_sample(earlier, len(train), replay.rho, replay.of, seed)
+        train = train + sample
+    if replay.val:
+        rows = read_split(replay.val, replay.val_limit, exclude_answerer)
+        if not rows:
+            raise FieldError("replay.val", "no rows to use")
+        watched = {**watched, "stage1": rows}
+    return replace(splits, train=train, watched=watched, replayed=len(sample))
+
+
+def replay_sample(
+    earlier: Sequence[LabelledExample],
+    num_task2: int,
+    rho: float,
+    of: Literal["task2", "task1"],
+    seed: int,
+) -> list[LabelledExample]:
+    """Draw earlier rows without replacement, each label in proportion.
+
+    The draw depends on ``seed`` and the rows alone: every process and every resume sees the same.
+
+    Args:
+        earlier: Rows of the earlier stage.
+        num_task2: Number of rows of the new stage.
+        rho: Replay ratio.
+        of: Whether ``rho`` is a share of the new rows or of the earlier rows.
+        seed: Any integer.
+
+    Raises:
+        FieldError: If ``rho`` asks for more rows than there are.
+    """
+    count = round(rho * (num_task2 if of == "task2" else len(earlier)))
+    if count > len(earlier):
+        raise FieldError(
+            "replay.rho",
+            f"{rho} of {of} asks for {count} earlier rows, but there are {len(earlier)}",
+        )
+    rng = random.Random(f"replay/{seed}")
+    keys = [(row.task, row.label) for row in earlier]
+    strata: dict[tuple[str, str], list[int]] = {}
+    for index in rng.sample(range(len(keys)), len(keys)):
+        strata.setdefault(keys[index], []).append(index)
+    # Largest remainders: the counts of the strata add up to the count asked for.
+    shares = {key: count * len(rows) / max(1, len(earlier)) for key, rows in strata.items()}
+    counts = {key: int(share) for key, share in shares.items()}
+    by_remainder = sorted(shares, key=lambda key: (counts[key] - shares[key], key))
+    for key in by_remainder[: count - sum(counts.values())]:
+        counts[key] += 1
+    return [
+        earlier[index] for key, drawn in sorted(strata.items()) for index in drawn[: counts[key]]
+    ]
+
+
+ADVICE = (
+    "give each question to one split ('custos prep' does), "
+    "or set data.allow_overlap=true, and the card will name it"
+)
+
+
+def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
+    """Compare the splits of a run, before anything is loaded.
+
+    Args:
+        splits: Rows as they are used, replayed ones included.
+        data: Their files, and which of them may overlap.
+
+    Returns:
+        The overlaps that the recipe allows, and those that a sentence model suspects.
+
+    Raises:
+        FieldError: If two splits overlap and the recipe does not allow it. The message has counts
+            for every two such splits, and names the first two rows by file and row.
+    """
+    rows = {"train": splits.train, "val": splits.val, "cal": splits.cal, "test": splits.test}
+    overlaps = find_overlaps({name: part for name, part in rows.items() if part})
+    refused = [each for each in overlaps if each.is_certain and not _is_allowed(each, data)]
+    if refused:
+        first = refused[0]
+        files = [_files(name, data) for name in (first.split, first.other)]
+        locations = " and ".join(
+            _row_location(paths, row, data.mapping)
+            for paths, row in zip(files, first.example, strict=True)
+        )
+        counts = "; ".join(_describe(overlap, data) for overlap in refused)
+        raise FieldError(f"data.{first.split}", f"{counts} (first: {locations}); {ADVICE}")
+    return overlaps
+
+
+def count_known_to_start(recipe: Recipe, rows: Sequence[LabelledExample] | None) -> int:
+    """Count the rows whose question the judge of ``adapter.init`` was trained on or chosen by.
+
+    Judges that do not say what they were trained on, such as the shipped ones, count as 0.
+    """
+    folder = recipe.adapter.init_folder
+    return (count_trained_on(folder, rows) or 0) if folder and rows else 0
+
+
+def _is_allowed(overlap: Overlap, data: DataSection) -> bool:
+    if isinstance(data.allow_overlap, bool):
+        return data.allow_overlap
+    compared = {overlap.split, overlap.other}
+    return any(compared == set(pair) for pair in data.allow_overlap)
+
+
+def _describe(overlap: Overlap, data: DataSection) -> str:
+    same = {path.resolve() for path in _files(overlap.split, data)} & {
+        path.resolve() for path in _files(overlap.other, data)
+    }
+    text = overlap.describe()
+    return f"{text} (both read {same.pop()})" if same else text
+
+
+def _row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:
+    """Return file and number of a row of one of the files, such as ``mine.jsonl row 4``."""
+    wanted = (row.question, row.references, row.responses)
+    for path in paths:
+        for number, other in read_table(path, LabelledExample, mapping, {}):
+            if (other.question, other.references, other.responses) == wanted:
+                return f"{path} row {number}"
+    return f"row '{row.id}'"
+
+
+def _files(split: str, data: DataSection) -> tuple[Path, ...]:
+    path = {"val": data.val, "cal": data.cal, "test": data.test}.get(split)
+    return (path,) if path else data.train

@@ -1,5 +1,10 @@
 """Warm up a random vision tower: each visual token learns to be the embedding of a caption token.
 
+python -m experiments vision_warmup [key.path=value ...]
+
+It made the tower of the embedded backbone, and runs in one process, on the CPU. The keys are those
+of ``vision_warmup.yaml`` beside this file.
+
 The language model does not run. Its input embeddings show what visual tokens must be like so that
 it can read a picture as a line of text, such as ``bar: A 3, B 7, C 5``. Before its last block the
 tower also learns to tell names and values, and which item they belong to, at the points where they
@@ -10,33 +15,26 @@ Without these tasks the tower learns how captions are laid out, and their digits
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
+from pathlib import Path
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from rich.console import Console
 from safetensors.torch import save_file
 
-from judging.errors import CustosError
+from experiments.vision.model import WarmupModel
+from experiments.vision.pictures import draw
+from experiments.vision.trainer import WarmupTrainer
 from judging.files.atomic import atomic_path
 from judging.files.records import write_json
 from judging.models.backbones import load_backbone
-from train.loop.checkpoint import check_run_folder
-from train.methods.base import WeightsMethod
-from train.setup.recipe import OptimSection, RunSection, Section, check_has_effect
-from train.setup.run_identity import run_identity
-from train.tracking.parts import PARTS
-from train.vision.model import WarmupModel
-from train.vision.pictures import draw
-from train.vision.trainer import WarmupTrainer
+from train.launch.command_line import command_line
+from train.loop.checkpoint import check_run_folder, run_identity
+from train.setup.recipe import OptimSection, RunSection, Section, parse_recipe
 
+RECIPE = Path(__file__).with_suffix(".yaml")
 VISION_FILE = "vision.safetensors"
-WITHOUT_EFFECT = (
-    *("optim.optimizer", "optim.token_budget", "optim.whole_questions"),
-    *("run.quantization", "run.workers", "run.gradient_checkpointing", "run.response_budget"),
-    *("run.min_pixels", "run.max_pixels", "run.peak_tflops", "run.select", "run.patience"),
-)
-"""Keys that a warm-up does not read: there are no rows, no adapter, and no best step."""
 
 
 class PicturesSection(Section):
@@ -51,10 +49,8 @@ class PicturesSection(Section):
 
 
 class WarmupRecipe(Section):
-    """Recipe of a warm-up."""
+    """Recipe of a warm-up; it reads no keys of rows, adapters or the choice of a step."""
 
-    method: str | None = None
-    """``vision_warmup``."""
     backbone: str
     """Model whose vision tower is trained: ``embedded``, a folder, or a hub id."""
     pictures: PicturesSection
@@ -63,30 +59,14 @@ class WarmupRecipe(Section):
     compiled: bool = True
     """Compile the tower's blocks: the first step is slower, the others faster."""
 
-    @model_validator(mode="after")
-    def _only_known_keys(self) -> WarmupRecipe:
-        check_has_effect(self, WITHOUT_EFFECT)
-        return self
 
-
-class VisionWarmup(WeightsMethod):
-    """Warms up the vision tower of a backbone, in one process on the CPU."""
-
-    recipe_class = WarmupRecipe
-    script = "vision_warmup"
-    default_recipe = "embedded/vision_warmup"
-
-    @classmethod
-    def train(cls, recipe: WarmupRecipe) -> None:
-        """Train a tower, and measure it on pictures that it has not seen."""
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise CustosError(
-                "the warm-up runs in one process: give 'custos train' --processes 1, or start the "
-                "script with 'python'"
-            )
-        check_run_folder(recipe.run.output, run_identity(recipe, None, {}))
-        with PARTS.measured("load"):
-            backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")
+def main(argv: Sequence[str]) -> None:
+    """Train a tower as ``key.path=value`` say, and measure it on pictures that it has not seen."""
+    with command_line():
+        recipe = parse_recipe(WarmupRecipe, RECIPE, argv)
+        folder = recipe.run.output
+        check_run_folder(folder, run_identity(recipe, None, {}))
+        backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")
         counts, seed = recipe.pictures, recipe.pictures.seed
         pictures = draw(backbone, counts.train, 2 * seed)  # even seeds to train on
         held_out = draw(backbone, counts.held_out, 2 * seed + 1)  # odd seeds to measure on
@@ -97,17 +77,13 @@ class VisionWarmup(WeightsMethod):
         trainer = WarmupTrainer(recipe.optim, recipe.run, model, pictures, held_out, identity)
         history = trainer.fit()
 
-        folder, measured = recipe.run.output, history[-1]
         weights = {name: p.detach().bfloat16() for name, p in model.tower.state_dict().items()}
         with atomic_path(folder / VISION_FILE) as partial:
             save_file(weights, partial, metadata={"format": "pt"})
         write_json(folder / "history.json", history)
         Console().print(
             f"vision tower: {folder / VISION_FILE}: caption accuracy "
-            f"{measured['caption_accuracy']:.3f} on {measured['n']} pictures",
+            f"{history[-1]['caption_accuracy']:.3f} on {history[-1]['n']} pictures",
             highlight=False,
             soft_wrap=True,
         )
-
-
-METHOD = VisionWarmup
