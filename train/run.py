@@ -27,7 +27,7 @@ from train.loop.sharding import first_device
 from train.methods import find_method, method_of
 from train.methods.base import Method
 from train.methods.trainer import BaseTrainer
-from train.rows.data import RunSplits, check_overlaps, check_splits
+from train.rows.data import RunSplits, check_overlaps
 from train.setup.recipe import Recipe, read_values
 from train.setup.recipe_files import find_recipe
 from train.setup.starting_adapter import with_shape_of_init
@@ -76,7 +76,6 @@ def run(method: type[Method], recipe: Recipe, *, command: str) -> None:
     splits = method.read_rows(recipe)
     overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
-    check_splits(splits, recipe.data)
     training = method(recipe, splits)
     hashes = hash_files(recipe.files)
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))

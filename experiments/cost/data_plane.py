@@ -140,8 +140,8 @@ def _index(data: Path, seconds: dict[str, float]) -> Rows:
     from judging.scoring.prompts import Encoder
     from train.loop.checkpoint import hash_files
     from train.methods.focal import FocalObjective
-    from train.rows.data import check_overlaps, check_splits, read_splits
-    from train.rows.rows import LabelSupervision, Rows
+    from train.rows.data import check_overlaps, read_splits
+    from train.rows.rows import Rows, Supervision
     from train.setup.recipe import DataSection
 
     def note(name: str) -> None:
@@ -153,13 +153,12 @@ def _index(data: Path, seconds: dict[str, float]) -> Rows:
     note("read")
     check_overlaps(splits, section)
     note("overlaps")
-    check_splits(splits, section)
     FocalObjective.for_examples(splits.train, 1.0, 5.0, "sqrt")
     hash_files({"train": data / "train.jsonl"})
     note("checks")
     backbone = load_backbone("embedded", weights=False).with_pixels()
     note("tokenizer")
-    rows = Rows(splits.train, LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train")
+    rows = Rows(splits.train, Supervision(Encoder(backbone, shows_all_pictures=True)), "train")
     note("index")
     return rows
 

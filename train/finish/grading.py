@@ -44,14 +44,20 @@ TOGETHER = 8
 """Most rows of one question that stay on one process, which reads the question once."""
 PICTURE_CHARACTERS = 4000
 """Characters of text that take a judge about as long as a picture of one megapixel."""
-JUDGE_FILES = (ADAPTER_FILE, ADAPTER_CONFIG, CARD_FILE)
+JUDGE_FILES = (ADAPTER_FILE, ADAPTER_CONFIG, CARD_FILE, CALIBRATION_FILE)
+FOLDER = "graded"
+"""Folder in the run folder; it is deleted when the run is finished."""
+MOST_SCORED = 2000
+"""Most rows that the start is graded on ..."""
+MOST_CRITIQUES = 200
+"""... and most where it writes a critique of each."""
 
 ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes of a run; this one is ``rank`` of ``count``."""
+    """The processes of a run, which grade its last rows; this one is ``rank`` of ``count``."""
 
     rank: int = 0
     count: int = 1
@@ -71,15 +77,11 @@ class Processes:
         """Return whether this process writes files and shows progress."""
         return self.rank == 0
 
-    def share(self, examples: Sequence[LabelledExample]) -> list[int]:
-        """Return the indices of the rows of this process; shares take about equally long."""
-        return share_rows(examples, self.count)[self.rank]
-
     def gather(self, indices: Sequence[int], results: Sequence[ResultT]) -> list[ResultT]:
         """Return the results of all processes in the order of the rows, on every process.
 
         Args:
-            indices: Rows of this process, as :meth:`share` gives them.
+            indices: Rows of this process, as :func:`share_rows` gives them.
             results: One result per row of this process.
         """
         pairs = dict(zip(indices, results, strict=True))
@@ -90,20 +92,15 @@ class Processes:
         return [pairs[index] for index in sorted(pairs)]
 
     def load_judge(self, folder: Path, device: torch.device) -> Judge:
-        """Load the judge that the first process has written, on every process.
+        """Load the judge that the first process has written to the run folder, on every process.
 
         Machines need not share a disk: a process that lacks the files gets them sent.
-
-        Args:
-            folder: Run folder.
-            device: Device of this process.
         """
-        names = (*JUDGE_FILES, CALIBRATION_FILE)
-        hashes = {name: file_sha256(folder / name) for name in names if (folder / name).is_file()}
-        of_all = self.gather([self.rank], [hashes])
-        if all(hashes_of_one == of_all[0] for hashes_of_one in of_all):
+        files = [folder / name for name in JUDGE_FILES if (folder / name).is_file()]
+        of_all = self.gather([self.rank], [{file.name: file_sha256(file) for file in files}])
+        if all(hashes == of_all[0] for hashes in of_all):
             return Judge.load(str(folder), device=str(device))
-        mine = [{name: (folder / name).read_bytes() for name in of_all[0]} if self.is_first else {}]
+        mine = [{file.name: file.read_bytes() for file in files} if self.is_first else {}]
         torch.distributed.broadcast_object_list(mine, src=0, group=self.group)
         with tempfile.TemporaryDirectory() as scratch:
             received = Path(scratch) / folder.name
@@ -120,21 +117,13 @@ def share_rows(examples: Sequence[LabelledExample], count: int) -> list[list[int
 
     Rows of one question stay together, ``TOGETHER`` at a time.
 
-    Args:
-        examples: Rows to grade.
-        count: Number of processes.
-
     Returns:
-        Indices of the rows of each process; no rows if there are too few.
+        Indices of the rows of each of ``count`` processes; none if there are too few.
     """
     by_question: dict[str, list[int]] = {}
     for index, example in enumerate(examples):
         by_question.setdefault(example.question, []).append(index)
-    units = [
-        indices[start : start + TOGETHER]
-        for indices in by_question.values()
-        for start in range(0, len(indices), TOGETHER)
-    ]
+    units = [unit for of_one in by_question.values() for unit in in_batches(of_one, TOGETHER)]
     costs = [sum(_cost(examples[index]) for index in unit) for unit in units]
     shares: list[list[int]] = [[] for _ in range(count)]
     loads = [0] * count
@@ -153,12 +142,11 @@ def _cost(example: LabelledExample) -> int:
     return 1 + sum(map(len, texts)) + PICTURE_CHARACTERS * len(pictures) + written
 
 
-FOLDER = "graded"
-"""Folder in the run folder; it is deleted when the run is finished."""
-
-
 class KeptWindow(KeptLine, Generic[ResultT]):
-    """A line of a kept file: the results of a window of rows."""
+    """A line of a kept file: the results of a window of rows.
+
+    A window is kept whole: the last digits of a result depend on the other rows of its window.
+    """
 
     number: int
     """Number of the window among those of its process."""
@@ -172,7 +160,10 @@ class KeptWindow(KeptLine, Generic[ResultT]):
 
 @dataclass(frozen=True)
 class KeptGrades:
-    """Grading by all processes of a run, each of which keeps its results in a file of its own."""
+    """Grading by all processes of a run, each of which keeps its results in a file of its own.
+
+    A run that is stopped while it grades goes on with the window of rows that it was stopped in.
+    """
 
     run_folder: Path
     """Folder of the run; machines need not share it."""
@@ -199,12 +190,23 @@ class KeptGrades:
             One result per row, on every process.
         """
         processes = self.processes
-        mine = processes.share(rows)
+        mine = share_rows(rows, processes.count)[processes.rank]
+        windows = list(in_batches([rows[index] for index in mine], WINDOW))
+        origins = [(number, _key(judge, window)) for number, window in enumerate(windows)]
         file = KeptFile(self._path(part), line_type)
-        results = _graded(file, judge, [rows[index] for index in mine], grade)
-        if processes.is_first and mine:
-            results = progress_over(results, part, len(mine))
-        return processes.gather(mine, list(results))
+
+        def results() -> Iterator[ResultT]:
+            kept = {line.number: line.results for line in file.matching(origins)}
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            for (number, key), window in zip(origins, windows, strict=True):
+                if number not in kept:
+                    kept[number] = grade(window)
+                    file.append([KeptWindow(key=key, number=number, results=kept[number])])
+                yield from kept[number]
+
+        is_shown = processes.is_first and mine
+        graded = progress_over(results(), part, len(mine)) if is_shown else results()
+        return processes.gather(mine, list(graded))
 
     def is_begun(self, part: str) -> bool:
         """Return whether an earlier run of this process has graded some of a part."""
@@ -220,27 +222,6 @@ class KeptGrades:
         return self.run_folder / FOLDER / name
 
 
-def _graded(
-    file: KeptFile[KeptWindow[ResultT]],
-    judge: Judge,
-    rows: Sequence[LabelledExample],
-    grade: Callable[[Sequence[LabelledExample]], list[ResultT]],
-) -> Iterator[ResultT]:
-    """Yield the results of rows: those in the file, and new ones, which are added to it.
-
-    A window is kept whole: the last digits of a result depend on the other rows of its window.
-    """
-    windows = list(in_batches(rows, WINDOW))
-    origins = [(number, _key(judge, window)) for number, window in enumerate(windows)]
-    kept = {line.number: line.results for line in file.matching(origins)}
-    file.path.parent.mkdir(parents=True, exist_ok=True)
-    for (number, key), window in zip(origins, windows, strict=True):
-        if number not in kept:
-            kept[number] = grade(window)
-            file.append([KeptWindow(key=key, number=number, results=kept[number])])
-        yield from kept[number]
-
-
 def _key(judge: Judge, rows: Sequence[LabelledExample]) -> str:
     """Return a digest of a judge, of rows and of the content of their pictures."""
     return digest(
@@ -252,20 +233,15 @@ def _key(judge: Judge, rows: Sequence[LabelledExample]) -> str:
     )
 
 
-MOST_SCORED = 2000
-"""Most rows that the start is graded on ..."""
-MOST_CRITIQUES = 200
-"""... and most where it writes a critique of each."""
-
-
 @PARTS.measured("grading")
 def grade_start(
     trainer: BaseTrainer, examples: Sequence[LabelledExample], kept: KeptGrades
 ) -> dict[int, Verdict]:
     """Grade test rows with the judge that the run started from, on all processes.
 
-    Afterwards the trainer's adapter is that of the start. A rubric that the start was not trained
-    for is graded like the others: that is where training began.
+    The model of the run is still loaded, so this costs no second loading: the adapter is put back
+    to what it was at the start, or switched off where it began as nothing. A rubric that the start
+    was not trained for is graded like the others: that is where training began.
 
     Args:
         trainer: Trainer after its last step, whose chosen adapter is on disk.
@@ -300,7 +276,8 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
     These are all rows, or as many whole questions, drawn by the seed, as fit under the limit. If no
     question fits, they are rows of one.
     """
-    limit = MOST_CRITIQUES if any(map(_takes_critique, examples)) else MOST_SCORED
+    critiques = (row.mode != "score" and get_task(row.task).critique for row in examples)
+    limit = MOST_CRITIQUES if any(critiques) else MOST_SCORED
     if len(examples) <= limit:
         return list(range(len(examples)))
     questions: dict[str, list[int]] = {}
@@ -326,16 +303,11 @@ def _model_of_start(trainer: BaseTrainer) -> Iterator[TreeModel]:
         backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=device)
         yield TreeModel(with_adapter(backbone, recipe).model).eval()
         return
-    tree_model = trainer.tree_model.eval()
-    adapted, folder = tree_model.backbone, recipe.adapter.init_folder
+    tree_model, folder = trainer.tree_model.eval(), recipe.adapter.init_folder
     if folder is None:
-        with adapted.disable_adapter():
+        with tree_model.backbone.disable_adapter():
             yield tree_model
         return
     with torch.no_grad():
-        set_peft_model_state_dict(adapted, load_file(folder / ADAPTER_FILE))
+        set_peft_model_state_dict(tree_model.backbone, load_file(folder / ADAPTER_FILE))
     yield tree_model
-
-
-def _takes_critique(example: LabelledExample) -> bool:
-    return get_task(example.task).critique is not None and example.mode != "score"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -85,7 +84,20 @@ def published_judge(
                 f"{folder}: {name} is missing: finish the run by giving its 'custos train' command "
                 f"again"
             )
-    report = _read_report(folder, allow_untested)
+    report: dict[str, Any] | None = None
+    if (path := folder / REPORT).is_file():
+        try:
+            report = json.loads(path.read_text(encoding="utf-8"))
+            report["n"], report["metrics"]["accuracy"]["n"]
+        except (ValueError, KeyError, TypeError):
+            raise CustosError(
+                f"{path}: not a report; delete it and give the 'custos train' command again"
+            ) from None
+    elif not allow_untested:
+        raise CustosError(
+            f"{folder}: the judge has no test report; name data.test in its recipe and train "
+            f"again, or publish it without figures with --allow-untested"
+        )
     name = folder.resolve().name
     text = (folder / README).read_text(encoding="utf-8")
     readme = hub_readme(name, text, card, report, license_id)
@@ -96,35 +108,11 @@ def published_judge(
         summary = {key: report[key] for key in SUMMARY if key in report}
         files[REPORT] = (json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode()
     files[README] = readme.encode()
-    return PublishedJudge(name, files, readme, tuple(_cautions(card)))
-
-
-def _read_report(folder: Path, allow_untested: bool) -> dict[str, Any] | None:
-    path = folder / REPORT
-    if not path.is_file():
-        if allow_untested:
-            return None
-        raise CustosError(
-            f"{folder}: the judge has no test report; name data.test in its recipe and train "
-            f"again, or publish it without figures with --allow-untested"
-        )
-    try:
-        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        report["n"], report["metrics"]["accuracy"]["n"]
-    except (ValueError, KeyError, TypeError):
-        raise CustosError(
-            f"{path}: not a report; delete it and give the 'custos train' command again"
-        ) from None
-    return report
-
-
-def _cautions(card: JudgeCard) -> list[str]:
-    if base_model(card):
-        return []
-    return [
+    caution = (
         f"the judge is built on the folder '{card.backbone}'; whoever downloads it needs the same "
         f"checkpoint there, and {CARD_FILE}, {README} and recipe.yaml name the folder"
-    ]
+    )
+    return PublishedJudge(name, files, readme, () if base_model(card) else (caution,))
 
 
 def check_repository(repository: str) -> None:
@@ -148,18 +136,10 @@ def check_repository(repository: str) -> None:
 
 
 def push(judge: PublishedJudge, repository: str, *, private: bool) -> str:
-    """Upload a judge in one commit, which the hub shows whole or not at all.
+    """Upload a judge in one commit, which the hub shows whole or not at all; return its address.
 
-    The repository is made if there is none. Files of an earlier push that this judge lacks, such
-    as a calibration, are deleted, because they would change it.
-
-    Args:
-        judge: What is uploaded.
-        repository: ``OWNER/NAME``.
-        private: Whether only its owner may see it.
-
-    Returns:
-        The address of the repository.
+    The repository, ``OWNER/NAME``, is made if there is none. Files of an earlier push that this
+    judge lacks, such as a calibration, are deleted, because they would change it.
 
     Raises:
         CustosError: If there is no token, the hub refuses or does not answer, or the repository is
@@ -281,12 +261,26 @@ def hub_readme(
     Raises:
         CustosError: If the header cannot be read, or no licence is known.
     """
-    match = _HEADER.match(readme)
-    header = _read_header(match[1]) if match else {}
+    match, header = _HEADER.match(readme), {}
+    if match:
+        try:
+            with yaml_errors():
+                header = yaml.safe_load(match[1]) or {}
+        except yaml.YAMLError as error:
+            raise CustosError(f"README.md: its header is not YAML: {error}") from None
+    if not isinstance(header, dict):
+        raise CustosError("README.md: its header is not YAML of keys and values; delete it")
     base = base_model(card)
+    of_base = (BASE_LICENSES[name] for name in BASE_LICENSES if re.fullmatch(name, base or ""))
+    license_id = license_id or header.get("license") or next(of_base, None)
+    if not license_id:
+        raise CustosError(
+            f"--license: the licence of '{base or Path(card.backbone).name}' is not known here; "
+            "name the judge's licence as the hub spells it, such as apache-2.0"
+        )
     stated = {
         "base_model": base,
-        "license": license_id or header.get("license") or _base_license(base, card.backbone),
+        "license": license_id,
         "library_name": "peft",
         "tags": ["custos", "judge", "llm-as-a-judge", "lora", *card.tasks],
         **(_results(name, report) if report else {}),
@@ -303,37 +297,24 @@ def header_of(readme: str) -> str:
     return match[0] if match else ""
 
 
-def _read_header(text: str) -> dict[str, Any]:
-    try:
-        with yaml_errors():
-            header = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        raise CustosError(f"README.md: its header is not YAML: {error}") from None
-    if not isinstance(header, dict):
-        raise CustosError("README.md: its header is not YAML of keys and values; delete it")
-    return header
-
-
-def _base_license(base: str | None, backbone: str) -> str:
-    for pattern, license_id in BASE_LICENSES.items():
-        if re.fullmatch(pattern, base or ""):
-            return license_id
-    raise CustosError(
-        f"--license: the licence of '{os.path.basename(backbone) if base is None else base}' is "
-        f"not known here; name the judge's licence as the hub spells it, such as apache-2.0"
-    )
-
-
 def _results(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures on the test rows as the hub's ``model-index``, with n and interval."""
-    metrics = {
-        metric: measured
-        for metric in METRICS
-        if (measured := report["metrics"].get(metric)) and measured["value"] is not None
-    }
+    results = []
+    for metric, title in METRICS.items():
+        measured = report["metrics"].get(metric)
+        if not measured or measured["value"] is None:
+            continue
+        n, low, high = measured["n"], measured["low"], measured["high"]
+        interval = "" if low is None else f", 95 % interval {low:.3f} to {high:.3f}"
+        result = {
+            "type": metric,
+            "value": round(measured["value"], 4),
+            "name": f"{title} (n = {n:,}{interval})",
+            "args": {"n": n, "low": low and round(low, 4), "high": high and round(high, 4)},
+        }
+        results.append(result)
     data = (report.get("dataset_sha256") or "")[:12]
     num_rows = report["metrics"]["accuracy"]["n"]  # those with a label
-    results = [_result(metric, measured) for metric, measured in metrics.items()]
     entry = {
         "task": {"type": "text-classification", "name": "grading answers as people do"},
         "dataset": {
@@ -342,15 +323,5 @@ def _results(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
         },
         "metrics": results,
     }
-    return {"metrics": list(metrics), "model-index": [{"name": name, "results": [entry]}]}
-
-
-def _result(metric: str, measured: Mapping[str, Any]) -> dict[str, Any]:
-    n, low, high = measured["n"], measured["low"], measured["high"]
-    interval = "" if low is None else f", 95 % interval {low:.3f} to {high:.3f}"
-    return {
-        "type": metric,
-        "value": round(measured["value"], 4),
-        "name": f"{METRICS[metric]} (n = {n:,}{interval})",
-        "args": {"n": n, "low": low and round(low, 4), "high": high and round(high, 4)},
-    }
+    metrics = [result["type"] for result in results]
+    return {"metrics": metrics, "model-index": [{"name": name, "results": [entry]}]}

@@ -25,10 +25,11 @@ from evaluation.report.report import write_report
 from evaluation.seen_data import seen_data
 from evaluation.unscored import NothingScored
 from judging.judge import Judge
+from judging.questions import count_trained_on
 from judging.types import LabelledExample, Verdict
 from train.finish.grading import KeptGrades, KeptWindow
 from train.loop.progress import Progress, selection_key, validations_in
-from train.rows.data import RunSplits, count_known_to_start
+from train.rows.data import RunSplits
 from train.setup.recipe import Recipe
 from train.setup.run_log import GRADE_VARIABLE, RUN_LOG
 from train.tracking.parts import PARTS
@@ -59,8 +60,12 @@ class RunResult:
 
     @property
     def known_to_start(self) -> int:
-        """Return how many test rows ask what the start was trained on or chosen by."""
-        return count_known_to_start(self.recipe, self.splits.test)
+        """Return how many test rows ask what the start was trained on or chosen by.
+
+        Judges that do not say what they were trained on, such as the shipped ones, count as 0.
+        """
+        folder, rows = self.recipe.adapter.init_folder, self.splits.test
+        return (count_trained_on(folder, rows) or 0) if folder and rows else 0
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
@@ -73,7 +78,13 @@ class RunResult:
         if self.report:
             of_test: Mapping[str, Any] = self.report["against_start"]
             return of_test
-        return validation_against_start(self.progress, self.splits.val, self.recipe)
+        right, before = self.progress.right or (), self.progress.right_at_start or ()
+        triples = zip(right, before, self.splits.val, strict=False)
+        known = [each for each in triples if each[0] is not None and each[1] is not None]
+        if not known:
+            return None
+        right, before, rows = zip(*known, strict=True)
+        return against_start("validation", rows, right, before, self.recipe)
 
 
 class ValidationAccuracy(NamedTuple):
@@ -119,8 +130,8 @@ def selection_lines(result: RunResult) -> list[str]:
     else:
         chosen = f"step {step} of {progress.step}, the best of {len(validations)} validations"
     if progress.right is None or all(row is None for row in progress.right):
-        figures = [f"nll {progress.chosen['val_nll']:.3f} on {len(result.splits.val)} rows"]
-        return [f"{chosen} (validation: {figures[0]})"]
+        nll = f"nll {progress.chosen['val_nll']:.3f} on {len(result.splits.val)} rows"
+        return [f"{chosen} (validation: {nll})"]
     accuracy = validation_accuracy(progress.right, result.splits.val)
     lines = [
         f"{chosen} (validation: accuracy {accuracy.value:.3f} [{accuracy.low:.3f}, "
@@ -137,54 +148,37 @@ def selection_lines(result: RunResult) -> list[str]:
 
 
 def against_start(
+    split: str,
     examples: Sequence[LabelledExample],
-    verdicts: Sequence[Verdict],
-    start: Sequence[Verdict],
+    right: Sequence[bool | None],
+    before: Sequence[bool | None],
     recipe: Recipe,
 ) -> dict[str, Any]:
-    """Compare the finished judge with its start on test rows; a row without a label is not right.
+    """Compare the finished judge with its start on rows of a split.
+
+    Args:
+        split: ``test`` or ``validation``.
+        examples: The rows.
+        right: Whether the judge is right on each.
+        before: Whether the start was.
+        recipe: Recipe of the run.
 
     Returns:
         The figures of :func:`~evaluation.comparisons.paired.paired_accuracies`, with ``split``,
         ``start`` and ``chosen_on``, whether the rows also chose the step.
     """
-    right, before = (
-        [full_label(verdict) == full_label(row) for row, verdict in zip(examples, of, strict=True)]
-        for of in (verdicts, start)
-    )
     clusters = number_clusters([row.group or row.question for row in examples])
+    start = str(recipe.adapter.init or f"{recipe.backbone}, untrained")
+    chosen_on = split == "validation" and recipe.run.select == "best"
     paired = paired_accuracies(right, before, clusters, seed=recipe.run.seed)
-    return {"split": "test", "start": start_name(recipe), "chosen_on": False, **paired}
-
-
-def validation_against_start(
-    progress: Progress, examples: Sequence[LabelledExample], recipe: Recipe
-) -> dict[str, Any] | None:
-    """Compare the chosen step with the start on validation rows; ``None`` without an accuracy."""
-    pairs = [
-        (now, before, example)
-        for now, before, example in zip(
-            progress.right or (), progress.right_at_start or (), examples, strict=False
-        )
-        if now is not None and before is not None
-    ]
-    if not pairs:
-        return None
-    now, before, rows = zip(*pairs, strict=True)
-    chosen_on = recipe.run.select == "best"
-    clusters = number_clusters([row.group or row.question for row in rows])
-    paired = paired_accuracies(now, before, clusters, seed=recipe.run.seed)
-    return {"split": "validation", "start": start_name(recipe), "chosen_on": chosen_on, **paired}
+    return {"split": split, "start": start, "chosen_on": chosen_on, **paired}
 
 
 def learned_line(learned: Mapping[str, Any]) -> str:
     """Return what was learned against the start, in one line."""
     difference = learned["difference"]
-    ends = (
-        ""
-        if difference["low"] is None
-        else f" [{difference['low']:+.3f}, {difference['high']:+.3f}]"
-    )
+    low, high = difference["low"], difference["high"]
+    ends = "" if low is None else f" [{low:+.3f}, {high:+.3f}]"
     caution = ", on which the step was chosen" if learned["chosen_on"] else ""
     return (
         f"{learned['split']}: accuracy {with_interval(learned['first'])} against "
@@ -192,12 +186,6 @@ def learned_line(learned: Mapping[str, Any]) -> str:
         f"{difference['value']:+.3f}{ends}; {learned['n']:,} rows on {learned['clusters']:,} "
         f"questions{caution}, 95 % intervals"
     )
-
-
-def start_name(recipe: Recipe) -> str:
-    """Return the name of the judge that a run starts from."""
-    init = recipe.adapter.init
-    return str(init) if init else f"{recipe.backbone}, untrained"
 
 
 def overlap_lines(result: RunResult) -> list[str]:
@@ -262,12 +250,12 @@ def report_test(
         Console(stderr=True).print(f"test split: {error}", markup=False, soft_wrap=True)
         return None
     if start:
-        report["against_start"] = against_start(
-            [examples[index] for index in start],
-            [verdicts[index] for index in start],
-            list(start.values()),
-            recipe,
-        )
+        rows = [examples[index] for index in start]
+        wanted = [full_label(row) for row in rows]
+        # A row without a label is not right.
+        right = [full_label(verdicts[i]) == label for i, label in zip(start, wanted, strict=True)]
+        before = [full_label(v) == label for v, label in zip(start.values(), wanted, strict=True)]
+        report["against_start"] = against_start("test", rows, right, before, recipe)
     write_report(report, recipe.run.output)
     return report
 

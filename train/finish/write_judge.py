@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -62,15 +63,30 @@ def write_judge(
     _write_adapter(folder, best, backbone, rounded=recipe.run.precision == "bf16")
     if backbone.reads_pictures:
         backbone.processor.image_processor.save_pretrained(folder)
+    rubrics: dict[str, list[str]] = {}
+    modes: dict[str, tuple[Mode, ...]] = {}
+    for rubric, indices in rows.train.by_rubric().items():
+        task, _, name = rubric.partition("/")
+        rubrics.setdefault(task, []).append(name)
+        modes[rubric] = tuple(rows.train.modes(indices))
     card = JudgeCard.for_rubrics(
         backbone,
-        _rubrics(rows.train),
+        {task: tuple(sorted(names)) for task, names in rubrics.items()},
         recipe.run.response_budget,
-        _modes(rows.train),
+        modes,
         listed_options=any(map(options_of, rows.train.examples)),
     )
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))
-    _write_recipe(folder, recipe, backbone, hashes)
+    provenance = {
+        "sha256": dict(hashes),
+        "backbone_version": backbone.version,
+        "arithmetic": computed_in(backbone.model),
+        "attention": describe_attention(backbone.model),
+        "packages": package_versions(),
+    }
+    with atomic_write(folder / "recipe.yaml") as file:
+        resolved = {**recipe.model_dump(mode="json"), "provenance": provenance}
+        yaml.safe_dump(resolved, file, sort_keys=False)
     seen = chain(rows.train.examples, rows.val.examples)
     write_question_hashes(folder, seen, recipe.adapter.init_folder)
     draw_learning_curve(progress.history, folder / "learning_curve.png")
@@ -94,81 +110,59 @@ def _write_adapter(folder: Path, best: Path, backbone: Backbone, *, rounded: boo
     write_json(folder / ADAPTER_CONFIG, {**config, "base_model_name_or_path": backbone.name})
 
 
-def _rubrics(rows: Rows) -> dict[str, tuple[str, ...]]:
-    rubrics: dict[str, list[str]] = {}
-    for rubric in rows.by_rubric():
-        task, _, name = rubric.partition("/")
-        rubrics.setdefault(task, []).append(name)
-    return {task: tuple(sorted(names)) for task, names in rubrics.items()}
-
-
-def _modes(rows: Rows) -> dict[str, tuple[Mode, ...]]:
-    """Return the modes that each rubric was trained for, the one of most rows first."""
-    return {rubric: tuple(rows.modes(indices)) for rubric, indices in rows.by_rubric().items()}
-
-
-def _write_recipe(
-    folder: Path, recipe: Recipe, backbone: Backbone, hashes: Mapping[str, str]
-) -> None:
-    provenance = {
-        "sha256": dict(hashes),
-        "backbone_version": backbone.version,
-        "arithmetic": computed_in(backbone.model),
-        "attention": describe_attention(backbone.model),
-        "packages": package_versions(),
-    }
-    with atomic_write(folder / "recipe.yaml") as file:
-        resolved = {**recipe.model_dump(mode="json"), "provenance": provenance}
-        yaml.safe_dump(resolved, file, sort_keys=False)
-
-
 METRICS = ("accuracy", "kappa", "ece")
 FEW_ROWS = 20
 """A label with fewer training rows is named among what the judge has hardly seen."""
 
 
 def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]) -> None:
-    """Write the run folder's ``README.md``.
+    """Write the run folder's ``README.md``: what went in, and what was measured; nothing else.
 
     Args:
         result: The finished run.
         script: Name of the training script.
         watched: Rows of every earlier stage, by name.
     """
-    recipe = result.recipe
+    recipe, report = result.recipe, result.report
     folder = recipe.run.output
     resolved = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
     card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
     packages = resolved["provenance"]["packages"]
+    rubrics = ", ".join(f"{task} ({', '.join(names)})" for task, names in card["tasks"].items())
     stop = early_stop_line(result.progress, recipe.run.patience)
+    overlaps = overlap_lines(result)
+    measured = ["Not measured on a test split."]
+    if report:
+        # Rows count as held out only if no split knows them.
+        items = f"{report['metrics']['accuracy']['n']} {'items' if overlaps else 'held-out items'}"
+        graders = {"this judge": report["metrics"], **report["baselines"]}
+        rows = [
+            (name, *(with_interval(metrics.get(metric)) for metric in METRICS))
+            for name, metrics in graders.items()
+        ]
+        measured = [
+            *(f"Measured on {items}, 95 % intervals clustered by question:", ""),
+            table(("judge", "accuracy", "kappa", "ECE"), rows),
+        ]
+    if result.learned:
+        measured += ["", f"Against the start: {learned_line(result.learned)}."]
+    limits = [f"It was trained for {rubrics} and for nothing else."]
+    train = result.splits.train
+    if few := [f"{label} {n}" for label, n in _label_counts(train) if n < FEW_ROWS]:
+        limits.append(f"Labels with fewer than {FEW_ROWS} training rows: {', '.join(few)}.")
+    if not any(get_task(row.task).pictures(row) for row in train):
+        limits.append("It has seen no pictures in this training.")
     lines = [
-        f"# {folder.name}",
-        "",
-        f"LoRA judge on `{card['backbone']}` for "
-        + ", ".join(f"{task} ({', '.join(names)})" for task, names in card["tasks"].items())
-        + ".",
-        "",
+        *(f"# {folder.name}", "", f"LoRA judge on `{card['backbone']}` for {rubrics}.", ""),
         *([f"**{KNOWS_NOTHING.capitalize()}.**", ""] if card["random_weights"] else []),
-        *_measured(result),
-        "## Data",
-        "",
-        *_data(result),
-        "## Selection",
-        "",
-        *(f"- {line}" for line in selection_lines(result)),
+        *(*measured, "", "## Data", "", *_data(result, overlaps)),
+        *("## Selection", "", *(f"- {line}" for line in selection_lines(result))),
         *([f"- {stop}"] if stop else []),
-        "",
-        *watched_table(result.progress, watched),
-        "## Limits",
-        "",
-        *(f"- {line}" for line in _limits(result.splits.train, card["tasks"])),
-        "",
-        "## Repeat",
-        "",
-        "```",
+        *("", *watched_table(result.progress, watched)),
+        *("## Limits", "", *(f"- {line}" for line in limits), ""),
+        *("## Repeat", "", "```"),
         f"accelerate launch train/{script}.py --config {folder}/recipe.yaml",
-        "```",
-        "",
+        *("```", ""),
         f"Seed {recipe.run.seed}; versions: "
         + ", ".join(f"{name} {version}" for name, version in packages.items())
         + ".",
@@ -177,92 +171,42 @@ def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]
     write_text(folder / "README.md", "\n".join(lines))
 
 
-def _measured(result: RunResult) -> list[str]:
-    """Return the figures on the test split; rows count as held out only if no split knows them."""
-    report, lines = result.report, []
-    if report:
-        overlaps = overlap_lines(result)
-        num_items = report["metrics"]["accuracy"]["n"]
-        items = f"{num_items} {'items' if overlaps else 'held-out items'}"
-        lines += [f"Measured on {items}, 95 % intervals clustered by question:", ""]
-        lines += [_metrics_table(report), ""]
-    else:
-        lines += ["Not measured on a test split.", ""]
-    if result.learned:
-        lines += [f"Against the start: {learned_line(result.learned)}.", ""]
-    return lines
-
-
-def _metrics_table(report: Mapping[str, Any]) -> str:
-    graders = {"this judge": report["metrics"], **report["baselines"]}
-    rows = [
-        (name, *(with_interval(metrics.get(metric)) for metric in METRICS))
-        for name, metrics in graders.items()
-    ]
-    return table(("judge", "accuracy", "kappa", "ECE"), rows)
-
-
-def _data(result: RunResult) -> list[str]:
-    recipe, splits = result.recipe, result.splits
-    data = recipe.data
+def _data(result: RunResult, overlaps: Sequence[str]) -> list[str]:
+    data, hashes = result.recipe.data, result.hashes
     files = {"train": data.train, "val": (data.val,), "cal": (data.cal,), "test": (data.test,)}
-    rows_of = {"train": splits.train, "val": splits.val, "cal": splits.cal, "test": splits.test}
+    splits = {name: rows for name, rows in result.splits.by_name.items() if rows}
+
+    def shown(path: Path) -> str:
+        sha256 = hashes.get(str(path))  # a data set of the hub has none
+        return f"{path} ({sha256[:12]})" if sha256 else str(path)
+
     rows = [
         (
             name,
-            ", ".join(_file(path, result.hashes) for path in files[name] if path),
+            ", ".join(shown(path) for path in files[name] if path),
             len(examples),
             len({row.group or row.question for row in examples}),
             ", ".join(f"{label} {n}" for label, n in _label_counts(examples)),
         )
-        for name, examples in rows_of.items()
-        if examples
+        for name, examples in splits.items()
     ]
-    overlaps = overlap_lines(result)
-    return [
-        table(("split", "file (SHA-256)", "rows", "questions", "labels"), rows),
-        "",
-        *_mapping(recipe),
-        *_origin(path for paths in files.values() for path in paths if path),
-        *(
-            [f"- overlap: {line}" for line in overlaps]
-            or ["No two splits share a row, a question or a near-duplicate of one."]
-        ),
-        *(
-            [f"- {note}"]
-            if (note := paraphrases_left_out({n: r for n, r in rows_of.items() if r}))
-            else []
-        ),
-        "",
-    ]
-
-
-def _file(path: Path, hashes: Mapping[str, str]) -> str:
-    """Return a file with its hash; a data set of the hub has none."""
-    sha256 = hashes.get(str(path))
-    return f"{path} ({sha256[:12]})" if sha256 else str(path)
-
-
-def _mapping(recipe: Recipe) -> list[str]:
-    mapping = recipe.data.model_dump(mode="json", exclude_none=True).get("mapping")
-    if not mapping:
-        return []
-    return [f"Columns and labels were mapped: `{json.dumps(mapping, ensure_ascii=False)}`.", ""]
-
-
-def _origin(files: Iterable[Path]) -> list[str]:
-    """Return the commands that made the files, and from what, as their manifests say."""
-    lines = []
-    for folder in dict.fromkeys(path.parent for path in files):
-        try:
+    lines = [table(("split", "file (SHA-256)", "rows", "questions", "labels"), rows), ""]
+    if mapping := data.model_dump(mode="json", exclude_none=True).get("mapping"):
+        text = json.dumps(mapping, ensure_ascii=False)
+        lines += [f"Columns and labels were mapped: `{text}`.", ""]
+    origins = []
+    for folder in dict.fromkeys(path.parent for paths in files.values() for path in paths if path):
+        with suppress(OSError, ValueError, KeyError, TypeError):  # no manifest of ours
             manifest = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
             sources = ", ".join(f"{name} ({sha[:12]})" for name, sha in _hashed(manifest["source"]))
-            lines += [
-                f"`{folder}` was made by `{manifest['command']}` from {sources or 'nothing'}."
-            ]
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # no manifest, or another program's
-    return [*lines, ""] if lines else []
+            command = manifest["command"]
+            origins.append(f"`{folder}` was made by `{command}` from {sources or 'nothing'}.")
+    lines += [*origins, ""] if origins else []
+    none = "No two splits share a row, a question or a near-duplicate of one."
+    lines += [f"- overlap: {line}" for line in overlaps] or [none]
+    if note := paraphrases_left_out(splits):
+        lines.append(f"- {note}")
+    return [*lines, ""]
 
 
 def _hashed(source: Any) -> Iterator[tuple[str, str]]:
@@ -274,30 +218,14 @@ def _hashed(source: Any) -> Iterator[tuple[str, str]]:
             yield from _hashed(part)
 
 
-def _limits(train: Sequence[LabelledExample], tasks: Mapping[str, Sequence[str]]) -> list[str]:
-    rubrics = [f"{task} ({', '.join(names)})" for task, names in tasks.items()]
-    lines = [f"It was trained for {', '.join(rubrics)} and for nothing else."]
-    few = [f"{label} {n}" for label, n in _label_counts(train) if n < FEW_ROWS]
-    if few:
-        lines.append(f"Labels with fewer than {FEW_ROWS} training rows: {', '.join(few)}.")
-    if not any(get_task(row.task).pictures(row) for row in train):
-        lines.append("It has seen no pictures in this training.")
-    return lines
-
-
 def _label_counts(examples: Sequence[LabelledExample]) -> list[tuple[str, int]]:
     return Counter(example.label for example in examples).most_common()
 
 
 def watched_table(progress: Progress, watched: Mapping[str, Rows]) -> list[str]:
-    """Tabulate accuracy on the rows of earlier stages, before training and with the chosen adapter.
+    """Tabulate accuracy on rows of earlier stages, before training and with the chosen adapter.
 
-    Args:
-        progress: Progress of the finished run.
-        watched: Rows of every earlier stage, by name.
-
-    Returns:
-        Lines of Markdown with 95 % Wilson intervals; none where nothing was watched.
+    There are 95 % Wilson intervals, and no lines where nothing was watched.
     """
 
     def cell(name: str, entry: Mapping[str, float]) -> str:

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,12 +92,14 @@ def save_checkpoint(
             must call this.
         optimizer: Optimizer over exactly those parameters.
         state: JSON-able progress (best score, history, ...).
-        identity: What the run depends on (:func:`~train.loop.checkpoint.run_identity`).
+        identity: What the run depends on (:func:`run_identity`).
         writes: Whether this process writes.
     """
-    parameters = trainable(model)
-    weights = {name: whole(parameter).contiguous() for name, parameter in parameters.items()}
-    moments = _optimizer_tensors(parameters, optimizer)
+    weights, moments = dict[str, Tensor](), dict[str, Tensor]()
+    for name, parameter in trainable(model).items():
+        weights[name] = whole(parameter).contiguous()
+        for key, tensor in state_tensors(optimizer, parameter).items():
+            moments[f"{name}.{key}"] = tensor
     if not writes:
         return
     progress = {"step": step, **state, "identity": identity}
@@ -140,12 +142,10 @@ def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
     if folder.exists() and not folder.is_dir():
         raise FieldError("run.output", f"{folder} is a file; choose a folder")
     check_holds_run(folder)
-    newest = newest_checkpoint(folder)
-    if newest is None:
-        return
-    saved = _read_state(newest).get("identity")
-    known = saved and {key: saved[key] for key in saved if key != "backbone_version"}
-    _check_identity(folder, known, identity)
+    if newest := newest_checkpoint(folder):
+        saved = _read_state(newest).get("identity")
+        known = saved and {key: saved[key] for key in saved if key != "backbone_version"}
+        _check_identity(folder, known, identity)
 
 
 def _by_step(folder: Path, kind: str) -> list[tuple[int, Path]]:
@@ -158,27 +158,21 @@ def _by_step(folder: Path, kind: str) -> list[tuple[int, Path]]:
 
 
 def _read_state(checkpoint: Path) -> dict[str, Any]:
-    try:
+    with _damage_named(checkpoint):
         state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise _damaged(checkpoint) from None
     return state
 
 
-def _read_tensors(file: Path) -> dict[str, Tensor]:
+@contextmanager
+def _damage_named(checkpoint: Path) -> Iterator[None]:
+    """Name a checkpoint that was cut short after it was written whole."""
     try:
-        tensors: dict[str, Tensor] = load_file(file)
-    except (OSError, SafetensorError):
-        raise _damaged(file.parent) from None
-    return tensors
-
-
-def _damaged(checkpoint: Path) -> CustosError:
-    """Return the error of a checkpoint that was cut short after it was written whole."""
-    return CustosError(
-        f"{checkpoint}: damaged; delete it, and the run goes on from an earlier checkpoint or "
-        "starts again"
-    )
+        yield
+    except (OSError, ValueError, SafetensorError):
+        raise CustosError(
+            f"{checkpoint}: damaged; delete it, and the run goes on from an earlier checkpoint or "
+            "starts again"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -191,7 +185,10 @@ class Checkpoint:
     """By trained parameter: its ``weight``, and what the optimizer keeps for it."""
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Put the tensors into a model and its optimizer."""
+        """Put the tensors into a model and its optimizer.
+
+        There is no random state to restore: every step sets its own seed.
+        """
         with torch.no_grad():
             for name, parameter in trainable(model).items():
                 kept = dict(self.tensors[name])
@@ -219,7 +216,9 @@ def read_checkpoint(
         return None
     state = _read_state(newest)
     _check_identity(folder, state.pop("identity", None), identity)
-    weights = _read_tensors(newest / "adapter.safetensors")
+    with _damage_named(newest):
+        weights = load_file(newest / "adapter.safetensors")
+        moments = load_file(newest / "optimizer.safetensors")
     shapes = {name: tensor.shape for name, tensor in weights.items()}
     if shapes != {name: parameter.shape for name, parameter in trainable(model).items()}:
         raise CustosError(
@@ -227,39 +226,10 @@ def read_checkpoint(
             "name another folder with --out (run.output)"
         )
     tensors = {name: {WEIGHT: weight} for name, weight in weights.items()}
-    for key, tensor in _read_tensors(newest / "optimizer.safetensors").items():
+    for key, tensor in moments.items():
         name, _, kept = key.rpartition(".")
         tensors[name][kept] = tensor
     return Checkpoint(state, tensors)
-
-
-def load_checkpoint(
-    folder: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    identity: Mapping[str, Any],
-) -> dict[str, Any] | None:
-    """Restore the newest checkpoint into the model and optimizer of a single process.
-
-    There is no random state to restore: every step sets its own seed.
-
-    Args:
-        folder: Run folder.
-        model: Unwrapped model; its trainable parameters are set.
-        optimizer: Optimizer over exactly those parameters.
-        identity: What the run depends on.
-
-    Returns:
-        The checkpoint's ``state``, or ``None`` when the run folder has no checkpoint.
-
-    Raises:
-        CustosError: As :func:`read_checkpoint`.
-    """
-    checkpoint = read_checkpoint(folder, model, identity)
-    if checkpoint is None:
-        return None
-    checkpoint.restore(model, optimizer)
-    return checkpoint.state
 
 
 def _check_identity(
@@ -277,16 +247,6 @@ def _check_identity(
     )
 
 
-def _optimizer_tensors(
-    parameters: dict[str, nn.Parameter], optimizer: torch.optim.Optimizer
-) -> dict[str, Tensor]:
-    return {
-        f"{name}.{key}": tensor
-        for name, parameter in parameters.items()
-        for key, tensor in state_tensors(optimizer, parameter).items()
-    }
-
-
 _WITHOUT_EFFECT: Any = {
     "data": {"allow_overlap"},
     "run": {"output", "peak_tflops"},
@@ -296,13 +256,8 @@ FREE = {
     "critiques": {"micro_batch"},
     "optim": {"token_budget"},
     "run": {
-        "gradient_checkpointing",
-        "workers",
-        "eval_every",
-        "save_every",
-        "log_every",
-        "trackers",
-        "patience",
+        *("gradient_checkpointing", "workers", "eval_every", "save_every", "log_every"),
+        *("trackers", "patience"),
     },
 }
 """Keys that a resumed run may change: no step differs by more than rounding and the draw of
@@ -314,7 +269,7 @@ _NEWER: dict[str, Any] = {
     "run.quantization": None,
 }
 """Keys that recipes did not have at first, with the value that stands for their absence."""
-_FIRST_METHODS = ("focal", "joint", "critique", "reward", "dpo", "grpo", "vision_warmup")
+_FIRST_METHODS = ("focal", "joint", "critique", "reward", "dpo", "grpo")
 """Methods that checkpoints of earlier versions do not name; their keys tell them apart."""
 
 
@@ -334,7 +289,7 @@ def run_identity(
         hashes: SHA-256 of every file the run reads (:func:`hash_files`).
 
     Returns:
-        One flat JSON object, ``section.key`` to value.
+        A flat JSON object, ``section.key`` to value.
     """
     excluded = {**_WITHOUT_EFFECT, **FREE, "run": _WITHOUT_EFFECT["run"] | FREE["run"]}
     values = recipe.model_dump(mode="json", exclude=excluded)
@@ -358,12 +313,7 @@ def recipe_values(recipe: Section) -> dict[str, Any]:
 
 
 def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """Return a line on settings that differ from those of the checkpoint; ``None`` if none does.
-
-    Args:
-        before: Settings that the checkpoint was saved with (:func:`free_settings`).
-        now: Settings of this run.
-    """
+    """Return a line on settings that differ from the checkpoint's; ``None`` if none does."""
     changed = [key for key in now if key in before and before[key] != now[key]]
     if not changed:
         return None

@@ -23,14 +23,14 @@ def prepare(
     accelerator: Accelerator, model: nn.Module, optim: OptimSection
 ) -> tuple[Any, AcceleratedOptimizer]:
     """Prepare a model, and the optimizer of what it learns, for the processes of a run."""
+
+    def optimizer() -> Any:
+        return make_optimizer((p for p in model.parameters() if p.requires_grad), optim)
+
     if isinstance(accelerator, ZeroAccelerator):
-        return accelerator.prepare_together(model, make_optimizer(_learnt(model), optim))
-    prepared = accelerator.prepare(model)  # before the optimizer, which takes the parts of a shared
-    return prepared, accelerator.prepare(make_optimizer(_learnt(model), optim))
-
-
-def _learnt(model: nn.Module) -> list[nn.Parameter]:
-    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+        return accelerator.prepare_together(model, optimizer())
+    # First the model: the optimizer of a model that is sharded takes the parts.
+    return accelerator.prepare(model), accelerator.prepare(optimizer())
 
 
 def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> Any:
@@ -49,8 +49,8 @@ def check_finite(step: int, optim: OptimSection, **figures: float) -> None:
 
     Args:
         step: Optimizer steps done before it.
-        optim: Recipe's section, whose learning rate the error names.
-        figures: Loss and norm of the gradient, or one of them, by name.
+        optim: Section whose learning rate the error names.
+        figures: Loss and norm of the gradient, or one of them.
 
     Raises:
         CustosError: If one of them is not finite.

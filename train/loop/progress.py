@@ -35,15 +35,8 @@ class Progress:
     def restored(
         cls, state: dict[str, Any], recipe: Recipe, note: Callable[[str], None]
     ) -> Progress:
-        """Return the progress that a checkpoint holds.
-
-        Args:
-            state: State that :meth:`state` made.
-            recipe: Recipe of this run.
-            note: Shows a line to the user: settings that differ from those of the checkpoint.
-        """
-        changes = describe_changes(state.pop("settings", {}), free_settings(recipe))
-        if changes:
+        """Return the progress that a checkpoint holds; note settings that it was not made with."""
+        if changes := describe_changes(state.pop("settings", {}), free_settings(recipe)):
             note(changes)
         return cls(**state)
 
@@ -54,11 +47,7 @@ class Progress:
     def add_validation(
         self, measured: Mapping[str, Measured], select: Literal["best", "last"]
     ) -> tuple[dict[str, float], bool]:
-        """Note what a validation measured.
-
-        Args:
-            measured: What was measured, by the name of the rows; ``val`` selects.
-            select: Whether the best validation is chosen, or the last.
+        """Note what a validation measured, by the name of the rows; ``val`` selects.
 
         Returns:
             The scores by name, and whether the adapter of now is the one to choose so far.
@@ -69,15 +58,10 @@ class Progress:
             for metric, value in of_rows.scores.items()
         }
         self.history.append({"step": self.step, **scores})
-        right = measured["val"].right
+        right, is_chosen = measured["val"].right, not self.chosen or select == "last"
         if self.step == 0:
             self.right_at_start = right
-        is_chosen = (
-            not self.chosen
-            or select == "last"
-            or selection_key(scores) > selection_key(self.chosen)
-        )
-        if is_chosen:
+        if is_chosen := is_chosen or selection_key(scores) > selection_key(self.chosen):
             self.chosen, self.right = {"step": self.step, **scores}, right
         return scores, is_chosen
 

@@ -21,7 +21,13 @@ _TOWER = ".visual"
 
 
 class ShardingAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no types
-    """An accelerator of several processes that shards a model instead of copying it to each."""
+    """An accelerator of several processes that shards a model instead of copying it to each.
+
+    A layer is put together when it is run and taken apart afterwards, so every process must run as
+    many passes as the others. The frozen vision tower stays whole on each of them: then it does not
+    matter which of them has pictures in a pass. ``fully_shard`` is called here and not through
+    accelerate, which trains plain copies on a CPU. So the tests, on a CPU, test what a GPU runs.
+    """
 
     def prepare_model(self, model: nn.Module, *_: Any, **__: Any) -> nn.Module:
         """Shard a model; the optimizer must be made of its parameters afterwards."""
@@ -42,12 +48,7 @@ def first_device(accelerator: Accelerator) -> torch.device:
 
 
 def shard(model: nn.Module, device: torch.device) -> None:
-    """Shard the text layers of a model one by one, and what is left of it as a last part.
-
-    Args:
-        model: Adapted tree model; it stays the same object.
-        device: Device that the parts move to.
-    """
+    """Shard the text layers of a model one by one onto a device, and the rest as a last part."""
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
     for name, module in model.named_modules():
         if name.endswith(_TOWER):
@@ -168,19 +169,20 @@ class ZeroOptimizer:
 
 
 class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no types
-    """An accelerator of several processes that divide gradients and moments."""
+    """An accelerator of several processes that divide gradients and moments (ZeRO, stage 2).
+
+    Each holds the whole model, and its part of the gradients and moments. Gradients are added up in
+    every backward pass, so each must make as many as the others. DeepSpeed is called here and not
+    through accelerate, which makes the step inside of the backward pass, before the loop sees the
+    norm of the gradient, and which trains plain copies on a CPU.
+    """
 
     _engine: Any = None
 
     def prepare_together(
         self, model: nn.Module, optimizer: torch.optim.Optimizer
     ) -> tuple[nn.Module, AcceleratedOptimizer]:
-        """Prepare a model and the optimizer of its trainable parameters, in float32.
-
-        Args:
-            model: Adapted tree model; what is returned runs it.
-            optimizer: Optimizer of torch, which keeps moments of the shape of a parameter.
-        """
+        """Prepare a model and the optimizer of torch of its trainable parameters, in float32."""
         import deepspeed
 
         deepspeed.utils.logger.setLevel(logging.ERROR)
@@ -212,13 +214,7 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
         self._engine.backward(loss)
 
     def clip_grad_norm_(self, parameters: Any, max_norm: float, norm_type: float = 2) -> Tensor:
-        """Return the norm of the step's gradient; the step will clip it.
-
-        Args:
-            parameters: Not used: all trainable parameters are meant.
-            max_norm: Norm that the step's gradient will have at most.
-            norm_type: Only 2.
-        """
+        """Return the norm of the gradient of all trained parameters; the step will clip it."""
         divided = self._engine.optimizer
         divided.clip_grad = max_norm
         norm: Tensor = divided.scaled_global_norm(norm_type)

@@ -13,7 +13,7 @@ from train.loop.checkpoint import run_identity
 from train.loop.objective import Objective
 from train.methods.trainer import BaseTrainer, Trainer
 from train.rows.data import RunSplits, read_splits
-from train.rows.rows import LabelSupervision, Supervision, index_splits
+from train.rows.rows import Supervision, index_splits
 from train.setup.recipe import Recipe
 from train.setup.starting_adapter import with_adapter
 
@@ -64,7 +64,7 @@ class Method(ABC):
     @staticmethod
     def supervision(encoder: Encoder) -> Supervision:
         """Return what the model reads and learns of a row."""
-        return LabelSupervision(encoder)
+        return Supervision(encoder)
 
     @abstractmethod
     def fit(

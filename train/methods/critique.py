@@ -23,7 +23,7 @@ from judging.models.devices import to_device
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import JudgeTask, get_task
-from judging.types import JudgeRequest, LabelledExample, Mode
+from judging.types import LabelledExample, Mode
 from train.loop.objective import Measured, ModelRunner, Numbers, Objective, TextModel, share_right
 from train.methods.base import LossMethod
 from train.rows.data import RunSplits, read_splits, under_task
@@ -103,7 +103,7 @@ def _no_critique(task: JudgeTask) -> FieldError:
     return FieldError("critique", f"task '{task.name}' trains on one")
 
 
-class TextSupervision:
+class TextSupervision(Supervision):
     """Reads the example itself and learns its answer token by token.
 
     Args:
@@ -113,11 +113,8 @@ class TextSupervision:
     """
 
     def __init__(self, encoder: Encoder, *, with_labels: bool = False) -> None:
-        self.encoder, self.with_labels = encoder, with_labels
-
-    def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
-        """Return the example."""
-        return (example,)
+        super().__init__(encoder)
+        self.with_labels = with_labels
 
     def mode(self, example: LabelledExample) -> Mode:
         """Return ``critique`` for tasks that write one; others learn the label at once."""

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from judging.models.devices import to_device
 from judging.types import score_of, type_of
 from losses import UnlikelihoodLoss, normalised_logprob, token_logprobs
-from train.loop.objective import Numbers, Objective
+from train.loop.objective import Objective
 from train.methods.base import LossMethod
 from train.rows.data import ReplaySection, RunSplits, read_splits, with_replay
 from train.rows.rows import Row
@@ -71,10 +71,6 @@ class JointObjective(Objective):
     negatives: Negatives
     span: Span
     seed: int
-
-    def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
-        """Return the weighted number of rows."""
-        return float(weights.sum())
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Return the weighted sum over rows, given ``[rows, slots, vocabulary]`` logits."""

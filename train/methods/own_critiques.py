@@ -41,7 +41,7 @@ from train.methods.base import Method
 from train.methods.policy import Policy
 from train.methods.trainer import BaseTrainer, dropout_seed
 from train.rows.data import RunSplits, read_splits
-from train.rows.rows import IndexedSplits, LabelSupervision, index_splits
+from train.rows.rows import IndexedSplits, Supervision, index_splits
 from train.setup.recipe import Recipe, Section
 from train.setup.starting_adapter import with_adapter
 from train.tracking.parts import PARTS
@@ -114,7 +114,7 @@ class OwnCritiqueRecipe(Recipe):
         return self.optim.batch_size
 
 
-class CritiqueSupervision(LabelSupervision):
+class CritiqueSupervision(Supervision):
     """Reads the example itself; the label is decided after a critique."""
 
     def mode(self, example: LabelledExample) -> Mode:

@@ -1,10 +1,10 @@
-"""Splits of a recipe: read, checked, mixed with rows of an earlier stage, and compared."""
+"""Splits of a recipe: read, mixed with rows of an earlier stage, and compared."""
 
 from __future__ import annotations
 
 import operator
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
@@ -21,12 +21,16 @@ from data_prep.tables.reader import BadRow, read_table
 from data_prep.tables.row_task import task_fields
 from data_prep.tables.source import open_table
 from judging.errors import FieldError, Missing, errors_at
-from judging.questions import count_trained_on
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from train.rows.examples import Examples
 from train.rows.held_out import hold_out
-from train.setup.recipe import DataSection, Recipe, Section, check_named_once
+from train.setup.recipe import DataSection, Section, check_named_once
+
+ADVICE = (
+    "give each question to one split ('custos prep' does), "
+    "or set data.allow_overlap=true, and the card will name it"
+)
 
 
 @dataclass(frozen=True)
@@ -45,29 +49,31 @@ class RunSplits:
     replayed: int = 0
     """How many of the last rows of ``train`` are an earlier stage's."""
 
+    @property
+    def by_name(self) -> dict[str, Examples]:
+        """Return the splits that there are, watched ones left out."""
+        splits = {"train": self.train, "val": self.val, "cal": self.cal, "test": self.test}
+        return {name: rows for name, rows in splits.items() if rows is not None}
+
     def map(self, change: Callable[[Examples], Examples]) -> RunSplits:
         """Return the splits with every list of rows changed."""
-        return RunSplits(
-            change(self.train),
-            change(self.val),
-            None if self.cal is None else change(self.cal),
-            None if self.test is None else change(self.test),
-            {name: change(rows) for name, rows in self.watched.items()},
-            self.replayed,
-        )
+        watched = {name: change(rows) for name, rows in self.watched.items()}
+        changed = {name: change(rows) for name, rows in self.by_name.items()}
+        return replace(self, watched=watched, **changed)
 
 
 def read_splits(data: DataSection) -> RunSplits:
     """Read ``train``, ``val`` and, where the recipe names them, ``cal`` and ``test``.
 
-    Without ``val`` a part of ``train`` is held out for it.
-    Rows that a task decides without the model (empty responses) are not trained on.
+    Every row is checked here, and nowhere later: its task can judge it and declares its label.
+    Without ``val`` a part of ``train`` is held out for it. Rows that a task decides without the
+    model (empty responses) are not trained on.
 
     Raises:
         CustosError: If a file is missing or has no rows to use, a row is bad (the message names
             file, row and field), or the answerer to exclude is in no split or leaves one empty.
     """
-    train = join_examples(_read(path, data.limit, data.mapping) for path in data.train)
+    train = reduce(operator.add, (_read(path, data.limit, data.mapping) for path in data.train))
     if data.val:
         val = _read(data.val, data.val_limit, data.mapping)
     else:
@@ -82,74 +88,37 @@ def read_splits(data: DataSection) -> RunSplits:
     )
     if data.exclude_answerer:
         splits = _without_answerer(splits, data.exclude_answerer)
-    splits = replace(
-        splits,
-        train=splits.train.where(_needs_model),
-        val=splits.val.where(_needs_model),
-    )
-    for name in ("train", "val"):
-        if not getattr(splits, name):
-            raise FieldError(f"data.{name}", "no rows to use")
-    for name in ("cal", "test"):
-        rows = getattr(splits, name)
-        if rows is not None and not rows:
-            raise FieldError(f"data.{name}", "the file has no rows; give some, or set it to null")
+    train, val = splits.train.where(_needs_model), splits.val.where(_needs_model)
+    splits = replace(splits, train=train, val=val)
+    for name, rows in splits.by_name.items():
+        if not rows:
+            is_graded = name in ("cal", "test")
+            reason = "the file has no rows; give some, or set it to null"
+            raise FieldError(f"data.{name}", reason if is_graded else "no rows to use")
     return splits
 
 
-def read_split(
-    path: Path, limit: int | None = None, exclude_answerer: str | None = None
-) -> Examples:
-    """Read the rows of a split that need a model and are not by one answerer.
-
-    Args:
-        path: File of the split.
-        limit: Most rows to read, before any are left out.
-        exclude_answerer: The answerer (``metadata.answerer``) whose rows to leave out.
+def under_task(splits: RunSplits, task: str | None) -> RunSplits:
+    """Return the same rows under another task; ``None`` leaves them as they are.
 
     Raises:
-        CustosError: If the file is missing or a row is bad.
+        CustosError: If the task cannot judge a row or does not declare its label; the message
+            names split and row.
     """
-    rows = _read(path, limit).where(_needs_model)
-    if exclude_answerer is None:
-        return rows
-    return rows.where(lambda row: _answerer(row) != exclude_answerer)
-
-
-def join_examples(parts: Iterable[Examples]) -> Examples:
-    """Return the rows of several parts, one after the other."""
-    return reduce(operator.add, parts)
-
-
-def under_task(splits: RunSplits, task: str | None) -> RunSplits:
-    """Return the same rows under another task; ``None`` leaves them as they are."""
     if task is None:
         return splits
-    return splits.map(lambda rows: rows.with_fields(task_fields(task)))
-
-
-def check_splits(splits: RunSplits, data: DataSection) -> None:
-    """Check the rows of all splits before anything is loaded.
-
-    Raises:
-        CustosError: If a task cannot judge a row or does not declare its label; the message names
-            file or split, and row.
-    """
-    watched = {f"split '{name}'": rows for name, rows in splits.watched.items()}
-    trained_on = {"split 'train'": splits.train, "split 'val'": splits.val, **watched}
-    graded = ((str(data.cal), splits.cal), (str(data.test), splits.test))
-    for location, rows in (*trained_on.items(), *graded):
-        for row in rows or ():
-            with errors_at(f"{location}: row '{row.id}'"):
-                task = get_task(row.task)
-                task.check(row)
-                task.target(row)
+    splits, kind = splits.map(lambda rows: rows.with_fields(task_fields(task))), get_task(task)
+    for name, rows in splits.by_name.items():
+        for row in rows:
+            with errors_at(f"split '{name}': row '{row.id}'"):
+                kind.check(row)
+                kind.target(row)
+    return splits
 
 
 def _without_answerer(splits: RunSplits, answerer: str) -> RunSplits:
     """Leave the answerer out of every split; leave everybody else out of the test."""
-    every = chain(splits.train, splits.val, splits.cal or (), splits.test or ())
-    answerers = sorted({_answerer(row) for row in every})
+    answerers = sorted({_answerer(row) for row in chain(*splits.by_name.values())})
     if answerer not in answerers:
         raise FieldError("data.exclude_answerer", f"'{answerer}' is none of {', '.join(answerers)}")
     others = splits.map(lambda rows: rows.where(lambda row: _answerer(row) != answerer))
@@ -168,20 +137,17 @@ def _read(path: Path, limit: int | None = None, mapping: TableMapping | None = N
         )
     bad_rows: dict[int, BadRow] = {}
     numbers: list[int] = []
-    rows = Examples.write(_numbered(path, mapping, bad_rows, numbers))
+
+    def numbered() -> Iterator[LabelledExample]:
+        for number, row in read_table(path, LabelledExample, mapping, bad_rows):
+            numbers.append(number)
+            yield row if row.id else row.model_copy(update={"id": f"{path} row {number}"})
+
+    rows = Examples.write(numbered())
     check_dropped(path, bad_rows, len(rows), allow_dropped=None)
     rows = rows[:limit]
     check_row_pictures(path, zip(numbers, rows, strict=False))
     return rows
-
-
-def _numbered(
-    path: Path, mapping: TableMapping | None, bad_rows: dict[int, BadRow], numbers: list[int]
-) -> Iterator[LabelledExample]:
-    """Yield the good rows of a table, each with an id, and note their numbers."""
-    for number, row in read_table(path, LabelledExample, mapping, bad_rows):
-        numbers.append(number)
-        yield row if row.id else row.model_copy(update={"id": f"{path} row {number}"})
 
 
 def _needs_model(row: LabelledExample) -> bool:
@@ -219,31 +185,40 @@ def with_replay(
 ) -> RunSplits:
     """Add sampled earlier rows to the training split, and the earlier validation to the watched.
 
+    Rows by the answerer to exclude are left out.
+
     Raises:
         CustosError: If a file is missing, a row is bad, or there are too few earlier rows.
     """
+
+    def read(path: Path, limit: int | None = None) -> Examples:
+        rows = _read(path, limit).where(_needs_model)
+        if exclude_answerer is None:
+            return rows
+        return rows.where(lambda row: _answerer(row) != exclude_answerer)
+
     train, watched = splits.train, splits.watched
-    sample: list[LabelledExample] = []
     if replay.train:
-        earlier = join_examples(read_split(path, None, exclude_answerer) for path in replay.train)
-        sample = replay_sample(earlier, len(train), replay.rho, replay.of, seed)
-        train = train + sample
+        earlier = reduce(operator.add, map(read, replay.train))
+        drawn = replay_sample(earlier, len(train), replay.rho, replay.of, seed)
+        train = train + earlier.take(drawn)
     if replay.val:
-        rows = read_split(replay.val, replay.val_limit, exclude_answerer)
+        rows = read(replay.val, replay.val_limit)
         if not rows:
             raise FieldError("replay.val", "no rows to use")
         watched = {**watched, "stage1": rows}
-    return replace(splits, train=train, watched=watched, replayed=len(sample))
+    replayed = len(train) - len(splits.train)
+    return replace(splits, train=train, watched=watched, replayed=replayed)
 
 
 def replay_sample(
-    earlier: Sequence[LabelledExample],
+    earlier: Collection[LabelledExample],
     num_task2: int,
     rho: float,
     of: Literal["task2", "task1"],
     seed: int,
-) -> list[LabelledExample]:
-    """Draw earlier rows without replacement, each label in proportion.
+) -> list[int]:
+    """Draw indices of earlier rows without replacement, each label in proportion.
 
     The draw depends on ``seed`` and the rows alone: every process and every resume sees the same.
 
@@ -274,15 +249,7 @@ def replay_sample(
     by_remainder = sorted(shares, key=lambda key: (counts[key] - shares[key], key))
     for key in by_remainder[: count - sum(counts.values())]:
         counts[key] += 1
-    return [
-        earlier[index] for key, drawn in sorted(strata.items()) for index in drawn[: counts[key]]
-    ]
-
-
-ADVICE = (
-    "give each question to one split ('custos prep' does), "
-    "or set data.allow_overlap=true, and the card will name it"
-)
+    return [index for key, drawn in sorted(strata.items()) for index in drawn[: counts[key]]]
 
 
 def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
@@ -299,43 +266,28 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
         FieldError: If two splits overlap and the recipe does not allow it. The message has counts
             for every two such splits, and names the first two rows by file and row.
     """
-    rows = {"train": splits.train, "val": splits.val, "cal": splits.cal, "test": splits.test}
-    overlaps = find_overlaps({name: part for name, part in rows.items() if part})
+    overlaps = find_overlaps({name: part for name, part in splits.by_name.items() if part})
     refused = [each for each in overlaps if each.is_certain and not _is_allowed(each, data)]
-    if refused:
-        first = refused[0]
-        files = [_files(name, data) for name in (first.split, first.other)]
-        locations = " and ".join(
-            _row_location(paths, row, data.mapping)
-            for paths, row in zip(files, first.example, strict=True)
+    if not refused:
+        return overlaps
+    first, counts = refused[0], []
+    for overlap in refused:
+        one, other = (
+            {p.resolve() for p in _files(name, data)} for name in (overlap.split, overlap.other)
         )
-        counts = "; ".join(_describe(overlap, data) for overlap in refused)
-        raise FieldError(f"data.{first.split}", f"{counts} (first: {locations}); {ADVICE}")
-    return overlaps
-
-
-def count_known_to_start(recipe: Recipe, rows: Sequence[LabelledExample] | None) -> int:
-    """Count the rows whose question the judge of ``adapter.init`` was trained on or chosen by.
-
-    Judges that do not say what they were trained on, such as the shipped ones, count as 0.
-    """
-    folder = recipe.adapter.init_folder
-    return (count_trained_on(folder, rows) or 0) if folder and rows else 0
+        both = f" (both read {(one & other).pop()})" if one & other else ""
+        counts.append(f"{overlap.describe()}{both}")
+    locations = " and ".join(
+        _row_location(_files(name, data), row, data.mapping)
+        for name, row in zip((first.split, first.other), first.example, strict=True)
+    )
+    raise FieldError(f"data.{first.split}", f"{'; '.join(counts)} (first: {locations}); {ADVICE}")
 
 
 def _is_allowed(overlap: Overlap, data: DataSection) -> bool:
     if isinstance(data.allow_overlap, bool):
         return data.allow_overlap
-    compared = {overlap.split, overlap.other}
-    return any(compared == set(pair) for pair in data.allow_overlap)
-
-
-def _describe(overlap: Overlap, data: DataSection) -> str:
-    same = {path.resolve() for path in _files(overlap.split, data)} & {
-        path.resolve() for path in _files(overlap.other, data)
-    }
-    text = overlap.describe()
-    return f"{text} (both read {same.pop()})" if same else text
+    return any(set((overlap.split, overlap.other)) == set(pair) for pair in data.allow_overlap)
 
 
 def _row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:

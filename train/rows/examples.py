@@ -67,7 +67,9 @@ class Examples(Sequence[LabelledExample]):
             file = tempfile.TemporaryFile(prefix="custos-rows-")
             writer = pa.ipc.new_file(file, _SCHEMA)
         for part in in_batches(rows, WRITTEN_AT_ONCE):  # what is read may be on another disk
-            lines = pa.array([_to_json(row) for row in part], pa.large_binary())
+            # Unlike Pydantic's own, this JSON keeps numbers that are not finite.
+            texts = (json.dumps(row.model_dump(exclude_unset=True), default=str) for row in part)
+            lines = pa.array([text.encode() for text in texts], pa.large_binary())
             with _disk_errors():
                 writer.write_batch(pa.record_batch([lines], _SCHEMA))
             count += len(part)
@@ -88,7 +90,7 @@ class Examples(Sequence[LabelledExample]):
 
     def __getitem__(self, index: int | slice) -> LabelledExample | Examples:
         if isinstance(index, slice):
-            return self._at(self._positions[index])
+            return self.take(index)
         return self._read(*self._positions[index].tolist())
 
     def __iter__(self) -> Iterator[LabelledExample]:
@@ -102,26 +104,23 @@ class Examples(Sequence[LabelledExample]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __add__(self, other: Sequence[LabelledExample]) -> Examples:
-        """Return these rows and others after them; changed or other rows are written anew."""
-        if not isinstance(other, Examples) or other._changes != self._changes:
-            other = Examples.write(other)
-            if self._changes:
-                return Examples.write(self) + other
+    def __add__(self, other: Examples) -> Examples:
+        """Return these rows and others after them, of which none has been changed."""
+        assert not self._changes and not other._changes
         moved = other._positions + np.array([len(self._files), 0])
-        files = (*self._files, *other._files)
-        return Examples(files, np.concatenate([self._positions, moved]), self._changes)
+        return Examples((*self._files, *other._files), np.concatenate([self._positions, moved]))
+
+    def take(self, indices: Sequence[int] | slice | NDArray[Any]) -> Examples:
+        """Return the rows of some indices, in their order."""
+        return Examples(self._files, self._positions[indices], self._changes)
 
     def where(self, keeps: Callable[[LabelledExample], bool]) -> Examples:
         """Return the rows for which a function is true."""
-        return self._at(self._positions[[keeps(row) for row in self]])
+        return self.take(np.flatnonzero([keeps(row) for row in self]))
 
     def with_fields(self, changes: Mapping[str, Any]) -> Examples:
         """Return the rows with other values in some fields."""
         return Examples(self._files, self._positions, {**self._changes, **changes})
-
-    def _at(self, positions: NDArray[np.int64]) -> Examples:
-        return Examples(self._files, positions, self._changes)
 
     def _read(self, file: int, number: int) -> LabelledExample:
         line = self._files[file].rows[number].as_buffer()
@@ -139,8 +138,3 @@ def _disk_errors() -> Iterator[None]:
             f"{tempfile.gettempdir()}: the rows cannot be written there ({error.strerror}); "
             "make room, or set TMPDIR to another folder"
         ) from None
-
-
-def _to_json(row: LabelledExample) -> bytes:
-    """Return a row as JSON; unlike Pydantic's own, it keeps numbers that are not finite."""
-    return json.dumps(row.model_dump(exclude_unset=True), default=str).encode()

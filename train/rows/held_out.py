@@ -34,9 +34,7 @@ RUN_FILES = (PICTURES, ADAPTER_FILE, LOG_FILE, LAUNCH_LOG, "checkpoint-*", "pref
 """Files and folders of which every run folder has one, if not rows that ``custos train`` wrote."""
 BESIDE_RUNS = (".lock", ".log", ".out", ".txt")
 """Endings of logs and locks of whoever starts a run; a run replaces no such file."""
-MOST_NAMED = 3
 TRAINED_ON: tuple[Split, ...] = ("train", "val")
-COMMAND = "custos train"
 
 SHARES = {"val": 0.1, "cal": 0.1, "test": 0.2}
 """Share of the rows that each held-out split gets ..."""
@@ -110,33 +108,59 @@ def write_run_data(
 
     Raises:
         CustosError: If a table cannot be read, has bad rows or lacks critiques, or the folder
-            belongs to a run on other rows.
+            belongs to a run on other rows, or to another program.
     """
     folder = run / DATA_FOLDER
+    described: dict[Split, dict[str, str]] = {}
+    for split, table in files.items():
+        path = Path(table)
+        if open_table(table).hub:
+            described[split] = {"name": table}
+        elif path.is_file():
+            described[split] = describe_file(path)
+        else:
+            raise CustosError(f"{table}: no such file{nearest_file(path, ROW_SUFFIXES)}")
     division = {
-        "files": {split: _describe(table) for split, table in files.items()},
+        "files": described,
         "mapping": mapping.model_dump(mode="json", exclude_defaults=True),
         "held_out": sorted(wanted),
         "division_seed": seed,
     }
-    _check_folder(run, files, division)
+    if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
+        raise CustosError(f"{folder}: holds files of yours; choose another --out")
+    check_holds_run(run)
+    for table in files.values():
+        if Path(table).resolve().parent == folder.resolve():
+            raise CustosError(
+                f"{table}: lies where --out {run} puts its rows; choose another --out"
+            )
     manifest = _manifest(folder)
+    is_begun = (run / ADAPTER_FILE).is_file() or any(run.glob("checkpoint-*"))
+    if is_begun and manifest and manifest["source"] != division:
+        raise CustosError(f"{run}: holds a run on other rows; choose another --out")
     bad_rows: list[BadRow] = []
     doubles: list[str] = []
     if manifest.get("source") != division:
-        given = {
-            split: _read(table, mapping, bad_rows, run / PICTURES, allow_dropped=allow_dropped)
-            for split, table in files.items()
-        }
+        given: dict[Split, list[LabelledExample]] = {}
+        for split, table in files.items():
+            bad_here: dict[int, BadRow] = {}
+            rows = read_examples(
+                table, mapping, bad_here, allow_dropped=allow_dropped, image_folder=run / PICTURES
+            )
+            check_row_pictures(table, rows)
+            bad_rows += bad_here.values()
+            given[split] = [
+                row if row.id else row.model_copy(update={"id": f"{Path(table).stem}-{number}"})
+                for number, row in rows
+            ]
         doubles = show_doubles(given["train"])
         for split in TRAINED_ON if needs_critiques else ():
             _check_critiques(files.get(split, ""), given.get(split, ()), mapping)
-        splits = given | (hold_out(given["train"], wanted, seed) if wanted else {})
-        splits |= {split: rows for split, rows in given.items() if split != "train"}
+        divided = hold_out(given["train"], wanted, seed) if wanted else {}
         with whole_folder(folder) as partial:
             manifest = write_prepared(
                 partial,
-                splits,
+                {**given, **divided, **{s: rows for s, rows in given.items() if s != "train"}},
                 source=division,
                 held_out=held_out_sizes(len(given["train"]), wanted),
                 seed=seed,
@@ -164,19 +188,19 @@ def check_holds_run(folder: Path) -> None:
         if not path.name.startswith(".") and path.suffix not in BESIDE_RUNS
     )
     if names:
-        more = ", ..." if len(names) > MOST_NAMED else ""
+        more = ", ..." if len(names) > 3 else ""
         raise CustosError(
             f"{folder}: the folder holds files that are not of a run "
-            f"({', '.join(names[:MOST_NAMED])}{more}); name a new folder with --out (run.output)"
+            f"({', '.join(names[:3])}{more}); name a new folder with --out (run.output)"
         )
 
 
 def _check_critiques(table: str, rows: Sequence[LabelledExample], mapping: TableMapping) -> None:
     """Raise ``CustosError`` if rows that are trained on lack the critique of their task."""
-    tasks = [get_task(row.task) for row in rows]
     without = [
         task
-        for task, row in zip(tasks, rows, strict=True)
+        for row in rows
+        for task in [get_task(row.task)]
         if task.critique and not row.critique and task.rule_if_empty(row) is None
     ]
     if not without:
@@ -196,25 +220,9 @@ def _check_critiques(table: str, rows: Sequence[LabelledExample], mapping: Table
     )
 
 
-def _check_folder(run: Path, files: Mapping[Split, str], division: Mapping[str, Any]) -> None:
-    """Refuse to replace rows that another program wrote or another run was trained on."""
-    folder, manifest = run / DATA_FOLDER, _manifest(run / DATA_FOLDER)
-    if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
-        raise CustosError(f"{folder}: holds files of yours; choose another --out")
-    check_holds_run(run)
-    for table in files.values():
-        if Path(table).resolve().parent == folder.resolve():
-            raise CustosError(
-                f"{table}: lies where --out {run} puts its rows; choose another --out"
-            )
-    is_begun = (run / ADAPTER_FILE).is_file() or any(run.glob("checkpoint-*"))
-    if is_begun and manifest and manifest["source"] != division:
-        raise CustosError(f"{run}: holds a run on other rows; choose another --out")
-
-
 def _is_ours(folder: Path) -> bool:
     """Return whether the rows in a folder were written by this module."""
-    return str(_manifest(folder).get("command", "")).startswith(COMMAND)
+    return str(_manifest(folder).get("command", "")).startswith("custos train")
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -223,32 +231,3 @@ def _manifest(folder: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return manifest if isinstance(manifest, dict) else {}
-
-
-def _describe(table: str) -> dict[str, str]:
-    if open_table(table).hub:
-        return {"name": table}
-    if not Path(table).is_file():
-        near = nearest_file(Path(table), ROW_SUFFIXES)
-        raise CustosError(f"{table}: no such file{near}")
-    return describe_file(Path(table))
-
-
-def _read(
-    table: str,
-    mapping: TableMapping,
-    bad_rows: list[BadRow],
-    pictures: Path,
-    *,
-    allow_dropped: bool,
-) -> list[LabelledExample]:
-    bad_here: dict[int, BadRow] = {}
-    rows = read_examples(
-        table, mapping, bad_here, allow_dropped=allow_dropped, image_folder=pictures
-    )
-    check_row_pictures(table, rows)
-    bad_rows += bad_here.values()
-    name = Path(table).stem
-    return [
-        row if row.id else row.model_copy(update={"id": f"{name}-{number}"}) for number, row in rows
-    ]

@@ -17,7 +17,7 @@ from tests.train.made_up import encoded, example, examples
 from train.loop.batches import StepPlan, cut_step
 from train.rows.data import RunSplits
 from train.rows.examples import Examples
-from train.rows.rows import LabelSupervision, Rows, index_splits
+from train.rows.rows import Rows, Supervision, index_splits
 from train.setup.recipe import OptimSection, read_values
 from train.setup.recipe_files import find_recipe, recipe_names
 from train.setup.run_log import RUN_LOG
@@ -246,9 +246,9 @@ def test_pictures_of_a_task_of_text_are_left_out_and_counted_once(
     splits = RunSplits(Examples.write([*pictured, example(3)]), Examples.write(val))
     lines: list[str] = []
     monkeypatch.setattr(RUN_LOG, "write", lines.append)
-    indexed = index_splits(splits, LabelSupervision(Encoder(backbone)))
+    indexed = index_splits(splits, Supervision(Encoder(backbone)))
     assert lines == ["the pictures of 4 rows are left out: task 'hieval-qs' reads text alone"]
-    bare = Rows([example(i) for i in range(4)], LabelSupervision(Encoder(backbone)), "train")
+    bare = Rows([example(i) for i in range(4)], Supervision(Encoder(backbone)), "train")
     assert indexed.train.facts.length.tolist() == bare.facts.length.tolist()
     assert indexed.train.batch([0, 1, 2, 3]).layout.vision == {}
 
@@ -258,7 +258,7 @@ def test_a_calibration_row_that_is_too_long_is_named_before_step_0(backbone: Bac
     short = Examples.write(examples(2))
     splits = RunSplits(short, short, cal=Examples.write([long]))
     with pytest.raises(CustosError, match=r"^split 'cal': row '7': field 'question': the prompt"):
-        index_splits(splits, LabelSupervision(Encoder(backbone)))
+        index_splits(splits, Supervision(Encoder(backbone)))
 
 
 @pytest.mark.parametrize(
@@ -272,4 +272,4 @@ def test_a_calibration_row_that_is_too_long_is_named_before_step_0(backbone: Bac
 def test_bad_rows_are_named(backbone: Backbone, fields: dict[str, object], message: str) -> None:
     bad = [*examples(2), example(7, **fields)]
     with pytest.raises(CustosError, match=rf"^split 'val': row '7': .*{message}"):
-        Rows(bad, LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "val")
+        Rows(bad, Supervision(Encoder(backbone, shows_all_pictures=True)), "val")

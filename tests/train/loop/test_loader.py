@@ -23,7 +23,7 @@ from train.loop.batches import Loader, default_workers
 from train.loop.checkpoint import trainable
 from train.methods.trainer import Trainer
 from train.rows.examples import Examples
-from train.rows.rows import Batch, LabelSupervision, Rows
+from train.rows.rows import Batch, Rows, Supervision
 
 PLAN = [[0, 1, 2], [5, 3], [4], [2, 6], [0]]
 BROKEN = 7
@@ -37,7 +37,7 @@ def rows(small: str, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     data = [example(i, images=(pictures[i],) if i in (2, 5, BROKEN) else ()) for i in range(8)]
     backbone = load_backbone(small, dtype="float32", device="cpu")
     made = Rows(
-        Examples.write(data), LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train"
+        Examples.write(data), Supervision(Encoder(backbone, shows_all_pictures=True)), "train"
     )
     Path(pictures[BROKEN]).unlink()
     return made
@@ -158,9 +158,9 @@ from tests.train.made_up import examples
 from train.loop.batches import Loader
 from train.rows.examples import Examples
 from train.rows.rows import Rows
-from train.rows.rows import LabelSupervision
+from train.rows.rows import Supervision
 backbone = load_backbone(sys.argv[1], weights=False)
-rows = Rows(Examples.write(examples(8)), LabelSupervision(Encoder(backbone)), "train")
+rows = Rows(Examples.write(examples(8)), Supervision(Encoder(backbone)), "train")
 loader = Loader({"train": rows}, 1)
 next(loader.batches(rows, [[0]] * 9))
 print("ready", flush=True)

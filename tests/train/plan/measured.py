@@ -23,7 +23,7 @@ from train.methods.focal import FocalRecipe
 from train.methods.trainer import Trainer
 from train.plan.row_sizes import longest, row_sizes
 from train.plan.step_memory import StepMemory, StepSize, step_memory
-from train.rows.rows import LabelSupervision
+from train.rows.rows import Supervision
 
 ROWS = 4
 """Rows of the micro-batch that is measured."""
@@ -51,7 +51,7 @@ def planned_step(
 ) -> StepMemory:
     """Plan a step of one micro-batch of the longest of some rows, on the CPU."""
     config = encoder.backbone.model.config
-    row = longest(row_sizes(rows, LabelSupervision(encoder), settings, config))
+    row = longest(row_sizes(rows, Supervision(encoder), settings, config))
     instruction = row.instruction if sharers == 1 else 0
     size = StepSize(
         ROWS,

@@ -37,7 +37,7 @@ from train.methods.focal import FocalObjective, FocalRecipe
 from train.methods.joint import JointObjective
 from train.methods.reward import PairSupervision, RewardObjective
 from train.methods.trainer import Trainer
-from train.rows.rows import IndexedSplits, LabelSupervision, Rows, Supervision
+from train.rows.rows import IndexedSplits, Rows, Supervision
 from train.setup.engines import FSDP, ZERO
 from train.setup.run_log import RUN_LOG
 from train.setup.starting_adapter import with_adapter
@@ -99,11 +99,11 @@ def _objective(kind: str, train: list[LabelledExample]) -> Objective:
     return TextObjective() if kind == "text" else RewardObjective(BradleyTerryLoss(0.0))
 
 
-def _supervisions(kind: str, encoder: Encoder) -> tuple[Supervision, Supervision]:
+def _supervisions(kind: str, encoder: Encoder) -> tuple[Supervision]:
     """Return what is read in training, and in validations."""
     if kind == "text":
         return TextSupervision(encoder), TextSupervision(encoder, with_labels=True)
-    one = PairSupervision(encoder) if kind == "reward" else LabelSupervision(encoder)
+    one = PairSupervision(encoder) if kind == "reward" else Supervision(encoder)
     return one, one
 
 
