@@ -208,30 +208,22 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
 
     There are as many training rows as the steps take. The other splits have two steps' rows, at
     most :data:`MOST_HELD_OUT` rows. Rows of every label come first, because losses and calibrations
-    need them: so a split has at least one row of each.
-
-    Args:
-        recipe: Recipe of the run.
-        steps: Optimizer steps.
-        folder: Where to write.
+    need them: so a split has at least one row of each. Critiques that the judge writes are short.
 
     Raises:
         CustosError: If a split cannot be read.
     """
-    splits = read_splits(recipe.data)
     held_out = min(MOST_HELD_OUT, 2 * recipe.optim.batch_size)
-    rows: dict[str, Sequence[LabelledExample] | None] = {
-        "train": of_every_label(splits.train, steps * recipe.optim.batch_size),
-        "val": of_every_label(splits.val, held_out),
-        "cal": splits.cal and of_every_label(splits.cal, held_out),
-        "test": splits.test and of_every_label(splits.test, held_out),
-    }
     keys = [f"data.{key}=null" for key in ("mapping", "limit", "val_limit", "exclude_answerer")]
     keys.append("data.allow_overlap=true")
-    for name, examples in rows.items():
-        if examples:
-            write_records(folder / f"{name}.jsonl", map(_short, examples))
-            keys.append(f"data.{name}={folder / name}.jsonl")
+    for name, examples in read_splits(recipe.data).by_name.items():
+        count = steps * recipe.optim.batch_size if name == "train" else held_out
+        rows = of_every_label(examples, count)
+        for number, row in enumerate(rows):
+            if get_task(row.task).critique is not None:
+                rows[number] = row.model_copy(update={"critique_tokens": CRITIQUE_TOKENS})
+        write_records(folder / f"{name}.jsonl", rows)
+        keys.append(f"data.{name}={folder / name}.jsonl")
     if isinstance(getattr(recipe, "replay", None), ReplaySection):
         keys.append(f"replay.val_limit={held_out}")
     return keys
@@ -247,13 +239,6 @@ def of_every_label(examples: Iterable[LabelledExample], count: int) -> list[Labe
         by_label.setdefault(example.label, []).append(example)
     in_turn = chain.from_iterable(zip_longest(*by_label.values()))
     return list(islice((example for example in in_turn if example), max(count, len(by_label))))
-
-
-def _short(example: LabelledExample) -> LabelledExample:
-    """Return an example whose critique, if the judge writes one, is short."""
-    if get_task(example.task).critique is None:
-        return example
-    return example.model_copy(update={"critique_tokens": CRITIQUE_TOKENS})
 
 
 def as_table(measured: Mapping[str, Part], recipe: Path, keys: Sequence[str]) -> list[str]:
@@ -294,20 +279,17 @@ _ADDRESS = re.compile(r"^serving .* at (http://\S+)$")
 
 
 def serve_once(judge: Path, example: LabelledExample) -> int:
-    """Serve a judge, have it grade one row, and stop it.
-
-    Args:
-        judge: Run folder.
-        example: Row to grade.
-
-    Returns:
-        Largest resident memory of the service, in bytes.
+    """Have ``custos serve`` grade one row; return its largest resident memory, in bytes.
 
     Raises:
         CustosError: If the service does not start or does not grade the row.
     """
+    # A row as the service takes it: its pictures as data URLs, and no label.
+    fields = set(JudgeRequest.model_fields) & example.model_fields_set
+    body = example.model_dump(mode="json", include=fields)
+    body["images"] = [_data_url(source) for source in example.images]
     with tempfile.TemporaryFile("w+") as log, _service(judge, log) as (process, address):
-        request = {"requests": [_body(example)]}
+        request = {"requests": [body]}
         try:
             # No proxy of the environment can reach this machine.
             reply = httpx.post(
@@ -359,13 +341,6 @@ def _ending(process: subprocess.Popen[str]) -> str | None:
     if code == -signal.SIGKILL:
         return "it was killed, as the system does where memory is short"
     return f"it ended with code {code}"
-
-
-def _body(example: LabelledExample) -> dict[str, Any]:
-    """Return a row as the service takes it: its pictures as data URLs, and no label."""
-    fields = set(JudgeRequest.model_fields) & example.model_fields_set
-    body = example.model_dump(mode="json", include=fields)
-    return {**body, "images": [_data_url(name) for name in example.images]}
 
 
 def _data_url(source: str) -> str:

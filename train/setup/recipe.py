@@ -329,7 +329,8 @@ def _with_value(kind: type[Section], error: ValidationError, location: str) -> F
     mistake = FieldError.from_validation(error, location)
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden":
-        return FieldError(mistake.field, _no_such_key(kind, mistake.field), location)
+        advice = REPLACED.get(mistake.field) or nearest_key(mistake.field, list(key_names(kind)))
+        return FieldError(mistake.field, advice, location)
     value = first["input"]
     if isinstance(value, dict | list | tuple | BaseModel):
         return mistake
@@ -358,10 +359,6 @@ def nearest_key(key: str, names: Sequence[str]) -> str:
     siblings = [name for name in names if name.startswith(f"{section}.")] if section else at_top
     known = f"the nearest is '{near[0]}'; " if near else f"known are {', '.join(siblings)}; "
     return f"no such key; {known if near or siblings else ''}'custos recipe keys' explains all"
-
-
-def _no_such_key(kind: type[Section], key: str) -> str:
-    return REPLACED.get(key) or nearest_key(key, list(key_names(kind)))
 
 
 def _apply(values: dict[str, Any], override: str) -> None:

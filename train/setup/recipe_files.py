@@ -46,9 +46,16 @@ def find_recipe(name: str) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
-    if (shipped := name.removesuffix(SUFFIX)) in recipe_names():
+    names = recipe_names()
+    if (shipped := name.removesuffix(SUFFIX)) in names:
         return RECIPES / f"{shipped}{SUFFIX}"
-    raise CustosError(f"{name}: no such recipe; {_advice(name)}")
+    wanted = shipped.removeprefix("./").removeprefix("recipes/")
+    by_last_part = {full.rpartition("/")[2]: full for full in names}
+    near = get_close_matches(wanted, names, n=1, cutoff=0.5) or [
+        by_last_part[part] for part in get_close_matches(wanted, by_last_part, n=1)
+    ]
+    nearest = f"the nearest is '{near[0]}'; " if near else ""
+    raise CustosError(f"{name}: no such recipe; {nearest}'custos recipe list' names all")
 
 
 def recipe_of_task(name: str) -> str | None:
@@ -81,17 +88,6 @@ def summary_of(path: Path) -> str:
     return comment[1] if len(comment) > 1 else ""
 
 
-def _advice(name: str) -> str:
-    names = recipe_names()
-    wanted = name.removeprefix("./").removeprefix("recipes/").removesuffix(SUFFIX)
-    by_last_part = {full.rpartition("/")[2]: full for full in names}
-    near = get_close_matches(wanted, names, n=1, cutoff=0.5)
-    if not near:
-        near = [by_last_part[part] for part in get_close_matches(wanted, by_last_part, n=1)]
-    nearest = f"the nearest is '{near[0]}'; " if near else ""
-    return f"{nearest}'custos recipe list' names all"
-
-
 class RecipeKey(NamedTuple):
     """A key of recipes, in words."""
 
@@ -114,12 +110,8 @@ def sections(model: type[Section]) -> list[tuple[str, type[BaseModel]]]:
 def recipe_keys(model: type[Section]) -> Iterator[RecipeKey]:
     """Yield the keys of a recipe: first those outside of sections, then section by section."""
     of_sections = sections(model)
-    names = {name for name, _ in of_sections}
-    yield from (key for key in _keys(model, "") if key.name not in names)
-    for name, section in of_sections:
-        yield from _keys(section, f"{name}.")
-
-
-def _keys(model: type[BaseModel], prefix: str) -> Iterator[RecipeKey]:
-    for name, field in model.model_fields.items():
-        yield RecipeKey(prefix + name, type_text(field), default_text(field), meaning(model, name))
+    for prefix, of in [("", model), *((f"{name}.", section) for name, section in of_sections)]:
+        for name, field in of.model_fields.items():
+            if prefix or (name, field.annotation) not in of_sections:
+                texts = type_text(field), default_text(field), meaning(of, name)
+                yield RecipeKey(prefix + name, *texts)
