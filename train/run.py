@@ -65,11 +65,6 @@ class EntryPoint:
 def run(method: type[Method], recipe: Recipe, *, command: str) -> None:
     """Train a judge, calibrate it, and report on its test split.
 
-    Args:
-        method: How to train.
-        recipe: Recipe of the method.
-        command: Command that was typed.
-
     Raises:
         CustosError: If something is missing or wrong that the user can mend.
     """

@@ -32,7 +32,7 @@ def _rows(script: str, folder: Path, count: int, start: int = 0) -> list[Labelle
 def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A script whose backbone must not be loaded."""
     name: str = request.param
-    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     return name
 
 

@@ -5,16 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import psutil
 import pytest
-from train.vision import pictures
-
-from judging.errors import CustosError
-from judging.models.backbones import load_backbone
 
 TRAINING = """
 import multiprocessing, os, time
@@ -61,25 +55,3 @@ def test_a_worker_leaves_ctrl_c_to_its_parent(script: Path) -> None:
         assert process.stdout
         assert process.stdout.readline() == "None\n", "the worker did what it was given"
         process.kill()
-
-
-def test_a_killed_process_that_draws_is_one_error(
-    small: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pictures, "POOL_FROM", 0)
-    backbone = load_backbone(small, weights=False)
-    killing = threading.Thread(target=_kill_a_worker, args=(psutil.Process().children(),))
-    killing.start()
-    with pytest.raises(CustosError, match="a process that draws pictures was killed"):
-        pictures.draw(backbone, 2_000, seed=0)
-    killing.join()
-
-
-def _kill_a_worker(earlier: list[psutil.Process]) -> None:
-    """Kill the first process that a pool of this one starts, within a minute."""
-    for _ in range(1200):
-        for child in psutil.Process().children():
-            if child not in earlier and "spawn_main" in " ".join(child.cmdline()):
-                child.kill()
-                return
-        time.sleep(0.05)

@@ -108,15 +108,7 @@ def fit_calibrations(
     processes: Processes,
     folder: Path,
 ) -> CalibrationSet:
-    """Fit a calibration for each rubric and write them to ``calibration.json``.
-
-    Args:
-        judge: Judge that scored the rows.
-        rows: Rows as :func:`rows_to_score` returns them, at least one.
-        logprobs: Log-probabilities of each row's labels.
-        processes: Processes that all do the same; the first one warns and writes the file.
-        folder: Folder for the file.
-    """
+    """Fit a calibration for each rubric and write them to ``calibration.json``."""
     scores, types = dict[str, Calibration](), dict[str, Calibration]()
     held_out: dict[str, HeldOutVerdicts] = {}
     for key, indices in _by_key(rows).items():

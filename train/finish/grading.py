@@ -78,12 +78,7 @@ class Processes:
         return self.rank == 0
 
     def gather(self, indices: Sequence[int], results: Sequence[ResultT]) -> list[ResultT]:
-        """Return the results of all processes in the order of the rows, on every process.
-
-        Args:
-            indices: Rows of this process, as :func:`share_rows` gives them.
-            results: One result per row of this process.
-        """
+        """Return the results of all processes in the order of the rows, on every process."""
         pairs = dict(zip(indices, results, strict=True))
         if self.count > 1:
             shares: list[Any] = [None] * self.count
@@ -179,12 +174,8 @@ class KeptGrades:
     ) -> list[ResultT]:
         """Grade rows on all processes; the first one shows how far it is with its share.
 
-        Args:
-            part: What is graded: the name of the kept file, and of the progress bar.
-            judge: Judge that grades them.
-            rows: Rows to grade.
-            grade: Returns one result per row of a window.
-            line_type: Type of the file's lines, with that of a result.
+        ``part`` names the kept file and the progress bar. ``grade`` returns a result per row of a
+        window, of the type that ``line_type`` holds.
 
         Returns:
             One result per row, on every process.
@@ -242,11 +233,6 @@ def grade_start(
     The model of the run is still loaded, so this costs no second loading: the adapter is put back
     to what it was at the start, or switched off where it began as nothing. A rubric that the start
     was not trained for is graded like the others: that is where training began.
-
-    Args:
-        trainer: Trainer after its last step, whose chosen adapter is on disk.
-        examples: Test split.
-        kept: Grades the rows on all processes.
 
     Returns:
         Verdicts by the index of their row: of all rows, or of the :func:`affordable_rows`. None

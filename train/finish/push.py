@@ -60,11 +60,6 @@ def published_judge(
 ) -> PublishedJudge:
     """Gather what is published of a judge; checkpoints, logs and rows are not.
 
-    Args:
-        source: Run folder, judge folder or name of a shipped judge.
-        license_id: Licence as the hub spells it; default that of the base model.
-        allow_untested: Whether a judge without a test report is taken too.
-
     Raises:
         CustosError: If there is no finished judge, it is built on random weights, it has no test
             report, or its licence is not known.
@@ -261,7 +256,8 @@ def hub_readme(
     Raises:
         CustosError: If the header cannot be read, or no licence is known.
     """
-    match, header = _HEADER.match(readme), {}
+    match = _HEADER.match(readme)
+    header: Any = {}
     if match:
         try:
             with yaml_errors():

@@ -78,13 +78,15 @@ class RunResult:
         if self.report:
             of_test: Mapping[str, Any] = self.report["against_start"]
             return of_test
-        right, before = self.progress.right or (), self.progress.right_at_start or ()
-        triples = zip(right, before, self.splits.val, strict=False)
-        known = [each for each in triples if each[0] is not None and each[1] is not None]
-        if not known:
-            return None
-        right, before, rows = zip(*known, strict=True)
-        return against_start("validation", rows, right, before, self.recipe)
+        right, at_start = self.progress.right or (), self.progress.right_at_start or ()
+        known = [
+            each
+            for each in zip(self.splits.val, right, at_start, strict=False)
+            if each[1] is not None and each[2] is not None
+        ]
+        return (
+            against_start("validation", *zip(*known, strict=True), self.recipe) if known else None
+        )
 
 
 class ValidationAccuracy(NamedTuple):
@@ -104,12 +106,7 @@ class ValidationAccuracy(NamedTuple):
 def validation_accuracy(
     right: Sequence[bool | None], examples: Sequence[LabelledExample]
 ) -> ValidationAccuracy:
-    """Measure accuracy on validation rows; rows of one question count as less than independent.
-
-    Args:
-        right: Whether each row is judged as people did; ``None`` where they did not decide.
-        examples: The rows.
-    """
+    """Measure accuracy on validation rows; rows of one question count as less than independent."""
     decided = [(r, e) for r, e in zip(right, examples, strict=True) if r is not None]
     clusters = number_clusters([e.group or e.question for _, e in decided])
     values = np.array([r for r, _ in decided], dtype=np.float64)
@@ -150,8 +147,8 @@ def selection_lines(result: RunResult) -> list[str]:
 def against_start(
     split: str,
     examples: Sequence[LabelledExample],
-    right: Sequence[bool | None],
-    before: Sequence[bool | None],
+    right: Sequence[bool],
+    before: Sequence[bool],
     recipe: Recipe,
 ) -> dict[str, Any]:
     """Compare the finished judge with its start on rows of a split.
@@ -212,14 +209,6 @@ def report_test(
     kept: KeptGrades,
 ) -> dict[str, Any] | None:
     """Grade the test split with the finished judge on all processes; the first writes the report.
-
-    Args:
-        judge: Finished judge, with its calibration.
-        recipe: Recipe of the run.
-        examples: Test split.
-        start: Verdicts of the start (:func:`~train.finish.grading.grade_start`).
-        command: Command that was typed.
-        kept: Grades the rows on all processes.
 
     Returns:
         The report, with ``against_start`` if there are verdicts of the start; ``None`` without a

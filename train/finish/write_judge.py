@@ -48,16 +48,7 @@ def write_judge(
     progress: Progress,
     hashes: Mapping[str, str],
 ) -> None:
-    """Write the chosen adapter, its card, the resolved recipe and the learning curve.
-
-    Args:
-        recipe: Validated recipe.
-        backbone: Backbone that was trained on.
-        rows: Rows of the run; the judge's card lists the rubrics and modes of those it was trained
-            on.
-        progress: Progress of the finished run.
-        hashes: SHA-256 of every file when it was read, by the name the recipe gives it.
-    """
+    """Write the chosen adapter, its card, the resolved recipe and the learning curve."""
     folder = recipe.run.output
     best = best_folder(folder, int(progress.chosen["step"]))
     _write_adapter(folder, best, backbone, rounded=recipe.run.precision == "bf16")
@@ -116,13 +107,7 @@ FEW_ROWS = 20
 
 
 def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]) -> None:
-    """Write the run folder's ``README.md``: what went in, and what was measured; nothing else.
-
-    Args:
-        result: The finished run.
-        script: Name of the training script.
-        watched: Rows of every earlier stage, by name.
-    """
+    """Write the run folder's ``README.md``: what went in, and what was measured; nothing else."""
     recipe, report = result.recipe, result.report
     folder = recipe.run.output
     resolved = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))

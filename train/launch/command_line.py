@@ -45,11 +45,7 @@ def load_recipe(
 ) -> Any:
     """Validate the recipe of a run, which this process must be able to train.
 
-    Args:
-        method: How the run trains.
-        path: Recipe file.
-        keys: ``key.path=value`` of the recipe.
-        values: What :func:`read_values` returned for both, if they have been read.
+    ``values`` are what :func:`read_values` returned for file and keys, if they have been read.
 
     Returns:
         A recipe of the method's class.
@@ -112,8 +108,7 @@ def launch_command(script: str, argv: Sequence[str] | None) -> str:
 def command_line(instead: str = "") -> Iterator[None]:
     """End on a known error with one line and exit status 2; keep library notices off the screen.
 
-    Args:
-        instead: Commands to run where the recipe's backbone or data cannot be had.
+    ``instead`` are commands to run where the recipe's backbone or data cannot be had.
     """
     try:
         with RUN_LOG.collecting():

@@ -75,15 +75,7 @@ class TrainingRun:
     ) -> TrainingRun:
         """Decide on recipe, method, files and run folder.
 
-        Args:
-            recipe: File or name of a recipe, or name of a task.
-            keys: ``key.path=value`` of the recipe.
-            files: Tables by split.
-            mapping: How they are read.
-            init: Judge to start from, if not the recipe's.
-            out: Run folder, if not the recipe's.
-            seed: Seed, if not the recipe's.
-            command: Command that was typed.
+        ``recipe`` is a file, a name, or a task. ``init``, ``out`` and ``seed`` replace the recipe's.
 
         Raises:
             CustosError: If there is no such recipe, or a held-out file without a training file.
@@ -189,13 +181,7 @@ class TrainingRun:
     def start(
         self, processes: int | None, config_file: Path | None, options: Sequence[str] = ()
     ) -> None:
-        """Train; the process ends with an error line and status 2 if that fails.
-
-        Args:
-            processes: Number of processes; default one for each GPU, or one.
-            config_file: Settings of ``accelerate config``.
-            options: Further options of the training script.
-        """
+        """Train; the process ends with an error line and status 2 if that fails."""
         run_script(
             self.method.script,
             ["--config", str(self.recipe), *options, *self.overrides],
@@ -226,15 +212,8 @@ def run_script(
 ) -> None:
     """Run a script of ``train/``; the process exits with its status if it fails or is stopped.
 
-    Args:
-        script: Name of the script.
-        arguments: Its command line.
-        folder: Run folder.
-        command: Command that the user typed.
-        grade_command: Command that grades the user's table with the finished judge, if one does.
-        processes: Number of processes; default one for each GPU, or one.
-        config_file: Settings of ``accelerate config``, which may say the number too, or the name of
-            a file that came with custos.
+    Without a number there is one process for each GPU, or one. A ``config_file`` of ``accelerate
+    config``, which may be the name of one that came with custos, may say the number too.
 
     Raises:
         CustosError: If the processes of several fail; the message is that of the first error. If

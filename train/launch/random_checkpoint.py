@@ -46,10 +46,6 @@ _TOKENS = {"image": "image_pad", "video": "video_pad"} | {
 def random_checkpoint(name: str) -> Path:
     """Return a folder with random weights in the shape of a backbone; it is made once.
 
-    Args:
-        name: Backbone: a checkpoint whose shape custos knows, or a folder or hub id with a
-            ``config.json``.
-
     Raises:
         CustosError: If the shape is unknown, or the disk has too little space.
     """

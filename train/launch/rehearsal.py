@@ -55,10 +55,6 @@ def keys_of_random_weights(path: Path, values: Mapping[str, Any]) -> list[str]:
     """Make the checkpoint and return the keys that train on it, with a fresh adapter.
 
     An earlier run's adapter belongs to the published weights.
-
-    Args:
-        path: Recipe file, for the error.
-        values: Keys of the recipe, by section.
     """
     if not isinstance(values.get("backbone"), str):
         raise CustosError(f"{path}: no backbone, so --random-weights has no shape to follow")
@@ -68,15 +64,7 @@ def keys_of_random_weights(path: Path, values: Mapping[str, Any]) -> list[str]:
 
 
 class Rehearsal:
-    """A dry run of a training script.
-
-    Args:
-        train: Trains by a recipe.
-        method: Method of the recipe.
-        recipe: File of the recipe.
-        keys: ``key.path=value`` of the user.
-        steps: Optimizer steps to take.
-    """
+    """A dry run of a training script."""
 
     def __init__(
         self,
@@ -242,13 +230,7 @@ def of_every_label(examples: Iterable[LabelledExample], count: int) -> list[Labe
 
 
 def as_table(measured: Mapping[str, Part], recipe: Path, keys: Sequence[str]) -> list[str]:
-    """Return the lines of the table: what each part took, beside what was planned for it.
-
-    Args:
-        measured: Parts of the run.
-        recipe: File of the recipe.
-        keys: Keys of the dry run.
-    """
+    """Return the lines of the table: what each part took, beside what was planned for it."""
     gpus = torch.cuda.device_count()
     planned, lines = dict[str, int](), list[str]()
     try:

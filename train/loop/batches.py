@@ -120,12 +120,6 @@ def _mixed_steps(
     """Deal the rows of two kinds to as few steps as hold them, each kind in proportion.
 
     Neighbours stay together. Which of them meet is drawn anew for each kind.
-
-    Args:
-        new: Rows of the new task, like ones as neighbours.
-        replayed: Rows of the earlier task, likewise.
-        size: Most rows of a step.
-        order: Source of randomness.
     """
     total = len(new) + len(replayed)
     count = -(-total // size)
@@ -268,12 +262,8 @@ class Loader:
     """Makes batches of rows in the order asked for, some ahead of their use.
 
     Workers read the rows and have tokenizer, image processor and configuration, but no weights.
-    They start with the first batch and end with this process, even if it is killed.
-
-    Args:
-        rows: Rows by split.
-        workers: Worker processes; 0 makes every batch when it is due.
-        pinned: Put batches into memory that a GPU copies from without waiting.
+    They start with the first batch and end with this process, even if it is killed. Without workers
+    every batch is made when it is due. Pinned batches lie where a GPU copies from without waiting.
 
     Attributes:
         data_wait: Seconds spent waiting for batches, or making them without workers.
@@ -287,10 +277,6 @@ class Loader:
 
     def batches(self, rows: Rows, plan: Iterable[Sequence[int]]) -> Iterator[Batch]:
         """Yield a batch for every list of indices, in order.
-
-        Args:
-            rows: Rows of one of the loader's splits; others are encoded without workers.
-            plan: Indices of the rows of each batch; read ahead.
 
         Raises:
             CustosError: If a row cannot be encoded (the message names split and row), or a worker

@@ -42,14 +42,7 @@ def best_folder(folder: Path, step: int) -> Path:
 
 
 def save_best(folder: Path, step: int, adapted: Any, *, writes: bool = True) -> None:
-    """Write the adapter of a step, which is the best so far.
-
-    Args:
-        folder: Run folder.
-        step: Optimizer steps done.
-        adapted: ``PeftModel``; if it is sharded, all processes must call this.
-        writes: Whether this process writes.
-    """
+    """Write the adapter of a step, which is the best so far."""
     weights = {name: whole(parameter) for name, parameter in trainable(adapted).items()}
     if writes:
         with whole_folder(best_folder(folder, step)) as partial:
@@ -132,10 +125,6 @@ def newest_settings(folder: Path) -> dict[str, Any]:
 def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
     """Refuse a run folder that cannot be this run's, before anything is loaded.
 
-    Args:
-        folder: Run folder.
-        identity: What the run depends on, the backbone's version left out.
-
     Raises:
         CustosError: If it is not a folder, or holds another run or other files.
     """
@@ -201,11 +190,6 @@ def read_checkpoint(
     folder: Path, model: nn.Module, identity: Mapping[str, Any]
 ) -> Checkpoint | None:
     """Read the newest checkpoint of a run folder; return ``None`` if it has none.
-
-    Args:
-        folder: Run folder.
-        model: Unwrapped model.
-        identity: What the run depends on.
 
     Raises:
         CustosError: If the folder holds a run of another identity (what differs is named),
@@ -282,11 +266,6 @@ def run_identity(
     recipe: Section, backbone_version: str | None, hashes: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the recipe keys, backbone and file contents that decide a run's result.
-
-    Args:
-        recipe: Validated recipe.
-        backbone_version: Version of the backbone that was loaded; ``None`` before that.
-        hashes: SHA-256 of every file the run reads (:func:`hash_files`).
 
     Returns:
         A flat JSON object, ``section.key`` to value.

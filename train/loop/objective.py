@@ -26,14 +26,7 @@ EntryT = TypeVar("EntryT")
 
 
 class ModelRunner:
-    """The model of a run with what it takes to call it.
-
-    Args:
-        model: Prepared :class:`~judging.scoring.tree_batch.TreeModel`.
-        accelerator: Accelerator that prepared it.
-        loader: What makes batches of rows.
-        token_budget: Most tokens of a batch that is scored, padding included.
-    """
+    """The model of a run with what it takes to call it."""
 
     def __init__(
         self, model: Any, accelerator: Accelerator, loader: Loader, token_budget: int
@@ -53,14 +46,7 @@ class ModelRunner:
         model: Any = None,
         prefix: Prefix | None = None,
     ) -> Tensor:
-        """Run one forward pass over rows of one rubric.
-
-        Args:
-            batch: The rows.
-            inputs: Further inputs of the model.
-            model: Default the wrapped model, whose passes every process must make alike.
-            prefix: Prefilled instruction.
-        """
+        """Run one forward pass over rows of one rubric."""
         device = self.accelerator.device
         with self.accelerator.autocast():
             outputs: Tensor = (model or self.model)(
@@ -96,10 +82,6 @@ class ModelRunner:
 
         Each batch has rows of one rubric and like length. The processes of a sharded model run
         equally many: some of them run one more, whose outputs are not yielded.
-
-        Args:
-            rows: Rows to score.
-            inputs: Returns further inputs of the model for the rows of a batch.
         """
         self.model.eval()
         accelerator, rubric = self.accelerator, ""

@@ -47,11 +47,6 @@ def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> A
 def check_finite(step: int, optim: OptimSection, **figures: float) -> None:
     """Check the figures of a step before the weights take its gradient.
 
-    Args:
-        step: Optimizer steps done before it.
-        optim: Section whose learning rate the error names.
-        figures: Loss and norm of the gradient, or one of them.
-
     Raises:
         CustosError: If one of them is not finite.
     """

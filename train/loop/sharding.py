@@ -109,8 +109,7 @@ _BUCKET = 2**24
 class ZeroOptimizer:
     """The optimizer of a DeepSpeed engine, which steps on this process's part of the weights.
 
-    Args:
-        engine: What ``deepspeed.initialize`` returned, of one group of parameters in float32.
+    There is one group of parameters, in float32.
     """
 
     def __init__(self, engine: Any) -> None:

@@ -72,11 +72,6 @@ class Method(ABC):
     ) -> BaseTrainer:
         """Train to the last step, from the newest checkpoint if there is one.
 
-        Args:
-            encoder: Encoder of the backbone to train.
-            accelerator: Device, precision and processes.
-            hashes: SHA-256 of every file that the run reads.
-
         Raises:
             CustosError: If a row cannot be trained on, or the loss is not finite.
         """

@@ -8,7 +8,7 @@ in memory at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -61,7 +61,7 @@ def answer_tokens(
     if tags is None:
         return [*text, *encoder.text(END_TOKEN)]
     if not example.critique:
-        raise _no_critique(task)
+        raise FieldError("critique", f"task '{task.name}' trains on one")
     tokens = [
         *encoder.text(tags.opening),
         *encoder.data(example.critique),
@@ -85,22 +85,6 @@ def _after_label(task: JudgeTask, example: LabelledExample, encoder: Encoder) ->
             *encoder.text(tags.confidence_closing),
         ]
     return [*tokens, *encoder.text(END_TOKEN)]
-
-
-def check_critiques(examples: Iterable[LabelledExample]) -> None:
-    """Check that every example has the critique that its task trains on.
-
-    Raises:
-        FieldError: If one has none; the message names the row.
-    """
-    for example in examples:
-        task = get_task(example.task)
-        if task.critique and not example.critique:
-            raise _no_critique(task).at(f"row '{example.id}'")
-
-
-def _no_critique(task: JudgeTask) -> FieldError:
-    return FieldError("critique", f"task '{task.name}' trains on one")
 
 
 class TextSupervision(Supervision):
@@ -160,10 +144,6 @@ class TextObjective(Objective):
         Every row counts, whatever its weight. A label is judged after the example's own critique:
         what a judge would write itself takes minutes to draw. One pass gives both: the labels are
         branches of the tree of the answer.
-
-        Args:
-            runner: Runs the model.
-            rows: Rows of a :class:`TextSupervision` with labels.
         """
         measured = list[tuple[int, bool, float, int]]()
         for batch, outputs in runner.passes(rows, _with_labels):
@@ -205,13 +185,7 @@ def _others(row: Row) -> list[tuple[int, Path]]:
 
 
 def _label_scores(row: Row, logprobs: Sequence[float], encoder: Encoder) -> list[float]:
-    """Return the log-probability of the critique with each label, in the order of the tree.
-
-    Args:
-        row: The row.
-        logprobs: Log-probabilities of the targets that :func:`_with_labels` lists.
-        encoder: Encoder of the backbone.
-    """
+    """Return the log-probability of the critique with each label, in the order of the tree."""
     task, start = get_task(row.example.task), len(row.tree.paths[row.target])
     answer = logprobs[: start - len(_after_label(task, row.example, encoder))]
     scores = []
@@ -240,7 +214,10 @@ class Critique(LossMethod):
 
     def objective(self) -> Objective:
         """Return the likelihood of answers, of which no row lacks its critique."""
-        check_critiques(chain(self.splits.train, self.splits.val))
+        for example in chain(self.splits.train, self.splits.val):
+            if get_task(example.task).critique and not example.critique:
+                text, location = f"task '{example.task}' trains on one", f"row '{example.id}'"
+                raise FieldError("critique", text, location)
         return TextObjective()
 
     @staticmethod

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from pydantic import BaseModel, Field
@@ -35,20 +36,10 @@ from train.methods.own_critiques import (
 )
 from train.methods.policy import JUDGED_AT_ONCE, Policy
 from train.rows.data import RunSplits
-from train.rows.examples import Examples
 from train.setup.recipe import Section
 from train.tracking.parts import PARTS
 
 PREFERENCES_FILE = "preferences.jsonl"
-
-
-@dataclass(frozen=True)
-class Preference:
-    """Two critiques of a request, of which one leads to the right label more surely."""
-
-    example: LabelledExample
-    chosen: ScoredCritique
-    rejected: ScoredCritique
 
 
 class ScoredCritique(BaseModel):
@@ -58,6 +49,14 @@ class ScoredCritique(BaseModel):
     is_finished: bool
     """True if the judge ended the critique, False if a limit cut it."""
     reward: float
+
+
+class Preference(NamedTuple):
+    """Two critiques of a request, of which one leads to the right label more surely."""
+
+    example: LabelledExample
+    chosen: ScoredCritique
+    rejected: ScoredCritique
 
 
 class DrawnPair(KeptLine):
@@ -77,14 +76,7 @@ class DrawnPair(KeptLine):
 
 
 class Drawing:
-    """Draws critiques of every example, and keeps the best one and the worst.
-
-    Args:
-        policy: The judge that draws and scores them.
-        critiques: How they are drawn and what they are worth.
-        seed: Seed of the drawing.
-        identity: What the critiques depend on, beside the example.
-    """
+    """Draws critiques of every example, and keeps the best one and the worst."""
 
     def __init__(
         self, policy: Policy, critiques: CritiqueSection, seed: int, identity: Mapping[str, Any]
@@ -114,44 +106,32 @@ class Drawing:
     def _draw(
         self, examples: Sequence[LabelledExample], seeds: Sequence[Sequence[int]]
     ) -> Iterator[DrawnPair]:
-        """Yield a line per example.
-
-        Args:
-            examples: Examples.
-            seeds: Of each, one per critique.
-        """
+        """Yield a line per example, of which there is a seed per critique."""
         number = self.critiques.drawn
         rows = [row for row in examples for _ in range(number)]
         drawn = self.policy.draw(
-            [row.request() for row in rows],
-            [seed for of_row in seeds for seed in of_row],
-            self.critiques.temperature,
+            [row.request() for row in rows], list(chain(*seeds)), self.critiques.temperature
         )
         scores = self._scorer.score(rows, [critique.text for critique in drawn])
-        for first, example in zip(range(0, len(rows), number), examples, strict=True):
+        pairs = zip(drawn, scores, strict=True)
+        for example in examples:
             scored = [
                 ScoredCritique(
                     text=critique.text, is_finished=critique.is_finished, reward=score.reward
                 )
-                for critique, score in zip(
-                    drawn[first : first + number], scores[first : first + number], strict=True
-                )
+                for critique, score in islice(pairs, number)
                 if score
             ]
             yield DrawnPair(
                 key=self._key(example),
                 id=example.id,
                 label=example.label,
-                chosen=max(scored, key=_reward, default=None),
-                rejected=min(scored, key=_reward, default=None),
+                chosen=max(scored, key=lambda critique: critique.reward, default=None),
+                rejected=min(scored, key=lambda critique: critique.reward, default=None),
             )
 
     def _key(self, example: LabelledExample) -> str:
         return digest({"drawing": self.identity, "example": example.model_dump(mode="json")})
-
-
-def _reward(critique: ScoredCritique) -> float:
-    return critique.reward
 
 
 def check_ids(examples: Iterable[LabelledExample]) -> None:
@@ -208,17 +188,13 @@ def as_columns(preference: Preference) -> dict[str, Any]:
     A closing tag follows critiques that the judge ended. Pictures have a column even where there
     are none: TRL then leaves tokens to the collator.
     """
-    form = get_task(preference.example.task).critique
+    example, chosen, rejected = preference
+    form, request = get_task(example.task).critique, example.request()
     assert form is not None  # checked of all rows
-    texts = [
-        critique.text + (form.closing if critique.is_finished else "")
-        for critique in (preference.chosen, preference.rejected)
-    ]
-    request = preference.example.request()
     return {
         "prompt": request.model_dump_json(),
-        "chosen": texts[0],
-        "rejected": texts[1],
+        "chosen": chosen.text + form.closing * chosen.is_finished,
+        "rejected": rejected.text + form.closing * rejected.is_finished,
         "images": list(request.images),
     }
 
@@ -227,39 +203,29 @@ class PreferenceCollator:
     """Makes tensors of preferences, as TRL's own collator does, with the prompts of a judge.
 
     Whatever comes from a request or from a critique is data here, as it is in judging.
-
-    Args:
-        encoder: Encoder of the judge.
     """
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
 
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-        """Return the tensors of a batch: first all critiques that were chosen, then the others.
-
-        Args:
-            rows: Rows that :func:`as_columns` made.
-        """
-        backbone = self.encoder.backbone
+        """Return the tensors of a batch: first all critiques that were chosen, then the others."""
+        encoder = self.encoder
         requests = [JudgeRequest.model_validate_json(row["prompt"]) for row in rows]
         tasks = [get_task(request.task) for request in requests]
-        prompts = self.encoder.encode(list(zip(tasks, requests, strict=True)))
+        prompts = encoder.encode(list(zip(tasks, requests, strict=True)))
         texts, masks, vision = [], [], []
         for column in ("chosen", "rejected"):
             for task, prompt, row in zip(tasks, prompts, rows, strict=True):
                 assert task.critique is not None  # checked of all rows
                 critique, closing, _ = row[column].partition(task.critique.closing)
-                before = [
-                    *prompt.prefix_ids,
-                    *prompt.suffix_ids,
-                    *self.encoder.text(task.critique.opening),
-                ]
-                answer = [*self.encoder.data(critique), *self.encoder.text(closing)]
+                opening = encoder.text(task.critique.opening)
+                before = [*prompt.prefix_ids, *prompt.suffix_ids, *opening]
+                answer = [*encoder.data(critique), *encoder.text(closing)]
                 texts.append(torch.tensor(before + answer))
                 masks.append(torch.tensor([0] * len(before) + [1] * len(answer)))
                 vision.append(prompt.vision)
-        pad_id = backbone.tokenizer.pad_token_id
+        pad_id = encoder.backbone.tokenizer.pad_token_id
         input_ids = pad_sequence(texts, batch_first=True, padding_value=pad_id)
         lengths = torch.tensor([len(text) for text in texts])
         tensors = {
@@ -270,7 +236,7 @@ class PreferenceCollator:
         if pictured := [pictures for pictures in vision if pictures]:
             for name in pictured[0]:
                 tensors[name] = torch.cat([pictures[name] for pictures in pictured])
-            image_id = backbone.model.config.image_token_id
+            image_id = encoder.backbone.model.config.image_token_id
             tensors["mm_token_type_ids"] = (input_ids == image_id).int()
         return tensors
 
@@ -321,15 +287,23 @@ class Dpo(OwnCritiques):
         path = recipe.dpo.preferences
         if path is None:
             path = recipe.run.output / PREFERENCES_FILE
-            of_drawing = drawing_identity(recipe, identity)
-            drawing = Drawing(policy, recipe.critiques, recipe.run.seed, of_drawing)
+            # The part of the run's identity that decides which critiques a row gets.
+            of_drawing = (
+                *("backbone", "adapter.", "critiques.", "run."),
+                f"sha256.{recipe.adapter.init}",
+            )
+            depends_on = {
+                key: value for key, value in identity.items() if key.startswith(of_drawing)
+            }
+            drawing = Drawing(policy, recipe.critiques, recipe.run.seed, depends_on)
             with locked(path), PARTS.measured("drawing"):
                 drawing.fill(KeptFile(path, DrawnPair), train)
         least_margin = recipe.dpo.least_margin
         self.preferences = read_preferences(path, train, least_margin)
         if not self.preferences:
             raise FieldError("dpo.least_margin", f"{least_margin}: no two critiques differ so much")
-        rows = Examples.write(pair.example for pair in self.preferences)
+        numbers = {row.id: number for number, row in enumerate(train)}
+        rows = train.take([numbers[pair.example.id] for pair in self.preferences])
         self.splits = replace(self.splits, train=rows)
         return len(self.preferences)
 
@@ -356,12 +330,6 @@ class Dpo(OwnCritiques):
             processing_class=backbone.processor if backbone.reads_pictures else backbone.tokenizer,
             optimizers=run.optimizers(),
         )
-
-
-def drawing_identity(recipe: DpoRecipe, identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a run's identity that decides which critiques a row gets."""
-    names = ("backbone", "adapter.", "critiques.", "run.", f"sha256.{recipe.adapter.init}")
-    return {name: value for name, value in identity.items() if name.startswith(names)}
 
 
 METHOD = Dpo

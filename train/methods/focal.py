@@ -61,12 +61,6 @@ class FocalObjective(Objective):
         different labels, and Partial is not rare because most rows cannot have it. A label that
         does not occur is left out of the weights, and the log names it with its rubrics.
 
-        Args:
-            examples: Training rows.
-            gamma: Focusing exponent.
-            t_max: Largest class weight.
-            weighting: ``sqrt`` (square root of inverse frequency) or ``none``.
-
         Raises:
             FieldError: If all rows have one label, with which nothing can be learnt.
         """

@@ -59,12 +59,6 @@ class JointObjective(Objective):
     ``L_MLE`` is the mean token negative log-likelihood of the label. ``y-`` is the label with its
     error type replaced by another; rows without an error type (``Correct``, replayed rows) have
     none. A step's loss is the mean over rows, each weighted by its example's ``weight``.
-
-    Args:
-        unlikelihood: Lambda.
-        negatives: Which other types are pushed down.
-        span: Over which of their tokens.
-        seed: Seed of the ``sampled`` types.
     """
 
     unlikelihood: float
@@ -131,13 +125,7 @@ class JointObjective(Objective):
         return table[owner].softmax(-1)[columns, columns]
 
     def _differing(self, rows: Sequence[Row], wrong: list[list[int]], whole: Tensor) -> Tensor:
-        """Return a mask, true from the first token in which a candidate leaves its row's target.
-
-        Args:
-            rows: Rows of the micro-batch.
-            wrong: Candidates of each row.
-            whole: Mask of real tokens, ``[candidates, tokens]``.
-        """
+        """Return a mask, true from the first token in which a candidate leaves its row's target."""
         starts = []
         for row, labels in zip(rows, wrong, strict=True):
             target = row.tree.paths[row.target]

@@ -127,13 +127,6 @@ class CritiqueRun(BaseTrainer):
 
     Validations are of critiques that the judge writes itself.
 
-    Args:
-        recipe: Validated recipe.
-        policy: The judge that is trained.
-        rows: Training and validation rows.
-        num_items: Items to train on: rows, or preferences.
-        identity: What the result depends on; a folder that holds another run is not resumed.
-
     Raises:
         CustosError: If the run folder holds another run.
     """

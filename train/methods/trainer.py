@@ -45,15 +45,7 @@ from train.tracking.trackers import Tracker
 
 
 class BaseTrainer(ABC):
-    """The state of a run that is trained, its validations and its checkpoints.
-
-    Args:
-        recipe: Validated recipe.
-        rows: Training, validation and watched rows.
-        accelerator: Device, precision and processes.
-        identity: What the result depends on; a folder that holds another run is not resumed.
-        total_steps: Optimizer steps of the run.
-    """
+    """The state of a run that is trained, its validations and its checkpoints."""
 
     optimizer: Any
 
@@ -271,10 +263,6 @@ class Trainer(BaseTrainer):
         """Make one optimizer step and return the mean loss over all processes.
 
         If the rows of the step have a total weight of 0, no parameter changes and the loss is 0.
-
-        Args:
-            micro_batches: The rows of the step, on all processes.
-            batches: Yields this process's batches of the step next; default they are made now.
 
         Raises:
             CustosError: If the loss or the gradient is not finite.

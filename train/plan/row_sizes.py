@@ -80,11 +80,6 @@ class CharacterEncoder(Encoder):
 def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
     """Return between which areas a run scales pictures, with or without the checkpoint's files.
 
-    Args:
-        recipe: Validated recipe.
-        config: Configuration of the backbone.
-        encoder: The backbone's encoder, or a :class:`CharacterEncoder`.
-
     Raises:
         FieldError: If the recipe's lower limit is above the upper one.
     """
@@ -98,13 +93,7 @@ def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
 
 
 def largest_rows(rows: Rows, recipe: Recipe, config: Any) -> list[RowSize]:
-    """Measure the rows of each rubric that have most tokens, with pictures and without.
-
-    Args:
-        rows: Training rows, of which there are some.
-        recipe: Validated recipe.
-        config: Configuration of the backbone.
-    """
+    """Measure the rows of each rubric that have most tokens, with pictures and without."""
     facts = rows.facts
     # Rows lie in a file: only if there are pictures, all are read again.
     pictured = [bool(row.images) for row in rows.examples] if rows.pictures else [False]
@@ -122,13 +111,6 @@ def row_sizes(
     examples: Iterable[LabelledExample], supervision: Supervision, recipe: Recipe, config: Any
 ) -> list[RowSize]:
     """Measure training rows.
-
-    Args:
-        examples: The rows.
-        supervision: What the model reads and learns of each; its encoder may be a
-            :class:`CharacterEncoder`.
-        recipe: Validated recipe.
-        config: Configuration of the backbone.
 
     Raises:
         CustosError: If a row cannot be trained on.

@@ -197,12 +197,7 @@ def _bytes_of_moments(trained: Sequence[Tensor]) -> int:
 
 
 class _Live(TorchDispatchMode):
-    """Counts the bytes of all tensors that operations make, while they live.
-
-    Args:
-        known: Tensors that are not counted.
-        vocabulary: Size of the last dimension of logits.
-    """
+    """Counts the bytes of all tensors that operations make, while they live."""
 
     def __init__(self, known: Sequence[Tensor] = (), vocabulary: int = 0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -386,11 +381,6 @@ class SharedModel:
     """Sizes of an adapted model's parameters in one of the processes that share it (FSDP2).
 
     With one process they are those of the model.
-
-    Args:
-        model: Adapted model.
-        processes: Number of processes.
-        dtype: Format of the frozen weights; trained ones are in float32.
     """
 
     def __init__(self, model: nn.Module, processes: int, dtype: torch.dtype) -> None:
@@ -413,9 +403,6 @@ class SharedModel:
 
         What belongs to no layer, such as embeddings, stays whole for a step. While it is put
         together it takes twice its bytes; at that time nothing is kept of the step yet.
-
-        Args:
-            peak: Bytes that the step takes besides.
         """
         if self._processes == 1:
             return 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
@@ -57,8 +57,8 @@ class RunSplits:
 
     def map(self, change: Callable[[Examples], Examples]) -> RunSplits:
         """Return the splits with every list of rows changed."""
+        changed: dict[str, Any] = {name: change(rows) for name, rows in self.by_name.items()}
         watched = {name: change(rows) for name, rows in self.watched.items()}
-        changed = {name: change(rows) for name, rows in self.by_name.items()}
         return replace(self, watched=watched, **changed)
 
 
@@ -254,10 +254,6 @@ def replay_sample(
 
 def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
     """Compare the splits of a run, before anything is loaded.
-
-    Args:
-        splits: Rows as they are used, replayed ones included.
-        data: Their files, and which of them may overlap.
 
     Returns:
         The overlaps that the recipe allows, and those that a sentence model suspects.

@@ -33,9 +33,6 @@ class Supervision:
     """What the model reads of an example, and the label that it learns.
 
     Here it reads the example itself and learns its label in the label tree of its rubric.
-
-    Args:
-        encoder: Encoder of the backbone to train.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -296,11 +293,6 @@ def index_splits(
 
     Rows of ``cal`` are scored by the finished judge, but measured now: one that cannot be read
     would end the run after its last step. Those of ``test`` may fail one by one.
-
-    Args:
-        splits: Examples.
-        supervision: What the model reads and learns of each.
-        validation: What it reads of those that validations score; default the same.
 
     Raises:
         CustosError: If a row cannot be trained on; the message names the split and the row.

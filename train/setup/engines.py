@@ -69,9 +69,6 @@ LAUNCH_FILES = RECIPES / "accelerate"
 def check_engine(environment: Mapping[str, str]) -> None:
     """Refuse a launch that training would not fit, before anything is read or loaded.
 
-    Args:
-        environment: Environment variables of this process.
-
     Raises:
         CustosError: If they ask for an engine that is not supported, a TPU, or accumulation of the
             launcher's own, which would divide every gradient once more.
@@ -121,10 +118,6 @@ def check_installed(recipe: Recipe) -> None:
 def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
     """Refuse several processes for what only one can train.
 
-    Args:
-        recipe: Validated recipe.
-        environment: Environment variables of this process.
-
     Raises:
         CustosError: If a merger is to be trained in several processes, which wait for the gradients
             of each other: rows without pictures give none. Or if processes are to share a model
@@ -153,9 +146,6 @@ def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
 
 def launch_file(name: Path) -> Path:
     """Return a file of ``accelerate config``, whose engine training must support.
-
-    Args:
-        name: A file, or the name of one that came with custos, such as ``fsdp2``.
 
     Raises:
         CustosError: If the file is missing, not YAML, or names another engine.

@@ -38,9 +38,6 @@ def recipe_names() -> list[str]:
 def find_recipe(name: str) -> Path:
     """Return the file of a recipe.
 
-    Args:
-        name: A file, or the name of a recipe that came with custos, with or without ``.yaml``.
-
     Raises:
         CustosError: If it is neither; the error names the nearest recipe.
     """

@@ -44,14 +44,7 @@ FORMATS = {
 
 
 class Tracker:
-    """Reports a run: a progress bar on a terminal, short lines elsewhere, every detail in the log.
-
-    Args:
-        folder: Run folder.
-        total_steps: Optimizer steps of the run.
-        accelerator: Accelerator with the run's trackers; its first process alone reports.
-        eval_every: Steps between two validations.
-    """
+    """Reports a run: a progress bar on a terminal, short lines elsewhere, every detail in the log."""
 
     def __init__(
         self,
@@ -74,12 +67,7 @@ class Tracker:
 
     @contextmanager
     def running(self, step: int, config: Mapping[str, Any]) -> Iterator[None]:
-        """Report on training while the block runs; the log stays open for what follows.
-
-        Args:
-            step: Steps done before, by a run that is resumed.
-            config: Keys of the recipe, for the trackers.
-        """
+        """Report on training while the block runs; the log stays open for what follows."""
         if not self.silent:
             self.note(f"log: {RUN_LOG.open_file(self.folder)}")
             if step:
@@ -206,12 +194,7 @@ class Tracker:
 
 
 class TrainingBar:
-    """One line: steps, loss, speed, time left and the latest validation.
-
-    Args:
-        console: Terminal to draw on.
-        total_steps: Steps of the run.
-    """
+    """One line: steps, loss, speed, time left and the latest validation."""
 
     def __init__(self, console: Console, total_steps: int) -> None:
         self._progress = Progress(
@@ -278,11 +261,6 @@ class ExperimentLog:
     """A run in all its trackers; the first process alone writes them.
 
     A tracker that fails during training is left out from then on, and training goes on.
-
-    Args:
-        accelerator: Accelerator that was made for these trackers.
-        folder: Run folder.
-        note: Shows a line to the user.
     """
 
     def __init__(self, accelerator: Accelerator, folder: Path, note: Callable[[str], None]) -> None:
@@ -291,10 +269,6 @@ class ExperimentLog:
 
     def start(self, step: int, config: Mapping[str, Any]) -> None:
         """Start every tracker, or go on in the run that it had.
-
-        Args:
-            step: Steps done before, by a run that is resumed.
-            config: Keys of the recipe.
 
         Raises:
             CustosError: If a tracker does not start.

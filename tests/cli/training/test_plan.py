@@ -13,8 +13,8 @@ from cli.main import app
 from judging.models.backbones import load_backbone
 from tests.tiny import save_picture
 from tests.train.made_up import encoded, example, examples, write_recipe
-from train.loop.batches import StepPlan
 from train.launch.run_plan import published_config
+from train.loop.batches import StepPlan
 from train.setup.recipe import OptimSection
 
 
@@ -176,12 +176,6 @@ def test_what_cannot_share_a_model_is_refused() -> None:
         refused = _plan(*made_up, *more)
         assert refused.exit_code == 2
         assert message in refused.output
-
-
-def test_a_recipe_without_an_adapter_is_refused() -> None:
-    result = _plan("embedded/vision_warmup")
-    assert result.exit_code == 2
-    assert "adapter" in result.output
 
 
 def test_a_task_is_planned_with_the_recipe_that_it_is_trained_with() -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.train.made_up import analysed, critique_pair, examples, write_recipe, write_split
-from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge, vision_warmup
+from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
 from train.launch.rehearsal import of_every_label
 
 pytestmark = pytest.mark.usefixtures("forking_python")
@@ -120,7 +120,7 @@ def test_rewards_are_trained_and_loaded(
 
 @pytest.mark.slow
 def test_every_other_script_has_a_dry_run(
-    small: str, embedded: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def recipe(name: str, rows: list[Any], **sections: Any) -> str:
         file = write_split(tmp_path / f"{name}.jsonl", rows)
@@ -142,9 +142,6 @@ def test_every_other_script_has_a_dry_run(
     for script, path in ((hieval_stage2, types), (truthful_judge, pairs)):
         script.main(["--config", path, "--dry-run", "1"])
         assert parts(capsys.readouterr().out) == list(PARTS_OF_JUDGE)
-    keys = ["compiled=false", "optim.batch_size=2", "run.precision=fp32"]
-    vision_warmup.main(["--dry-run", "1", *keys])
-    assert parts(capsys.readouterr().out) == ["rows", "load", "step", "validation"]
 
 
 def test_splits_that_are_graded_have_as_many_labels_as_they_can() -> None:

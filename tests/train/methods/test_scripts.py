@@ -22,7 +22,7 @@ from tests.train.methods.made_up import labelled_pair, write_recipe
 from train import critique_dpo, critique_grpo, truthful_judge
 from train.launch.run_plan import plan_run
 from train.methods.dpo import Drawing
-from train.methods.own_critiques import CritiqueRun
+from train.methods.own_critiques import CritiqueRun, _Reports
 
 SCRIPTS: dict[str, Any] = {"critique_dpo": critique_dpo, "critique_grpo": critique_grpo}
 SECTIONS: dict[str, Any] = {
@@ -136,14 +136,14 @@ def test_a_stopped_run_goes_on(
     stopped = run.parent / "stopped"
     keys = (f"run.output={stopped}", "run.save_every=1")
 
-    def stop(critique_run: CritiqueRun) -> None:
-        if critique_run.progress.step == 1:
+    def stop(reports: Any, *arguments: Any, **more: Any) -> None:
+        if reports.run.progress.step == 1:
             raise KeyboardInterrupt
-        count(critique_run)
+        count(reports, *arguments, **more)
 
     with monkeypatch.context() as patch:
-        count = CritiqueRun.count_step
-        patch.setattr(CritiqueRun, "count_step", stop)
+        count = _Reports.on_step_end
+        patch.setattr(_Reports, "on_step_end", stop)
         with pytest.raises(SystemExit):
             start_again(run, *keys)
     assert [path.name for path in stopped.glob("checkpoint-*")] == ["checkpoint-000001"]
@@ -165,14 +165,14 @@ def test_a_resumed_run_reports_the_same_steps(
     keys = [f"run.output={folder}", "run.log_every=2", "run.save_every=1", "optim.epochs=2"]
     keys += ["run.eval_every=9", "optim.max_steps=3"]
 
-    def stop(critique_run: CritiqueRun) -> None:
-        begin(critique_run)
-        if critique_run.progress.step == 1:
+    def stop(reports: Any, *arguments: Any, **more: Any) -> None:
+        begin(reports, *arguments, **more)
+        if reports.run.progress.step == 1:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        begin = CritiqueRun.begin_step
-        patch.setattr(CritiqueRun, "begin_step", stop)
+        begin = _Reports.on_step_begin
+        patch.setattr(_Reports, "on_step_begin", stop)
         with pytest.raises(SystemExit):
             start_again(run, *keys)
     start_again(run, *keys)
@@ -290,7 +290,7 @@ def test_what_is_refused(
 def test_rows_that_grpo_cannot_take(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     picture = save_picture(tmp_path / "a.png", 60, 50)
     for fields, words in (
         ({"images": (picture,)}, "GRPO takes no pictures"),
@@ -315,7 +315,7 @@ def test_what_is_refused_before_a_backbone_is_loaded(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     path = write_recipe(tmp_path, small)
     with pytest.raises(SystemExit):
         SCRIPTS[script].main(["--config", str(path), "critiques.micro_batch=3"])
@@ -326,7 +326,7 @@ def test_rows_of_one_id_are_not_drawn_of(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two files that number their rows: critiques of one row would be trained on with another."""
-    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     path = write_recipe(tmp_path, small)
     more = [labelled_pair(i, question=f"Which lake {i}?") for i in (9, 2)]
     files = [str(tmp_path / "train.jsonl"), write_split(tmp_path / "more.jsonl", more)]

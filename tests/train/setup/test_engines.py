@@ -19,7 +19,6 @@ from train import (
     hieval_stage1,
     hieval_stage2,
     truthful_judge,
-    vision_warmup,
 )
 from train.setup.engines import (
     check_distributed_type,
@@ -31,7 +30,7 @@ from train.setup.engines import (
 REPOSITORY = Path(__file__).parents[3]
 SCRIPTS = (
     *(bradley_terry, critique_dpo, critique_grpo),
-    *(hieval_stage1, hieval_stage2, truthful_judge, vision_warmup),
+    *(hieval_stage1, hieval_stage2, truthful_judge),
 )
 
 
@@ -57,7 +56,7 @@ def test_engines_are_refused_before_the_data_is_read(
     monkeypatch.setenv(variable, value)
     if variable.startswith("ACCELERATE_DEEPSPEED"):
         monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
-    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     with pytest.raises(SystemExit) as ended:
         script.main([])  # the recipe's data is not there either
     assert ended.value.code == 2
@@ -85,8 +84,6 @@ def test_the_settings_of_fsdp_that_are_taken() -> None:
     ):
         with pytest.raises(CustosError, match=f"^{name}={value}: not supported; .*{advice}$"):
             check_engine(FSDP2 | {name: value})
-    with pytest.raises(CustosError, match="this script does not share a model"):
-        check_engine(FSDP2, shards=False)
 
 
 ZERO2 = {"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "2"}
@@ -111,8 +108,6 @@ def test_the_settings_of_deepspeed_that_are_taken() -> None:
     ):
         with pytest.raises(CustosError, match=f"^{name}={value}: not supported; .*{advice}$"):
             check_engine(ZERO2 | {name: value})
-    with pytest.raises(CustosError, match="this script does not share a model"):
-        check_engine(ZERO2, shards=False)
 
 
 def test_deepspeed_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
-from train.methods.vision_warmup import VISION_FILE
-from train.vision import trainer as warmup_loop
-from train.vision.model import WarmupModel, attention_loss
-from train.vision.pictures import WarmupPicture, draw, tokens_at
-from train.vision.trainer import WarmupTrainer
 
+from experiments.vision import pictures, vision_warmup
+from experiments.vision import trainer as warmup_loop
+from experiments.vision.model import WarmupModel, attention_loss
+from experiments.vision.pictures import WarmupPicture, draw, tokens_at
+from experiments.vision.trainer import WarmupTrainer
+from experiments.vision.vision_warmup import VISION_FILE
 from judging.errors import CustosError
 from judging.models.backbones import Backbone, load_backbone
-from train import vision_warmup
 from train.loop.checkpoint import save_checkpoint
 from train.setup.recipe import OptimSection, RunSection
 from train.tracking.trackers import METRICS_FILE
@@ -71,7 +74,7 @@ def test_a_killed_run_ends_as_a_whole_one(
     assert resumed.fit() == history
     reports = [
         [
-            {key: value for key, value in json.loads(line).items() if key != "pictures_per_second"}
+            {key: value for key, value in json.loads(line).items() if key != "rows_per_second"}
             for line in (tmp_path / name / METRICS_FILE).read_text("utf-8").splitlines()
         ]
         for name in ("whole", "broken")
@@ -162,43 +165,39 @@ def test_a_loss_that_is_not_finite_ends_the_run(
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        *("run.patience=2", "run.select=last", "run.quantization=nf4", "run.max_pixels=4096"),
-        *("optim.optimizer=paged_adamw_8bit", "optim.token_budget=64"),
-    ],
-)
-def test_keys_without_effect_are_refused(
-    key: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("train.methods.vision_warmup.load_backbone", pytest.fail)
-    with pytest.raises(SystemExit):
-        vision_warmup.main([key])
-    refused = f"{key.partition('=')[0]} is not for this script; leave it out"
-    assert refused in capsys.readouterr().err
-
-
 def test_a_folder_of_other_files_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("train.methods.vision_warmup.load_backbone", pytest.fail)
+    monkeypatch.setattr("experiments.vision.vision_warmup.load_backbone", pytest.fail)
     (tmp_path / "history.json").write_text("[]", encoding="utf-8")
     with pytest.raises(SystemExit):
         vision_warmup.main([f"run.output={tmp_path}"])
     assert "holds files that are not of a run (history.json)" in capsys.readouterr().err
 
 
-def test_a_second_process_is_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(SystemExit):
-        vision_warmup.main([])
-    assert "in one process: give 'custos train' --processes 1" in capsys.readouterr().err
-
-
 def test_its_recipe_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         vision_warmup.main(["pictures.train=0"])
     assert "override 'pictures.train=0': field 'pictures.train'" in capsys.readouterr().err
+
+
+def test_a_killed_process_that_draws_is_one_error(
+    small: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures, "POOL_FROM", 0)
+    backbone = load_backbone(small, weights=False)
+    killing = threading.Thread(target=_kill_a_worker, args=(psutil.Process().children(),))
+    killing.start()
+    with pytest.raises(CustosError, match="a process that draws pictures was killed"):
+        pictures.draw(backbone, 2_000, seed=0)
+    killing.join()
+
+
+def _kill_a_worker(earlier: list[psutil.Process]) -> None:
+    """Kill the first process that a pool of this one starts, within a minute."""
+    for _ in range(1200):
+        for child in psutil.Process().children():
+            if child not in earlier and "spawn_main" in " ".join(child.cmdline()):
+                child.kill()
+                return
+        time.sleep(0.05)

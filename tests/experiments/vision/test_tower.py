@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from train.vision.tower import EqualPictures
 from transformers.vision_utils import get_vision_window_index
 
+from experiments.vision.tower import EqualPictures
 from judging.models.backbones import Backbone
 
 
