@@ -75,7 +75,7 @@ class TrainingRun:
     ) -> TrainingRun:
         """Decide on recipe, method, files and run folder.
 
-        ``recipe`` is a file, a name, or a task. ``init``, ``out`` and ``seed`` replace the recipe's.
+        ``recipe`` is a file, name or task; ``init``, ``out`` and ``seed`` replace its own.
 
         Raises:
             CustosError: If there is no such recipe, or a held-out file without a training file.

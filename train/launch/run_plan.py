@@ -124,7 +124,7 @@ def backbone_config(name: str) -> Any:
 # Shapes of published Qwen-VL checkpoints, so that a plan needs neither hub nor download: the values
 # of each config.json on the hub, such as
 # https://huggingface.co/Qwen/Qwen3-VL-4B-Instruct/blob/main/config.json, without keys that do not
-# change the size. tests/train/plan/test_published.py compares the parameters counted from them with
+# change the size. tests/train/plan/test_planner.py compares the parameters counted from them with
 # published totals; for Qwen2.5-VL-72B none was at hand to the last digit.
 _QWEN_2_5_VISION: dict[str, Any] = {
     **{"depth": 32, "hidden_size": 1280, "num_heads": 16, "patch_size": 14, "window_size": 112},

@@ -142,7 +142,7 @@ def step_memory(
     pixels, tower = _tower_memory(model, config, size, dtype)
     section = recipe.adapter
     layers = quantized_layers(model) if recipe.run.quantization else ()
-    quantized = [layer.weight for _, _, layer in layers]
+    quantized = [layer.weight.numel() for _, _, layer in layers]
     model = add_adapter(
         model,
         r=section.r,
@@ -157,12 +157,18 @@ def step_memory(
     static = list({id(tensor): tensor for tensor in model.parameters()}.values())
     trained = [tensor for tensor in static if tensor.requires_grad]
     shared = SharedModel(model, sharers, dtype)
-    weights = sum(shared.held(tensor) for tensor in static if not tensor.requires_grad)
+    frozen = sum(shared.held(tensor) for tensor in static if not tensor.requires_grad)
+    in_4_bits = sum(quantized)
     adapter = sum(shared.held(tensor) * 4 for tensor in trained)
+    # One moment of AdamW in 8 bits; small tensors keep 32.
+    moment = sum(
+        count + 4 * -(-count // BLOCK) if count >= LEAST_IN_8_BITS else 4 * count
+        for count in (tensor.numel() for tensor in trained)
+    )
     checkpointing = recipe.run.gradient_checkpointing is True
     live, kept, kept_logits = _run_step(model, size, dtype, checkpointing)
     # A layer in 4 bits is computed in the format of the run, one after the other.
-    step = live.peak + max((tensor.numel() for tensor in quantized), default=0) * dtype.itemsize
+    step = live.peak + max(quantized, default=0) * dtype.itemsize
     # AdamW on a GPU takes a square root of every second moment at once; activations are gone then.
     is_adamw = recipe.optim.optimizer == "adamw"
     peak = max(step, adapter if gpu and is_adamw else 0)
@@ -171,28 +177,15 @@ def step_memory(
     return StepMemory(
         parameters=sum(tensor.numel() for tensor in static),
         trained=sum(tensor.numel() for tensor in trained),
-        weights=_bytes_of_weights(weights, sum(tensor.numel() for tensor in quantized), dtype),
+        weights=(frozen - in_4_bits) * dtype.itemsize + round(in_4_bits * BITS / 8),
         adapter=adapter,
         gradients=adapter,
-        optimizer=STATES_OF_ADAMW * (adapter if is_adamw else _bytes_of_moments(trained)),
+        optimizer=STATES_OF_ADAMW * (adapter if is_adamw else moment),
         activations=activations,
         logits=logits,
         pictures=pixels + merger + max(0, tower - live.peak),
         workspace=peak - activations - logits,
         gathered=shared.gathered(peak),
-    )
-
-
-def _bytes_of_weights(number: int, quantized: int, dtype: torch.dtype) -> int:
-    """Return the bytes of the backbone's weights, some of which are in NF4."""
-    return (number - quantized) * dtype.itemsize + round(quantized * BITS / 8)
-
-
-def _bytes_of_moments(trained: Sequence[Tensor]) -> int:
-    """Return the bytes of one moment of AdamW in 8 bits."""
-    return sum(
-        count + 4 * -(-count // BLOCK) if count >= LEAST_IN_8_BITS else 4 * count
-        for count in (tensor.numel() for tensor in trained)
     )
 
 
@@ -249,7 +242,16 @@ def _run_step(
             module.forward = MethodType(_even_experts, module)
     vocabulary = model.config.get_text_config().vocab_size
     with FakeTensorMode():
-        batch = _batch(model, size)
+        prompt = EncodedPrompt(
+            (0,) * size.instruction,
+            (0,) * size.tokens,
+            torch.arange(size.instruction + size.tokens).expand(3, -1),
+            {},
+            truncated=False,
+        )
+        prompts, trees = [prompt] * size.prompts, [size.tree] * size.prompts
+        share_prefix = size.instruction > 0
+        batch = lay_out(TreeModel(model), prompts, trees, 0, share_prefix=share_prefix)
         known = _without_data(model, dtype)
         tree_model = (TextModel if size.is_text else TreeModel)(model).train()
         if checkpointing:
@@ -275,24 +277,9 @@ def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype
             return -logprobs.sum()
         logits: Tensor = model(batch)
     supervised = logits[:, : size.supervised].flatten(0, 1)
-    return -token_logprobs(
-        supervised + 0, torch.zeros(len(supervised), dtype=torch.int64)
-    ).sum()  # the copy is the objective's selection of positions
-
-
-def _batch(model: Any, size: StepSize) -> TreeBatch:
-    """Return a batch of the wanted size, laid out as in training."""
-    length = size.instruction + size.tokens
-    prompt = EncodedPrompt(
-        (0,) * size.instruction,
-        (0,) * size.tokens,
-        torch.arange(length).expand(3, -1),
-        {},
-        truncated=False,
-    )
-    prompts = [prompt] * size.prompts
-    trees = [size.tree] * size.prompts
-    return lay_out(TreeModel(model), prompts, trees, 0, share_prefix=size.instruction > 0)
+    targets = torch.zeros(len(supervised), dtype=torch.int64)
+    # The copy is the objective's selection of positions.
+    return -token_logprobs(supervised + 0, targets).sum()
 
 
 def _without_data(model: nn.Module, dtype: torch.dtype) -> list[Tensor]:

@@ -44,7 +44,7 @@ FORMATS = {
 
 
 class Tracker:
-    """Reports a run: a progress bar on a terminal, short lines elsewhere, every detail in the log."""
+    """Reports a run: a bar on a terminal, short lines elsewhere, every detail in the log."""
 
     def __init__(
         self,

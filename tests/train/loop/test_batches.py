@@ -113,15 +113,6 @@ def test_every_step_has_new_and_replayed_rows_in_their_shares(
     ], "processes and budget only decide how a step is cut"
 
 
-def test_which_new_and_replayed_rows_meet_changes_with_epoch_and_seed(rows: Rows) -> None:
-    met = [
-        {(a, b) for step in _plan(rows, 10, seed=seed, replayed=25).epoch(epoch)
-         for a in sum(step, []) for b in sum(step, []) if a < 25 <= b}
-        for seed, epoch in ((0, 0), (0, 1), (1, 0))
-    ]  # fmt: skip
-    assert met[0] != met[1] and met[0] != met[2]
-
-
 def test_steps_read_ahead_over_several_epochs(rows: Rows) -> None:
     """Workers read many epochs ahead where an epoch has a step or two."""
     plan = _plan(rows, 50, epochs=9)
@@ -181,17 +172,6 @@ def test_steps_of_unlike_rows_are_shared_evenly() -> None:
     assert max(loads) <= 1.2 * min(loads)
 
 
-def test_all_rows_take_part_over_the_epochs(rows: Rows) -> None:
-    seen = {
-        row
-        for epoch in range(6)
-        for step in _plan(rows, 16, 200).epoch(epoch)
-        for micro in step
-        for row in micro
-    }
-    assert len(seen) == len(rows)
-
-
 def test_rows_of_a_micro_batch_have_like_lengths(backbone: Backbone) -> None:
     rows = encoded(backbone, [example(i, responses=("green " * (i % 40),)) for i in range(64)])
     micros = [rows.facts.length[m] for step in _plan(rows, 8).epoch(0) for m in step]
@@ -220,13 +200,6 @@ def test_rows_with_pictures_stay_with_their_group(backbone: Backbone, tmp_path: 
     rows = encoded(backbone, made)
     micros = [micro for step in _plan(rows, 4, whole_questions=True).epoch(0) for micro in step]
     assert [len({rows[row].example.group for row in micro}) for micro in micros] == [1] * 5
-
-
-def test_targets_and_rubrics(rows: Rows) -> None:
-    for row in rows:
-        assert row.tree.labels[row.target] == row.example.label
-        assert row.rubric == f"hieval-qs/{row.example.variant}/any"
-    assert len({id(row.tree) for row in rows}) == 2, "a tree is built once per rubric"
 
 
 def test_pictures_are_encoded_when_used(backbone: Backbone, tmp_path: Path) -> None:

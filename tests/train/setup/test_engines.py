@@ -66,11 +66,6 @@ def test_engines_are_refused_before_the_data_is_read(
     assert line.count("\n") == 1
 
 
-def test_variables_that_ask_for_nothing_are_taken() -> None:
-    check_engine({"ACCELERATE_USE_FSDP": "false", "PJRT_DEVICE": "CPU"})
-    check_engine({"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "1"})
-
-
 FSDP2 = {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}
 
 
@@ -177,16 +172,6 @@ def test_files_that_are_none_of_accelerate(content: bytes, tmp_path: Path) -> No
         launch_file(path)
     with pytest.raises(CustosError, match="none.yaml: no such file of 'accelerate config'"):
         launch_file(tmp_path / "none.yaml")
-
-
-@pytest.mark.parametrize(
-    ("kind", "section"), [("FSDP", "fsdp_config"), ("DEEPSPEED", "deepspeed_config")]
-)
-def test_settings_that_are_a_list(kind: str, section: str, tmp_path: Path) -> None:
-    path = tmp_path / "accelerate.yaml"
-    path.write_text(f"distributed_type: {kind}\n{section}: [zero_stage]\n", encoding="utf-8")
-    with pytest.raises(CustosError, match=rf"accelerate\.yaml: {section}: expected names with"):
-        launch_file(path)
 
 
 def test_the_shipped_file_is_taken_by_name_and_others_only_if_they_say_the_same(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import yaml
 
 from tests.train.made_up import analysed, critique_pair, examples, write_recipe, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
-from train.launch.rehearsal import of_every_label
+from train.launch.rehearsal import _ending, of_every_label
 
 pytestmark = pytest.mark.usefixtures("forking_python")
 
@@ -150,3 +152,9 @@ def test_splits_that_are_graded_have_as_many_labels_as_they_can() -> None:
     assert [row.label for row in of_every_label(rows, 4)] == ["Correct", "Wrong"] * 2
     assert len(of_every_label(rows[:3], 16)) == 3
     assert [row.label for row in of_every_label(rows, 1)] == ["Correct", "Wrong"]
+
+
+def test_a_service_that_was_killed_says_so() -> None:
+    killed = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], text=True)
+    killed.kill()
+    assert _ending(killed) == "it was killed, as the system does where memory is short"
