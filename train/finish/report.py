@@ -84,9 +84,10 @@ class RunResult:
             for each in zip(self.splits.val, right, at_start, strict=False)
             if each[1] is not None and each[2] is not None
         ]
-        return (
-            against_start("validation", *zip(*known, strict=True), self.recipe) if known else None
-        )
+        if not known:
+            return None
+        rows, now, before = zip(*known, strict=True)
+        return against_start("validation", rows, now, before, self.recipe)
 
 
 class ValidationAccuracy(NamedTuple):

@@ -16,7 +16,7 @@ from judging.fingerprint import file_sha256
 from tests.train.made_up import examples, recipe, trainer, write_recipe, write_split
 from train import hieval_stage1
 from train.launch.front import stop_message
-from train.loop.checkpoint import keep_best, run_identity, save_checkpoint
+from train.loop.checkpoint import keep_best, read_checkpoint, run_identity, save_checkpoint
 from train.loop.progress import Progress
 from train.methods.trainer import Trainer
 

@@ -121,7 +121,7 @@ def test_a_file_is_all_that_a_new_method_takes(
     }
     path = tmp_path / "x.yaml"
     path.write_text(yaml.safe_dump({**values, "method": "triple"}), encoding="utf-8")
-    losses = []
+    losses: list[float] = []
     for main, keys in ((run.main, []), (hieval_stage1.main, ["method=focal"])):
         folder = tmp_path / f"run-{len(losses)}"
         main(["--config", str(path), f"run.output={folder}", *keys])

@@ -24,10 +24,9 @@ from tests.train import made_up
 from tests.train.made_up import critique_pair, write_split
 from train import truthful_judge
 from train.loop.accelerator import make_accelerator
-from train.loop.objective import ModelRunner
+from train.loop.objective import ModelRunner, TextModel
 from train.methods.critique import (
     CritiqueRecipe,
-    TextModel,
     TextObjective,
     TextSupervision,
     answer_tokens,

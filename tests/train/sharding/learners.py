@@ -99,7 +99,7 @@ def _objective(kind: str, train: list[LabelledExample]) -> Objective:
     return TextObjective() if kind == "text" else RewardObjective(BradleyTerryLoss(0.0))
 
 
-def _supervisions(kind: str, encoder: Encoder) -> tuple[Supervision]:
+def _supervisions(kind: str, encoder: Encoder) -> tuple[Supervision, Supervision]:
     """Return what is read in training, and in validations."""
     if kind == "text":
         return TextSupervision(encoder), TextSupervision(encoder, with_labels=True)
@@ -208,14 +208,14 @@ def _gradients_into(gradients: dict[str, Tensor], learnt: int) -> Iterator[None]
 @contextmanager
 def _killed(step: int | None) -> Iterator[None]:
     """End the run that the block does after the checkpoint of a step."""
-    save = Trainer.save
+    save: Any = Trainer.save
 
     def save_and_die(self: Trainer) -> None:
         save(self)
         if self.progress.step == step:
             raise _KilledError
 
-    Trainer.save = save_and_die  # type: ignore[method-assign]  # put back below
+    Trainer.save = save_and_die  # type: ignore[assignment, method-assign]  # put back below
     try:
         yield
     except _KilledError:
