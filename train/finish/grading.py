@@ -20,10 +20,10 @@ from safetensors.torch import load_file
 
 from evaluation.evaluate import grade_examples
 from judging.batches import in_batches
-from judging.card import CARD_FILE, JudgeCard
 from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.fingerprint import digest, file_sha256, picture_sha256
 from judging.judge import CALIBRATION_FILE, Judge
+from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
 from judging.models.backbones import load_backbone
 from judging.progress import progress_over

@@ -24,8 +24,8 @@ from evaluation.report.markdown import with_interval
 from evaluation.report.report import write_report
 from evaluation.seen_data import seen_data
 from evaluation.unscored import NothingScored
+from judging.files.questions import count_trained_on
 from judging.judge import Judge
-from judging.questions import count_trained_on
 from judging.types import LabelledExample, Verdict
 from train.finish.grading import KeptGrades, KeptWindow
 from train.loop.progress import Progress, selection_key, validations_in

@@ -19,19 +19,19 @@ from data_prep.splits.overlap import paraphrases_left_out
 from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import table, with_interval
 from evaluation.report.plots import draw_learning_curve
-from judging.card import CARD_FILE, JudgeCard
 from judging.files.atomic import atomic_path, atomic_write, write_text
+from judging.files.questions import write_question_hashes
 from judging.files.records import write_json
 from judging.fingerprint import package_versions
+from judging.judge.card import CARD_FILE, JudgeCard
+from judging.judge.notes import KNOWS_NOTHING
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, MAGNITUDE
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
-from judging.questions import write_question_hashes
 from judging.rules.listed_options import options_of
 from judging.tasks import get_task
 from judging.types import LabelledExample, Mode
-from judging.verdicts.notes import KNOWS_NOTHING
 from train.finish.report import RunResult, learned_line, overlap_lines, selection_lines
 from train.loop.checkpoint import best_folder
 from train.loop.progress import Progress, early_stop_line

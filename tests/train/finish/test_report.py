@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 
 from evaluation.intervals import wilson_interval
 from evaluation.report.plots import draw_learning_curve
+from judging.files.questions import write_question_hashes
 from judging.models.backbones import load_backbone
-from judging.questions import write_question_hashes
 from tests.train.made_up import encoded, example, examples, recipe
 from train.finish.report import ENOUGH_QUESTIONS, WIDEST, RunResult, announce, validation_accuracy
 from train.finish.write_judge import watched_table
