@@ -17,8 +17,7 @@ from clients.judge_client import KEY_HELP, KEY_VARIABLE, no_answer
 from judging import CustosError
 
 if TYPE_CHECKING:
-    from serve.chat.contract import Contract
-    from serve.chat.layout import PromptLayout
+    from serve.chat.contract import Contract, PromptLayout
 
 PREFIX = "custos/"
 DEADLINE_S = 120.0

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from judging import CustosError, Judge
 from judging.best_judge import Familiarity, familiarity
 from judging.errors import LONGEST_NAME
+from serve.calls.errors import ApiError
 from serve.chat.contract import CHAT_CONTRACTS, Contract
-from serve.errors import ApiError
 from serve.queue.service import Service
 
 PREFIX = "custos/"

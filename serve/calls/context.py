@@ -5,9 +5,19 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from contextvars import ContextVar
+from dataclasses import dataclass
 
-from serve.errors import RETRY_AFTER_S, ApiError
-from serve.keys import AccessKey
+from serve.calls.errors import RETRY_AFTER_S, ApiError
+
+
+@dataclass(frozen=True)
+class AccessKey:
+    """Name and hash of a key. The key itself is not kept."""
+
+    name: str
+    """Shown in the log and in metrics."""
+    sha256: bytes
+
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 """Id of the call: sent back in its answer, and written to the log."""
@@ -26,7 +36,8 @@ class HeldBytes:
 
     Args:
         limit: Most bytes.
-        caller_share: Share of them that the calls of one named caller may take.
+        caller_share: Share of them that the calls of one named caller may take. A caller without
+            another call may take any number, as may one without a name.
     """
 
     def __init__(self, limit: int, caller_share: float = 1.0) -> None:
@@ -36,33 +47,19 @@ class HeldBytes:
         self._by_caller = Counter[str]()
         self._lock = threading.Lock()
 
-    def add(self, num_bytes: int, caller: str) -> None:
-        """Add to the number of a caller, from any thread."""
+    def add(self, num_bytes: int, caller: str) -> int:
+        """Add to the number of a caller, from any thread, and return it."""
         with self._lock:
             self.num_bytes += num_bytes
             self._by_caller[caller] += num_bytes
-            if not self._by_caller[caller]:
+            total = self._by_caller[caller]
+            if not total:
                 del self._by_caller[caller]
-
-    def has_share(self, caller: str, of_call: int) -> bool:
-        """Return whether a caller's bytes are within its share.
-
-        A caller without another call may take any number, as may one without a name.
-
-        Args:
-            caller: Name of the caller.
-            of_call: Bytes of its call that now takes more.
-        """
-        with self._lock:
-            num_bytes = self._by_caller[caller]
-        has_others = caller and num_bytes > of_call
-        return not has_others or num_bytes <= self.caller_share * self.limit
+            return total
 
 
 class CallBytes:
-    """Number of bytes that the service holds for one call.
-
-    Made when its caller is known.
+    """Number of bytes that the service holds for one call; made when its caller is known.
 
     Args:
         total: Number for all calls.
@@ -88,10 +85,11 @@ class CallBytes:
             if self.is_over:
                 raise ApiError(503, "the call is over")
             self.num_bytes += num_bytes
-            self.total.add(num_bytes, self.caller)
-            has_share = self.total.has_share(self.caller, self.num_bytes)
-        if not has_share or self.total.num_bytes > self.total.limit:
-            whose = "" if has_share else " of this key"
+            of_caller = self.total.add(num_bytes, self.caller)
+            has_others = self.caller and of_caller > self.num_bytes
+        exceeds_share = has_others and of_caller > self.total.caller_share * self.total.limit
+        if exceeds_share or self.total.num_bytes > self.total.limit:
+            whose = " of this key" if exceeds_share else ""
             message = f"too many request bodies{whose} are in memory; try again"
             raise ApiError(429, message, retry_after=RETRY_AFTER_S)
 

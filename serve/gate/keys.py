@@ -1,18 +1,27 @@
-"""Access keys: who may call, and the file that names them."""
+"""Access keys: where they are read, and how calls are told from strangers'."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import hmac
 import logging
+import math
 import os
 import re
-from collections import Counter
+import time
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
 from judging import CustosError
+from serve.calls.context import AccessKey
+from serve.calls.errors import ApiError
+from serve.gate.connections import address_group
 
 logger = logging.getLogger("custos.serve")
 
@@ -21,15 +30,16 @@ NAMED_KEY = re.compile(r"([A-Za-z0-9._-]{1,64}):\s*([0-9a-fA-F]{64})")
 BARE_KEY = re.compile(r"[!-~]+")
 """Printable ASCII without spaces, as headers hold it."""
 VARIABLE = "CUSTOS_API_KEYS"
-
-
-@dataclass(frozen=True)
-class AccessKey:
-    """Name and hash of a key. The key itself is not kept."""
-
-    name: str
-    """Shown in the log and in metrics."""
-    sha256: bytes
+MAX_TRIES = 60
+"""Calls without a known key that an address may make at once; each comes back after an equal share
+of ``TRIES_S``."""
+TRIES_S = 60.0
+MAX_ADDRESSES = 10_000
+"""Addresses that are remembered."""
+HOW_TO_SEND = (
+    "send the header 'Authorization: Bearer KEY'; the commands and clients of custos send the key "
+    "that the environment variable CUSTOS_KEY holds"
+)
 
 
 class KnownKeys:
@@ -45,27 +55,15 @@ class KnownKeys:
         self._file = file
         self._version = _version(file) if file else None
 
-    @classmethod
-    def of_file(cls, file: Path) -> KnownKeys:
-        """Read a file.
-
-        Raises:
-            CustosError: As :func:`read_key_file`.
-        """
-        return cls(read_key_file(file), file)
-
     def find(self, key: str) -> AccessKey | None:
         """Return what is known of a key that a caller sent; ``None`` if it is unknown."""
-        self._read_again_if_changed()
+        if self._file is not None and _version(self._file) != self._version:
+            self.read_again()
         digest = _digest(key)
         # Every key is compared, so that the time taken does not tell which of them it is.
         matches = [known for known in self.keys if hmac.compare_digest(digest, known.sha256)]
         # A file of hashes may hold that of a short key.
         return matches[0] if matches and len(key) >= MIN_KEY_CHARS else None
-
-    def _read_again_if_changed(self) -> None:
-        if self._file is not None and _version(self._file) != self._version:
-            self.read_again()
 
     def read_again(self) -> None:
         """Read the file, if there is one; keep the keys if it cannot be used."""
@@ -91,7 +89,7 @@ def read_keys(file: Path | None) -> KnownKeys | None:
         CustosError: As :func:`read_key_file`.
     """
     if file:
-        return KnownKeys.of_file(file)
+        return KnownKeys(read_key_file(file), file)
     entries = os.environ.get(VARIABLE, "").split(",")
     keys = parse_keys((entry, VARIABLE) for entry in entries if entry.strip())
     return KnownKeys(keys) if keys else None
@@ -173,3 +171,52 @@ def _version(file: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return status.st_ctime_ns, status.st_mtime_ns, status.st_size, status.st_ino
+
+
+class WrongKeys:
+    """Answers to calls without a known key: 401, or 429 to an address that has made many.
+
+    A known key is always let in. Otherwise one client could shut out all that share its address,
+    as behind a proxy.
+    """
+
+    def __init__(self) -> None:
+        # When an address has all its tries again: the one that called last comes last.
+        self._full_at = OrderedDict[str, float]()
+
+    def answer(self, host: str, fault: str) -> Response:
+        """Return the answer to a call from a host, and what is wrong with its key."""
+        address = address_group(host)
+        now = time.monotonic()
+        cost = TRIES_S / MAX_TRIES
+        full_at = max(now, self._full_at.pop(address, now))
+        is_refused = full_at + cost > now + TRIES_S
+        self._full_at[address] = full_at if is_refused else full_at + cost
+        if len(self._full_at) > MAX_ADDRESSES:
+            self._full_at.popitem(last=False)
+        if is_refused:
+            message = f"too many calls without a known key from this address: {HOW_TO_SEND}"
+            return ApiError(429, message, retry_after=math.ceil(cost), closes=True).response()
+        response = ApiError(401, f"{fault}: {HOW_TO_SEND}").response()
+        # In two headers, as Chromium does not find Basic after another scheme.
+        response.headers["WWW-Authenticate"] = 'Basic realm="custos"'
+        response.headers.append("WWW-Authenticate", "Bearer")
+        return response
+
+
+def key_in(headers: Headers, *, with_password: bool) -> str:
+    """Return the key that a call sends: ``Authorization: Bearer KEY``; empty if none.
+
+    Args:
+        headers: The call's headers.
+        with_password: Take a key as the password of HTTP Basic too, for which browsers ask.
+    """
+    scheme, _, value = headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() == "basic" and with_password:
+        try:
+            return base64.b64decode(value, validate=True).decode().partition(":")[2]
+        except (binascii.Error, ValueError):
+            return ""
+    return ""

@@ -73,3 +73,8 @@ def warm_up(judge: Judge) -> None:
     """Have a judge grade an example, as a first forward pass takes longer than all others."""
     row = {**headline_example({judge.name: judge}), "critique_tokens": 1}
     list(judge.grade([JudgeRequest.model_validate(row)]))
+
+
+def served_tasks(judges: Mapping[str, Judge]) -> list[str]:
+    """Return the names of the tasks that at least one judge takes."""
+    return sorted({task for judge in judges.values() for task in judge.tasks})

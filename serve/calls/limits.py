@@ -48,18 +48,15 @@ class Limits(CallLimits):
     """Limits of the service. A client that exceeds one gets a status 4xx or 5xx that names it."""
 
     held_bytes: int = 256_000_000
-    """Bytes of all bodies that are in memory together, and of the pictures fetched for them (429).
-    """
+    """Bytes of bodies in memory together, and of the pictures fetched for them (429)."""
     queue_requests: int = 512
     """Requests waiting for the model (429)."""
     queue_tokens: int = 400_000
-    """Estimated tokens waiting for the model (429). A call that finds the queue empty may enter
-    with more."""
+    """Estimated tokens waiting for the model (429). An empty queue takes a call with more."""
     key_requests_per_minute: int | None = None
     """Requests that one access key may have judged in a minute (429)."""
     key_queue_share: float = 0.5
-    """Share of the queue that the requests of one access key may take, and its calls of the bytes
-    in memory (429)."""
+    """Share of the queue, and of the bytes in memory, that one access key may take (429)."""
     address_connections: int = 512
     """Connections of one address (503)."""
     stall_s: float = 0.0

@@ -19,7 +19,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from serve.errors import RETRY_AFTER_S, ApiError
+from serve.calls.errors import RETRY_AFTER_S, ApiError
 
 logger = logging.getLogger("custos.serve")
 server_logger = logging.getLogger("uvicorn.error")
@@ -251,9 +251,8 @@ class LimitedConnection(H11Protocol):
         transport.set_write_buffer_limits(high=1)  # any byte that the client leaves is known here
         if self.client in self._excess:
             message = "too many connections are open, in all or from this address; try again"
-            refusal = ApiError(503, message, retry_after=RETRY_AFTER_S).response()
-            refusal.headers["Connection"] = "close"
-            self.app = refusal
+            refusal = ApiError(503, message, retry_after=RETRY_AFTER_S, closes=True)
+            self.app = refusal.response()
             self._headers_s = REFUSAL_S
         self._set_headers_timer()
 

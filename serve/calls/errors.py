@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -25,7 +27,6 @@ TYPES = {
     503: "unavailable",
     504: "deadline_exceeded",
 }
-
 NO_ROUTE = (
     "there is no such route; GET /openapi.json describes all routes. The base URL of chat clients "
     "ends with /v1, that of others does not"
@@ -53,48 +54,43 @@ class ApiError(Exception):
     Args:
         status: HTTP status.
         message: What is wrong, for the client to read.
-        field: Dotted path of the wrong field in the body, or the name of a header; ``None`` if
-            the error is not about one.
+        field: Dotted path of the wrong field in the body, or the name of a header.
         retry_after: Seconds after which the same call may succeed.
+        closes: Close the connection. The rest of a body that is wrong or late is never read.
     """
 
     def __init__(
-        self, status: int, message: str, field: str | None = None, *, retry_after: int | None = None
+        self,
+        status: int,
+        message: str,
+        field: str | None = None,
+        *,
+        retry_after: int | None = None,
+        closes: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.message = shortened(message, MAX_MESSAGE_CHARS)
         self.field = field and shortened(field, MAX_FIELD_CHARS)
-        self.retry_after = retry_after
+        self.headers = {"Retry-After": str(retry_after)} if retry_after else {}
+        if closes or status in (400, 408, 413):
+            self.headers["Connection"] = "close"
 
-    @property
-    def type(self) -> str:
-        """Return the word that stands for the error in programs."""
-        return TYPES.get(self.status, "internal" if self.status >= 500 else "invalid_request")
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Return the headers of the answer."""
-        headers = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
-        if self.status in (400, 408, 413):  # the rest of the body will not be read
-            headers["Connection"] = "close"
-        return headers
-
-    def body(self) -> ErrorBody:
-        """Return ``{"error": {"type", "message", "field"}}``."""
-        return ErrorBody(error=ErrorDetail(type=self.type, message=self.message, field=self.field))
+    def body(self) -> dict[str, Any]:
+        """Return an :class:`ErrorBody` as JSON."""
+        default = "internal" if self.status >= 500 else "invalid_request"
+        error_type = TYPES.get(self.status, default)
+        return {"error": {"type": error_type, "message": self.message, "field": self.field}}
 
     def response(self) -> JSONResponse:
         """Return the whole answer."""
-        return JSONResponse(self.body().model_dump(), status_code=self.status, headers=self.headers)
+        return JSONResponse(self.body(), status_code=self.status, headers=self.headers)
 
 
 def shortened(text: str, max_chars: int) -> str:
-    """Return a text with its middle left out if it is longer than some characters."""
-    if len(text) <= max_chars:
-        return text
+    """Leave out the middle of a text that is longer than some characters."""
     half = max_chars // 2
-    return f"{text[:half]} [...] {text[-half:]}"
+    return text if len(text) <= max_chars else f"{text[:half]} [...] {text[-half:]}"
 
 
 def add_error_handling(app: FastAPI) -> None:
@@ -107,12 +103,10 @@ def add_error_handling(app: FastAPI) -> None:
     async def answer_routing_error(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
         headers = error.headers or {}
-        message = error.detail
-        if error.status_code == 404:
-            message = NO_ROUTE
-        elif "Allow" in headers:
-            message = f"this route takes {headers['Allow']}"
-        response = ApiError(error.status_code, message).response()
+        message = f"this route takes {headers['Allow']}" if "Allow" in headers else error.detail
+        response = ApiError(
+            error.status_code, NO_ROUTE if error.status_code == 404 else message
+        ).response()
         response.headers.update(headers)
         return response
 
