@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from serve import connections, server
-from serve.limits import Limits
+from serve.calls.limits import Limits
 from serve.queue import worker
 from tests.build_context import ROOT, build_context
 

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from serve.app import create_app
 from serve.queue.service import Service
-from serve.schemas import ERRORS
+from serve.app import ERRORS
 from tests.docs.markdown_pages import DOCS, blocks
 from tests.serve.made_up import FakeJudge, row
 

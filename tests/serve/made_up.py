@@ -7,7 +7,7 @@ import io
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +19,7 @@ from judging import CustosError, Judge, JudgeRequest, Verdict
 from judging.card import JudgeCard
 from judging.tasks import get_task
 from judging.types import Pass
+from serve.queue.service import Service
 
 
 class FakeJudge(Judge):
@@ -146,6 +147,15 @@ class SlowReader(FakeJudge):
 def card_of(tasks: Mapping[str, tuple[str, ...]]) -> JudgeCard:
     """The card of a judge that was trained for some rubrics of some tasks."""
     return JudgeCard(backbone="none", backbone_version="none", tasks=dict(tasks), instructions={})
+
+
+async def graded(
+    service: Service, requests: Sequence[JudgeRequest], judge: str | Sequence[str] = "a"
+) -> tuple[Verdict, ...]:
+    names = [judge] * len(requests) if isinstance(judge, str) else judge
+    return await service.grade(
+        [service.checked(*each) for each in zip(requests, names, strict=True)]
+    )
 
 
 def row(response: str = "Paris", **fields: Any) -> dict[str, Any]:

@@ -19,9 +19,9 @@ import pytest
 from PIL import Image
 
 from judging import Judge
-from serve.limits import Limits
+from serve.calls.limits import Limits
+from serve.pictures.received import RemoteImages
 from serve.queue.service import Service
-from serve.requests.remote_images import RemoteImages
 from tests.conftest import Folders
 from tests.serve.chat.made_up import qa, user
 from tests.serve.made_up import picture, progressive, row
@@ -381,8 +381,8 @@ def http(tiny_folders: Folders) -> Iterator[httpx.Client]:
     images = RemoteImages(
         list(HOSTS), Limits().body_bytes, resolve=lambda host, port: [HOSTS[host]]
     )
-    service = Service({"tiny": tiny}, Limits(body_seconds=1))
-    with serving(service, only_local=True, remote_images=images) as client:
+    service = Service({"tiny": tiny}, Limits(body_seconds=1), remote_images=images)
+    with serving(service, only_local=True) as client:
         yield client
 
 

@@ -18,9 +18,9 @@ from experiments.cost.service_load import running, service_command
 from judging import Judge, Verdict
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
-from serve.limits import Limits
+from serve.calls.limits import Limits
+from serve.queue.cache import FILE, VerdictCache
 from serve.queue.service import Service
-from serve.queue.verdict_cache import FILE, VerdictCache
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, qa, user
 from tests.serve.made_up import FakeJudge, picture, progressive, row
@@ -212,7 +212,7 @@ def test_a_locked_cache_costs_no_call_its_deadline(tmp_path: Path) -> None:
 def test_a_cache_that_hangs_costs_no_call_its_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("serve.queue.cache_access.MOST_WAITING", 3)
+    monkeypatch.setattr("serve.queue.cache.MOST_WAITING", 3)
     cache = SlowCache(tmp_path, 1_000_000)
     cache.gate = threading.Event()
     with serving(Service({"a": FakeJudge()}, cache=cache)) as client:

@@ -30,9 +30,9 @@ from PIL import Image
 
 from judging import Judge, JudgeRequest, Verdict
 from judging.tasks import get_task, task_names
-from serve.call_context import HeldBytes
-from serve.limits import Limits
-from serve.middleware import body_limits
+from serve.calls.context import HeldBytes
+from serve.calls.limits import Limits
+from serve.gate import gate
 from serve.queue.service import Service
 from tests.conftest import Folders
 from tests.serve.chat.made_up import CASES, KnowingJudge
@@ -469,7 +469,7 @@ def fuzzed(tiny: Judge, patch: pytest.MonkeyPatch) -> Iterator[Fuzzed]:
         held.append(HeldBytes(*of))
         return held[0]
 
-    patch.setattr(body_limits, "HeldBytes", make)
+    patch.setattr(gate, "HeldBytes", make)
     service = Service({"fake": BriefJudge(), "tiny": tiny}, Limits(body_seconds=1))
     with serving(service) as client:
         run = Fuzzed(service, client, held)

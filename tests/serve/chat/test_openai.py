@@ -11,8 +11,8 @@ import openai
 import pytest
 
 from judging import Judge
+from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS
-from serve.limits import Limits
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, body, qa
 from tests.serve.made_up import picture

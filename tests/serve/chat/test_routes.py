@@ -8,9 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from serve.chat.contract import CHAT_CONTRACTS, Contract
-from serve.chat.layout import PromptLayout
-from serve.limits import Limits
+from serve.calls.limits import Limits
+from serve.chat.contract import CHAT_CONTRACTS, Contract, PromptLayout
 from tests.serve.chat.made_up import CASE_IDS, CASES, KnowingJudge, body, qa, user
 from tests.serve.made_up import FakeJudge, picture
 from tests.serve.sockets import serving_judges

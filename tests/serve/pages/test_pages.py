@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -21,8 +22,9 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from judging import JudgeRequest, Verdict
 from judging.types import Pass
+from serve.calls import waiting
+from serve.pages.routes import card
 from serve.queue.service import Service
-from serve.requests import waiting
 from tests.serve.made_up import FakeJudge, card_of
 from tests.serve.sockets import serving, wait_until
 from tests.tiny import save_picture
@@ -363,3 +365,24 @@ def test_the_queue_is_live(client: httpx.Client, browser: Chrome, judge: PageJud
     counter = browser.find_element(By.CSS_SELECTOR, "[data-counter=answered]")
     WebDriverWait(browser, 60).until(lambda _: counter.text == "1")
     assert_quiet(browser)
+
+
+SHIPPED = Path(__file__).parents[3] / "judges" / "embedded-qs"
+
+
+def test_the_report_is_that_of_the_judge_s_own_folder(tmp_path: Path) -> None:
+    report = json.loads((SHIPPED / "report.json").read_text())
+    folder = tmp_path / "embedded-qs"
+    folder.mkdir()
+    (folder / "report.json").write_text(json.dumps({**report, "n": 7}))
+    shutil.copy(SHIPPED / "README.md", folder)
+    judge = FakeJudge("embedded-qs")
+    assert card("qs", judge)["n"] is None  # only its name is that of the shipped one
+    judge.folder = folder
+    fields = card("qs", judge)
+    assert (fields["name"], fields["n"]) == ("qs", 7)
+    assert fields["rows"][0]["name"] == "embedded-qs"
+    assert fields["unmeasured"] == []
+    report["slices"]["task"] = {"charthal/irrelevant": {}}
+    (folder / "report.json").write_text(json.dumps(report))
+    assert card("qs", judge)["unmeasured"] == ["hieval-qs"]

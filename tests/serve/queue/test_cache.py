@@ -1,5 +1,7 @@
 """Verdicts that are kept."""
 
+from __future__ import annotations
+
 import asyncio
 import sqlite3
 from collections.abc import Iterator
@@ -9,10 +11,10 @@ from typing import Any
 import pytest
 
 from judging import CustosError, JudgeRequest, Verdict
-from serve.errors import ApiError
+from serve.calls.errors import ApiError
+from serve.queue.cache import CACHE_ERRORS, FILE, VerdictCache, cache_key
 from serve.queue.service import Service
-from serve.queue.verdict_cache import FILE, VerdictCache, cache_key
-from tests.serve.made_up import FakeJudge, picture, row
+from tests.serve.made_up import FakeJudge, graded, picture, row
 
 
 def request(response: str = "Paris", **fields: object) -> JudgeRequest:
@@ -64,8 +66,8 @@ def test_the_same_question_is_graded_once_also_after_a_restart(tmp_path: Path) -
 
     async def ask() -> tuple[list[Verdict], int]:
         service = Service({"a": judge}, cache=VerdictCache(tmp_path, 1_000_000))
-        first = await service.grade([request(id="1"), request("Rome", id="2")], ["a", "a"])
-        again = await service.grade([request("Rome", id="3")], ["a"])
+        first = await graded(service, [request(id="1"), request("Rome", id="2")])
+        again = await graded(service, [request("Rome", id="3")])
         service.close()
         return [*first, *again], service.queue().counters["cached"]
 
@@ -81,7 +83,7 @@ def test_the_same_question_is_graded_once_also_after_a_restart(tmp_path: Path) -
 def test_a_kept_verdict_names_the_judge_as_it_is_called_now(tmp_path: Path) -> None:
     async def ask(name: str) -> Verdict:
         service = Service({name: FakeJudge()}, cache=VerdictCache(tmp_path, 1_000_000))
-        (verdict,) = await service.grade([request()], [name])
+        (verdict,) = await graded(service, [request()], name)
         service.close()
         return verdict
 
@@ -94,7 +96,7 @@ def test_faults_are_not_kept(tmp_path: Path) -> None:
     async def ask() -> None:
         service = Service({"a": judge}, cache=VerdictCache(tmp_path, 1_000_000))
         for _ in range(2):
-            (verdict,) = await service.grade([request("break")], ["a"])
+            (verdict,) = await graded(service, [request("break")])
             assert verdict.status == "judge_error"
         service.close()
 
@@ -113,19 +115,15 @@ def test_what_was_graded_beside_a_server_that_is_down_is_kept(tmp_path: Path) ->
         judges = {"a": judge, "b": Unreachable("b")}
         service = Service(judges, cache=VerdictCache(tmp_path, 1_000_000))
         with pytest.raises(ApiError, match="the model's server fails"):
-            await service.grade([request(), request()], ["a", "b"])
+            await graded(service, [request(), request()], ["a", "b"])
         service.close()  # writes what waits
         service = Service(judges, cache=VerdictCache(tmp_path, 1_000_000))
-        await service.grade([request()], ["a"])
+        await graded(service, [request()])
         service.close()
         return service.queue().counters["cached"]
 
     assert asyncio.run(ask()) == 1
     assert len(judge.batches) == 1
-
-
-def verdict(number: int) -> Verdict:
-    return Verdict(status="scored", label="Correct", message="x" * 500 + str(number))
 
 
 def key(number: int) -> bytes:
@@ -135,10 +133,10 @@ def key(number: int) -> bytes:
 def test_the_file_stays_within_its_bound_and_keeps_what_is_used(tmp_path: Path) -> None:
     bound = 200_000
     cache = VerdictCache(tmp_path, bound)
-    cache.put({key(0): verdict(0)})
+    cache.put({key(0): long_verdict(0)})
     for start in range(1, 2001, 50):
-        cache.put({key(i): verdict(i) for i in range(start, start + 50)}, used=[key(0)])
-        assert cache.get([key(0)]) == {key(0): verdict(0)}
+        cache.put({key(i): long_verdict(i) for i in range(start, start + 50)}, used=[key(0)])
+        assert cache.get([key(0)]) == {key(0): long_verdict(0)}
         assert cache.num_bytes <= bound
     assert cache.get([key(2000)])
     assert not cache.get([key(1)])
@@ -159,8 +157,112 @@ def test_a_failing_disk_costs_no_answer(tmp_path: Path) -> None:
 
     async def ask() -> Verdict:
         service = Service({"a": FakeJudge()}, cache=cache)
-        (answer,) = await service.grade([request()], ["a"])
+        (answer,) = await graded(service, [request()])
         service.close()
         return answer
 
     assert asyncio.run(ask()).label == "Correct"
+
+
+FAULTS = ("database or disk is full", "disk I/O error", "database is locked")
+
+
+class Failing(sqlite3.Connection):
+    """A connection of which one statement fails, counted over all connections."""
+
+    left: int | None = None
+    """Statements until then; ``None``: none fails."""
+    num_statements = 0
+    fault = FAULTS[0]
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        Failing.num_statements += 1
+        if Failing.left is not None:
+            Failing.left -= 1
+            if Failing.left < 0:
+                Failing.left = None
+                raise sqlite3.OperationalError(Failing.fault)
+        return super().execute(*arguments)
+
+
+@pytest.fixture(autouse=True)
+def _failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *args, **options: connect(*args, factory=Failing, **options)
+    )
+    Failing.left = None
+    yield
+    Failing.left = None
+
+
+def long_verdict(number: int) -> Verdict:
+    return verdict("x" * 500 + str(number))
+
+
+def verdict(text: str) -> Verdict:
+    return Verdict(status="scored", label="Correct", message=text)
+
+
+def pair(number: int) -> dict[bytes, Verdict]:
+    """Two verdicts that are written together."""
+    return {f"{number}{side}".encode(): verdict(f"{number}{side}") for side in "ab"}
+
+
+def statements_of_a_put(folder: Path) -> int:
+    cache = VerdictCache(folder, 1_000_000)
+    before = Failing.num_statements
+    cache.put(pair(0), pair(0))
+    cache.close()
+    return Failing.num_statements - before
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_write_that_fails_anywhere_leaves_all_or_nothing(tmp_path: Path, fault: str) -> None:
+    num_statements = statements_of_a_put(tmp_path / "clean")
+    assert num_statements >= 6
+    Failing.fault = fault
+    for failing in range(num_statements):
+        cache = VerdictCache(tmp_path / str(failing), 1_000_000)
+        cache.put(pair(1))
+        Failing.left = failing
+        with pytest.raises(CACHE_ERRORS):
+            cache.put(pair(2), pair(1))
+        assert cache.get([*pair(1), *pair(2), b"3a"]) == pair(1)
+        cache.put(pair(3))  # it goes on
+        cache.close()
+        again = VerdictCache(tmp_path / str(failing), 1_000_000)
+        assert again.get([*pair(1), *pair(2), *pair(3)]) == pair(1) | pair(3)
+        again.close()
+
+
+def test_a_disk_that_is_really_full_keeps_what_was_there(tmp_path: Path) -> None:
+    cache = VerdictCache(tmp_path, 100_000_000)
+    cache.put(pair(1))
+    # SQLite then answers as on a full disk, in the middle of a transaction.
+    pages = cache._writer.execute("PRAGMA page_count").fetchone()[0]
+    cache._writer.execute(f"PRAGMA max_page_count = {pages + 5}")
+    large = {str(number).encode(): verdict("x" * 3000) for number in range(50)}
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        cache.put(large)
+    assert cache.get([*pair(1), *large]) == pair(1)
+    cache.close()
+
+
+def test_a_service_answers_whichever_call_of_its_cache_fails(tmp_path: Path) -> None:
+    """Each of the first 25 statements in turn; every answer is that of the judge."""
+    requests = [JudgeRequest.model_validate(row(text)) for text in ("Paris", "Rome", "Paris")]
+
+    async def labels(cache: VerdictCache) -> list[str | None]:
+        service = Service({"a": FakeJudge()}, cache=cache)
+        try:
+            verdicts = [(await graded(service, [request]))[0] for request in requests]
+        finally:
+            await asyncio.to_thread(service.close)
+        return [verdict.label for verdict in verdicts]
+
+    for failing in range(25):
+        cache = VerdictCache(tmp_path / str(failing), 1_000_000)
+        Failing.left = failing
+        assert asyncio.run(labels(cache)) == ["Correct", "Wrong", "Correct"]
+        Failing.left = None

@@ -1,38 +1,259 @@
-"""Pictures by address: only from allowed hosts, only at public addresses, never onwards."""
+"""Pictures come as data URLs, and are measured before they are decoded."""
 
 import asyncio
+import base64
+import csv
 import gzip
 import io
 import json
 import ssl
+import struct
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
 import trustme
+from fastapi.testclient import TestClient
 from PIL import Image
 
-from judging import CustosError
+from data_prep.tables.reader import read_table
+from judging import CustosError, JudgeRequest
+from judging.files.pictures import SCALED_PNG, read_image
+from judging.fingerprint import picture_sha256
+from serve.calls.errors import ApiError
+from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS
 from serve.chat.messages import parse_chat, read_conversation
-from serve.chat.verdict_reply import read_prompt
-from serve.errors import ApiError
-from serve.limits import Limits
+from serve.chat.replies import read_prompt
+from serve.pictures import received
+from serve.pictures.received import RemoteImages, is_public, picture_size
 from serve.queue.service import Service
-from serve.requests import remote_images
-from serve.requests.checks import with_pictures
-from serve.requests.images import num_pixels
-from serve.requests.parse import parse_call, read_call
-from serve.requests.remote_images import RemoteImages, is_public
-from tests.serve.made_up import FakeJudge, row
+from serve.requests.parse import measured_pictures, parse_call, read_call
+from tests.serve.chat.made_up import body
+from tests.serve.made_up import FakeJudge, picture, progressive, refused, row
 from tests.serve.sockets import serving, wait_until
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg", "webp", "gif", "bmp"])
+def test_pictures_come_as_data_urls(client: TestClient, kind: str) -> None:
+    answer = client.post("/judge", json=row(images=[picture(kind=kind)]))
+    assert (answer.status_code, answer.json()["status"]) == (200, "scored")
+
+
+@pytest.mark.parametrize("kind", ["jpg", "PNG", "x-ms-bmp", "octet-stream"])
+def test_what_a_picture_is_called_does_not_matter(client: TestClient, kind: str) -> None:
+    """Programs that name it after the ending of a file would be refused for its name alone."""
+    image = picture(kind="jpeg").replace("image/jpeg", f"image/{kind}")
+    answer = client.post("/judge", json=row(images=[image]))
+    assert (answer.status_code, answer.json()["status"]) == (200, "scored")
+
+
+def test_a_large_picture_is_refused_without_a_line_of_pillows_own(
+    recwarn: pytest.WarningsRecorder, client: TestClient
+) -> None:
+    content = bytearray(base64.b64decode(picture().partition(",")[2]))
+    content[16:24] = struct.pack(">II", 10_000, 12_000)
+    content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    source = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+    _, message = refused(client, row(images=[source]))
+    assert "more than 16,000,000 pixels" in message
+    assert not [each for each in recwarn if "decompression" in str(each.message)]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "http://169.254.169.254/latest/meta-data",
+        "https://example.org/cat.png",
+        "data:text/html;base64,PHN2Zy8+",
+        SCALED_PNG + picture().partition(";")[2],
+        "data:image/png,raw",
+    ],
+)
+def test_nothing_but_data_urls(client: TestClient, image: str) -> None:
+    field, message = refused(client, {"requests": [row(), row(images=[image])]})
+    assert field == "requests.1.images"
+    assert "only data URLs" in message
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "data:image/png;base64,AAAA",
+        "data:;base64,AAAA",
+        "data:image/svg+xml;base64,PHN2Zy8+",
+        picture(kind="tiff"),
+        picture(kind="avif"),
+        picture(kind="ppm"),
+    ],
+)
+def test_broken_pictures_say_nothing_of_their_content(client: TestClient, image: str) -> None:
+    assert refused(client, row(images=[image])) == (
+        "images",
+        "not a readable JPEG, PNG, WebP, GIF or BMP picture; save others, such as TIFF or AVIF, "
+        "as PNG",
+    )
+
+
+@pytest.mark.parametrize("payload", ["!", "AAAAA", "AA==AA==", "AAAA====", "AÁAA"])
+def test_bad_base64_is_the_fault_that_is_named(client: TestClient, payload: str) -> None:
+    for url in (f"data:image/png;base64,{payload}", f"DATA:;base64,{payload}"):
+        field, message = refused(client, {"requests": [row(), row(images=[url])]})
+        assert field == "requests.1.images"
+        assert "base64" in message
+        assert payload not in message
+
+
+@pytest.mark.parametrize("size", [(4001, 4000), (20_000, 10_000)])
+def test_bombs_are_refused_by_their_header(client: TestClient, size: tuple[int, int]) -> None:
+    assert (
+        "more than 16,000,000 pixels" in refused(client, row(images=[picture(size, mode="1")]))[1]
+    )
+
+
+def test_exif_in_very_many_parts_is_refused_at_once(client: TestClient) -> None:
+    """A million of them, which is one call, would take half an hour to read."""
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "JPEG")
+    part = b"\xff\xe1\x00\x09Exif\0\0x"
+    for number, is_taken in ((100, True), (101, False), (300_000, False)):
+        content = file.getvalue()[:2] + part * number + file.getvalue()[2:]
+        image = f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
+        started = time.process_time()
+        if is_taken:
+            assert client.post("/judge", json=row(images=[image])).status_code == 200
+        else:
+            message = refused(client, row(images=[image]))[1]
+            assert message == "the EXIF of the picture has more than 100 parts"
+        assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "piece"),
+    [
+        ("jpeg", 2, b"\xff"),
+        ("jpeg", 2, b"\xff\xe9\x00\x02"),
+        ("png", 33, b"\0\0\0\0prIv" + struct.pack(">I", zlib.crc32(b"prIv"))),
+    ],
+)
+def test_headers_of_very_many_pieces_are_refused(
+    client: TestClient, kind: str, start: int, piece: bytes
+) -> None:
+    """Three million, a small part of a call, would hold up all others for 2.5 s."""
+    content = base64.b64decode(picture(kind=kind).partition(",")[2])
+    for number, status in ((100, 200), (30_000, 422)):
+        longer = content[:start] + number * piece + content[start:]
+        image = f"data:image/{kind};base64,{base64.b64encode(longer).decode()}"
+        answer = client.post("/judge", json=row(images=[image]))
+        assert answer.status_code == status, (number, answer.text)
+
+
+def test_scans_are_counted_also_in_a_jpeg_that_names_further_pictures(client: TestClient) -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(
+        file, "MPO", save_all=True, append_images=[Image.new("L", (8, 8))]
+    )
+    content = file.getvalue()
+    start = content.index(b"MPF\0") - 4
+    index = content[start : start + 2 + int.from_bytes(content[start + 2 : start + 4], "big")]
+    jpeg = base64.b64decode(progressive(8, 101).partition(",")[2])
+    image = base64.b64encode(jpeg[:2] + index + jpeg[2:]).decode()
+    assert refused(client, row(images=[f"data:image/jpeg;base64,{image}"])) == (
+        "images",
+        "the picture has more than 100 scans",
+    )
+
+
+FORMS = {
+    "lines of MIME": lambda content: (
+        "data:image/png;base64," + base64.encodebytes(content).decode().replace("\n", "\r\n")
+    ),
+    "a line end": lambda content: f"data:image/png;base64,{base64.b64encode(content).decode()}\n",
+    "the alphabet of addresses": lambda content: (
+        "data:image/png;base64," + base64.urlsafe_b64encode(content).decode()
+    ),
+    "no padding": lambda content: (
+        "data:image/png;base64," + base64.b64encode(content).decode().rstrip("=")
+    ),
+    "a parameter": lambda content: (
+        f"data:image/png;charset=utf-8;base64,{base64.b64encode(content).decode()}"
+    ),
+    "upper case": lambda content: f"DATA:IMAGE/PNG;BASE64,{base64.b64encode(content).decode()}",
+    "no kind": lambda content: f"data:;base64,{base64.b64encode(content).decode()}",
+    "bytes of any kind": lambda content: (
+        f"data:application/octet-stream;base64,{base64.b64encode(content).decode()}"
+    ),
+    "a space in front": lambda content: (
+        f" data:image/png;base64, {base64.b64encode(content).decode()}"
+    ),
+    "escapes": lambda content: (
+        f"data:image/png;base64,{quote(base64.b64encode(content).decode(), safe='')}"
+    ),
+    "no header": lambda content: base64.encodebytes(content).decode(),
+}
+"""Base64 as programs write it."""
+
+
+def noise(kind: str) -> bytes:
+    """A picture whose base64 has every character, and padding."""
+    for size in range(40, 60):
+        file = io.BytesIO()
+        Image.effect_noise((size, 30), 90).save(file, kind)
+        text = base64.b64encode(file.getvalue())
+        if b"+" in text and b"/" in text and text.endswith(b"="):
+            return file.getvalue()
+    raise AssertionError("no such picture")
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_base64_is_the_same_picture(
+    form: str, kind: str, judge: FakeJudge, tmp_path: Path
+) -> None:
+    """The same verdict, fingerprint of the picture and pixels: in calls, chats and tables."""
+    content = noise(kind)
+    source = FORMS[form](content)
+    qa = CHAT_CONTRACTS.get("qa")
+    prompt = body(qa, qa.layouts[0])
+    text = prompt["messages"][0]["content"]
+    parts = [
+        {"type": "text", "text": text},
+        {"type": "image_url", "image_url": {"url": source}},
+    ]
+    with serving(Service({"a": judge})) as client:
+        answer = client.post("/judge", json=row(images=[source]))
+        assert (answer.status_code, answer.json()["status"]) == (200, "scored"), answer.text
+        chat = {**prompt, "messages": [{"role": "user", "content": parts}]}
+        answer = client.post("/v1/chat/completions", json=chat)
+        assert answer.status_code == 200, answer.text
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(row(images=[source])))
+    table = tmp_path / "rows.csv"
+    with table.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("question", "references", "response", "images"))
+        writer.writerow(("?", "x", "y", source))
+    plain = tmp_path / "plain"
+    plain.write_bytes(content)
+    requests = [JudgeRequest.model_validate(row(images=[source]))]
+    requests += [request for path in (rows, table) for _, request in read_table(path, JudgeRequest)]
+    for request in requests:
+        [image] = request.images
+        assert picture_sha256(image) == picture_sha256(str(plain))
+        assert read_image(image).tobytes() == read_image(str(plain)).tobytes()
+
 
 HOST = "images.test"
 
@@ -136,7 +357,7 @@ def test_fetches_by_the_checked_address_under_the_hosts_own_name(
 ) -> None:
     images = fetcher(web, authority)
     source = fetch(images, f"https://{HOST}:{web.server_port}/a.png?b=c")
-    assert num_pixels(source, "images", Limits()) == 63
+    assert picture_size(source, "images", Limits()) == (9, 7)
     assert web.calls == [(f"{HOST}:{web.server_port}", "/a.png?b=c")]  # type: ignore[attr-defined]
     assert web.encodings == ["identity"]  # type: ignore[attr-defined]
 
@@ -150,19 +371,21 @@ def test_the_chat_route_takes_the_same_addresses(web: HTTPServer, authority: tru
     ]
     body = {"model": "custos/truthful-pair", "messages": [{"role": "user", "content": parts}]}
     chat = parse_chat(json.dumps(body).encode(), Limits())
-    images = fetcher(web, authority)
-    service = Service({"fake": FakeJudge(tasks=("truthful-pair",))})
+    judges = {"fake": FakeJudge(tasks=("truthful-pair",))}
+    service = Service(judges, remote_images=fetcher(web, authority))
     request = read_prompt(chat, contract, service, "fake").request
     assert request.images == (address,)
-    [fetched] = asyncio.run(with_pictures([request], [""], service, images))
-    [source] = fetched.images
-    assert num_pixels(source, "images", Limits()) == 63
-    [turn] = asyncio.run(read_conversation(chat, service, images))
-    assert turn.images == (source,)
-    with pytest.raises(ApiError, match="only data URLs"):
-        asyncio.run(read_conversation(chat, service, None))
-    with pytest.raises(ApiError, match="only data URLs"):
-        asyncio.run(with_pictures([request], [""], service, None))
+    groups = [(request.images, "images")]
+    [((source,), _)] = asyncio.run(measured_pictures(groups, service))
+    assert picture_size(source, "images", Limits()) == (9, 7)
+    [turn] = asyncio.run(read_conversation(chat, service))
+    assert turn.message.images == (source,)
+    for work in (
+        read_conversation(chat, Service(judges)),
+        measured_pictures(groups, Service(judges)),
+    ):
+        with pytest.raises(ApiError, match="only data URLs"):
+            asyncio.run(work)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +442,7 @@ def test_other_addresses_are_never_looked_up(address: str) -> None:
 def test_other_schemes_stay_and_fail_as_pictures(address: str) -> None:
     source = fetch(RemoteImages([HOST], 1000), address)
     with pytest.raises(ApiError, match="only data URLs"):
-        num_pixels(source, "images", Limits())
+        picture_size(source, "images", Limits())
 
 
 @pytest.mark.parametrize(
@@ -267,7 +490,7 @@ def test_nothing_is_fetched_for_a_call_that_is_refused() -> None:
         groups = [((allowed,), "requests.0.images"), (("https://b.test/",), "requests.1")]
         asyncio.run(images.fetch_all(groups))
     assert caught.value.field == "requests.1"
-    service = Service({"a": FakeJudge()})
+    service = Service({"a": FakeJudge()}, remote_images=images)
     for rows, says in (
         ([row(images=[allowed] * 9)], "more than 8 pictures"),
         ([row(images=[allowed]), row(references=[])], "needs it"),
@@ -275,12 +498,12 @@ def test_nothing_is_fetched_for_a_call_that_is_refused() -> None:
     ):
         with pytest.raises(ApiError, match=says):
             rows_body = json.dumps({"requests": rows}).encode()
-            asyncio.run(read_call(rows_body, service, images, parse_call))
+            asyncio.run(read_call(rows_body, service, parse_call))
     parts = [{"type": "image_url", "image_url": {"url": allowed}}]
     body = {"model": "fake", "messages": [{"role": "user", "content": parts * 3}] * 3}
     with pytest.raises(ApiError, match="more than 8 pictures"):
         chat = parse_chat(json.dumps(body).encode(), Limits())
-        asyncio.run(read_conversation(chat, service, images))
+        asyncio.run(read_conversation(chat, service))
 
 
 def test_the_bytes_of_a_call_are_counted_together(web: HTTPServer, authority: trustme.CA) -> None:
@@ -298,10 +521,9 @@ def test_pictures_in_hand_are_bounded_as_bodies_are(web: HTTPServer, authority: 
     judge = FakeJudge()
     judge.gate.clear()
     limits = Limits(held_bytes=150_000)  # a picture takes 58,000 twice: as it came, and decoded
-    service = Service({"a": judge}, limits)
+    service = Service({"a": judge}, limits, remote_images=fetcher(web, authority))
     body = row(images=[f"https://{HOST}:{web.server_port}/large"])
-    images = fetcher(web, authority)
-    with serving(service, remote_images=images) as client, ThreadPoolExecutor(1) as pool:
+    with serving(service) as client, ThreadPoolExecutor(1) as pool:
         held = pool.submit(client.post, "/judge", json=body)
         wait_until(lambda: judge.batches != [])
         assert client.post("/judge", json=body).status_code == 429
@@ -316,7 +538,7 @@ def test_pictures_are_fetched_no_longer_than_their_caller_waits(
 ) -> None:
     body = row(images=[f"https://{HOST}:{web.server_port}/slow-body"])
     images = fetcher(web, authority)
-    with serving(Service({"a": FakeJudge()}), remote_images=images) as client:
+    with serving(Service({"a": FakeJudge()}, remote_images=images)) as client:
         deadline = {} if leaves else {"X-Deadline-Ms": "1500"}
         with suppress(httpx.ReadTimeout):
             answer = client.post("/judge", json=body, headers=deadline, timeout=3)
@@ -329,7 +551,7 @@ def test_pictures_are_fetched_no_longer_than_their_caller_waits(
 def test_all_pictures_of_a_call_have_one_time_limit(
     web: HTTPServer, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr(remote_images, "CALL_SECONDS", 0.5)
+    monkeypatch.setattr(received, "CALL_SECONDS", 0.5)
     start = time.monotonic()
     says = refusal(fetcher(web, authority), f"https://{HOST}:{web.server_port}{path}")
     assert says == "the call's pictures are too slow to come"
@@ -337,7 +559,7 @@ def test_all_pictures_of_a_call_have_one_time_limit(
 
 
 def test_a_look_up_that_hangs_has_the_same_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_images, "CALL_SECONDS", 0.3)
+    monkeypatch.setattr(received, "CALL_SECONDS", 0.3)
     gate = threading.Event()
 
     def resolve(host: str, port: int) -> Sequence[str]:
@@ -355,7 +577,7 @@ def test_slow_hosts_hold_up_no_other_calls(
 ) -> None:
     """All pictures of one key hang; others, and pictures of another key, are served."""
     gate, keys = threading.Event(), {name: f"{name}'s-key-is-long-enough" for name in ("a", "b")}
-    monkeypatch.setattr(remote_images, "CALLS_AT_ONCE", 4)
+    monkeypatch.setattr(received, "CALLS_AT_ONCE", 4)
 
     def resolve(host: str, port: int) -> Sequence[str]:
         if host == "slow.test":
@@ -365,9 +587,9 @@ def test_slow_hosts_hold_up_no_other_calls(
     images = fetcher(web, authority)
     images.endpoints.add(("slow.test", 443))
     images._resolve = resolve
-    service = Service({"a": FakeJudge()})
+    service = Service({"a": FakeJudge()}, remote_images=images)
     with (
-        serving(service, tuple(keys.values()), remote_images=images) as client,
+        serving(service, tuple(keys.values())) as client,
         ThreadPoolExecutor(20) as pool,
     ):
 

@@ -1,25 +1,134 @@
-"""Access keys: the file that names them, over a socket too."""
+"""Access keys: what answers without one, and with one."""
 
+import base64
 import hashlib
 import logging
 import os
+import socket
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from judging import CustosError
-from serve.keys import KnownKeys, read_keys
-from serve.limits import Limits
+from serve.app import create_app
+from serve.calls.limits import Limits
+from serve.gate import keys as wrong_keys
+from serve.gate.keys import KnownKeys, read_keys
+from serve.queue.cache import FILE, VerdictCache
 from serve.queue.service import Service
-from serve.queue.verdict_cache import FILE, VerdictCache
 from tests.serve.made_up import FakeJudge, row
-from tests.serve.sockets import serving, wait_until
+from tests.serve.sockets import first_line, known, serving, wait_until
+
+KEY = "k" * 32
+
+
+@pytest.fixture
+def judge() -> FakeJudge:
+    return FakeJudge()
+
+
+def basic(key: str) -> str:
+    return base64.b64encode(f"me:{key}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer"},
+        {"Authorization": f"Bearer {KEY}x"},
+        {"Authorization": f"Token {KEY}"},
+        {"Authorization": "Basic !"},
+        {"Authorization": "Bearer \xff".encode("latin-1")},
+        {"Authorization": f"Basic {basic(KEY)}", "Sec-Fetch-Site": "cross-site"},
+        {"Authorization": f"Basic {basic(KEY)}", "Sec-Fetch-Site": "same-site"},
+        {"Authorization": f"Basic {basic(KEY)}", "Origin": "http://localhost:3000"},
+    ],
+)
+def test_without_a_key_only_health_answers(judge: FakeJudge, headers: Any) -> None:
+    with TestClient(create_app(Service({"a": judge}), keys=known("other" * 8, KEY))) as client:
+        for path in ("/judges", "/tasks", "/metrics", "/openapi.json", "/nothing", "/"):
+            answer = client.get(path, headers=headers)
+            assert answer.status_code == 401
+            error = answer.json()["error"]
+            assert error["type"] == "unauthorized"
+            assert "'Authorization: Bearer KEY'" in error["message"]
+            assert "CUSTOS_KEY" in error["message"]
+            assert error["message"].startswith(("no access key: ", "unknown access key: "))
+            assert KEY not in answer.text
+            assert "Bearer" in answer.headers["WWW-Authenticate"]
+        assert client.post("/judge", json=row(), headers=headers).status_code == 401
+        assert client.get("/health").json() == {"status": "ready"}
+        assert client.get("/health/live").status_code == 200
+        assert client.get("/health/ready").status_code == 200
+    assert judge.batches == []
+
+
+@pytest.mark.parametrize("given", [f"Bearer {KEY}", f"bearer  {KEY} ", f"Basic {basic(KEY)}"])
+def test_with_a_key_everything_answers(judge: FakeJudge, given: str) -> None:
+    with TestClient(create_app(Service({"a": judge}), keys=known("other" * 8, KEY))) as client:
+        client.headers["Authorization"] = given
+        assert client.get("/judges").status_code == 200
+        assert client.post("/judge", json=row()).status_code == 200
+
+
+KEY = "k" * 32
+
+
+@pytest.fixture
+def few_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wrong_keys, "MAX_TRIES", 5)
+
+
+@pytest.mark.usefixtures("few_tries")
+def test_many_wrong_keys_are_refused_and_known_ones_are_not(judge: FakeJudge) -> None:
+    with serving(Service({"a": judge}), keys=[KEY]) as client:
+        answers = [call(client, f"wrong {number}") for number in range(9)]
+        assert [answer.status_code for answer in answers] == [401] * 5 + [429] * 4
+        for answer in answers[5:]:
+            assert answer.headers["Retry-After"] == "12"  # a minute for 5
+            assert answer.json()["error"]["type"] == "overloaded"
+            assert "'Authorization: Bearer KEY'" in answer.json()["error"]["message"]
+        assert call(client, KEY).status_code == 200
+        assert client.get("/health").status_code == 200
+        with socket.socket() as elsewhere:
+            elsewhere.bind(("127.0.0.2", 0))
+            elsewhere.connect((client.base_url.host, client.base_url.port))
+            elsewhere.sendall(b"GET /judges HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert first_line(elsewhere) == "HTTP/1.1 401 Unauthorized"
+
+
+@pytest.mark.usefixtures("few_tries")
+def test_tries_come_back(judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(wrong_keys.time, "monotonic", lambda: now)
+    answers = wrong_keys.WrongKeys()
+    monkeypatch.setattr(wrong_keys, "MAX_ADDRESSES", 3)
+
+    def statuses(host: str, number: int) -> list[int]:
+        return [answers.answer(host, "x").status_code for _ in range(number)]
+
+    assert statuses("192.0.2.1", 7) == [401] * 5 + [429] * 2
+    now += 12
+    assert statuses("192.0.2.1", 2) == [401, 429]
+    now += 60
+    assert statuses("192.0.2.1", 6) == [401] * 5 + [429]
+    for number in range(3):  # as many others make the service forget it
+        assert statuses(f"192.0.2.{2 + number}", 1) == [401]
+    assert statuses("192.0.2.1", 1) == [401]
+
+
+def call(client: httpx.Client, key: str) -> httpx.Response:
+    return client.post("/judge", json=row(), headers={"Authorization": f"Bearer {key}"})
+
 
 ALICE, BOB = "alices-key-is-long", "bobs-key-is-longer"
 
@@ -97,7 +206,7 @@ def test_a_missing_file() -> None:
 def test_a_hash_of_a_short_key_lets_nobody_in(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(f"{named('empty', '')}\n{named('short', 'x' * 15)}\n")
-    keys = KnownKeys.of_file(file)
+    keys = read_keys(file)
     assert keys.find("") is None
     assert keys.find("x" * 15) is None
 
@@ -121,7 +230,7 @@ def test_a_changed_file_counts_from_the_next_call(
     caplog.set_level(logging.INFO)
     file = tmp_path / "keys"
     replace(file, f"# who may call\n{named('alice', ALICE)}\n")
-    with serving(Service({"a": judge}), KnownKeys.of_file(file)) as client:
+    with serving(Service({"a": judge}), read_keys(file)) as client:
         assert [status(client, key) for key in (ALICE, BOB)] == [200, 401]
         assert status(client, "# who may call") == 401
         replace(file, named("bob", BOB))
@@ -211,7 +320,7 @@ def test_a_key_file_changed_in_place_with_its_size_and_time_is_read(
     file.write_text(first)
     file.chmod(0o600)
     time = file.stat()
-    with serving(Service({"a": judge}), KnownKeys.of_file(file)) as client:
+    with serving(Service({"a": judge}), read_keys(file)) as client:
         assert [status(client, key) for key in (first, second)] == [200, 401]
         file.write_text(second)
         os.utime(file, ns=(time.st_atime_ns, time.st_mtime_ns))
@@ -314,8 +423,8 @@ def test_only_this_user_may_open_the_cache(tmp_path: Path) -> None:
 
 
 def test_the_line_that_the_page_shows_is_a_key(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
     command = page.partition("```sh\nkey=$(openssl")[2].partition("```")[0]
     subprocess.run(f"key=$(openssl{command}", shell=True, check=True, cwd=tmp_path)
     [file] = [path for path in tmp_path.iterdir() if path.name == "keys.txt"]
-    assert [key.name for key in KnownKeys.of_file(file).keys] == ["alice"]
+    assert [key.name for key in read_keys(file).keys] == ["alice"]

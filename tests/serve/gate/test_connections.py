@@ -13,11 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from serve import connections
-from serve.connections import address_group
-from serve.limits import Limits
-from serve.log import Throttle
+from serve.calls.limits import Limits
+from serve.gate import connections
+from serve.gate.connections import address_group
 from serve.queue.service import Service
+from serve.server import Throttle
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import POST, first_line, send_raw, serving, wait_until
 
@@ -266,7 +266,7 @@ def test_addresses_of_one_client_are_one(host: str, group: str) -> None:
 FEW_FILES = """
 import logging, resource, sys
 sys.path.insert(0, {repository!r})
-from serve.connections import raise_file_limit
+from serve.gate.connections import raise_file_limit
 logging.basicConfig()
 for hard in (10_000, 1024):
     resource.setrlimit(resource.RLIMIT_NOFILE, (700, hard))
@@ -275,7 +275,7 @@ for hard in (10_000, 1024):
 
 
 def test_as_many_files_are_opened_as_the_process_may() -> None:
-    script = FEW_FILES.format(repository=str(Path(__file__).parents[2]))
+    script = FEW_FILES.format(repository=str(Path(__file__).parents[3]))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.splitlines() == ["2000 2576 10000", "448 1024 1024"]
     assert done.stderr.count("only 1024 files may be open") == 1
