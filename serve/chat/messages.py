@@ -1,4 +1,4 @@
-"""The body of ``POST /v1/chat/completions``."""
+"""The body of ``POST /v1/chat/completions``. What is wrong with it is 422 and names the field."""
 
 from __future__ import annotations
 
@@ -127,11 +127,7 @@ class ChatRequest(_Object):
 
 
 def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
-    """Validate a body.
-
-    Raises:
-        ApiError: 422 naming the field.
-    """
+    """Validate a body."""
     decoded = decode_object(body, limits)
     for name in UNSUPPORTED:
         if decoded.get(name):
@@ -162,11 +158,7 @@ class Turn(NamedTuple):
 
 
 async def read_conversation(chat: ChatRequest, service: Service) -> list[Turn]:
-    """Return the messages for a model that writes freely, their pictures fetched and measured.
-
-    Raises:
-        ApiError: 422 if the user does not speak last, or a picture cannot be used.
-    """
+    """Return the messages for a model that writes freely, their pictures fetched and measured."""
     if chat.messages[-1].role != "user":
         raise ApiError(422, "expected the user to speak last", "messages")
     most = service.limits.images

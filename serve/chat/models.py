@@ -29,12 +29,7 @@ class ChatModel:
 
 
 class ModelNames:
-    """The model names of a service.
-
-    Args:
-        service: Holds the judges.
-        aliases: From a name that clients cannot change to the model that answers under it.
-    """
+    """The model names of a service; aliases stand for names that clients cannot change."""
 
     def __init__(self, service: Service, aliases: Mapping[str, str]) -> None:
         self._service = service
@@ -74,7 +69,7 @@ class ModelNames:
 
 
 def nearest_model(name: str, known: Collection[str]) -> str | None:
-    """Return the known model that a name most likely stands for; ``None`` if it is like none."""
+    """Return the known model that a name most likely stands for, if there is one like it."""
     if PREFIX + name in known:
         return PREFIX + name
     return next(iter(get_close_matches(name[:LONGEST_NAME], known, n=1)), None)

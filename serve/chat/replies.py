@@ -74,8 +74,7 @@ def read_prompt(
     Its pictures are left as they are.
 
     Raises:
-        ApiError: 422 if it is not one user message whose fields can be told apart, or if the
-            request is not one that the task takes.
+        ApiError: 422 if its fields cannot be told apart, or the task does not take the request.
     """
     if len(chat.turns) != 1 or chat.turns[0].role != "user":
         raise ApiError(
@@ -127,7 +126,7 @@ async def verdict_reply(
 
     Args:
         prompt: The prompt.
-        checked: Its request, with measured pictures.
+        checked: Its request.
         service: The service.
         streamed: Yield a critique while it is written. Only then the cache is not used.
         deadline: End of the call.
@@ -183,11 +182,7 @@ async def _graded(
 
 
 def _label(verdict: Verdict) -> str:
-    """Return the label of a verdict.
-
-    Raises:
-        ApiError: If it has none.
-    """
+    """Return the label of a verdict, or raise why it has none."""
     if verdict.label is not None:
         return verdict.label
     message = verdict.message or verdict.status
@@ -199,11 +194,7 @@ def _label(verdict: Verdict) -> str:
 
 
 def _around_label(prompt: ScriptPrompt, verdict: Verdict, template: str) -> Iterator[Piece]:
-    """Yield the label with its probability, and the text around it.
-
-    Raises:
-        ApiError: If there is no label.
-    """
+    """Yield the label with its probability, and the text around it."""
     contract, layout = prompt.contract, prompt.layout
     word = contract.word(layout, _label(verdict))
     probabilities: dict[str, float] = {}

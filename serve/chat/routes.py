@@ -87,23 +87,14 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
 
 
 def _model_object(name: str, model: ChatModel) -> dict[str, Any]:
-    return {
-        "id": name,
-        "object": "model",
-        "created": 0,
-        "owned_by": "custos",
-        "root": model.name,
-    }
+    fixed = {"object": "model", "created": 0, "owned_by": "custos"}
+    return {"id": name, **fixed, "root": model.name}
 
 
 async def _reply(
     chat: ChatRequest, model: ChatModel, service: Service, deadline: Deadline
 ) -> tuple[str, Reply]:
-    """Return the fingerprint of the judge that replies, and its reply.
-
-    Raises:
-        ApiError: 422 if the model does not take these messages.
-    """
+    """Return the fingerprint of the judge that replies, and its reply."""
     judge = service.judges[model.judge]
     if model.contract is None:
         turns = await read_conversation(chat, service)

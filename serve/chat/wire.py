@@ -146,11 +146,7 @@ async def as_object(frame: ReplyFrame, reply: Reply) -> dict[str, Any]:
 
 
 async def with_first_part(reply: PacedReply) -> PacedReply:
-    """Wait for the first part of a reply, so that an error before it still has its status.
-
-    Returns:
-        The reply, with that part.
-    """
+    """Wait for the first part of a reply, so that an error before it still has its status."""
     first = await anext(reply)
 
     async def parts() -> PacedReply:
@@ -169,11 +165,7 @@ async def as_events(
 
     Where there is nothing to say yet, a comment keeps the connection open. The data are ASCII, as
     many clients take further characters of Unicode (U+2028) for the end of a line.
-
-    Args:
-        frame: Put around each chunk.
-        reply: Its pieces and its ending.
-        with_usage: Add a chunk with the numbers of tokens.
+    ``with_usage`` adds a chunk with the numbers of tokens.
     """
 
     def event(choices: list[dict[str, Any]], **more: Any) -> bytes:

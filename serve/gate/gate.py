@@ -59,9 +59,9 @@ class Gate:
     Args:
         app: The routes.
         service: Says whether there are judges; has the limits and the counters.
-        keys: Access keys. Without, every route is open, but not to pages of other sites.
-        only_local: Without keys, answer only under names of this machine.
-        log_contents: Log questions and answers.
+        keys: As for :func:`serve.app.create_app`.
+        only_local: As there.
+        log_contents: As there.
     """
 
     def __init__(

@@ -410,8 +410,8 @@ def _verdict_of(job: ModelJob) -> Verdict:
     """Return the verdict of a job with a request, under the name that clients call its judge.
 
     Raises:
-        ApiError: If the queue was closed; 503 if the model's server fails, so that a client asks
-            again instead of keeping a verdict without a label.
+        ApiError: 503 if the service or the model's server ended, so that a client asks again
+            instead of keeping a verdict without a label.
     """
     assert job.request
     error = job.future.exception()

@@ -215,7 +215,8 @@ class Worker:
         """Refuse all that waits or runs, and let the thread end after its window."""
         with self._changed:
             self._closed = True
-            jobs = [*self._lanes.clear(), *self._running]
+            jobs = [*self._lanes, *self._running]
+            self._lanes.remove(list(self._lanes))
             self._changed.notify()
         error = ApiError(503, "the service has stopped", retry_after=RETRY_AFTER_S)
         _settle(jobs, [error] * len(jobs))

@@ -1,4 +1,7 @@
-"""The body of ``POST /judge``, checked before it is queued."""
+"""The body of ``POST /judge``, checked before it is queued.
+
+What is wrong with it is an ``ApiError``: 422, which names the field, unless another status is told.
+"""
 
 from __future__ import annotations
 
@@ -49,15 +52,7 @@ class ParsedCall:
 async def read_body(
     request: Request, service: Service, read: Callable[[bytes, Deadline], Coroutine[Any, Any, T]]
 ) -> tuple[T, Deadline]:
-    """Admit a call, and read its body until its deadline.
-
-    Args:
-        request: The call.
-        service: Says whether it takes calls now.
-        read: Checks the body.
-
-    Returns:
-        What ``read`` returned, and the deadline.
+    """Admit a call, and read its body until its deadline., which is returned with it.
 
     Raises:
         ApiError: As :meth:`Service.admit` and ``read``; 504 past the deadline.
@@ -74,16 +69,8 @@ async def read_call(
 ) -> tuple[tuple[CheckedRequest, ...], bool]:
     """Validate a body beside the event loop, and fetch and measure its pictures.
 
-    Args:
-        body: JSON.
-        service: Has the judges, the limits and the readers.
-        parse: :func:`parse_call` or :func:`parse_single`.
-
     Returns:
         The requests, and whether they came as a list.
-
-    Raises:
-        ApiError: As ``parse``; 422 for a picture.
     """
     call = await service.readers.read(len(body), parse, body, service)
     groups = [
@@ -109,9 +96,6 @@ async def measured_pictures(
 
     Returns:
         The pictures of each as data URLs, and their sizes.
-
-    Raises:
-        ApiError: 422 naming the path.
     """
     fetched = [images for images, _ in groups]
     if service.remote_images:
@@ -136,16 +120,7 @@ def with_pictures(
 
 
 def parse_request(row: Any, prefix: str, limits: Limits) -> JudgeRequest:
-    """Validate one decoded request object.
-
-    Args:
-        row: What the client sent.
-        prefix: Its path in the body, as in :class:`ParsedCall`.
-        limits: Limits on it.
-
-    Raises:
-        ApiError: 422 naming the field.
-    """
+    """Validate one decoded request object; ``prefix`` is its path as in :class:`ParsedCall`."""
     require_open()
     if isinstance(row, dict):
         check_items(row, prefix, limits)
@@ -161,11 +136,7 @@ def parse_request(row: Any, prefix: str, limits: Limits) -> JudgeRequest:
 
 
 def check_items(fields: Mapping[str, Any], prefix: str, limits: Limits) -> None:
-    """Check that an object has few fields, and every list in them few items.
-
-    Raises:
-        ApiError: 422 naming the field.
-    """
+    """Check that an object has few fields, and every list in them few items."""
     if len(fields) > limits.items:
         raise ApiError(422, f"more than {limits.items} fields", prefix.rstrip(".") or "body")
     for name, value in fields.items():
@@ -182,11 +153,7 @@ def refusal(error: CustosError, prefix: str = "") -> ApiError:
 
 
 def check_request(request: JudgeRequest, prefix: str, limits: Limits) -> None:
-    """Check that the texts, the seed and the number of pictures of a request are within limits.
-
-    Raises:
-        ApiError: 422 naming the field.
-    """
+    """Check that the texts, the seed and the number of pictures of a request are within limits."""
     for name in ("question", "choices", "references", "responses", "criteria", "given_critique"):
         value = getattr(request, name) or ""
         num_chars = sum(map(len, value))  # the same for a string and a tuple of strings
@@ -211,10 +178,7 @@ def parse_call(body: bytes, service: Service) -> ParsedCall:
     """Validate a body: one request object, a list of them, or ``{"requests": [...]}``.
 
     Every request may name its ``judge``. Beside ``requests``, a name stands for all of them.
-    Pictures are left as they are.
-
-    Raises:
-        ApiError: 422 naming the field, 404 for an unknown judge.
+    Pictures are left as they are. An unknown judge is 404.
     """
     decoded = decode_body(body, service.limits)
     judge: str | None = None
@@ -240,21 +204,14 @@ def parse_call(body: bytes, service: Service) -> ParsedCall:
 
 
 def parse_single(body: bytes, service: Service) -> ParsedCall:
-    """Validate a body that must hold one request.
-
-    Raises:
-        ApiError: As :func:`parse_call`.
-    """
-    rows = [decode_object(body, service.limits)]
-    return _parse_rows(rows, [""], None, service, is_list=False)
+    """Validate a body that must hold one request."""
+    return _parse_rows([decode_object(body, service.limits)], [""], None, service, is_list=False)
 
 
 def decode_body(body: bytes, limits: Limits) -> Any:
     """Decode JSON in UTF-8, or in another form of Unicode that its first bytes show.
 
-    Raises:
-        ApiError: 422 if it is not valid, has a number that is too large, or an object has a key
-            twice; 413 if it has too many values.
+    No number may be too large and no key may stand twice. Too many values are 413.
     """
     try:
         if (encoding := json.detect_encoding(body)) != "utf-8":
@@ -274,11 +231,7 @@ def decode_body(body: bytes, limits: Limits) -> Any:
 
 
 def decode_object(body: bytes, limits: Limits) -> dict[str, Any]:
-    """Decode a JSON object.
-
-    Raises:
-        ApiError: 422 if it is not one.
-    """
+    """Decode a JSON object."""
     decoded = decode_body(body, limits)
     if not isinstance(decoded, dict):
         raise ApiError(422, "expected a JSON object", "body")
@@ -286,11 +239,7 @@ def decode_object(body: bytes, limits: Limits) -> dict[str, Any]:
 
 
 def _check_values(body: bytes, limits: Limits) -> None:
-    """Check, before JSON is decoded, that it has few values: each takes much more memory then.
-
-    Raises:
-        ApiError: 413 if it has many.
-    """
+    """Check, before JSON is decoded, that it has few values: each takes much more memory then."""
     num_values, in_text, rest = 1, 0, b""
     for start in range(0, len(body), PART_BYTES):
         part = (rest + body[start : start + PART_BYTES]).replace(rb"\\", b"")
@@ -303,19 +252,20 @@ def _check_values(body: bytes, limits: Limits) -> None:
             raise ApiError(413, f"the body has more than {limits.values:,} values", "body")
 
 
-def _no_text(fault: UnicodeDecodeError) -> str:
-    where = f"byte 0x{fault.object[fault.start]:02x} at position {fault.start}"
-    return f"the body is not UTF-8 text ({where}); encode it so"
-
-
 def _fault(body: bytes, error: ValueError) -> str:
     """Return why a body cannot be decoded."""
+    where = None
     try:
         body.decode()
     except UnicodeDecodeError as fault:  # not kept in a variable, as it holds body and frame
-        return _no_text(fault)
-    if isinstance(error, UnicodeDecodeError):
-        return _no_text(error)
+        where = fault.start, body[fault.start]
+    if where is None and isinstance(error, UnicodeDecodeError):
+        where = error.start, error.object[error.start]
+    if where:
+        position, byte = where
+        return (
+            f"the body is not UTF-8 text (byte 0x{byte:02x} at position {position}); encode it so"
+        )
     if "recursion limit" in str(error):
         return "lists and objects stand in each other more than 200 times"
     return "the body is not valid JSON"
