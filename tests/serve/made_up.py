@@ -149,6 +149,10 @@ def card_of(tasks: Mapping[str, tuple[str, ...]]) -> JudgeCard:
     return JudgeCard(backbone="none", backbone_version="none", tasks=dict(tasks), instructions={})
 
 
+def requests(count: int, **fields: Any) -> list[JudgeRequest]:
+    return [JudgeRequest.model_validate(row(id=str(i), **fields)) for i in range(count)]
+
+
 async def graded(
     service: Service, requests: Sequence[JudgeRequest], judge: str | Sequence[str] = "a"
 ) -> tuple[Verdict, ...]:

@@ -54,6 +54,7 @@ def test_streams(sdk: openai.OpenAI) -> None:
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text.startswith("<critique>Because") and "<label>A</label>" in text
     assert len(chunks) > 4
+    assert chunks[-1].choices == []
     assert chunks[-1].usage and chunks[-1].usage.completion_tokens > 5
 
 

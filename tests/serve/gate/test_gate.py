@@ -19,7 +19,7 @@ from serve.app import create_app
 from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS
 from serve.queue.service import Service
-from tests.serve.made_up import FakeJudge, SlowReader, refused, row
+from tests.serve.made_up import FakeJudge, SlowReader, row
 from tests.serve.sockets import JSON, POST, first_line, send_raw, serving, wait_until
 
 
@@ -115,11 +115,6 @@ def test_with_a_key_any_name_and_page_will_do(judge: FakeJudge) -> None:
         assert client.post("/judge", json=row(), headers=headers).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
-def test_loopback(host: str) -> None:
-    assert is_loopback(host)
-
-
 @pytest.fixture(scope="module")
 def http() -> Iterator[httpx.Client]:
     with serving(Service({"a": FakeJudge()})) as client:
@@ -147,11 +142,6 @@ def test_compressed_bodies_are_refused(http: httpx.Client, path: str, encoding: 
     assert answer.json()["error"]["field"] == "Content-Encoding"
 
 
-def test_a_body_may_say_that_it_is_not_compressed(http: httpx.Client) -> None:
-    headers = {"Content-Encoding": "identity"}
-    assert http.post("/judge", json=row(), headers=headers).json()["label"] == "Correct"
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-le"])
 def test_every_form_of_unicode_is_read(http: httpx.Client, encoding: str) -> None:
     text = json.dumps(row("In Málaga 西班牙", references=["Málaga 西班牙"]), ensure_ascii=False)
@@ -169,9 +159,16 @@ def test_other_encodings_are_named_as_the_fault(http: httpx.Client, path: str) -
     assert f"0xe1 at position {position}" in error["message"]
 
 
-@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
-def test_json_is_taken(http: httpx.Client, kind: str) -> None:
-    answer = http.post("/judge", content=json.dumps(row()), headers={"Content-Type": kind})
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("Content-Type", "application/json"),
+        ("Content-Type", "Application/JSON; charset=utf-8"),
+        ("Content-Encoding", "identity"),
+    ],
+)
+def test_json_is_taken(http: httpx.Client, header: str, value: str) -> None:
+    answer = http.post("/judge", content=json.dumps(row()), headers={header: value})
     assert answer.json()["label"] == "Correct"
 
 
@@ -224,13 +221,6 @@ def test_contents_are_logged_only_when_asked(
 
 
 LIMITS = Limits()
-
-
-def test_the_largest_body(client: TestClient) -> None:
-    body = b'{"question": ' + b" " * (LIMITS.body_bytes - 14) + b"3"
-    assert len(body) == LIMITS.body_bytes
-    assert refused(client, body)[0] == "body"
-    assert "larger than 20,000,000 bytes" in refused(client, body + b" ", 413)[1]
 
 
 @pytest.mark.parametrize("chunked", [True, False])
@@ -311,3 +301,8 @@ def test_a_slow_body_is_408(judge: FakeJudge) -> None:
         assert first_line(slow) == "HTTP/1.1 408 Request Timeout"
         assert time.monotonic() - start < 15
         assert client.post("/judge", json=row()).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_loopback(host: str) -> None:
+    assert is_loopback(host)

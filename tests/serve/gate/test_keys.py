@@ -7,7 +7,9 @@ import os
 import socket
 import subprocess
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +32,6 @@ from tests.serve.sockets import first_line, known, serving, wait_until
 KEY = "k" * 32
 
 
-@pytest.fixture
-def judge() -> FakeJudge:
-    return FakeJudge()
-
-
 def basic(key: str) -> str:
     return base64.b64encode(f"me:{key}".encode()).decode()
 
@@ -55,20 +52,16 @@ def basic(key: str) -> str:
 )
 def test_without_a_key_only_health_answers(judge: FakeJudge, headers: Any) -> None:
     with TestClient(create_app(Service({"a": judge}), keys=known("other" * 8, KEY))) as client:
+        answers = [client.post("/judge", json=row(), headers=headers)]
         for path in ("/judges", "/tasks", "/metrics", "/openapi.json", "/nothing", "/"):
-            answer = client.get(path, headers=headers)
-            assert answer.status_code == 401
-            error = answer.json()["error"]
-            assert error["type"] == "unauthorized"
-            assert "'Authorization: Bearer KEY'" in error["message"]
-            assert "CUSTOS_KEY" in error["message"]
-            assert error["message"].startswith(("no access key: ", "unknown access key: "))
+            answers.append(client.get(path, headers=headers))
+        for answer in answers:
+            assert (answer.status_code, answer.json()["error"]["type"]) == (401, "unauthorized")
+            assert "CUSTOS_KEY" in answer.json()["error"]["message"]
             assert KEY not in answer.text
             assert "Bearer" in answer.headers["WWW-Authenticate"]
-        assert client.post("/judge", json=row(), headers=headers).status_code == 401
-        assert client.get("/health").json() == {"status": "ready"}
-        assert client.get("/health/live").status_code == 200
-        assert client.get("/health/ready").status_code == 200
+        for path in ("/health", "/health/live", "/health/ready"):
+            assert client.get(path).status_code == 200
     assert judge.batches == []
 
 
@@ -78,9 +71,6 @@ def test_with_a_key_everything_answers(judge: FakeJudge, given: str) -> None:
         client.headers["Authorization"] = given
         assert client.get("/judges").status_code == 200
         assert client.post("/judge", json=row()).status_code == 200
-
-
-KEY = "k" * 32
 
 
 @pytest.fixture
@@ -96,7 +86,6 @@ def test_many_wrong_keys_are_refused_and_known_ones_are_not(judge: FakeJudge) ->
         for answer in answers[5:]:
             assert answer.headers["Retry-After"] == "12"  # a minute for 5
             assert answer.json()["error"]["type"] == "overloaded"
-            assert "'Authorization: Bearer KEY'" in answer.json()["error"]["message"]
         assert call(client, KEY).status_code == 200
         assert client.get("/health").status_code == 200
         with socket.socket() as elsewhere:
@@ -126,10 +115,6 @@ def test_tries_come_back(judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> N
     assert statuses("192.0.2.1", 1) == [401]
 
 
-def call(client: httpx.Client, key: str) -> httpx.Response:
-    return client.post("/judge", json=row(), headers={"Authorization": f"Bearer {key}"})
-
-
 ALICE, BOB = "alices-key-is-long", "bobs-key-is-longer"
 
 
@@ -141,8 +126,21 @@ def as_caller(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def status(client: httpx.Client, key: str) -> int:
-    return client.get("/judges", headers=as_caller(key)).status_code
+def call(client: httpx.Client, key: str, number: int = 0, **fields: Any) -> httpx.Response:
+    """Send one row, or a list of so many."""
+    body = [row(**fields)] * number if number else row(**fields)
+    return client.post("/judge", json=body, headers=as_caller(key))
+
+
+def status(client: httpx.Client, *keys: str) -> list[int]:
+    return [client.get("/judges", headers=as_caller(key)).status_code for key in keys]
+
+
+@contextmanager
+def serving_both(service: Service) -> Iterator[httpx.Client]:
+    """A service that knows the keys of Alice and Bob."""
+    with serving(service, [named("alice", ALICE), named("bob", BOB)]) as client:
+        yield client
 
 
 def replace(file: Path, text: str) -> None:
@@ -192,15 +190,12 @@ def test_what_is_no_key_is_refused_and_not_shown(
     tmp_path: Path, content: str, message: str
 ) -> None:
     file = tmp_path / "keys"
+    with pytest.raises(CustosError, match="cannot be read"):
+        read_keys(file)
     file.write_text(content)
     with pytest.raises(CustosError, match=message) as raised:
         read_keys(file)
     assert "kkkk" not in str(raised.value) and "ffff" not in str(raised.value)
-
-
-def test_a_missing_file() -> None:
-    with pytest.raises(CustosError, match="cannot be read"):
-        read_keys(Path("missing"))
 
 
 def test_a_hash_of_a_short_key_lets_nobody_in(tmp_path: Path) -> None:
@@ -231,16 +226,16 @@ def test_a_changed_file_counts_from_the_next_call(
     file = tmp_path / "keys"
     replace(file, f"# who may call\n{named('alice', ALICE)}\n")
     with serving(Service({"a": judge}), read_keys(file)) as client:
-        assert [status(client, key) for key in (ALICE, BOB)] == [200, 401]
-        assert status(client, "# who may call") == 401
+        assert status(client, ALICE, BOB) == [200, 401]
+        assert status(client, "# who may call") == [401]
         replace(file, named("bob", BOB))
-        assert [status(client, key) for key in (ALICE, BOB)] == [401, 200]
+        assert status(client, ALICE, BOB) == [401, 200]
         replace(file, "bob: 3f")  # as while it is written
-        assert [status(client, key) for key in (ALICE, BOB)] == [401, 200]
+        assert status(client, ALICE, BOB) == [401, 200]
         file.unlink()
-        assert status(client, BOB) == 200
+        assert status(client, BOB) == [200]
         replace(file, named("alice", ALICE))
-        assert [status(client, key) for key in (ALICE, BOB)] == [200, 401]
+        assert status(client, ALICE, BOB) == [200, 401]
     assert caplog.text.count("access keys read again: bob") == 1  # for all calls after a change
     assert caplog.text.count("the keys that were read before stay valid") == 2
     assert ALICE not in caplog.text
@@ -252,9 +247,8 @@ def test_names_are_in_the_log_and_in_metrics_and_keys_are_not(
     caplog.set_level(logging.INFO)
     service = Service({"a": judge})
     with serving(service, [named("alice", ALICE), BOB]) as client:
-        for key in (ALICE, BOB, BOB):
-            client.post("/judge", json=row(), headers=as_caller(key))
-        client.post("/judge", json=row(), headers=as_caller("unknown"))
+        for key in (ALICE, BOB, BOB, "unknown"):
+            call(client, key)
         metrics = generate_latest(service.metrics.registry).decode()
     assert 'judge_key_calls_total{key="alice",status="200"} 1.0' in metrics
     assert 'judge_key_calls_total{key="key-2",status="200"} 2.0' in metrics
@@ -279,12 +273,12 @@ def test_metrics_tell_a_key_what_is_its_own_and_nothing_else(judge: FakeJudge) -
     def is_own(name: str) -> bool:
         return "judge_key_calls" not in name
 
-    with serving(Service({"a": judge}), [named("alice", ALICE), named("bob", BOB)]) as client:
-        client.post("/judge", json=row(), headers=as_caller(ALICE))
+    with serving_both(Service({"a": judge})) as client:
+        call(client, ALICE)
         before = counters(client, ALICE)
         for _ in range(3):
-            client.post("/judge", json=row("break"), headers=as_caller(BOB))
-            client.post("/judge", json=row(), headers=as_caller(BOB))
+            call(client, BOB, response="break")
+            call(client, BOB)
         of_alice, of_bob = counters(client, ALICE), counters(client, BOB)
     verdicts = "judge_verdict_total[('judge', 'a'), ('label', 'Correct'), ('status', 'scored')]"
     assert (of_alice[verdicts], of_bob[verdicts]) == (1, 3)
@@ -298,16 +292,13 @@ def test_metrics_tell_a_key_what_is_its_own_and_nothing_else(judge: FakeJudge) -
 def test_the_page_of_the_queue_tells_a_key_of_its_own_requests(closed: FakeJudge) -> None:
     service = Service({"a": closed})
     with serving(service, [ALICE, BOB]) as client, ThreadPoolExecutor(3) as pool:
-        calls = [
-            pool.submit(client.post, "/judge", json=row(), headers=as_caller(key))
-            for key in (ALICE, ALICE, BOB)
-        ]
+        calls = [pool.submit(call, client, key) for key in (ALICE, ALICE, BOB)]
         wait_until(lambda: waiting(service) == 3)
         seen = [
             client.get("/pages/queue.json", headers=as_caller(key)).json() for key in (ALICE, BOB)
         ]
         closed.gate.set()
-        assert [call.result().status_code for call in calls] == [200] * 3
+        assert [each.result().status_code for each in calls] == [200] * 3
     assert [state["queued"]["a"] + state["running"]["a"] for state in seen] == [2, 1]
     assert [state["counters"]["accepted"] for state in seen] == [2, 1]
 
@@ -321,10 +312,10 @@ def test_a_key_file_changed_in_place_with_its_size_and_time_is_read(
     file.chmod(0o600)
     time = file.stat()
     with serving(Service({"a": judge}), read_keys(file)) as client:
-        assert [status(client, key) for key in (first, second)] == [200, 401]
+        assert status(client, first, second) == [200, 401]
         file.write_text(second)
         os.utime(file, ns=(time.st_atime_ns, time.st_mtime_ns))
-        assert [status(client, key) for key in (first, second)] == [401, 200]
+        assert status(client, first, second) == [401, 200]
 
 
 def waiting(service: Service) -> int:
@@ -334,7 +325,7 @@ def waiting(service: Service) -> int:
 
 def test_a_quiet_key_does_not_wait_for_all_of_a_busy_one(closed: FakeJudge) -> None:
     service = Service({"a": closed})
-    with serving(service, [named("alice", ALICE), named("bob", BOB)]) as client:
+    with serving_both(service) as client:
 
         def send(key: str, name: str, number: int) -> None:
             rows = [row("word " * 100, id=name, question=f"{name} {n}?") for n in range(number)]
@@ -347,8 +338,8 @@ def test_a_quiet_key_does_not_wait_for_all_of_a_busy_one(closed: FakeJudge) -> N
         calls[1].start()
         wait_until(lambda: waiting(service) == 270)
         closed.gate.set()
-        for call in calls:
-            call.join()
+        for each in calls:
+            each.join()
     windows = closed.batches
     assert sum(map(len, windows)) == 270
     turns = [number for number, window in enumerate(windows) if "quiet" in window]
@@ -359,44 +350,36 @@ def test_a_quiet_key_does_not_wait_for_all_of_a_busy_one(closed: FakeJudge) -> N
 
 def test_a_key_takes_a_share_of_the_queue_and_others_still_come_in(closed: FakeJudge) -> None:
     service = Service({"a": closed}, Limits(queue_requests=20))
-    with serving(service, [named("alice", ALICE), named("bob", BOB)]) as client:
-
-        def send(key: str, number: int) -> httpx.Response:
-            return client.post("/judge", json=[row()] * number, headers=as_caller(key))
-
-        calls = [threading.Thread(target=send, args=(ALICE, 1))]
+    with serving_both(service) as client:
+        calls = [threading.Thread(target=call, args=(client, ALICE, 1))]
         calls[0].start()
         wait_until(lambda: service.queue().running == {"a": 1})
-        calls.append(threading.Thread(target=send, args=(ALICE, 8)))
+        calls.append(threading.Thread(target=call, args=(client, ALICE, 8)))
         calls[1].start()
         wait_until(lambda: waiting(service) == 9)
-        refused = send(ALICE, 3)
+        refused = call(client, ALICE, 3)
         assert refused.status_code == 429
         assert "too many requests of this key are waiting" in refused.text
         assert int(refused.headers["Retry-After"]) >= 1
-        calls.append(threading.Thread(target=send, args=(BOB, 10)))
+        calls.append(threading.Thread(target=call, args=(client, BOB, 10)))
         calls[2].start()
         wait_until(lambda: waiting(service) == 19)
         closed.gate.set()
-        for call in calls:
-            call.join()
-        assert send(ALICE, 3).status_code == 200
+        for each in calls:
+            each.join()
+        assert call(client, ALICE, 3).status_code == 200
 
 
 def test_a_key_has_a_quota_of_requests_in_a_minute(judge: FakeJudge) -> None:
     service = Service({"a": judge}, Limits(key_requests_per_minute=10))
-    with serving(service, [named("alice", ALICE), named("bob", BOB)]) as client:
-
-        def send(key: str, number: int) -> httpx.Response:
-            return client.post("/judge", json=[row()] * number, headers=as_caller(key))
-
-        assert send(ALICE, 8).status_code == 200
-        refused = send(ALICE, 8)
+    with serving_both(service) as client:
+        assert call(client, ALICE, 8).status_code == 200
+        refused = call(client, ALICE, 8)
         assert refused.status_code == 429
         assert "10 requests in a minute" in refused.text
         assert 30 <= int(refused.headers["Retry-After"]) <= 36
-        assert send(BOB, 8).status_code == 200
-        assert send(ALICE, 1).status_code == 200
+        assert call(client, BOB, 8).status_code == 200
+        assert call(client, ALICE, 1).status_code == 200
 
 
 @pytest.mark.parametrize("share_cache", [False, True])
@@ -405,10 +388,9 @@ def test_kept_verdicts_answer_their_own_key(
 ) -> None:
     cache = VerdictCache(tmp_path, 1_000_000)
     service = Service({"a": judge}, cache=cache, share_cache=share_cache)
-    with serving(service, [named("alice", ALICE), named("bob", BOB)]) as client:
+    with serving_both(service) as client:
         for number, key in enumerate((ALICE, ALICE, BOB, BOB)):
-            answer = client.post("/judge", json=row(id=str(number)), headers=as_caller(key))
-            assert answer.json()["label"] == "Correct"
+            assert call(client, key, id=str(number)).json()["label"] == "Correct"
     assert judge.batches == ([["0"]] if share_cache else [["0"], ["2"]])
 
 

@@ -150,20 +150,6 @@ def test_a_damaged_file_is_one_clear_error(tmp_path: Path) -> None:
         VerdictCache(tmp_path, 1_000_000)
 
 
-def test_a_failing_disk_costs_no_answer(tmp_path: Path) -> None:
-    cache = VerdictCache(tmp_path, 1_000_000)
-    with sqlite3.connect(tmp_path / FILE) as database:
-        database.execute("DROP TABLE verdicts")
-
-    async def ask() -> Verdict:
-        service = Service({"a": FakeJudge()}, cache=cache)
-        (answer,) = await graded(service, [request()])
-        service.close()
-        return answer
-
-    assert asyncio.run(ask()).label == "Correct"
-
-
 FAULTS = ("database or disk is full", "disk I/O error", "database is locked")
 
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -14,12 +15,8 @@ from judging import CustosError, JudgeRequest, Verdict
 from serve.calls.errors import ApiError
 from serve.calls.limits import Limits
 from serve.queue.service import Quotas, Service
-from tests.serve.made_up import FakeJudge, graded, row
+from tests.serve.made_up import FakeJudge, graded, requests, row
 from tests.serve.sockets import serving, wait_until
-
-
-def requests(count: int, **fields: Any) -> list[JudgeRequest]:
-    return [JudgeRequest.model_validate(row(id=str(i), **fields)) for i in range(count)]
 
 
 class Unreachable(FakeJudge):
@@ -33,15 +30,8 @@ class Unreachable(FakeJudge):
 def test_a_server_that_is_down_is_asked_once(caplog: pytest.LogCaptureFixture) -> None:
     judge = Unreachable()
 
-    async def main() -> None:
-        service = Service({"a": judge})
-        try:
-            await graded(service, requests(8))
-        finally:
-            service.close()
-
-    with pytest.raises(ApiError) as caught:
-        asyncio.run(main())
+    with pytest.raises(ApiError) as caught, closing(Service({"a": judge})) as service:
+        asyncio.run(graded(service, requests(8)))
     assert len(judge.batches) == 1
     assert (caught.value.status, caught.value.headers) == (503, {"Retry-After": "5"})
     assert "secret" not in str(caught.value)
@@ -93,11 +83,6 @@ def test_places_of_cancelled_calls_are_free() -> None:
 
     asyncio.run(main())
     assert judge.batches == [["0"]]
-
-
-def test_no_judges() -> None:
-    with pytest.raises(CustosError, match="at least one judge"):
-        Service({})
 
 
 def test_calls_of_many_clients_are_graded_together_in_one_thread(closed: FakeJudge) -> None:

@@ -22,12 +22,8 @@ from serve.queue.lanes import Lanes
 from serve.queue.service import Service
 from serve.queue.worker import ModelJob, Watchdog, Worker
 from tests.forks import forked
-from tests.serve.made_up import FakeJudge, graded, row
+from tests.serve.made_up import FakeJudge, graded, requests
 from tests.serve.sockets import wait_until
-
-
-def requests(count: int, **fields: Any) -> list[JudgeRequest]:
-    return [JudgeRequest.model_validate(row(id=str(i), **fields)) for i in range(count)]
 
 
 class Recorder(FakeJudge):
