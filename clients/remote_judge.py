@@ -13,14 +13,14 @@ from clients.connection import ModelServer, RequestRefused, ServerConnection, Se
 from clients.event_loop import run_coroutine
 from clients.remote_engine import TOP_LOGPROBS, RemoteEngine
 from clients.server_pool import ServerPool
-from judging.card import read_card, run_folder
 from judging.errors import CustosError
 from judging.judge import Judge
+from judging.judge.card import read_card, run_folder
+from judging.judge.names import BACKBONES
 from judging.messages import END_TOKEN
 from judging.models.backbones import check_version, load_backbone
 from judging.models.embedded import EMBEDDED
 from judging.models.gguf_files import is_gguf
-from judging.names.judges import BACKBONES
 
 if TYPE_CHECKING:
     from judging.models.backbones import Backbone

@@ -27,7 +27,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from clients.connection import is_loopback
-from judging import CustosError, Judge
+from judging import CustosError
+from judging.judge import Judge
 from judging.log_lines import LineFormatter
 from serve.calls.errors import ApiError
 from serve.gate.connections import (

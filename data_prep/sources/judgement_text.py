@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from data_prep.errors import UnusableText
 from judging.errors import CustosError
 from judging.tasks import get_task
+from judging.tasks.base import last_between
 from judging.types import LabelledExample
-from judging.verdicts.judgement_text import last_between
 
 PAIR_TASK = "truthful-pair"
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from data_prep.splits.splits import SPLITS, HeldOut
 from judging.errors import CustosError
+from judging.files.questions import normalise_question
 from judging.files.records import decode_json, write_json, write_records
 from judging.fingerprint import file_sha256, package_versions
-from judging.questions import normalise_question
 from judging.types import LabelledExample, Split
 
 MANIFEST_NAME = "manifest.json"

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from data_prep.splits.similarity_join import Ints, merge_clusters, similar_sets
-from judging.questions import normalise_question
+from judging.files.questions import normalise_question
 from judging.types import LabelledExample
 
 THRESHOLD = 0.6

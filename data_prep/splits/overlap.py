@@ -24,8 +24,8 @@ from data_prep.splits.same_question import (
     with_paraphrases,
 )
 from data_prep.splits.similarity_join import Ints
+from judging.files.questions import has_sentence_model, minilm, normalise_question
 from judging.fingerprint import picture_sha256
-from judging.questions import has_sentence_model, minilm, normalise_question
 from judging.types import LabelledExample
 
 PARAPHRASE = "paraphrase"

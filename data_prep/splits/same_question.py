@@ -22,7 +22,7 @@ import numpy as np
 
 from data_prep.splits.near_duplicates import near_duplicate_clusters
 from data_prep.splits.similarity_join import Ints, merge_clusters
-from judging.questions import Embed, normalise_question
+from judging.files.questions import Embed, normalise_question
 
 MOST_EMBEDDED = 10_000
 """Most questions that the sentence model reads: it takes about 5 ms for each."""

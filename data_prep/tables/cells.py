@@ -14,8 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from data_prep.sources.images import image_names, opened_image
+from judging.base64_pictures import content_of, is_bare, is_data_url
 from judging.errors import CustosError
-from judging.files.base64_pictures import content_of, is_bare, is_data_url
 from judging.files.pictures import mime_type
 from judging.files.records import decode_json
 from judging.files.values import as_text, is_empty

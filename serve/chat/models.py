@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from judging import CustosError, Judge
-from judging.best_judge import Familiarity, familiarity
+from judging import CustosError
 from judging.errors import LONGEST_NAME
+from judging.judge import Judge
+from judging.judge.best_judge import Familiarity, familiarity
 from serve.calls.errors import ApiError
 from serve.chat.contract import CHAT_CONTRACTS, Contract
 from serve.queue.service import Service

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
+from judging.judge import Judge
 from judging.messages import Message
 from judging.types import ReferenceMode, score_of
 from serve.calls.errors import ApiError

@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from evaluation.measured_tasks import unmeasured_tasks
 from evaluation.report.reliability import HEADING
 from evaluation.report.reliability import JSON as RELIABILITY
-from judging import Judge
+from judging.judge import Judge
 from judging.tasks import get_task
 from serve.calls.context import caller_name
 from serve.pages.examples import (

@@ -17,10 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.errors import CustosError
 from judging.fingerprint import picture_sha256
+from judging.judge import Judge
 from judging.scoring.ask_model import critique_sampling
 from judging.tasks import get_task
+from judging.types import JudgeRequest, Verdict
 
 logger = logging.getLogger("custos.serve")
 

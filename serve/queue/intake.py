@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from judging import Judge, JudgeRequest, Verdict
+from judging import JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.pictures import MOST_PIXELS, PictureSize
+from judging.judge import Judge
 from judging.tasks import get_task
 from serve.calls.context import call_bytes, caller_name, request_id, require_open
 from serve.calls.waiting import SHORT, Readers

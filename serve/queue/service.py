@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from clients.connection import RequestRefused
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize
+from judging.judge import Judge
 from serve.calls.context import access_key, caller_name, request_id
 from serve.calls.errors import RETRY_AFTER_S, ApiError
 from serve.calls.limits import Limits

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from judging import CustosError, Judge, JudgeRequest
+from judging import CustosError, JudgeRequest
+from judging.judge import Judge
 from judging.types import Pass
 from serve.calls.context import CallBytes, call_bytes
 from serve.calls.errors import RETRY_AFTER_S, ApiError

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from judging import CustosError, JudgeRequest
-from judging.best_judge import choose_judge
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize
 from judging.files.records import refuse_repeated_keys
+from judging.judge.best_judge import choose_judge
 from judging.types import field_names
 from serve.calls.context import require_open
 from serve.calls.errors import ApiError

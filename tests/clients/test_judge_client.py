@@ -13,7 +13,8 @@ import pytest
 
 from clients.connection import ServerRefusal
 from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient, digest_of_judges
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging import CustosError, JudgeRequest, Verdict
+from judging.judge import Judge
 from serve.calls.limits import Limits
 from tests.clients.fake_server import FakeServer, Say, Seen
 from tests.serve.made_up import FakeJudge

@@ -15,8 +15,9 @@ from typing import Any
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from judging import CustosError, Judge, JudgeRequest, Verdict
-from judging.card import JudgeCard
+from judging import CustosError, JudgeRequest, Verdict
+from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.tasks import get_task
 from judging.types import Pass
 from serve.queue.service import Service

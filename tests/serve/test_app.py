@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from judging import JudgeRequest, Verdict
-from judging.card import SHIPPED, read_card, shipped_judges
+from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
 from judging.verdicts.calibration import CalibrationSet
 from judging.verdicts.risk import HeldOutVerdicts

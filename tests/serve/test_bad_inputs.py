@@ -17,7 +17,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from judging import Judge
+from judging.judge import Judge
 from serve.calls.limits import Limits
 from serve.pictures.received import RemoteImages
 from serve.queue.service import Service

@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from experiments.cost.service_load import running, service_command
-from judging import Judge, Verdict
+from judging import Verdict
+from judging.judge import Judge
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from serve.calls.limits import Limits

@@ -28,7 +28,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from judging import Judge, JudgeRequest, Verdict
+from judging import JudgeRequest, Verdict
+from judging.judge import Judge
 from judging.tasks import get_task, task_names
 from serve.calls.context import HeldBytes
 from serve.calls.limits import Limits

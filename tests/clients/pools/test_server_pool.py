@@ -20,8 +20,10 @@ from clients.connection import ModelServer, ServerRefusal
 from clients.remote_judge import PROBE, remote_judge
 from clients.server_health import COOL_OFF
 from clients.server_pool import PoolConnection, ServerPool
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.errors import CustosError
+from judging.judge import Judge
 from judging.models.backbones import Backbone
+from judging.types import JudgeRequest, Verdict
 from serve.queue.service import Service
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.made_up import server

@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from clients.connection import RequestRefused
-from judging import CustosError, Judge
+from judging import CustosError
 from judging.errors import FieldError
+from judging.judge import Judge
 from judging.models.backbones import load_backbone
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine

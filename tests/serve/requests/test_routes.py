@@ -15,7 +15,8 @@ from clients.chat_judge import ChatJudge
 from clients.connection import ModelServer
 from clients.judge_client import JudgeClient
 from clients.kept_verdicts import request_key
-from judging import Judge, JudgeRequest, Verdict
+from judging import JudgeRequest, Verdict
+from judging.judge import Judge
 from judging.tasks import get_task
 from serve.app import create_app
 from serve.calls.limits import Limits
