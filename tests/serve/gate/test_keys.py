@@ -23,7 +23,7 @@ from judging import CustosError
 from serve.app import create_app
 from serve.calls.limits import Limits
 from serve.gate import keys as wrong_keys
-from serve.gate.keys import KnownKeys, read_keys
+from serve.gate.keys import KnownKeys, read_key_file, read_keys
 from serve.queue.cache import FILE, VerdictCache
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
@@ -98,7 +98,7 @@ def test_many_wrong_keys_are_refused_and_known_ones_are_not(judge: FakeJudge) ->
 @pytest.mark.usefixtures("few_tries")
 def test_tries_come_back(judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(wrong_keys.time, "monotonic", lambda: now)
+    monkeypatch.setattr("time.monotonic", lambda: now)
     answers = wrong_keys.WrongKeys()
     monkeypatch.setattr(wrong_keys, "MAX_ADDRESSES", 3)
 
@@ -120,6 +120,10 @@ ALICE, BOB = "alices-key-is-long", "bobs-key-is-longer"
 
 def named(name: str, key: str) -> str:
     return f"{name}: {hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def keys_of(file: Path) -> KnownKeys:
+    return KnownKeys(read_key_file(file), file)
 
 
 def as_caller(key: str) -> dict[str, str]:
@@ -201,7 +205,7 @@ def test_what_is_no_key_is_refused_and_not_shown(
 def test_a_hash_of_a_short_key_lets_nobody_in(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(f"{named('empty', '')}\n{named('short', 'x' * 15)}\n")
-    keys = read_keys(file)
+    keys = keys_of(file)
     assert keys.find("") is None
     assert keys.find("x" * 15) is None
 
@@ -225,7 +229,7 @@ def test_a_changed_file_counts_from_the_next_call(
     caplog.set_level(logging.INFO)
     file = tmp_path / "keys"
     replace(file, f"# who may call\n{named('alice', ALICE)}\n")
-    with serving(Service({"a": judge}), read_keys(file)) as client:
+    with serving(Service({"a": judge}), keys_of(file)) as client:
         assert status(client, ALICE, BOB) == [200, 401]
         assert status(client, "# who may call") == [401]
         replace(file, named("bob", BOB))
@@ -311,7 +315,7 @@ def test_a_key_file_changed_in_place_with_its_size_and_time_is_read(
     file.write_text(first)
     file.chmod(0o600)
     time = file.stat()
-    with serving(Service({"a": judge}), read_keys(file)) as client:
+    with serving(Service({"a": judge}), keys_of(file)) as client:
         assert status(client, first, second) == [200, 401]
         file.write_text(second)
         os.utime(file, ns=(time.st_atime_ns, time.st_mtime_ns))
@@ -409,4 +413,4 @@ def test_the_line_that_the_page_shows_is_a_key(tmp_path: Path) -> None:
     command = page.partition("```sh\nkey=$(openssl")[2].partition("```")[0]
     subprocess.run(f"key=$(openssl{command}", shell=True, check=True, cwd=tmp_path)
     [file] = [path for path in tmp_path.iterdir() if path.name == "keys.txt"]
-    assert [key.name for key in read_keys(file).keys] == ["alice"]
+    assert [key.name for key in keys_of(file).keys] == ["alice"]
