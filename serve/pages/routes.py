@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,8 @@ POLICY = (
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 MEASURES = {"accuracy": "accuracy", "kappa": "kappa", "mcc": "MCC", "fpr": "FPR", "ece": "ECE"}
+HEADLINE = {key: MEASURES[key] for key in ("accuracy", "kappa", "ece")}
+"""What the line of a judge shows."""
 RELIABILITY_MEASURES = ("accuracy", "kappa", "macro_f1", "ece")
 BASELINES = (
     "logistic_overlap",
@@ -104,7 +107,7 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
     @router.get("/pages/judges")
     async def judges(request: Request) -> Response:
         cards = [card(name, judge) for name, judge in service.judges.items()]
-        return page(request, "judges", cards=cards)
+        return page(request, "judges", cards=cards, measures=list(HEADLINE.values()))
 
     @router.get("/pages/queue")
     async def queue(request: Request) -> Response:
@@ -136,9 +139,15 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
             notes = _paragraphs(readme.partition(HEADING)[0])
         except (OSError, ValueError):
             report = None
+    reliability = _reliability(judge.folder) if judge.folder else None
+    # Its card begins with "LoRA judge on ... for ...".
+    sentence = re.split(r"(?<=[.?]) ", "".join(notes[0] if notes else ()))[0]
+    attacks = [each for each in (reliability or {}).get("attacks", ()) if each["is_attack"]]
     return {
         "name": name,
         "tasks": list(judge.tasks),
+        "figures": [_cell(report["metrics"].get(key)) for key in HEADLINE] if report else [],
+        "worst": max(attacks, key=lambda each: each["rate"], default=None),
         "facts": {
             key: value
             for key, value in {**description, **packages}.items()
@@ -149,7 +158,11 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
         "rows": _rows(judge.name, report) if report else [],
         "measures": list(MEASURES.values()),
         "notes": notes,
-        "reliability": _reliability(judge.folder) if judge.folder else None,
+        # The first sentence of its card: "LoRA judge on ... for ...".
+        "about": re.split(r"(?<=[.?]) ", "".join(notes[0]))[0].partition(" for ")[2]
+        if notes
+        else "",
+        "reliability": reliability,
     }
 
 
@@ -176,6 +189,8 @@ def _reliability(folder: Path) -> dict[str, Any] | None:
         "attacks": [
             {
                 "name": family.replace("_", " "),
+                "is_attack": kind == "attacks",
+                "rate": measured["called_correct"]["value"] or 0,
                 "n": measured["called_correct"]["n"],
                 "cells": [_cell(measured["called_correct"])],
             }

@@ -167,16 +167,12 @@ def address() -> Iterator[str]:
         yield str(client.base_url)
 
 
-def call_and_check(case: schemathesis.Case[Any], address: str) -> None:
-    case.call_and_validate(
-        base_url=address,
-        checks=[
-            not_a_server_error,
-            status_code_conformance,
-            content_type_conformance,
-            response_schema_conformance,
-        ],
-    )
+CHECKS: Any = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
 
 
 @CALLS.parametrize()
@@ -184,13 +180,13 @@ def call_and_check(case: schemathesis.Case[Any], address: str) -> None:
 def test_nothing_the_document_allows_breaks_the_service(
     case: schemathesis.Case[Any], address: str
 ) -> None:
-    call_and_check(case, address)
+    case.call_and_validate(base_url=address, checks=CHECKS)
 
 
 @STREAM.parametrize()
 @FEW
 def test_nothing_that_it_allows_breaks_a_stream(case: schemathesis.Case[Any], address: str) -> None:
-    call_and_check(case, address)
+    case.call_and_validate(base_url=address, checks=CHECKS)
 
 
 def test_a_stream_takes_what_a_call_takes() -> None:
@@ -264,18 +260,6 @@ def test_what_a_trained_judge_does_not_take_is_not_listed() -> None:
         ]:
             assert (client.post("/judge", json=given).status_code == 200) is is_taken, given
             assert allowed.is_valid(given) is is_taken, given
-
-
-def test_tasks_come_with_a_schema_and_an_example_that_is_accepted() -> None:
-    every = Service({"all": FakeJudge(tasks=task_names())})
-    with TestClient(create_app(every)) as client:
-        tasks = client.get("/tasks").json()["tasks"]
-        assert [task["name"] for task in tasks] == sorted(task_names())
-        for task in tasks:
-            assert task["judges"] == ["all"]
-            answer = client.post("/judge", json=task["example"])
-            assert answer.status_code == 200, answer.text
-            assert answer.json()["status"] == "scored"
 
 
 class Carded(FakeJudge):

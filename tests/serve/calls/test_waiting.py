@@ -16,6 +16,7 @@ from typing import Any, cast
 import httpx
 import pytest
 from fastapi import Request
+from fastapi.testclient import TestClient
 
 from serve.calls import waiting
 from serve.calls.context import (
@@ -50,9 +51,8 @@ def test_past_the_deadline_is_504_at_once_and_the_place_is_free(closed: FakeJudg
     assert closed.batches == [["kept"]]
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "soon", "1.5", "1" * 20, ""])
-def test_deadlines_that_are_none(judge: FakeJudge, given: str) -> None:
-    with serving(Service({"a": judge})) as client:
+def test_deadlines_that_are_none(client: TestClient) -> None:
+    for given in ("0", "-1", "soon", "1.5", "1" * 20, ""):
         answer = client.post("/judge", json=row(), headers={"X-Deadline-Ms": given})
         assert answer.status_code == 422
         assert answer.json()["error"]["field"] == "X-Deadline-Ms"

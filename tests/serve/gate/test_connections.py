@@ -41,42 +41,42 @@ def test_slow_headers_end_the_connection(judge: FakeJudge, monkeypatch: pytest.M
         assert client.post("/judge", json=row()).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n{}",
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 2, 2\r\n\r\n{}",
-        b"POST /judge HTTP/1.1\nHost: x\ncontent-length: 2\n ,2\n\n{}",
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nX: " + b" " * 40_000 + b"x\r\n\r\n",
-        b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % (b"x" * 40_000),
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: -3\r\n\r\n{}",
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 3x\r\n\r\n{}",
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
-        b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n{}",
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
-        b"POST /judge HTTP/1.1\r\n" + b"X: x\r\n" * 20_000 + b"\r\n",
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nbad header\r\n\r\n",
-        b"POST /judge HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
-        b"POST /judge HTTP/9.9\r\nHost: x\r\n\r\n",
-        b"GET / /judges HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-    ],
+BEGIN = b"POST /judge HTTP/1.1\r\nHost: x\r\n"
+TRICKS = (
+    BEGIN + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n{}",
+    BEGIN + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+    BEGIN + b"Content-Length: 2, 2\r\n\r\n{}",
+    b"POST /judge HTTP/1.1\nHost: x\ncontent-length: 2\n ,2\n\n{}",
+    BEGIN + b"X: " + b" " * 40_000 + b"x\r\n\r\n",
+    b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % (b"x" * 40_000),
+    BEGIN + b"Content-Length: -3\r\n\r\n{}",
+    BEGIN + b"Content-Length: 3x\r\n\r\n{}",
+    BEGIN + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
+    BEGIN + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    BEGIN + b"Transfer-Encoding: gzip\r\n\r\n{}",
+    BEGIN + b"X: " + b"x" * 100_000 + b"\r\n\r\n",
+    b"POST /judge HTTP/1.1\r\n" + b"X: x\r\n" * 20_000 + b"\r\n",
+    BEGIN + b"bad header\r\n\r\n",
+    BEGIN + b"Host: y\r\n\r\n",
+    b"POST /judge HTTP/9.9\r\nHost: x\r\n\r\n",
+    b"GET / /judges HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
 )
-def test_header_tricks_are_4xx(judge: FakeJudge, head: bytes) -> None:
+
+
+def test_header_tricks_are_4xx(judge: FakeJudge) -> None:
     with serving(Service({"a": judge}, Limits(body_seconds=1))) as client:
-        try:
-            line = first_line(send_raw(client, head))
-        except ConnectionResetError:  # answered and closed before all was sent
-            line = "HTTP/1.1 400"
-        assert line.startswith("HTTP/1.1 4"), line
+        for head in TRICKS:
+            try:
+                line = first_line(send_raw(client, head))
+            except ConnectionResetError:  # answered and closed before all was sent
+                line = "HTTP/1.1 400"
+            assert line.startswith("HTTP/1.1 4"), (head[:90], line)
+        assert judge.batches == []
         assert client.post("/judge", json=row()).status_code == 200
-    assert judge.batches == [[""]]
 
 
-@pytest.mark.parametrize("num_bytes", [32_768, 32_769, 40_000, 100_000])
+@pytest.mark.parametrize("num_bytes", [32_768, 32_769, 100_000])
 def test_headers_that_come_as_a_whole_are_limited(judge: FakeJudge, num_bytes: int) -> None:
     """In the first call of a connection, and in one that comes together with others."""
     short = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"

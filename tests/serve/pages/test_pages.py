@@ -342,19 +342,28 @@ def test_a_phone_needs_no_sideways_scrolling(
 
 def test_judges_without_a_report_say_so(client: httpx.Client, browser: Chrome) -> None:
     open_page(browser, client, "/pages/judges")
-    text_shown = browser.find_element(By.TAG_NAME, "main").text
-    assert "hieval-qs, truthful-pair" in text_shown and "Not measured" in text_shown
+    line = browser.find_element(By.CSS_SELECTOR, "tbody tr").text
+    assert "hieval-qs, truthful-pair" in line and "Not measured" in line
 
 
 def test_a_shipped_judge_shows_its_report(judge: PageJudge, browser: Chrome) -> None:
     judge.name, judge.folder = "embedded-qs", Path("judges/embedded-qs")
     report = json.loads((judge.folder / "report.json").read_text("utf-8"))
     with serving(Service({"qs": judge})) as client:
-        open_page(browser, client, "/pages/judges")
-        row = browser.find_element(By.CSS_SELECTOR, "tbody tr").text
-    accuracy = report["metrics"]["accuracy"]
-    assert row.startswith("embedded-qs")
-    assert f"{accuracy['value']:.3f}" in row and f"[{accuracy['low']:.3f}" in row
+        open_page(browser, client, "/pages/judges", width=1280)
+        line = browser.find_element(By.CSS_SELECTOR, "tbody tr").text
+        browser.find_element(By.CSS_SELECTOR, "summary").click()
+        [_, row, *_] = browser.find_elements(By.CSS_SELECTOR, "tbody tr")
+        regions = browser.find_elements(By.CSS_SELECTOR, ".scroll")
+        hidden = "return arguments[0].scrollWidth - arguments[0].clientWidth"
+        assert [browser.execute_script(hidden, each) for each in regions] == [0] * len(regions)
+        assert row.text.startswith("embedded-qs")
+        accuracy = report["metrics"]["accuracy"]
+        for text_shown in (line, row.text):
+            assert f"{accuracy['value']:.3f}" in text_shown
+            assert f"[{accuracy['low']:.3f}" in text_shown
+    assert line.startswith("qs hieval-qs")
+    assert "correction 0.186" in " ".join(line.split())  # its worst attack
 
 
 def test_the_queue_is_live(client: httpx.Client, browser: Chrome, judge: PageJudge) -> None:

@@ -116,35 +116,6 @@ def test_a_full_queue_is_429_with_a_time_to_come_back(closed: FakeJudge) -> None
         assert service.queue().counters["rejected"] == 1
 
 
-def test_a_long_queue_in_tokens_is_429_but_an_empty_one_takes_any_call(closed: FakeJudge) -> None:
-    service = Service({"a": closed}, Limits(queue_tokens=500))
-    long = row("x" * 4000)
-    with serving(service) as client, ThreadPoolExecutor(2) as pool:
-        calls = [pool.submit(client.post, "/judge", json=long)]
-        wait_until(lambda: closed.batches != [])
-        calls.append(pool.submit(client.post, "/judge", json=long))
-        wait_until(lambda: service.queue().queued["a"] == 1)
-        assert client.post("/judge", json=long).status_code == 429
-        closed.gate.set()
-        assert [call.result().status_code for call in calls] == [200, 200]
-
-
-def test_a_poisoned_request_fails_alone(closed: FakeJudge) -> None:
-    service = Service({"a": closed})
-    with serving(service) as client, ThreadPoolExecutor(9) as pool:
-        calls = [pool.submit(client.post, "/judge", json=row())]
-        wait_until(lambda: closed.batches != [])
-        calls += [
-            pool.submit(client.post, "/judge", json=row("break" if i == 3 else "Paris"))
-            for i in range(8)
-        ]
-        wait_until(lambda: service.queue().queued["a"] == 8)
-        closed.gate.set()
-        verdicts = [call.result().json() for call in calls]
-    statuses = sorted(verdict["status"] for verdict in verdicts)
-    assert statuses == ["judge_error"] + ["scored"] * 8
-
-
 def test_an_allowance_refills_all_the_time() -> None:
     quotas = Quotas(60)
     quotas.take("a", 60, 0.0)

@@ -41,46 +41,6 @@ class Recorder(FakeJudge):
             yield self.verdict_on(request, 0.9)
 
 
-def test_no_judge_waits_for_more_than_a_window_of_another() -> None:
-    log: list[str] = []
-    busy, quiet = Recorder("busy", log), Recorder("quiet", log)
-    busy.gate.clear()
-
-    async def main() -> None:
-        service = Service({"busy": busy, "quiet": quiet}, Limits(queue_requests=1000))
-        many = requests(400, question="x" * 200)
-        crowd = asyncio.create_task(graded(service, many, "busy"))
-        while not service.queue().running["busy"]:
-            await asyncio.sleep(0.001)
-        # Its turn is the next, though the other judge's next window has waited for longer.
-        few = asyncio.create_task(graded(service, requests(2), "quiet"))
-        while not service.queue().queued["quiet"]:
-            await asyncio.sleep(0.001)
-        busy.gate.set()
-        await asyncio.gather(crowd, few)
-        service.close()
-
-    asyncio.run(main())
-    assert log.index("quiet 2") == 1
-    assert sum(entry.startswith("busy") for entry in log) >= 5
-
-
-def test_windows_hold_about_as_many_tokens_as_they_should() -> None:
-    log: list[str] = []
-    judge = Recorder("a", log)
-
-    async def main() -> None:
-        service = Service({"a": judge}, Limits(queue_requests=1000, requests=1000))
-        await graded(service, requests(100))
-        await graded(service, requests(30, question="x" * 4000))
-        service.close()
-
-    asyncio.run(main())
-    sizes = [int(entry.split()[1]) for entry in log]
-    assert sum(sizes) == 130
-    assert max(sizes[-8:]) <= 4  # 4096 tokens hold three or four of 1,050
-
-
 def test_callers_who_come_back_share_one_window() -> None:
     judge = FakeJudge(pause_s=0.04)
 
