@@ -158,10 +158,7 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
         "rows": _rows(judge.name, report) if report else [],
         "measures": list(MEASURES.values()),
         "notes": notes,
-        # The first sentence of its card: "LoRA judge on ... for ...".
-        "about": re.split(r"(?<=[.?]) ", "".join(notes[0]))[0].partition(" for ")[2]
-        if notes
-        else "",
+        "about": sentence.partition(" for ")[2],
         "reliability": reliability,
     }
 

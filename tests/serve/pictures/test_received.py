@@ -204,8 +204,9 @@ def test_every_form_of_base64_is_the_same_picture(
     """The same verdict, fingerprint of the picture and pixels: in calls, chats and tables."""
     plain, rows, table = (tmp_path / name for name in ("plain", "rows.jsonl", "rows.csv"))
     for kind in ("PNG", "JPEG"):
-        plain.write_bytes(noise(kind))
-        source = FORMS[form](noise(kind))
+        content = noise(kind)
+        plain.write_bytes(content)
+        source = FORMS[form](content)
         answer = client.post("/judge", json=row(images=[source]))
         assert (answer.status_code, answer.json()["status"]) == (200, "scored"), answer.text
         qa = CHAT_CONTRACTS.get("qa")
