@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel
 
-from evaluation.measured_tasks import unmeasured_tasks
+from evaluation.report.measured_tasks import unmeasured_tasks
 from judging import Verdict
 from serve.calls.errors import ApiError
 from serve.calls.waiting import unless_gone, with_heartbeat
