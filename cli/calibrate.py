@@ -60,7 +60,7 @@ def calibrate(
         run: Run folder or shipped judge.
     """
     from train.finish.calibrate import fit_calibrations, rows_to_score
-    from train.finish.processes import Processes
+    from train.finish.grading import Processes
     from train.rows.rows import check_readable
 
     asked = (table_options.read(), allow_dropped, None, 0)

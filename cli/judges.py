@@ -245,8 +245,7 @@ def push(
         dry_run: List the files and show the card's header; no network.
         allow_untested: Publish a judge without a test report too.
     """
-    from train.finish.hub_card import header_of
-    from train.finish.push import check_repository, published_judge
+    from train.finish.push import check_repository, header_of, published_judge
     from train.finish.push import push as upload
 
     check_repository(repository)

@@ -19,7 +19,7 @@ from judging.files.atomic import write_text
 if TYPE_CHECKING:
     from evaluation.correction.label_plan import Questions
     from evaluation.intervals import Floats
-    from train.launch.run_plan import RunPlan
+    from train.plan.planner import RunPlan
 
 HALF_WIDTH, MARGIN, RISK = 0.03, 0.02, 0.05
 """What is planned where nothing is asked for."""
@@ -125,19 +125,20 @@ def _as_text(plan: RunPlan) -> str:
     from train.plan.planner import in_gib
 
     memory, row, gpus = plan.memory, plan.longest, plan.hardware.gpus
-    counted = f"counted by {plan.counted}" if plan.rows else f"from {plan.counted}"
+    counted = f"counted by {plan.counted}" if plan.num_rows else f"from {plan.counted}"
     pictures = f", {row.patches:,} patches" if row.patches else ""
-    num_rows = f"{plan.rows:,}" if plan.rows else "unknown"
+    num_rows = f"{plan.num_rows:,}" if plan.num_rows else "unknown"
     longest = f"the longest {row.instruction + row.length:,} tokens{pictures}, {counted}"
     reason = f": {plan.reason}" if plan.reason else ""
     facts = [
-        ("backbone", plan.backbone),
+        ("backbone", plan.recipe.backbone),
         ("parameters", f"{memory.parameters:,}; trained {memory.trained:,}"),
         ("rows", f"{num_rows}; {longest}"),
     ]
     if gpus > 1:
-        share = f"{plan.batch_size / gpus:.3g} of optim.batch_size={plan.batch_size}"
-        if plan.batch_size < FEW_ROWS * gpus:
+        size = plan.recipe.optim.batch_size
+        share = f"{size / gpus:.3g} of optim.batch_size={size}"
+        if size < FEW_ROWS * gpus:
             share += (
                 f": few, so GPUs may wait for each other; optim.batch_size={FEW_ROWS * gpus} gives "
                 f"{FEW_ROWS}, and is another judge's run"
@@ -157,11 +158,11 @@ def _as_text(plan: RunPlan) -> str:
         facts.append(("time", f"{max(1, round(plan.seconds))} s" if is_short else time))
     sizes = [
         (f"  {part}", in_gib(size).rjust(10), MEANINGS[part])
-        for part, size in plan.parts().items()
+        for part, size in plan.memory.parts().items()
         if size
     ]
     device = "on each GPU" if gpus else "on the CPU"
-    total = f"{in_gib(plan.total)} of {plan.hardware.memory:.3g} GiB"
+    total = f"{in_gib(plan.memory.total)} of {plan.hardware.memory:.3g} GiB"
     verdict = "fits" if plan.fits else f"does not fit; {plan.advice}"
     return "\n".join(
         [*in_columns(facts), f"memory {device}:", *in_columns(sizes), f"{total}: {verdict}"]
@@ -170,13 +171,13 @@ def _as_text(plan: RunPlan) -> str:
 
 def _as_dict(plan: RunPlan) -> dict[str, Any]:
     return {
-        "backbone": plan.backbone,
+        "backbone": plan.recipe.backbone,
         "parameters": plan.memory.parameters,
         "trained": plan.memory.trained,
-        "rows": plan.rows or None,
+        "rows": plan.num_rows or None,
         "longest_row_tokens": plan.longest.instruction + plan.longest.length,
         "counted_by": plan.counted,
-        "batch_size": plan.batch_size,
+        "batch_size": plan.recipe.optim.batch_size,
         "micro_batch": plan.micro_batch,
         "gradient_checkpointing": plan.checkpointing,
         "checkpointing_reason": plan.reason,
@@ -184,8 +185,8 @@ def _as_dict(plan: RunPlan) -> dict[str, Any]:
         "tokens_per_step": plan.tokens_per_step,
         "steps": plan.steps,
         "seconds": plan.seconds,
-        "bytes": plan.parts(),
-        "total_bytes": plan.total,
+        "bytes": plan.memory.parts(),
+        "total_bytes": plan.memory.total,
         **asdict(plan.hardware),
         "fits": plan.fits,
         "advice": plan.advice,

@@ -67,7 +67,7 @@ def explain_keys(
     """
     from train.methods import method_of, methods
     from train.setup.recipe import nearest_key, read_values
-    from train.setup.recipe_keys import recipe_keys
+    from train.setup.recipe_files import recipe_keys
 
     first, *others = names or [""]
     if first in recipe_names() or Path(first).is_file():

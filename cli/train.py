@@ -74,8 +74,7 @@ def train(
             with 'fsdp2' they share one model, with 'zero2' gradients and moments (DeepSpeed).
             Default: each has a copy.
     """
-    from train.launch.front import TrainingRun
-    from train.launch.processes import stop_message
+    from train.launch.front import TrainingRun, stop_message
 
     if dry_run:  # it leaves the run's folder alone
         out = Path(tempfile.mkdtemp(prefix="custos-dry-run-"))

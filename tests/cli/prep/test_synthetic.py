@@ -17,7 +17,7 @@ from judging.errors import CustosError
 from judging.types import LabelledExample
 from tests.cli.prep.made_up import SPLITS, read, read_splits, run, write_rows
 from tests.data_prep.examples import values_of
-from train.setup.data import read_splits as read_trained_splits
+from train.rows.data import read_splits as read_trained_splits
 from train.setup.recipe import DataSection
 
 
