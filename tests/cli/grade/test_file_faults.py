@@ -15,8 +15,7 @@ import pytest
 from typer.main import get_command
 
 from cli.main import app
-from judging.judge import Judge
-from tests.cli.grade.test_verdicts import failing_on_rome, many, write
+from tests.cli.grade.made_up import failing_on_rome, many, write
 from tests.failing_files import FailingFiles
 from tests.serve.made_up import FakeJudge
 
@@ -88,13 +87,6 @@ class Grading:
 
 
 Start = Callable[[], Grading]
-
-
-@pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
-    judge = FakeJudge()
-    monkeypatch.setattr(Judge, "load", lambda source: judge)
-    return judge
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from tests.cli.grade.test_verdicts import REPOSITORY, Run, many, read, write
+from tests.cli.grade.made_up import REPOSITORY, Run, many, read, write
 from tests.cli.made_up import read_csv
 from tests.serve.made_up import FakeJudge, row
 

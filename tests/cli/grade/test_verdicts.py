@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,57 +20,10 @@ from cli.shared.verdicts import write_verdicts
 from judging.files.kept_work import locked
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
+from tests.cli.grade.made_up import REPOSITORY, Run, failing_on_rome, many, read, write
 from tests.evaluation.made_up import untrained_mode_note
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
-
-Run = Callable[..., Any]
-
-REPOSITORY = Path(__file__).parents[3]
-
-
-@pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
-    judge = FakeJudge()
-    monkeypatch.setattr(Judge, "load", lambda source: judge)
-    return judge
-
-
-@pytest.fixture
-def run(judge: FakeJudge, tmp_path: Path) -> Run:
-    def run(rows: Sequence[Any] | None, *options: str, out: str = "out.jsonl") -> Any:
-        source = tmp_path / "in.jsonl"
-        if rows is not None:
-            write(source, rows)
-        arguments = ["grade", "--judge", "fake", "--in", str(source), "--out", str(tmp_path / out)]
-        return CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
-
-    return run
-
-
-def write(path: Path, rows: Sequence[Any]) -> None:
-    lines = (line if isinstance(line, str) else json.dumps(line) for line in rows)
-    path.write_text("".join(f"{line}\n" for line in lines))
-
-
-def read(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def many(count: int) -> list[dict[str, Any]]:
-    return [row(f"Paris {number}" if number % 3 else "Rome") for number in range(count)]
-
-
-def failing_on_rome(judge: FakeJudge) -> Callable[[JudgeRequest, float], Verdict]:
-    """The judge's way of answering, but for one response."""
-    answer = judge.verdict_on
-
-    def answer_or_fail(request: JudgeRequest, confidence: float) -> Verdict:
-        if request.response == "Rome":
-            return Verdict(id=request.id, status="judge_error", message="no such picture")
-        return answer(request, confidence)
-
-    return answer_or_fail
 
 
 def test_a_verdict_per_row_in_order(run: Run, tmp_path: Path) -> None:
@@ -284,30 +237,6 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
     assert [v["id"] for v in verdicts] == ["1", "2", "3", "4"]
 
 
-def test_every_cut_of_the_partial_file_gives_the_same_result(
-    run: Run, judge: FakeJudge, tmp_path: Path
-) -> None:
-    whole = interrupted(run, judge, tmp_path, many(10), after=2)
-    saved = (tmp_path / "out.jsonl.partial").read_bytes()
-    for cut in range(0, len(saved) + 1, 97):
-        (tmp_path / "out.jsonl.partial").write_bytes(saved[:cut])
-        judge.batches.clear()
-        run(None, "--batch", "4")
-        assert (tmp_path / "out.jsonl").read_bytes() == whole
-        complete = saved[:cut].count(b"\n") // 4
-        assert judge.batches == [["1", "2", "3", "4"], ["5", "6", "7", "8"], ["9", "10"]][complete:]
-
-
-def test_garbage_in_the_partial_file_is_dropped(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    whole = interrupted(run, judge, tmp_path, many(10), after=2)
-    partial = tmp_path / "out.jsonl.partial"
-    lines = partial.read_bytes().splitlines(keepends=True)
-    partial.write_bytes(b"".join([*lines[:5], b'{"row": \xff\n', *lines[6:]]))
-    run(None, "--batch", "4")
-    assert judge.batches == [["5", "6", "7", "8"], ["9", "10"]]
-    assert (tmp_path / "out.jsonl").read_bytes() == whole
-
-
 def test_verdicts_of_another_judge_or_on_other_rows_are_not_thrown_away(
     run: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -385,16 +314,6 @@ def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
     assert "--retry-failed" not in done.stderr
     assert [v["label"] for v in read(out)] == [*["Wrong", "Correct", "Correct"] * 3, "Wrong"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
-
-
-def test_a_last_batch_that_has_grown_is_graded_again(
-    run: Run, judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judge, "verdict_on", failing_on_rome(judge))
-    run(many(10), "--batch", "4")
-    judge.batches.clear()
-    run(many(11), "--batch", "4")
-    assert judge.batches == [["9", "10", "11"]]
 
 
 CUSTOS = "from cli.main import app; app()"

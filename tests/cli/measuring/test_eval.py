@@ -3,15 +3,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from evaluation.outcomes import load_evaluation
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.types import JudgeRequest, Pass, Verdict
+from tests.cli.measuring.made_up import report_of, run, write_answers
 from tests.serve.made_up import FakeJudge, row
 
 
@@ -44,9 +43,7 @@ class TrainedJudge(FakeJudge):
         )
 
 
-@pytest.fixture(autouse=True)
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.report.plots.draw_report", lambda report, out_dir: [])
+pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
 @pytest.fixture
@@ -64,23 +61,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Twelve answers; people disagree with the judge on the two that say 'Paris?'."""
-    responses = ("Paris", "Rome", "Paris?", "Lyon", "in Paris", "Nice") * 2
-    lines = []
-    for number, response in enumerate(responses):
-        label = "Correct" if "Paris" in response and "?" not in response else "Wrong"
-        fields: dict[str, Any] = {"label": label, "group": str(number // 2)}
-        if number == 0:
-            fields["id"] = "first"
-        lines.append(json.dumps(row(response, **fields)) + "\n")
-    path = tmp_path / "test.jsonl"
-    path.write_text("".join(lines))
-    return path
-
-
-def run(data: Path, out: Path, *options: str, judge: str = "run") -> Any:
-    arguments = ["eval", judge, "--data", str(data), "--out", str(out), *options]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+    return write_answers(tmp_path / "test.jsonl", 12, per_group=2)
 
 
 def test_report_run_and_table(
@@ -90,7 +71,7 @@ def test_report_run_and_table(
     monkeypatch.setattr("sys.argv", ["/bin/custos", "eval", "run", "--data", "my file"])
     result = run(data, out)
     assert result.exit_code == 0
-    report = json.loads((out / "report.json").read_text())
+    report = report_of(out)
     assert (report["n"], report["command"]) == (12, "custos eval run --data 'my file'")
     assert report["metrics"]["accuracy"]["value"] == pytest.approx(10 / 12)
     assert report["baselines"]["zero_shot"]["accuracy"]["value"] == pytest.approx(10 / 12)
@@ -120,7 +101,7 @@ def test_report_run_and_table(
 
 def test_calibration_is_set_beside_none(loaded: list[str], data: Path, tmp_path: Path) -> None:
     run(data, tmp_path / "out")
-    calibration = json.loads((tmp_path / "out" / "report.json").read_text())["calibration"]
+    calibration = report_of(tmp_path / "out")["calibration"]
     confidences = {
         stage: max(cell["confidence"] for cell in calibration[stage]["bins"])
         for stage in ("before", "after")
@@ -178,7 +159,7 @@ def test_no_zero_shot_if_not_wanted_or_beside_itself(
     loaded: list[str], data: Path, tmp_path: Path, judge: str, option: str
 ) -> None:
     run(data, tmp_path / "out", option, judge=judge)
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    report = report_of(tmp_path / "out")
     assert loaded == [judge]
     assert "zero_shot" not in report["baselines"]
     assert ("before" in report["calibration"]) == (judge == "run")
@@ -289,7 +270,7 @@ def test_failed_rows_are_named_and_fail_the_command(
     assert result.exit_code == code
     assert "was trained for" in " ".join(result.stdout.split())
     assert "(id odd)" in result.stdout
-    [reason] = json.loads((tmp_path / "out" / "report.json").read_text())["unscored"]
+    [reason] = report_of(tmp_path / "out")["unscored"]
     assert (reason["n"], reason["ids"], reason["failed"]) == (1, ["odd"], True)
     assert " 92% 12 " in result.stdout
     assert ("error: 1 of 13 rows failed" in result.stderr) == bool(code)
@@ -326,7 +307,7 @@ def test_a_second_annotator_is_compared(loaded: list[str], data: Path, tmp_path:
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert max(len(line) for line in lines if str(tmp_path) not in line) <= 80
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    report = report_of(tmp_path / "out")
     assert report["second_annotator"]["people"]["accuracy"]["value"] == 7 / 8
     rows = (tmp_path / "out" / "disagreements.csv").read_text(encoding="utf-8-sig").splitlines()
     assert len(rows) == 2

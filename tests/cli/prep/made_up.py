@@ -51,3 +51,16 @@ def own_rows(number: int) -> list[dict[str, Any]]:
         }
         for i in range(number)
     ]
+
+
+def evouna_rows(number: int) -> list[dict[str, Any]]:
+    """Questions with the answers of five systems, which are wrong to every fourth question."""
+    names = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
+    return [
+        {
+            **{"question": f"what is item {i}", "golden_answer": "thing", "improper": False},
+            **{f"answer_{name}": "a thing" for name in names},
+            **{f"judge_{name}": i % 4 != 0 for name in names},
+        }
+        for i in range(number)
+    ]

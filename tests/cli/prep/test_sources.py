@@ -11,21 +11,8 @@ import pytest
 
 from data_prep.splits.filters import excluded_hash
 from judging.errors import CustosError
-from tests.cli.prep.made_up import SPLITS, read, read_splits, run, write_rows
+from tests.cli.prep.made_up import SPLITS, evouna_rows, read, read_splits, run, write_rows
 from tests.published_files import needs_published, published
-
-
-def evouna_rows(number: int) -> list[dict[str, Any]]:
-    """Questions with the answers of five systems, which are wrong to every fourth question."""
-    names = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
-    return [
-        {
-            **{"question": f"what is item {i}", "golden_answer": "thing", "improper": False},
-            **{f"answer_{name}": "a thing" for name in names},
-            **{f"judge_{name}": i % 4 != 0 for name in names},
-        }
-        for i in range(number)
-    ]
 
 
 def test_evouna(tmp_path: Path) -> None:
