@@ -15,8 +15,7 @@ from clients.remote_engine import TOP_LOGPROBS, RemoteEngine
 from clients.server_pool import ServerPool
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.judge.card import read_card, run_folder
-from judging.judge.names import BACKBONES
+from judging.judge.card import BACKBONES, read_card, run_folder
 from judging.messages import END_TOKEN
 from judging.models.backbones import check_version, load_backbone
 from judging.models.embedded import EMBEDDED

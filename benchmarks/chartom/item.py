@@ -20,7 +20,7 @@ from judging.errors import FieldError
 from judging.rules.fact_rules import choice_of
 from judging.rules.quantities import parse_fraction
 from judging.tasks import get_task
-from judging.tasks.chartom_fact import CORRECT, UNFINISHED, asks_upward
+from judging.tasks.chartom import CORRECT, UNFINISHED, asks_upward
 from judging.types import JudgeRequest, parse_record
 
 _VERSION = re.compile(r"(?<=.)_[12]\Z")

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from judging.errors import CustosError
-from judging.rules.fact_rules import simplified
+from judging.rules.fact_rules import ranking_of, simplified
 from judging.rules.quantities import KeyUnit, Quantity, final_quantity, parse_unit
-from judging.rules.rankings import ranking_of
 
 _SAME_NUMBER = 0.1
 """Powers of ten within which a number of another magnitude is taken for a known answer."""

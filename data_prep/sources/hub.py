@@ -13,7 +13,7 @@ from data_prep.splits.manifest import MANIFEST_NAME
 from judging.errors import CustosError
 from judging.files.arrow_rows import arrow_rows
 from judging.files.records import ROW_SUFFIXES
-from judging.models.hub import ask_hub
+from judging.models.fetched import ask_hub
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from data_prep.tables.fields import METADATA, PERSON, TABLE_FIELDS, nearest_field
 from judging.errors import CustosError, nearest_name
 from judging.files.csv_rows import DELIMITER_NAMES
-from judging.files.near_files import nearest_file
-from judging.files.text_format import TextFormat
+from judging.files.opening import TextFormat, nearest_file
 from judging.files.yaml_text import load_yaml
 from judging.tasks import task_names
 from judging.types import Reasoning, ReferenceMode, parse_record

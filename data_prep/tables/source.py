@@ -13,8 +13,8 @@ from data_prep.tables.cells import DEFAULT_SEPARATOR, is_split
 from data_prep.tables.nested_cells import with_nested_columns
 from judging.errors import CustosError
 from judging.files.csv_rows import DELIMITERS, CsvFile, row_location
+from judging.files.opening import NOTHING_STATED, TextFormat
 from judging.files.records import ROW_SUFFIXES, read_rows
-from judging.files.text_format import NOTHING_STATED, TextFormat
 
 _HUB_NAME = re.compile(
     r"(?P<name>[^:@]+)(?:@(?P<revision>[^:]+))?(?::(?:(?P<config>.+)/)?(?P<split>[^/]+))?"

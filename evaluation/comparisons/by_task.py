@@ -12,7 +12,7 @@ from evaluation.measure import measure
 from evaluation.outcomes import full_label, gather
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
-from judging.verdicts.by_rule import RULES, verdict_of_rules
+from judging.verdicts.build import RULES, verdict_of_rules
 
 TASK_METRICS = ("accuracy", "kappa", "macro_f1", "ece")
 RULES_NAME = "benchmark_rules"

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from judging.base64_pictures import BASE64_STARTS, LONGEST_NAME
 from judging.errors import FieldError
-from judging.files.lfs_pointers import LFS_POINTER, is_lfs_pointer
+from judging.files.opening import LFS_POINTER, is_lfs_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,9 +17,13 @@ from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.arrow_rows import parquet_rows
 from judging.files.atomic import atomic_write
 from judging.files.csv_rows import DELIMITERS, CsvFile, check_names, row_location
-from judging.files.lfs_pointers import refuse_lfs_pointer
-from judging.files.near_files import nearest_file
-from judging.files.text_format import NOTHING_STATED, TextFormat, open_text
+from judging.files.opening import (
+    NOTHING_STATED,
+    TextFormat,
+    nearest_file,
+    open_text,
+    refuse_lfs_pointer,
+)
 from judging.types import R, parse_record
 
 ROW_SUFFIXES = (".jsonl", ".json", ".parquet", *DELIMITERS)

@@ -13,8 +13,16 @@ from judging.batches import made_ahead
 from judging.errors import CustosError
 from judging.files.pictures import PixelLimits
 from judging.fingerprint import digest, file_sha256, package_versions
-from judging.judge.card import JudgeCard, encoder_of, instruction_hash, read_card, run_folder
-from judging.judge.names import check_name
+from judging.judge.card import (
+    JudgeCard,
+    RequestT,
+    check_name,
+    encoder_of,
+    instruction_hash,
+    read_card,
+    resolve,
+    run_folder,
+)
 from judging.judge.notes import (
     AFTER_GIVEN,
     KNOWS_NOTHING,
@@ -23,19 +31,28 @@ from judging.judge.notes import (
     mode_note,
     pictures_note,
 )
-from judging.judge.resolve import RequestT, resolve
+from judging.labels import log_probabilities
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone, Dtype, load_backbone
-from judging.probabilities import log_probabilities
-from judging.scoring.ask_model import OrderedPrompt, ScoredPass
+from judging.scoring.ask_model import (
+    GPU_WINDOW,
+    OrderedPrompt,
+    PromptGroup,
+    ScoredPass,
+    encode_groups,
+    in_windows,
+)
 from judging.scoring.engine import UNWANTED, Engine, Sampling, check_numbers
 from judging.scoring.prompts import Encoder
-from judging.scoring.windows import GPU_WINDOW, PromptGroup, encode_groups, in_windows
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict, thoughts_note
-from judging.verdicts.calibration import CalibrationSet, calibration_key, held_out_verdicts
-from judging.verdicts.risk import with_review
+from judging.verdicts.calibration import (
+    CalibrationSet,
+    calibration_key,
+    held_out_verdicts,
+    with_review,
+)
 
 if TYPE_CHECKING:
     from numpy import float64

@@ -8,7 +8,7 @@ from enum import IntEnum
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.judge import Judge
-from judging.scoring.windows import WINDOW
+from judging.scoring.ask_model import WINDOW
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.calibration import calibration_key

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from judging.files.pictures import megapixels
-from judging.rules.listed_options import options_of
+from judging.rules.answer_options import options_of
 from judging.tasks.base import JudgeTask
 from judging.types import JudgeRequest, Verdict
 

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError
-from judging.models.checkpoints import check_safetensors, read_object
-from judging.models.stored_weights import LoraChange
+from judging.models.checkpoints import LoraChange, check_safetensors, read_object
 
 if TYPE_CHECKING:
     from torch import Tensor

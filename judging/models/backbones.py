@@ -24,8 +24,8 @@ from judging.models.checkpoints import (
 )
 from judging.models.devices import move_model, use_device
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, vision_weights
+from judging.models.fetched import snapshot_folder
 from judging.models.gguf_files import NAMED, folder_of_gguf, is_gguf, named_folder
-from judging.models.hub import snapshot_folder
 from judging.models.quantization import Quantization, check_quantization, quantize
 
 if TYPE_CHECKING:
@@ -314,11 +314,11 @@ def _load_model(
 
     from judging.models.adapters import weight_changes
     from judging.models.attention import register_attention
-    from judging.models.device_dtype import use_cores_of_quota
-    from judging.models.stored_weights import (
+    from judging.models.checkpoints import (
         stored_weights,
         without_report_of_missing_weights,
     )
+    from judging.models.devices import use_cores_of_quota
 
     register_attention()
     use_cores_of_quota()
@@ -389,7 +389,7 @@ def on_device(
     import torch
 
     from judging.models.attention import choose_attention
-    from judging.models.device_dtype import computes_bfloat16
+    from judging.models.devices import computes_bfloat16
 
     target = use_device(device)
     if model.dtype == torch.bfloat16 and not computes_bfloat16(target):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from judging.rules.doubts import has_doubt, leaves_number_open
+from judging.rules.answer_options import has_doubt, leaves_number_open
 
 _BRACE = re.compile(r"\\f?boxed\s{0,3}\{|\\.|[{}]", re.DOTALL)
 _LABEL = re.compile(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from judging.reasoning import without_thoughts
-from judging.rules.doubts import has_doubt
+from judging.rules.answer_options import has_doubt
 
 TOLERANCE = 0.1
 """A number is right within this share of the key (CHARTOM section 2.3)."""

@@ -18,8 +18,7 @@ from torch import Tensor
 from judging.errors import CustosError
 from judging.messages import END_TOKEN
 from judging.models.attention import describe_attention, enabled_kernels, missing_kernels_line
-from judging.models.device_dtype import computed_in
-from judging.scoring.batch_layout import lay_out
+from judging.models.devices import computed_in
 from judging.scoring.engine import (
     UNWANTED,
     GeneratedText,
@@ -29,10 +28,9 @@ from judging.scoring.engine import (
 )
 from judging.scoring.generation import TextMemory, generate_texts
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import pack, pack_apart, pack_texts
-from judging.scoring.prefix import Prefix
+from judging.scoring.packing import lay_out, pack, pack_apart, pack_texts
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel, label_logprobs
+from judging.scoring.tree_batch import Prefix, TreeModel, label_logprobs
 
 logger = logging.getLogger("custos")
 

@@ -10,10 +10,9 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
 from judging.errors import CustosError
-from judging.probabilities import best_label
+from judging.labels import best_label
 from judging.types import score_of, type_of
-from judging.verdicts.calibration import Calibration, CalibrationSet
-from judging.verdicts.risk import HeldOutVerdicts
+from judging.verdicts.calibration import Calibration, CalibrationSet, HeldOutVerdicts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -17,8 +17,7 @@ from schemathesis.specs.openapi.checks import (
 
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
-from judging.verdicts.calibration import CalibrationSet
-from judging.verdicts.risk import HeldOutVerdicts
+from judging.verdicts.calibration import CalibrationSet, HeldOutVerdicts
 from serve.app import create_app
 from serve.limits import Limits
 from serve.queue.service import Service

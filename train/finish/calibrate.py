@@ -15,7 +15,12 @@ from judging.files.records import write_json
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.tasks import get_task
 from judging.types import LabelledExample, score_of
-from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
+from judging.verdicts.calibration import (
+    Calibration,
+    CalibrationSet,
+    HeldOutVerdicts,
+    calibration_key,
+)
 from judging.verdicts.calibration_fit import (
     SMALL_SPLIT,
     check_labels,
@@ -23,7 +28,6 @@ from judging.verdicts.calibration_fit import (
     fit_score_calibration,
     fit_type_calibration,
 )
-from judging.verdicts.risk import HeldOutVerdicts
 from train.finish.kept_grades import KeptGrades, KeptWindow
 from train.finish.processes import Processes
 from train.tracking.parts import PARTS

@@ -16,7 +16,7 @@ from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.fingerprint import digest, picture_sha256
 from judging.judge import Judge
 from judging.progress import progress_over
-from judging.scoring.windows import WINDOW
+from judging.scoring.ask_model import WINDOW
 from judging.types import LabelledExample
 from train.finish.processes import Processes
 

@@ -20,8 +20,8 @@ from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, MAGNITUDE
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
-from judging.models.device_dtype import computed_in
-from judging.rules.listed_options import options_of
+from judging.models.devices import computed_in
+from judging.rules.answer_options import options_of
 from judging.types import Mode
 from train.loop.checkpoint import best_folder
 from train.loop.progress import Progress

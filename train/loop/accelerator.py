@@ -13,9 +13,7 @@ from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, ProjectConfiguration
 
 from judging.models.attention import missing_kernels_line
-from judging.models.cpu_cores import num_cores
-from judging.models.device_dtype import computes_bfloat16
-from judging.models.devices import device_name, use_device
+from judging.models.devices import computes_bfloat16, device_name, num_cores, use_device
 from train.loop.host_memory import bound_caches
 from train.loop.sharding import ShardingAccelerator
 from train.loop.zero import ZeroAccelerator

@@ -14,7 +14,7 @@ from itertools import islice
 import torch
 
 from judging.errors import CustosError
-from judging.models.cpu_cores import num_cores
+from judging.models.devices import num_cores
 from train.rows.rows import Batch, Rows
 from train.rows.worker_process import begin_worker
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from judging.models.devices import to_device
-from judging.scoring.prefix import Prefix
-from judging.scoring.tree_batch import label_logprobs
+from judging.scoring.tree_batch import Prefix, label_logprobs
 from train.loop.batches import scoring_batches
 from train.loop.loader import Loader
 from train.loop.sharding import is_sharded

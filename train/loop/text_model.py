@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from judging.scoring.prefix import Prefix
-from judging.scoring.tree_batch import TreeBatch, TreeModel
+from judging.scoring.tree_batch import Prefix, TreeBatch, TreeModel
 from losses import projected_token_logprobs
 
 

@@ -19,7 +19,7 @@ from data_prep.synthetic.charts.generate import CaptionedPicture, draw_captioned
 from data_prep.synthetic.charts.scenes import NAME, VALUES
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
-from judging.models.cpu_cores import num_cores
+from judging.models.devices import num_cores
 from judging.progress import progress_over
 from train.rows.worker_process import begin_worker
 

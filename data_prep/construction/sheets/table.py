@@ -10,8 +10,7 @@ from data_prep.construction.forms.base import Filled, Form
 from data_prep.construction.sheets.rows import item_name
 from data_prep.construction.steps.base import Row
 from judging.errors import CustosError, errors_at
-from judging.files.csv_rows import CsvFile, row_location
-from judging.files.spreadsheets import DELIMITER_BY_SUFFIX, write_spreadsheet
+from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, row_location, write_spreadsheet
 
 ITEM, PICTURES = "item", "pictures"
 

@@ -13,7 +13,7 @@ from data_prep.synthetic.benchmark_answers.rows import (
 )
 from data_prep.synthetic.benchmark_answers.wordings import ChartomWordings, Texts, Wordings
 from data_prep.synthetic.text.elements import ONES, TENS
-from judging.tasks.chartom_fact import CORRECT, INCORRECT
+from judging.tasks.chartom import CORRECT, INCORRECT
 
 NEAR = 0.07
 """Right numbers are off by at most this share; the task allows 10 %."""

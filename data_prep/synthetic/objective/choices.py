@@ -9,7 +9,7 @@ from typing import Any
 from data_prep.synthetic.objective.forms import Form, FormSplit, Problem
 from data_prep.synthetic.text.names import Language
 from data_prep.synthetic.words import words_of
-from judging.rules.listed_options import letter_of
+from judging.rules.answer_options import letter_of
 
 _MOST_OPTIONS = 5
 

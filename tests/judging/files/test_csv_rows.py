@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judging.errors import CustosError
-from judging.files.csv_rows import CsvFile
+from judging.files.csv_rows import GUARD, CsvFile
+from judging.files.opening import TextFormat
 from judging.files.records import read_records, read_rows
-from judging.files.spreadsheets import GUARD
-from judging.files.text_format import TextFormat
 from judging.types import MAX_TEXT_CHARS, JudgeRequest
 
 LETTERS = st.one_of(

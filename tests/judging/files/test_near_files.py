@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judging.files.near_files import nearest_file
+from judging.files.opening import nearest_file
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from judging.files.csv_rows import CsvFile
-from judging.files.spreadsheets import guarded, unguarded, write_spreadsheet
+from judging.files.csv_rows import CsvFile, guarded, unguarded, write_spreadsheet
 
 LETTERS = st.one_of(
     st.sampled_from("\"',;\t|\r\n=+-@~5 ("), st.characters(codec="utf-8", exclude_characters="\0")

@@ -14,9 +14,10 @@ from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.adapters import load_adapter
 from judging.models.backbones import load_backbone
-from judging.scoring import windows
+from judging.scoring import ask_model
+from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
+from judging.scoring.tree_batch import TreeModel, label_logprobs
 from judging.tasks import base, get_task, judge_task
 from judging.tasks.hieval_qs import HiEvalQuickScore
 from judging.types import JudgeRequest, Verdict
@@ -127,7 +128,7 @@ def test_verdicts_come_in_order_whatever_happens_to_the_others(judge: Judge) -> 
 
 
 def test_grading_streams(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "WINDOW", 4)
+    monkeypatch.setattr(ask_model, "WINDOW", 4)
     taken = 0
 
     def requests() -> Iterator[JudgeRequest]:
@@ -146,7 +147,7 @@ def test_grading_streams(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_progress_bar_counts_verdicts_on_standard_error(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(windows, "WINDOW", 4)
+    monkeypatch.setattr(ask_model, "WINDOW", 4)
     requests = list(_mixed_requests())
     verdicts = judge.grade(requests, progress=True)
     next(verdicts)

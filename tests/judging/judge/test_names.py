@@ -10,8 +10,7 @@ import pytest
 
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.judge.card import CARD_FILE, shipped_judges
-from judging.judge.names import check_name
+from judging.judge.card import CARD_FILE, check_name, shipped_judges
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from judging.errors import FieldError
-from judging.judge.card import JudgeCard
-from judging.judge.resolve import resolve
+from judging.judge.card import JudgeCard, resolve
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Mode
 

@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from judging.errors import CustosError
-from judging.export.checkpoint import write_checkpoint
+from judging.judge.export import write_checkpoint
 from judging.models.adapters import add_adapter, load_adapter, save_adapter
 from judging.models.backbones import Backbone, load_backbone
 from tests.conftest import HubFolders

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from judging.models.cpu_cores import num_cores
+from judging.models.devices import num_cores
 
 
 @pytest.mark.parametrize(

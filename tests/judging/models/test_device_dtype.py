@@ -11,7 +11,7 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
-from judging.models.device_dtype import computes_bfloat16
+from judging.models.devices import computes_bfloat16
 from tests.conftest import FAMILIES, Folders
 from tests.judging.made_up import ask
 from tests.tiny import Family

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judging.rules.listed_options import letter_of, option_named, options_of, with_letter
+from judging.rules.answer_options import letter_of, option_named, options_of, with_letter
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 

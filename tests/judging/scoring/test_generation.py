@@ -16,9 +16,8 @@ import torch
 from judging.models.backbones import Backbone
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.generation import GrowingText
-from judging.scoring.prefix import Prefix
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeBatch, TreeModel
+from judging.scoring.tree_batch import Prefix, TreeBatch, TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from tests.cuda_stand_in import CountedCopies
 from tests.judging.scoring.made_up import finished_texts, prompts_with_pictures

@@ -14,8 +14,9 @@ from judging.models.adapters import add_adapter
 from judging.models.attention import FUSED, GROUPED
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.label_tree import LabelTree
+from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeBatch, TreeModel, make_tree_batch
+from judging.scoring.tree_batch import TreeBatch, TreeModel
 from tests.judging.scoring.made_up import (
     TEXT_ONLY,
     encode,

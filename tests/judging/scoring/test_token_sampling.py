@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from judging.scoring import token_sampling
+from judging.scoring import generation
 from judging.scoring.engine import Sampling
-from judging.scoring.token_sampling import nuclei, sample_tokens
+from judging.scoring.generation import nuclei, sample_tokens
 from tests.cuda_stand_in import CountedCopies
 
 
@@ -67,7 +67,7 @@ def test_every_row_inverts_its_own_distribution(
     monkeypatch: pytest.MonkeyPatch, top_p: float
 ) -> None:
     """Rows with narrow and wide nuclei together, each against its own sums in NumPy."""
-    monkeypatch.setattr(token_sampling, "NUCLEUS_TOKENS", 20)
+    monkeypatch.setattr(generation, "NUCLEUS_TOKENS", 20)
     chances = np.concatenate([_random_chances(1, spread) for spread in (0.5, 3.0, 6.0)])
     counted = CountedCopies(monkeypatch)
     for seed in range(20):

@@ -12,8 +12,9 @@ from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.models.embedded import embedded_folder
 from judging.scoring.label_tree import LabelTree
+from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
+from judging.scoring.tree_batch import TreeModel, label_logprobs
 from tests.judging.made_up import ask
 from tests.judging.scoring.made_up import (
     TEXT_ONLY,

@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.comparisons.by_task import verdicts_of_rules
 from judging.types import JudgeRequest, LabelledExample
-from judging.verdicts.by_rule import RuleGrader
+from judging.verdicts.build import RuleGrader
 
 
 def simplevqa(response: str, reference: str = "Johannes Vermeer") -> JudgeRequest:

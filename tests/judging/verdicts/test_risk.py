@@ -10,8 +10,8 @@ from scipy.special import expit
 from scipy.stats import binom, binomtest, norm
 
 from judging.types import Verdict
+from judging.verdicts.calibration import CHANCE, HeldOutVerdicts, with_review
 from judging.verdicts.calibration_fit import cross_fitted_verdicts, draw_rows
-from judging.verdicts.risk import CHANCE, HeldOutVerdicts, with_review
 
 DRAWS = 200
 MOST_EXCEEDED = int(binom.ppf(0.999, DRAWS, CHANCE))

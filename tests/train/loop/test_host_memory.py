@@ -11,7 +11,7 @@ import psutil
 import pytest
 import torch
 
-from judging.models.device_dtype import computes_bfloat16
+from judging.models.devices import computes_bfloat16
 from train.loop.host_memory import CACHES, SHARE, FreeMemory
 
 MIB = 2**20
@@ -59,7 +59,7 @@ def test_kernels_of_past_shapes_are_dropped() -> None:
     """In processes of their own: the caches read their sizes at the first product."""
     program = """
 import sys, psutil, torch
-from judging.models.device_dtype import computes_bfloat16
+from judging.models.devices import computes_bfloat16
 from train.loop.host_memory import FreeMemory, bound_caches
 if sys.argv[1] == "bounded":
     bound_caches()

@@ -1,15 +1,64 @@
-"""The encoding of files of text, and what their users state about it."""
+"""Files about to be read: the encoding of text, pointers of Git LFS, the file that a name means."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TextIO
 
 from judging.errors import CustosError
+
+LFS_POINTER = "this is a pointer of Git LFS, not the file; fetch it with 'git lfs pull'"
+_START = b"version https://git-lfs.github.com/spec/"
+
+
+def is_lfs_pointer(path: Path) -> bool:
+    """Return whether a file is such a pointer.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    with path.open("rb") as file:
+        return file.read(len(_START)) == _START
+
+
+def refuse_lfs_pointer(path: Path) -> None:
+    """Refuse a file that is such a pointer.
+
+    Raises:
+        CustosError: With its name and what to do.
+        OSError: If it cannot be read.
+    """
+    if is_lfs_pointer(path):
+        raise CustosError(f"{path}: {LFS_POINTER}")
+
+
+def nearest_file(path: Path, suffixes: Collection[str]) -> str:
+    """Return ``; the nearest is 'FILE'``, or an empty text if no file is near.
+
+    If the file is a link to one that does not exist, this is said instead.
+
+    Args:
+        path: File that does not exist.
+        suffixes: Endings of the files in its folder that may be meant.
+    """
+    if path.is_symlink():
+        return f"; it is a link to '{path.readlink()}', which does not exist"
+    try:
+        files = {
+            file.stem: file.name
+            for file in path.parent.iterdir()
+            if file.suffix in suffixes and file.is_file()
+        }
+    except OSError:
+        return ""
+    # Without their endings, which are alike and would make every file near.
+    near = get_close_matches(path.stem, files, n=1)
+    return f"; the nearest is '{path.with_name(files[near[0]])}'" if near else ""
 
 
 @dataclass(frozen=True)
