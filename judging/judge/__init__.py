@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -279,12 +279,12 @@ class Judge:
         """
         reads_ahead = self.backbone.model.device.type == "cuda" and is_wanted is None
         encoder = self.encoder.twin if reads_ahead else self.encoder
+        stream = _Stream(self, encoder, calibrated, sampling, on_text, is_wanted)
         taken = in_windows(each_request(requests), encoder, GPU_WINDOW if reads_ahead else None)
         # Maps, as a loop would hold its window while the next one is encoded.
-        windows = map(partial(self._encode, encoder, sampling, is_wanted), taken)
-        score = partial(self._score, calibrated, on_text, is_wanted)
+        windows = map(stream.encode, taken)
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
-            itertools.starmap(score, made_ahead(windows) if reads_ahead else windows)
+            itertools.starmap(stream.score, made_ahead(windows) if reads_ahead else windows)
         )
         if progress:
             from judging.progress import progress_over
@@ -292,55 +292,6 @@ class Judge:
             total = len(requests) if isinstance(requests, Sequence) else None
             verdicts = progress_over(verdicts, "grading", total)
         yield from verdicts
-
-    def _encode(
-        self,
-        encoder: Encoder,
-        sampling: Sampling | None,
-        is_wanted: IsWanted | None,
-        window: list[JudgeRequest],
-    ) -> _EncodedWindow:
-        """Return a window, its verdicts that need no model, and prompts of its other requests."""
-        verdicts: dict[int, Verdict] = {}
-        taken: dict[int, JudgeRequest] = {}
-        for index, given in enumerate(window):
-            if is_wanted and not is_wanted(given):
-                verdicts[index] = Verdict.from_error(UNWANTED, given, judge_name=self.name)
-                continue
-            try:
-                request = self.resolve(given)
-                if ruling := get_task(request.task).rule(request):
-                    verdicts[index] = ruled_verdict(request, ruling, **self._signature(request))
-                else:
-                    taken[index] = request
-            except CustosError as error:
-                verdicts[index] = Verdict.from_error(error, given, judge_name=self.name)
-        with self._encoding:
-            return window, verdicts, encode_groups(taken, encoder, sampling)
-
-    def _score(
-        self,
-        calibrated: bool,
-        on_text: OnText | None,
-        is_wanted: IsWanted | None,
-        window: list[JudgeRequest],
-        verdicts: dict[int, Verdict],
-        groups: list[PromptGroup],
-    ) -> list[Verdict]:
-        def report(prompt: OrderedPrompt, piece: str) -> None:
-            if on_text:
-                on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
-
-        def wanted(prompt: OrderedPrompt) -> bool:
-            return is_wanted is None or is_wanted(window[prompt.request_index])
-
-        for group in groups:
-            for index, fault in group.errors.items():
-                verdicts[index] = Verdict.from_error(fault, window[index], judge_name=self.name)
-            hooks = (report if on_text else None, wanted if is_wanted else None)
-            for index, passes in group.score(self.encoder, self.engine, *hooks).items():
-                verdicts[index] = self._verdict(group.requests[index], passes, calibrated)
-        return [verdicts[index] for index in range(len(window))]
 
     def _verdict(
         self, request: JudgeRequest, passes: list[ScoredPass] | CustosError, calibrated: bool
@@ -413,3 +364,55 @@ class Judge:
                 merged = merge_passes(task, [scored.record for scored in passes])
                 rows.append(list(log_probabilities(merged).values()))
         return np.array(rows)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Windows of requests that a judge grades with the same options, those of ``Judge.grade``."""
+
+    judge: Judge
+    encoder: Encoder
+    calibrated: bool
+    sampling: Sampling | None
+    on_text: OnText | None
+    is_wanted: IsWanted | None
+
+    def encode(self, window: list[JudgeRequest]) -> _EncodedWindow:
+        """Return a window, its verdicts that need no model, and prompts of its other requests."""
+        judge, verdicts = self.judge, dict[int, Verdict]()
+        taken: dict[int, JudgeRequest] = {}
+        for index, given in enumerate(window):
+            if self.is_wanted and not self.is_wanted(given):
+                verdicts[index] = Verdict.from_error(UNWANTED, given, judge_name=judge.name)
+                continue
+            try:
+                request = judge.resolve(given)
+                if ruling := get_task(request.task).rule(request):
+                    verdicts[index] = ruled_verdict(request, ruling, **judge._signature(request))
+                else:
+                    taken[index] = request
+            except CustosError as error:
+                verdicts[index] = Verdict.from_error(error, given, judge_name=judge.name)
+        with judge._encoding:
+            return window, verdicts, encode_groups(taken, self.encoder, self.sampling)
+
+    def score(
+        self, window: list[JudgeRequest], verdicts: dict[int, Verdict], groups: list[PromptGroup]
+    ) -> list[Verdict]:
+        """Return the verdicts of an encoded window, in order."""
+        judge, on_text, is_wanted = self.judge, self.on_text, self.is_wanted
+
+        def report(prompt: OrderedPrompt, piece: str) -> None:
+            if on_text:
+                on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
+
+        def wanted(prompt: OrderedPrompt) -> bool:
+            return is_wanted is None or is_wanted(window[prompt.request_index])
+
+        hooks = (report if on_text else None, wanted if is_wanted else None)
+        for group in groups:
+            for index, fault in group.errors.items():
+                verdicts[index] = Verdict.from_error(fault, window[index], judge_name=judge.name)
+            for index, passes in group.score(judge.encoder, judge.engine, *hooks).items():
+                verdicts[index] = judge._verdict(group.requests[index], passes, self.calibrated)
+        return [verdicts[index] for index in range(len(window))]

@@ -96,7 +96,7 @@ _LONGEST = 20_000
 """Characters of a question that is looked through for options."""
 _BETWEEN = " \t\n,;|/-*"
 _AROUND = " \t\r\n*_`\"'“”‘’"
-_WORD = re.compile(r"[^\W\d_]+")
+_LETTER_RUN = re.compile(r"[^\W\d_]+")
 _SHORT = 3
 """Letters of a word whose capitals may say what it is: mW and MW, Mb and mb, CO and Co."""
 _NUMBER_AND_MARK = re.compile(r"[-+\d.,]*\d\s?['\"!]+")
@@ -196,7 +196,7 @@ def _spelled(text: str) -> str:
 
     Short words keep their case where it may have a meaning: units and symbols.
     """
-    folded = _WORD.sub(_folded, " ".join(unicodedata.normalize("NFC", text).split()))
+    folded = _LETTER_RUN.sub(_folded, " ".join(unicodedata.normalize("NFC", text).split()))
     if _NUMBER_AND_MARK.fullmatch(folded):
         return folded
     return folded.strip(_AROUND).rstrip(".!").strip(_AROUND)
