@@ -44,12 +44,9 @@ _SEPARATORS = (",", "=")
 
 
 def likely_label(text: str, labels: Sequence[str], column: str = "") -> str | None:
-    """Return the declared label that a text most likely means; ``None`` if none is likely.
+    """Find the declared label that a text most likely means; ``None`` if none is likely.
 
-    Args:
-        text: Label as somebody wrote it.
-        labels: Declared labels.
-        column: Column that holds it; in one called ``is_wrong`` nobody can tell what "yes" means.
+    In a column called ``is_wrong`` nobody can tell what "yes" means.
     """
     plain = _plain(text)
     same = [label for label in labels if _plain(label) == plain]
@@ -64,16 +61,10 @@ def likely_label(text: str, labels: Sequence[str], column: str = "") -> str | No
 
 
 def labels_option(choices: Mapping[str, Sequence[str]], column: str = "") -> str | None:
-    """Return the option that translates labels: ``--labels right=Correct,partly=?``.
+    """Write the option that translates labels, for a shell: ``--labels right=Correct,partly=?``.
 
-    Args:
-        choices: Labels as somebody wrote them, and the declared labels that each may mean. ``?``
-            stands where none is likely.
-        column: Column that holds them.
-
-    Returns:
-        The option, quoted for a shell; ``None`` if a label holds a character that separates labels
-        in the option, or one that cannot be typed.
+    ``choices`` has labels as somebody wrote them, and the declared labels that each may mean.
+    ``None`` if the option cannot hold one.
     """
     if any(mark in text or not text.isprintable() for text in choices for mark in _SEPARATORS):
         return None

@@ -71,16 +71,10 @@ def _batch_rows(
     columns: Sequence[pq.ColumnSchema],
     texts: Sequence[tuple[int, int]],
 ) -> int:
-    """Return how many rows of a group to read at once.
+    """Choose how many rows of a group to read at once; refuse a column that is a bomb.
 
-    Args:
-        path: The file, for errors.
-        group: The group.
-        columns: Its columns.
-        texts: Of the texts that a column stores once for many rows: bytes of the longest, of all.
-
-    Raises:
-        CustosError: If a column is too large for what it is stored in.
+    ``texts`` has, by column, the bytes of the longest and of all texts that are stored once for
+    many rows.
     """
     num_rows, num_bytes = int(group.num_rows), 1
     for number, (column, (longest, of_all)) in enumerate(zip(columns, texts, strict=True)):
@@ -99,10 +93,7 @@ def _batch_rows(
 
 
 def _sizes_of_differences(group: pq.RowGroupMetaData) -> list[tuple[int, int]]:
-    """Return, by column, the bytes of texts in an encoding that Arrow reads without dictionary.
-
-    They may be stored as what differs from the text before, so each may be as long as all.
-    """
+    """Bound the texts that are stored as differences, by column: each may be as long as all."""
     chunks = map(group.column, range(group.num_columns))
     return [
         (chunk.total_uncompressed_size,) * 2
@@ -180,11 +171,9 @@ def _has_names(feature: Any) -> bool:
 
 
 def _reader(kind: pa.DataType, feature: Any) -> _Read | None:
-    """Return what makes a value of one type that which it means; ``None`` if it is that already.
+    """Make the function that turns a value into what it means; ``None`` if it is that already.
 
-    Args:
-        kind: Type in Arrow.
-        feature: The same in the words of ``datasets``; ``None`` if it says nothing.
+    ``kind`` is its type in Arrow, ``feature`` the same in the words of ``datasets``.
     """
     import pyarrow as pa
 
@@ -207,10 +196,7 @@ def _reader(kind: pa.DataType, feature: Any) -> _Read | None:
 
 
 def _part(feature: Any, name: str) -> Any:
-    """Return the feature of a key of an object.
-
-    A sequence of objects is stored as an object of lists, each under the feature of its elements.
-    """
+    """Find the feature of a key of an object, which may store a sequence of objects as lists."""
     inner = _element(feature)
     return inner.get(name) if isinstance(inner, dict) else None
 

@@ -51,14 +51,9 @@ def write_spreadsheet(
 ) -> None:
     """Write a CSV or TSV file in UTF-8 with a byte order mark, atomically.
 
-    Texts are guarded (see :func:`guarded`); :class:`judging.files.csv_rows.CsvFile` reads them as
-    they were. ``None`` is an empty cell.
-
-    Args:
-        path: File to write, ending in ``.csv`` or ``.tsv``.
-        columns: Names in the header.
-        rows: Cells of each row.
-        delimiter: What separates cells; default a comma in CSV files, a tab in TSV files.
+    Texts are guarded (see :func:`guarded`); :class:`CsvFile` reads them as they were. ``None`` is
+    an empty cell. The delimiter is by default a comma in ``.csv`` files and a tab in ``.tsv``
+    files.
     """
     delimiter = delimiter or DELIMITER_BY_SUFFIX[path.suffix]
     with atomic_write(path) as file:
@@ -240,11 +235,7 @@ class CsvFile:
 
 
 class _Lines(Iterator[str]):
-    """Lines of a file, of which the last ones can be given back.
-
-    Attributes:
-        taken: Lines that were taken since the list was emptied.
-    """
+    """Lines of a file, of which the last ones, those in ``taken``, can be given back."""
 
     def __init__(self, file: Iterator[str]) -> None:
         self._file = file
@@ -276,12 +267,12 @@ class _Reading:
 
     @property
     def width(self) -> int:
-        """Return the number of cells of the header."""
+        """Count the cells of the header."""
         return len(self.header)
 
     @property
     def quotes_names(self) -> bool:
-        """Return whether a name stands in quotation marks, if they are read as letters."""
+        """Tell whether a name stands in quotation marks, if they are read as letters."""
         return any(len(name) > 1 and name[0] == name[-1] == '"' for name in self.header)
 
     @property
@@ -290,11 +281,7 @@ class _Reading:
         return self.num_whole / self.num_rows if self.num_rows else 1.0
 
     def read_header(self, lines: _Lines) -> None:
-        """Read the names of the columns.
-
-        Raises:
-            csv.Error: If they cannot be read.
-        """
+        """Read the names of the columns; raise ``csv.Error`` if they cannot be read."""
         first = next(self.records(lines), [])
         assert not isinstance(first, csv.Error)
         self.header = first
@@ -323,8 +310,7 @@ class _Reading:
     def records(self, lines: _Lines) -> Iterator[list[str] | csv.Error]:
         """Yield the cells of the header, the first row with a text, and of every row, or its fault.
 
-        Raises:
-            csv.Error: If the header cannot be read.
+        A header that cannot be read raises ``csv.Error``.
         """
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.is_quoted else csv.QUOTE_NONE
         reader = csv.reader(lines, delimiter=self.delimiter, quoting=quoting, strict=True)
@@ -370,10 +356,7 @@ class _Reading:
             lines.give_back(others)
 
     def _could_be_rows(self, lines: Sequence[str]) -> bool:
-        """Return whether each of several lines has the header's number of cells by itself.
-
-        With two columns a comma in a line is enough, and says nothing.
-        """
+        """Tell whether each of several lines has the header's number of cells, of more than two."""
         num = self.width - 1
         return num > 1 and all(line.count(self.delimiter) == num for line in lines)
 
@@ -407,11 +390,7 @@ def _likeliest(readings: Sequence[_Reading]) -> tuple[_Reading, str]:
 
 
 def check_names(path: Path, names: Sequence[str]) -> None:
-    """Check that all columns of a table have a name of their own.
-
-    Raises:
-        CustosError: If a name is missing or occurs twice.
-    """
+    """Raise ``CustosError`` if a column of a table has no name, or two have the same one."""
     for column, name in enumerate(names, 1):
         if not name:
             raise CustosError(f"{path}: column {column} has no name in the header")

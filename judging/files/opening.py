@@ -17,34 +17,21 @@ _START = b"version https://git-lfs.github.com/spec/"
 
 
 def is_lfs_pointer(path: Path) -> bool:
-    """Return whether a file is such a pointer.
-
-    Raises:
-        OSError: If it cannot be read.
-    """
+    """Tell whether a file is such a pointer."""
     with path.open("rb") as file:
         return file.read(len(_START)) == _START
 
 
 def refuse_lfs_pointer(path: Path) -> None:
-    """Refuse a file that is such a pointer.
-
-    Raises:
-        CustosError: With its name and what to do.
-        OSError: If it cannot be read.
-    """
+    """Raise ``CustosError``, with what to do, if a file is such a pointer."""
     if is_lfs_pointer(path):
         raise CustosError(f"{path}: {LFS_POINTER}")
 
 
 def nearest_file(path: Path, suffixes: Collection[str]) -> str:
-    """Return ``; the nearest is 'FILE'``, or an empty text if no file is near.
+    """Return ``; the nearest is 'FILE'``, or what a broken link leads to; empty if none is near.
 
-    If the file is a link to one that does not exist, this is said instead.
-
-    Args:
-        path: File that does not exist.
-        suffixes: Endings of the files in its folder that may be meant.
+    Files of the same folder with one of ``suffixes`` are compared.
     """
     if path.is_symlink():
         return f"; it is a link to '{path.readlink()}', which does not exist"
@@ -76,13 +63,8 @@ NOTHING_STATED = TextFormat()
 def open_text(path: Path, encoding: str | None, newline: str = "") -> Iterator[TextIO]:
     """Open a file of text; bytes that cannot be decoded become lone surrogates.
 
-    Args:
-        path: File to read.
-        encoding: As the user states it; ``None``: UTF-8. A byte order mark knows better.
-        newline: As ``open`` takes it.
-
-    Raises:
-        CustosError: If it is not text of this encoding at all.
+    ``encoding`` is what the user states, default UTF-8; a byte order mark knows better. What is no
+    text of it at all raises ``CustosError``.
     """
     with path.open("rb") as raw:
         start = raw.read(3)

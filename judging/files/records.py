@@ -114,9 +114,8 @@ def _decode_line(line: bytes, location: str) -> Any:
 def decode_json(content: bytes | str) -> Any:
     """Decode a JSON document; bytes must be UTF-8, and may begin with a byte order mark.
 
-    Raises:
-        CustosError: If it cannot be decoded, or not be written again, or an object has a key twice;
-            with the reason alone.
+    What cannot be decoded, or not be written again, and an object with a key twice raise
+    ``CustosError`` with the reason alone.
     """
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
@@ -165,14 +164,10 @@ class _Twice:
 
 
 def refuse_repeated_keys(content: bytes, written: bytes) -> None:
-    """Refuse a JSON text in which an object has a key twice.
+    """Raise ``CustosError`` if an object of a JSON text has a key twice, with its key and row.
 
-    Args:
-        content: Valid JSON in UTF-8.
-        written: What was decoded from it, written again by ``to_json``.
-
-    Raises:
-        CustosError: With the key and, in a list of rows, the number of the row.
+    ``content`` is valid JSON in UTF-8, ``written`` what was decoded from it, written by
+    ``to_json``.
     """
     # Of a key that occurs twice only one is decoded, so fewer quotation marks are written than were
     # read. Otherwise there are as many, unless the text writes one as this escape. Counting them
@@ -215,18 +210,9 @@ def _printable(name: str) -> str:
 def read_records(
     path: Path, model: type[R], bad_rows: list[str] | None = None
 ) -> Iterator[tuple[int, R]]:
-    """Yield ``(row number, validated record)`` from a file.
+    """Yield ``(row number, validated record)`` from a file; image paths are relative to it.
 
-    Relative image paths are relative to the file.
-
-    Args:
-        path: File of one of ``ROW_SUFFIXES``.
-        model: Record type of every row.
-        bad_rows: List that gets a message for every row that does not validate; ``None`` raises on
-            the first.
-
-    Raises:
-        CustosError: On the first bad row when ``bad_rows`` is ``None``.
+    The first bad row raises ``CustosError``, unless there is a list ``bad_rows`` for the messages.
     """
     for number, row in read_rows(path):
         try:
@@ -248,10 +234,7 @@ def with_absolute_images(record: R, folder: Path) -> R:
 
 
 def absolute_name(name: str, folder: Path) -> str:
-    """Make a relative path absolute.
-
-    URLs (``data:``, ``https:``) stay as they are, and so does what no file can be called.
-    """
+    """Make a relative path absolute; URLs and what no file can be called stay as they are."""
     is_url = is_data_url(name) or "://" in name
     return name if is_url or "\0" in name else os.path.realpath(folder / name)
 

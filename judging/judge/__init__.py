@@ -154,11 +154,7 @@ class Judge:
 
     @classmethod
     def of_run(cls, folder: Path, card: JudgeCard, backbone: Backbone, engine: Engine) -> Judge:
-        """Make the judge of a run folder, with the calibration in that folder.
-
-        Raises:
-            CustosError: If the calibration is damaged or belongs to another judge.
-        """
+        """Make the judge of a run folder; ``CustosError`` if its calibration is another judge's."""
         judge = cls(folder.name, backbone, engine, card, file_sha256(folder / ADAPTER_FILE))
         judge.folder = folder
         if (folder / CALIBRATION_FILE).is_file() and engine.posterior == "exact":
@@ -193,11 +189,9 @@ class Judge:
         }
 
     def resolve(self, request: RequestT) -> RequestT:
-        """Return a request with the mode and the reference mode that this judge takes it in.
+        """Return a request as this judge takes it (:func:`resolve`); ``FieldError`` if it does not.
 
-        Raises:
-            FieldError: If the judge does not take it; see :func:`resolve`. If the
-                request states a risk and the judge has no held-out verdicts for a threshold.
+        It must have held-out verdicts for a threshold if the request states a risk.
         """
         resolved = resolve(request, self.name, self.tasks, self.card)
         if resolved.risk is not None:
@@ -205,11 +199,7 @@ class Judge:
         return resolved
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of everything but the request that could change its verdict.
-
-        Raises:
-            FieldError: If the judge does not take the request.
-        """
+        """Return a digest of everything but the request that could change its verdict."""
         request, task = self.resolve(request), get_task(request.task)
         is_cut = len(self.encoder.pictures(task, request)) < len(request.images)
         key = (task.name, request.variant, task.rubric(request), request.mode, str(is_cut))
@@ -337,15 +327,9 @@ class Judge:
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
         """Compute the uncalibrated log-probabilities that a calibration is fitted on.
 
-        Args:
-            requests: Requests of one rubric and mode, as :meth:`resolve` returns them.
-
-        Returns:
-            Logarithm of each label's probability, shape ``[requests, labels]``. The probabilities
-            of a request sum to 1; for a pair judged in both orders they are the mean of the two.
-
-        Raises:
-            CustosError: If a request cannot be scored.
+        Of resolved requests of one rubric and mode, ``[requests, labels]``. The probabilities of a
+        request sum to 1; for a pair judged in both orders they are the mean of the two. Raises
+        ``CustosError`` if one cannot be scored.
         """
         import numpy as np
 

@@ -30,15 +30,7 @@ class Familiarity(IntEnum):
 
 
 def familiarity(judge: Judge, task: str, rubric: str, key: str | None = None) -> Familiarity:
-    """Return how well a judge knows a rubric.
-
-    Args:
-        judge: Judge to choose or not.
-        task: Name of the task.
-        rubric: One of its rubrics.
-        key: Key of the judge's calibration (:func:`calibration_key`); default that of a label
-            without a critique.
-    """
+    """Tell how well a judge knows a rubric; ``key`` is by default that of a label alone."""
     if task not in judge.tasks:
         return Familiarity.NONE
     if judge.calibration and (key or f"{task}/{rubric}") in judge.calibration.rubrics:
@@ -52,8 +44,7 @@ def familiarity(judge: Judge, task: str, rubric: str, key: str | None = None) ->
 def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
     """Return the name of the judge that knows a request's rubric best; of equals the first.
 
-    Raises:
-        FieldError: If no judge takes the request, or there is no such task or variant.
+    Raises ``FieldError`` if no judge takes it.
     """
     task = get_task(request.task)
     levels: dict[str, Familiarity] = {}
@@ -76,11 +67,7 @@ def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
 
 
 def _familiarity_with(judge: Judge, request: JudgeRequest, task: JudgeTask) -> Familiarity:
-    """Return how well a judge knows the rubric that it takes a request under.
-
-    Raises:
-        FieldError: If it does not take the request.
-    """
+    """Tell how well a judge knows the rubric that it takes a request under, if it takes it."""
     resolved = judge.resolve(request)
     rubric = task.rubric(resolved)
     if rubric != task.rubric(request):
@@ -89,22 +76,14 @@ def _familiarity_with(judge: Judge, request: JudgeRequest, task: JudgeTask) -> F
 
 
 class BestJudge:
-    """Grades each request with the judge that knows its rubric best.
-
-    Args:
-        judges: At least one, by name.
-    """
+    """Grader that gives each request to the judge that knows its rubric best."""
 
     def __init__(self, judges: Mapping[str, Judge]) -> None:
         self.judges = judges
         self.name = ", ".join(judges)
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return the fingerprint of the judge that grades the request.
-
-        Raises:
-            FieldError: As :func:`choose_judge`.
-        """
+        """Return the fingerprint of the judge that grades the request."""
         return self.judges[choose_judge(self.judges, request)].fingerprint(request)
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:

@@ -127,9 +127,7 @@ def _own_hash(task: JudgeTask, rubric: str) -> str:
 def read_card(folder: Path) -> JudgeCard:
     """Read ``judge.json`` and check that the judge reads today's prompts as it was trained to.
 
-    Raises:
-        CustosError: If it is malformed, an instruction has changed, or the judge was trained on
-            fields that a response can imitate, as those of earlier versions were.
+    Raises ``CustosError`` if an instruction has changed, or a response can imitate its fields.
     """
     path = folder / CARD_FILE
     with errors_at(f"{path}: not a judge card"):
@@ -162,10 +160,7 @@ def _forgeable(path: Path) -> CustosError:
 
 
 def run_folder(source: str) -> Path | None:
-    """Return the folder of a trained judge, given the folder or the name of a shipped judge.
-
-    Return ``None`` for any other source.
-    """
+    """Find the folder of a trained judge by folder or shipped name; ``None`` for other sources."""
     for folder in (Path(source), SHIPPED / source):
         if os.path.isfile(folder / CARD_FILE):  # False for a name too long for a file.
             return folder
@@ -201,15 +196,10 @@ MOST_FOLDERS = 50
 
 
 def check_name(source: str) -> None:
-    """Check that a name which is no trained judge can be that of a backbone.
+    """Raise ``Missing``, with the judge probably meant, if a name cannot be that of a backbone.
 
-    A backbone is a name in :data:`BACKBONES`, a folder, a GGUF file, or a model on the hub,
-    ``OWNER/NAME``. Nothing is loaded
-    and no network is used.
-
-    Raises:
-        Missing: If it cannot; the message names the judge that was probably meant, or what the
-            folder lacks.
+    A backbone is a name in :data:`BACKBONES`, a folder, a GGUF file, or ``OWNER/NAME`` on the hub.
+    Nothing is loaded and no network is used.
     """
     folder = Path(source)
     if os.path.isdir(source):  # False for a name too long for a file.
@@ -231,7 +221,7 @@ def check_name(source: str) -> None:
 
 
 def _can_be_on_hub(source: str) -> bool:
-    """Return whether a name has the form ``OWNER/NAME`` and does not look like a path here."""
+    """Tell whether a name has the form ``OWNER/NAME`` and does not look like a path here."""
     owner, separator, name = source.partition("/")
     is_path = owner.startswith((".", "~")) or os.path.isdir(owner)
     return bool(owner and separator and name) and "/" not in name and not is_path
@@ -270,17 +260,8 @@ def resolve(
 
     A request without a ``mode`` gets the judge's own, or ``critique`` if it brings one. A single
     reference means the same in both reference modes, so that a judge that knows one of them takes
-    the request in that one.
-
-    Args:
-        request: Request to judge.
-        judge: Name of the judge.
-        tasks: Tasks that it takes.
-        card: Its card; ``None`` for a zero-shot judge, which knows every rubric of its tasks.
-
-    Raises:
-        FieldError: If the task cannot judge the request, or the judge was not trained for it; the
-            message says what to change.
+    the request in that one. Without a card a judge knows every rubric of its tasks. The
+    ``FieldError`` says what to change.
     """
     task = get_task(request.task)
     if task.name not in tasks:
@@ -322,12 +303,7 @@ def _variants(task: JudgeTask, rubrics: Sequence[str] | None) -> list[str]:
 def _under_known_rubric(
     request: RequestT, task: JudgeTask, judge: str, rubrics: Sequence[str]
 ) -> RequestT:
-    """Return a request with one reference in the reference mode that a judge knows.
-
-    Raises:
-        FieldError: If it has no reference or several, or the judge does not know the rubric in
-            either mode.
-    """
+    """Return a request in the reference mode that a judge knows, or say what else to change."""
     if known := in_known_mode(request, task, rubrics):
         return known
     field, change = next(
@@ -350,10 +326,9 @@ def _under_known_rubric(
 
 
 def in_known_mode(request: RequestT, task: JudgeTask, rubrics: Collection[str]) -> RequestT | None:
-    """Return a request in a reference mode under which its rubric is one of ``rubrics``.
+    """Return a request in a reference mode under which its rubric is known; ``None`` if in neither.
 
-    It keeps its mode if that is such a mode. Only a request with one reference may change it.
-    Return ``None`` if there is no such mode.
+    Only a request with one reference may change it.
     """
     if task.rubric(request) in rubrics:
         return request

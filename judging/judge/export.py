@@ -50,15 +50,6 @@ def write_checkpoint(backbone: Backbone, adapter: Path, dtype: str, folder: Path
     Weights keep the names and the files that the backbone was published with. Its other files are
     copied as they are, but for the format of the weights in ``config.json`` and the limits on
     pictures of its preprocessor.
-
-    Args:
-        backbone: Backbone with the judge's limits on pictures; its weights are read from its files.
-        adapter: Run folder.
-        dtype: Format of the weights, ``bfloat16`` or ``float32``.
-        folder: Empty folder to write to.
-
-    Raises:
-        CustosError: If the adapter does not fit the backbone, or weights cannot be written.
     """
     source = Path(backbone.model.config.name_or_path)
     _write_weights(backbone, source, adapter, dtype, folder)
@@ -144,11 +135,7 @@ class Parity:
     """Class of transformers that the checkpoint was loaded as."""
 
     def check(self) -> None:
-        """Check that the checkpoint is the judge.
-
-        Raises:
-            CustosError: If the difference is larger than rounding explains.
-        """
+        """Raise ``CustosError`` if the difference is larger than rounding explains."""
         if not self.largest <= _LARGEST:
             raise CustosError(
                 f"the merged weights do not score as the judge does: {self.largest:.2g} nats apart "
@@ -157,17 +144,7 @@ class Parity:
 
 
 def judge_scores(judge: Judge, requests: Sequence[JudgeRequest]) -> Scores:
-    """Score the labels of requests with the judge's own engine, computing in float32.
-
-    The judge's weights are converted to float32 and stay so.
-
-    Args:
-        judge: Judge whose model runs here.
-        requests: Requests as the judge resolves them.
-
-    Raises:
-        CustosError: If the engine fails.
-    """
+    """Score the labels of resolved requests with the judge's own engine, from now on in float32."""
     on_device(judge.backbone.model.float(), judge.backbone.model.device)
     scores: Scores = []
     for prompts, tree in _prompts(judge.encoder, requests):
@@ -186,15 +163,7 @@ def compare(
     card: JudgeCard,
     device: Any,
 ) -> Parity:
-    """Score requests through transformers in float32, on prompts that the exported files encode.
-
-    Args:
-        folder: Exported checkpoint.
-        expected: The judge's scores of the same requests.
-        requests: Requests as the judge resolves them.
-        card: Card of the judge.
-        device: Device to compute on.
-    """
+    """Score requests through transformers in float32, on prompts that the exported files encode."""
     import torch
     import transformers
 
@@ -341,12 +310,7 @@ def export_merged(
 
 
 def example_requests(card: JudgeCard, picture: Path | None) -> list[JudgeRequest]:
-    """Return a request for every rubric of a judge, and the first again with a picture.
-
-    Args:
-        card: Card of the judge.
-        picture: File to draw the picture to; ``None`` for no picture.
-    """
+    """Make a request for every rubric of a judge, and one with a picture drawn to a file."""
     from PIL import Image
 
     rows = [
@@ -362,11 +326,7 @@ def example_requests(card: JudgeCard, picture: Path | None) -> list[JudgeRequest
 
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder that gets its name when the block ends without an error.
-
-    Raises:
-        CustosError: If there is something of this name.
-    """
+    """Yield a folder that gets its name when the block ends without an error, if that is free."""
     _check_free(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))

@@ -118,10 +118,7 @@ def _layer_names(modules: tuple[Module, ...]) -> list[str]:
 def save_adapter(adapted: Any, folder: Path, weights: Mapping[str, Tensor] | None = None) -> None:
     """Write the active adapter of a ``PeftModel`` to a folder, and no weights of the backbone.
 
-    Args:
-        adapted: The model.
-        folder: Folder to write to.
-        weights: Its trained parameters by name; default those that the model holds.
+    ``weights`` are its trained parameters by name, default those that the model holds.
     """
     # By default PEFT asks the hub whether the vocabulary has grown, which adapters here never do.
     adapted.save_pretrained(
@@ -135,8 +132,7 @@ def save_adapter(adapted: Any, folder: Path, weights: Mapping[str, Tensor] | Non
 def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
     """Put a saved adapter on a backbone, to go on training or only to use it.
 
-    Raises:
-        CustosError: If the folder has no safetensors adapter or it does not fit the backbone.
+    Raises ``CustosError`` if the folder has no safetensors adapter or it does not fit.
     """
     from peft import PeftModel
 
@@ -161,12 +157,9 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
 
 
 def _check_names(adapted: Any, folder: Path) -> None:
-    """Check that a saved adapter has just the weights that it has on the backbone.
+    """Raise ``CustosError`` if a saved adapter lacks weights of the model's, or has others.
 
     PEFT would leave those that it lacks as they were drawn, and leave out the others.
-
-    Raises:
-        CustosError: If it lacks weights, or has others.
     """
     from safetensors import safe_open
 
@@ -190,11 +183,7 @@ def _name_in_model(name: str, adapted: Any) -> str:
 
 
 def _check_adapter(folder: Path) -> None:
-    """Check the files of a saved adapter before the library reads them.
-
-    Raises:
-        CustosError: If one is missing or damaged, it is no LoRA adapter, or a weight is not finite.
-    """
+    """Check that an adapter's files are there, whole, of LoRA and finite, before they are read."""
     if not (folder / ADAPTER_FILE).is_file():
         raise CustosError(f"{folder}: no {ADAPTER_FILE}; other weight formats are not read")
     check_safetensors(folder / ADAPTER_FILE)
@@ -208,11 +197,7 @@ def _check_adapter(folder: Path) -> None:
 
 
 def _check_patterns(path: Path, model: Any) -> None:
-    """Refuse an adapter whose patterns take for ever on the names of a model's layers.
-
-    Raises:
-        CustosError: If they do, or one is no regular expression.
-    """
+    """Refuse an adapter whose patterns take for ever on the names of a model's layers."""
     config = read_object(path)
     whole = [
         f"(?:{config[key]})\\Z"
@@ -243,16 +228,12 @@ def _check_patterns(path: Path, model: Any) -> None:
 
 
 def _is_pattern(name: Any) -> bool:
-    """Return whether a name is a regular expression, which the library matches with names."""
+    """Tell whether a name is a regular expression, which the library matches with names."""
     return isinstance(name, str) and not _PLAIN.fullmatch(name)
 
 
 def _check_finite(file: Path) -> None:
-    """Refuse weights of which every verdict would fail.
-
-    Raises:
-        CustosError: If one is NaN or infinite; the message names the file and the tensor.
-    """
+    """Refuse weights that are NaN or infinite, with which every verdict would fail."""
     from safetensors import safe_open
 
     with safe_open(file, "pt") as weights:
@@ -265,18 +246,7 @@ def _check_finite(file: Path) -> None:
 
 
 def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:
-    """Read what a saved adapter adds to weights, by their names, without the weights themselves.
-
-    Args:
-        shell: Model of the backbone without weights, on PyTorch's ``meta`` device.
-        folder: Run folder with the adapter.
-
-    Returns:
-        Changes by the names of the weights.
-
-    Raises:
-        CustosError: If the folder has no safetensors adapter or it does not fit the backbone.
-    """
+    """Read what an adapter adds to weights, by their names; the model is a shell without any."""
     from peft.tuners.lora import LoraLayer
     from safetensors.torch import load_file
 

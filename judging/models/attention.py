@@ -97,17 +97,13 @@ def _text_attention(model: Any) -> str:
 
 
 def is_recurrent(model: Any) -> bool:
-    """Return whether some layers of a backbone are recurrent (Qwen3.5)."""
+    """Tell whether some layers of a backbone are recurrent (Qwen3.5)."""
     layers = getattr(model.config.get_text_config(), "layer_types", None) or ()
     return "linear_attention" in layers
 
 
 def missing_kernels_line(model: Any, device: torch.device) -> str | None:
-    """Return what to install for recurrent layers that a GPU computes slowly; ``None`` if nothing.
-
-    Transformers takes the kernels of the package ``fla`` if it can be imported, and else computes
-    the same in plain PyTorch.
-    """
+    """Return what to install for recurrent layers that a GPU computes slowly, if anything."""
     if device.type != "cuda" or not is_recurrent(model):
         return None
     try:

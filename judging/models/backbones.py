@@ -79,7 +79,7 @@ class Backbone:
 
     @property
     def has_random_weights(self) -> bool:
-        """Return whether the weights were drawn, so that the model knows nothing."""
+        """Tell whether the weights were drawn, so that the model knows nothing."""
         return bool(getattr(self.model.config, RANDOM_WEIGHTS, False))
 
     def with_model(self, model: Any) -> Backbone:
@@ -88,7 +88,7 @@ class Backbone:
 
     @property
     def reads_pictures(self) -> bool:
-        """Return whether the model sees pictures, not text alone."""
+        """Tell whether the model sees pictures, not text alone."""
         return self.processor.image_processor is not None
 
     @property
@@ -102,13 +102,8 @@ class Backbone:
     def with_pixels(self, min_pixels: int | None = None, max_pixels: int | None = None) -> Backbone:
         """Return the same backbone with other limits on pictures, if it reads any.
 
-        Args:
-            min_pixels: Smaller pictures are scaled up; default the checkpoint's own limit.
-            max_pixels: Larger pictures are scaled down; default the checkpoint's own limit, at most
-                ``MOST_PIXELS``.
-
-        Raises:
-            FieldError: If the lower limit is above the upper one.
+        Limits that are not given are the checkpoint's own, the upper one at most ``MOST_PIXELS``. A
+        lower limit above the upper one raises ``FieldError``.
         """
         if not self.reads_pictures:
             return self
@@ -124,11 +119,7 @@ class Backbone:
         return replace(self, processor=processor, changed_pixels=limits)
 
     def num_picture_tokens(self, size: PictureSize) -> int:
-        """Return how many tokens the model reads for a picture.
-
-        Raises:
-            FieldError: If the picture is too narrow for the model, or the model reads text alone.
-        """
+        """Count the tokens that the model reads for a picture, which it must be able to read."""
         if not self.reads_pictures:
             raise no_pictures(self.name)
         images = self.processor.image_processor
@@ -146,11 +137,8 @@ class Backbone:
     def scaled_size(self, size: PictureSize) -> PictureSize | None:
         """Return the size that a picture above the limit is scaled down to for the model.
 
-        Return ``None`` for other pictures, and for those that must not be scaled twice: so narrow
-        that scaling the result would change it again.
-
-        Raises:
-            FieldError: If the picture is too narrow for the model.
+        ``None`` for other pictures, and for those so narrow that scaling the result would change it
+        again.
         """
         from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
@@ -255,11 +243,7 @@ def load_backbone(
 
 
 def check_version(adapter: Path, name: str, trained_on: str, version: str) -> None:
-    """Check that a backbone is the one that the adapter of a run folder was trained on.
-
-    Raises:
-        CustosError: If it is another version.
-    """
+    """Raise ``CustosError`` if a backbone is not the version that an adapter was trained on."""
     if version != trained_on:
         raise CustosError(
             f"{adapter}: trained on {name} version {trained_on}, but version {version} is here"
@@ -267,14 +251,7 @@ def check_version(adapter: Path, name: str, trained_on: str, version: str) -> No
 
 
 def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str | None]:
-    """Return the folder of a checkpoint, which is fetched if need be, and its version.
-
-    The version is ``None`` for a folder of the user.
-
-    Raises:
-        Missing: If there is no such folder and the hub does not give the checkpoint.
-        CustosError: If its files cannot be used.
-    """
+    """Find a checkpoint's folder, fetched if need be, and its version, if not a user's."""
     its_version: str | None = None
     if name in (EMBEDDED, EMBEDDED_2):
         folder, its_version = embedded_folder(), name

@@ -55,10 +55,9 @@ OBJECTS = (
 
 
 def check_config(name: str, config: dict[str, Any]) -> None:
-    """Check that a ``config.json`` describes a backbone that custos can load.
+    """Raise ``CustosError`` if custos cannot load the backbone that a ``config.json`` describes.
 
-    Raises:
-        CustosError: If it is of another family, needs code of its own, or is quantized.
+    It may be of another family, need code of its own, or be quantized.
     """
     family = config.get("model_type")
     if not isinstance(family, str) or family not in MODEL_CLASSES:
@@ -83,11 +82,7 @@ def check_config(name: str, config: dict[str, Any]) -> None:
 
 
 def check_windows(name: str, text: Any) -> None:
-    """Check that every layer of a text model sees whole prompts, as attention here assumes.
-
-    Raises:
-        CustosError: If one sees the latest tokens alone.
-    """
+    """Raise ``CustosError`` if a layer of a text model sees the latest tokens alone."""
     is_windowed = "sliding_attention" in (getattr(text, "layer_types", None) or ())
     if is_windowed and text.sliding_window < text.max_position_embeddings:
         raise CustosError(
@@ -115,14 +110,8 @@ def missing_backbone(name: str, reason: str) -> Missing:
 def check_checkpoint(name: str, folder: Path, *, weights: bool) -> None:
     """Check that a folder has every file that a backbone is loaded from, and that it can be read.
 
-    Args:
-        name: Name of the backbone, for errors.
-        folder: Its folder.
-        weights: Check the weights too (:func:`check_weight_files`).
-
-    Raises:
-        Missing: If files are missing.
-        CustosError: If a file is broken, or :func:`check_config` refuses the configuration.
+    Raises ``Missing`` if files are missing, ``CustosError`` if one is broken or refused by
+    :func:`check_config`. Weights are checked if asked for.
     """
     if not (folder / CONFIG).is_file():
         raise missing_backbone(name, _why_no_config(folder))
@@ -161,11 +150,7 @@ def _why_no_config(folder: Path) -> str:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a file that holds a JSON object.
-
-    Raises:
-        CustosError: If it holds none.
-    """
+    """Read a file that holds a JSON object; raise ``CustosError`` if it holds none."""
     try:
         refuse_lfs_pointer(path)
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -179,11 +164,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def reading(folder: Path, *files: str) -> Iterator[None]:
-    """Name the files of a folder in every error that a library raises while it reads them.
-
-    Raises:
-        CustosError: If the block raises any error.
-    """
+    """Name the files of a folder in every error that a library raises while it reads them."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 (the tokenizer's library raises no narrower one)
@@ -202,12 +183,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def check_weight_files(folder: Path) -> None:
-    """Check that a folder has every shard, whole and in safetensors; no weights are read.
-
-    Raises:
-        Missing: If weights or shards are missing.
-        CustosError: If a shard is damaged or the weights are pickled.
-    """
+    """Check that every shard is there, whole and in safetensors; no weights are read."""
     if (folder / INDEX).is_file():
         shards = _shards_of_index(folder)
     elif (folder / SINGLE_FILE).is_file():
@@ -245,15 +221,7 @@ def _shards_of_index(folder: Path) -> dict[str, set[str]]:
 
 
 def check_safetensors(path: Path, tensors: Collection[str] = ()) -> None:
-    """Check that a file is whole and in safetensors; no weights are read.
-
-    Args:
-        path: File of weights.
-        tensors: Names of tensors that it must hold, by the index.
-
-    Raises:
-        CustosError: If it is damaged, or lacks a tensor.
-    """
+    """Raise ``CustosError`` if a file is damaged or lacks tensors; no weights are read."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -302,12 +270,7 @@ class LoraChange:
         return [self.second.shape[0], self.first.shape[1]]
 
     def apply(self, stored: Tensor, rows: slice) -> Tensor:
-        """Change some rows of the weight, in place, as PEFT changes all of them.
-
-        Args:
-            stored: The rows in float32, ``[rows, inputs]``.
-            rows: Which rows these are.
-        """
+        """Change some rows of the weight, ``[rows, inputs]`` float32, in place, as PEFT does."""
         stored.add_((self.second[rows] @ self.first) * self.scaling)
         if self.magnitude is not None:
             stored.mul_((self.magnitude[rows] / stored.norm(dim=1))[:, None])

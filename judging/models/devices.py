@@ -43,11 +43,7 @@ def use_device(asked: str | torch.device | None = None) -> torch.device:
 
 
 def has_gpu() -> bool:
-    """Return whether there is a GPU.
-
-    Raises:
-        CustosError: If there is one and PyTorch cannot use it, as with a driver that is too old.
-    """
+    """Tell whether there is a GPU; raise ``CustosError`` if PyTorch cannot use the one there is."""
     import torch
 
     if torch.cuda.is_available():
@@ -81,11 +77,7 @@ def device_name(device: torch.device) -> str:
 
 
 def move_model(model: Any, device: torch.device) -> Any:
-    """Move a model to a device.
-
-    Raises:
-        CustosError: If its weights do not fit into the memory there.
-    """
+    """Move a model to a device; raise ``CustosError`` if its weights do not fit there."""
     import torch
 
     try:
@@ -111,11 +103,7 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def num_cores(cgroup: Path = CGROUP) -> int:
-    """Return how many cores this process may use: those it may run on, or fewer under a quota.
-
-    Args:
-        cgroup: Folder of the control group, of version 2 or 1.
-    """
+    """Count the cores that this process may use: those it may run on, or fewer under a quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(cores or 1, _quota(cgroup) or cores or 1)
 
@@ -160,7 +148,7 @@ def use_cores_of_quota() -> None:
 
 
 def computes_bfloat16(device: torch.device) -> bool:
-    """Return whether a device multiplies bfloat16 matrices faster than float32 ones.
+    """Tell whether a device multiplies bfloat16 matrices faster than float32 ones.
 
     A CPU without instructions for it is much slower in bfloat16 (``python -m experiments
     dtype_speed``), and so is one of Intel that has those of AVX-512 and no AMX (docs/serving.md).

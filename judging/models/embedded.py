@@ -57,20 +57,12 @@ CHAT_TEMPLATE = (
 
 
 def embedded_folder() -> Path:
-    """Return the folder of the converted backbone, which is fetched and converted on first use.
-
-    Raises:
-        CustosError: If the file cannot be fetched or is not the pinned one.
-    """
+    """Return the folder of the converted backbone, which is fetched and converted on first use."""
     return made_once(EMBEDDED, lambda kept, folder: _convert(fetch(PUBLISHED, kept), folder))
 
 
 def vision_weights() -> dict[str, Tensor]:
-    """Read the weights, by their names in transformers, that turn ``embedded@1`` into ``@2``.
-
-    Raises:
-        CustosError: If the shipped weights are missing or not the pinned ones.
-    """
+    """Read the weights, by their names in transformers, that turn ``embedded@1`` into ``@2``."""
     from safetensors.torch import load_file
 
     if not VISION_WEIGHTS.is_file():

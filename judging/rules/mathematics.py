@@ -90,7 +90,7 @@ def _compare(one: Answer, other: Answer) -> bool | None:
 
 
 def _all(results: Any) -> bool | None:
-    """Return whether all of several comparisons hold; one that fails decides."""
+    """Tell whether all of several comparisons hold; one that fails decides."""
     listed = list(results)
     return False if False in listed else None if None in listed else True
 
@@ -146,11 +146,7 @@ def _is_apart(union: Answer) -> bool:
 
 
 def _end(end: Answer) -> float:
-    """Return the place of an interval's end.
-
-    Raises:
-        UnreadError: If it is no number.
-    """
+    """Return the place of an interval's end; raise ``UnreadError`` if it is no number."""
     if end.kind == "infinity":
         return -math.inf if end.marks[0] else math.inf
     if end.kind != "value" or symbols(end.items[0]):
@@ -244,11 +240,7 @@ def _difference_of(one: Any, other: Any) -> float:
 
 
 def _values(one: Any, other: Any) -> list[tuple[Any, Any]]:
-    """Return the values of two trees at the same points, where both have one.
-
-    Raises:
-        UnreadError: If there are too few.
-    """
+    """Return the values of two trees at the same points; ``UnreadError`` if both have too few."""
     names = sorted({*symbols(one), *symbols(other)})
     if len(names) > len(_PRIMES):
         raise UnreadError("many symbols")

@@ -132,11 +132,7 @@ class Answer:
 
 @lru_cache(maxsize=1 << 12)
 def read_answer(text: str) -> Answer:
-    """Read a text that is mathematics as a whole.
-
-    Raises:
-        UnreadError: If it is not, or leaves open how to read it.
-    """
+    """Read a text that is mathematics as a whole; raise ``UnreadError`` for any other."""
     if len(text) > _LONGEST:
         raise UnreadError("long")
     is_latex = "\\" in text or text.count("$") > 1

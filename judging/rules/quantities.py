@@ -265,7 +265,7 @@ def parse_key(text: str) -> tuple[float, str] | None:
 
 
 def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:
-    """Return whether a quantity lies within 10 % of the key.
+    """Tell whether a quantity lies within 10 % of the key.
 
     A number without a unit is taken to be in the key's. A number without a magnitude may have the
     key's or be written in full: ``1.2`` and ``1,200,000`` both equal 1.2 million.
@@ -292,7 +292,7 @@ def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:
 
 
 def within_tolerance(value: float, key: float) -> bool:
-    """Return whether a value lies within 10 % of the key."""
+    """Tell whether a value lies within 10 % of the key."""
     return abs(value - key) <= abs(key) * (TOLERANCE + _ROUNDING)
 
 
@@ -329,7 +329,7 @@ def parse_fraction(text: str) -> tuple[float | None, str]:
 
 
 def _begins_range(text: str, quantities: Sequence[Quantity]) -> bool:
-    """Return whether the first quantity is the lower end of a range."""
+    """Tell whether the first quantity is the lower end of a range."""
     first = quantities[0]
     between = text[first.end : quantities[1].start].strip() if len(quantities) > 1 else ""
     before = text[: first.start].rstrip().casefold()
@@ -338,6 +338,6 @@ def _begins_range(text: str, quantities: Sequence[Quantity]) -> bool:
 
 
 def _is_count(text: str, quantity: Quantity) -> bool:
-    """Return whether a quantity is the ``1`` of ``1 in 5``; a share (``35 % of 20``) is not."""
+    """Tell whether a quantity is the ``1`` of ``1 in 5``; a share (``35 % of 20``) is not."""
     whole = quantity.magnitude is None and quantity.number % 1 == 0
     return whole and _COUNTED.match(text, quantity.end) is not None

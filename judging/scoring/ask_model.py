@@ -84,10 +84,8 @@ def make_ordered_prompts(
 ) -> tuple[list[OrderedPrompt], dict[int, CustosError]]:
     """Encode requests of a task; a pair in both orders, unless only the given one is wanted.
 
-    Those without pictures are encoded together, which takes two thirds of the time.
-
-    Returns:
-        The prompts, in the order of the requests, and why a request has none, by its index.
+    Those without pictures are encoded together, which takes two thirds of the time. Returns the
+    prompts, in the order of the requests, and why a request has none, by its index.
     """
     prompts = dict[int, list[OrderedPrompt]]()
     texts = {
@@ -129,10 +127,7 @@ def _encode(
 def critique_sampling(request: JudgeRequest, sampling: Sampling | None = None) -> Sampling | None:
     """Choose how a request's critique is drawn; ``None`` if it wants none.
 
-    Args:
-        request: Request to judge.
-        sampling: Settings for all critiques; default TruthfulJudge's, with the request's
-            ``critique_tokens`` as the limit.
+    The default is TruthfulJudge's, with the request's ``critique_tokens`` as the limit.
     """
     if request.mode != "critique":
         return None
@@ -212,10 +207,7 @@ class _Draft:
 class _Scoring:
     """The steps from prompts to scored passes.
 
-    Once a prompt fails, its request is dropped: later steps ask for nothing more of it.
-
-    Attributes:
-        errors: Why requests were dropped, by request index.
+    Once a prompt fails, its request is dropped, for the reason in ``errors``.
     """
 
     def __init__(self, group: PromptGroup, encoder: Encoder, engine: Engine) -> None:
@@ -365,13 +357,7 @@ def _numbers(logprobs: LabelLogprobs | CustosError) -> LabelLogprobs | CustosErr
 def encode_groups(
     requests: Mapping[int, JudgeRequest], encoder: Encoder, sampling: Sampling | None = None
 ) -> list[PromptGroup]:
-    """Encode requests, those of one task, rubric and sampling together.
-
-    Args:
-        requests: Requests by their index in the window, as the judge has resolved them.
-        encoder: Encodes them.
-        sampling: As for :func:`critique_sampling`.
-    """
+    """Encode resolved requests of a window, those of one task, rubric and sampling together."""
     groups: dict[tuple[str, str, Sampling | None], dict[int, JudgeRequest]] = {}
     for index, request in requests.items():
         rubric = get_task(request.task).rubric(request)
@@ -387,12 +373,9 @@ def encode_groups(
 def in_windows(
     requests: Iterable[JudgeRequest], encoder: Encoder, size: int | None = None
 ) -> Iterator[list[JudgeRequest]]:
-    """Yield requests in windows, which hold at least one.
+    """Yield requests in windows, which hold at least one and at most ``size``, default ``WINDOW``.
 
-    Args:
-        requests: Any number. Where pictures end a window, the next request has been read already.
-        encoder: Encoder that will encode them.
-        size: Most requests of a window; default ``WINDOW``.
+    Where pictures end a window, the next request has been read already.
     """
     size = size or WINDOW
     window: list[JudgeRequest] = []

@@ -60,14 +60,9 @@ def sample_tokens(
 
 
 def _draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
-    """Return where a uniform number meets each row's cumulative distribution.
+    """Find where a uniform number meets each row's cumulative distribution, ``[rows, 1]`` int64.
 
-    Args:
-        probabilities: ``[rows, tokens]``, of any total.
-        uniform: ``[rows, 1]`` float64, from 0 to below 1.
-
-    Returns:
-        Columns, ``[rows, 1]`` int64.
+    ``probabilities`` ``[rows, tokens]`` have any total, ``uniform`` ``[rows, 1]`` is below 1.
     """
     cumulative = probabilities.double().cumsum_(-1)
     # In float64 the product of a total and a number below 1 is below the total: no token of
@@ -79,14 +74,7 @@ def _draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
 def _draw_from_nucleus(
     probabilities: Tensor, uniform: Tensor, top_p: float, width: int
 ) -> list[int]:
-    """Draw one token per row from its nucleus; -1 where that is wider than ``width``.
-
-    Args:
-        probabilities: ``[rows, vocabulary]``.
-        uniform: ``[rows, 1]`` float64, from 0 to below 1.
-        top_p: Total that a nucleus reaches.
-        width: Most tokens of a nucleus.
-    """
+    """Draw one token per row from its nucleus; -1 where that is wider than ``width``."""
     inside, tokens, is_whole = nuclei(probabilities, top_p, width)
     drawn = tokens.gather(1, _draw(inside, uniform))
     found: list[int] = torch.where(is_whole, drawn, -1)[:, 0].tolist()
@@ -237,7 +225,7 @@ class TextMemory:
     """Tokens fed after each prompt; those after a text has ended are arbitrary."""
 
     def is_continued_by(self, prompts: Sequence[EncodedPrompt]) -> bool:
-        """Return whether the prompts are these rows, each with something after it."""
+        """Tell whether the prompts are these rows, each with something after it."""
         return len(prompts) == len(self.prompts) and all(
             prompt.prefix_ids == start.prefix_ids
             and len(prompt.suffix_ids) > len(start.suffix_ids)
@@ -253,9 +241,7 @@ class TextMemory:
         """Compute the logits at every slot of a tree after prompts that continue these rows.
 
         The model reads only tokens that it has not read. The memory is then as it was before.
-
-        Returns:
-            ``[N, K, vocabulary]`` as :meth:`TreeModel.forward`.
+        Returns ``[N, K, vocabulary]`` as :meth:`TreeModel.forward`.
         """
         past = len(prompts[0].prefix_ids)
         start = past + self.item_columns

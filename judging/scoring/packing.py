@@ -149,7 +149,7 @@ def _joined(
 
 
 def same_pictures(left: EncodedPrompt, right: EncodedPrompt) -> bool:
-    """Return whether two prompts show the same pictures, or none."""
+    """Tell whether two prompts show the same pictures, or none."""
     return left.vision.keys() == right.vision.keys() and all(
         value.equal(right.vision[name]) for name, value in left.vision.items()
     )
@@ -214,13 +214,7 @@ def make_tree_batch(
 def _index_slots(
     slots_by_row: Sequence[Sequence[Tensor]], rows: Sequence[Sequence[int]], num_slots: int
 ) -> tuple[Tensor, Tensor]:
-    """Return ``logit_columns`` and ``slots`` of a batch.
-
-    Args:
-        slots_by_row: Columns of the slots of each prompt of each row.
-        rows: Indices of the prompts of each row.
-        num_slots: Most slots of a prompt.
-    """
+    """Return ``logit_columns`` and ``slots`` of a batch, given the columns of all slots."""
     num_prompts = sum(map(len, rows))
     num_columns = max(sum(map(len, row)) for row in slots_by_row)
     logit_columns = torch.zeros(len(rows), num_columns, dtype=torch.int64)
@@ -268,12 +262,7 @@ class RowLayout:
 def lay_out_row(
     members: Sequence[tuple[EncodedPrompt, LabelTree]], share_prefix: bool
 ) -> RowLayout:
-    """Lay out the prompts of a row, each followed by its tree.
-
-    Args:
-        members: Prompts with their trees.
-        share_prefix: Leave the instruction out; otherwise the row starts with it.
-    """
+    """Lay out the prompts of a row, each followed by its tree, with or without the instruction."""
     items = [p.suffix_ids if share_prefix else (*p.prefix_ids, *p.suffix_ids) for p, _ in members]
     trunk = trunk_length(items)
     tokens = [torch.tensor(items[0][:trunk], dtype=torch.int64)]

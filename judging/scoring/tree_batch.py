@@ -117,10 +117,9 @@ class TreeBatch:
         return replace(self, **moved, vision=vision)
 
     def visible(self, start: int = 0) -> Tensor:
-        """Return which tokens of its row each token from column ``start`` on sees.
+        """Tell which tokens of its row each token from column ``start`` on sees.
 
-        Returns:
-            ``[B, S - start, S]`` bool, computed where the batch is.
+        ``[B, S - start, S]`` bool, computed where the batch is.
         """
         first, last = self.subtrees
         queries = first[:, start:, None]
@@ -144,7 +143,7 @@ class TreeModel(nn.Module):
 
     @property
     def is_recurrent(self) -> bool:
-        """Return whether some layers are recurrent (Qwen3.5); their batches differ."""
+        """Tell whether some layers are recurrent (Qwen3.5); their batches differ."""
         return is_recurrent(self.backbone)
 
     def checkpoint_activations(self) -> None:
@@ -160,11 +159,7 @@ class TreeModel(nn.Module):
                 module._can_checkpoint_with_cache = True
 
     def prefill(self, prefix_ids: Tensor) -> Prefix:
-        """Compute keys and values of the instruction.
-
-        Args:
-            prefix_ids: ``[P]`` int64, ``P > 0``.
-        """
+        """Compute keys and values of the instruction, ``[P]`` int64, ``P > 0``."""
         length = prefix_ids.shape[0]
         num_layers = self.backbone.config.get_text_config().num_hidden_layers
         cache = Prefix.recording_cache(num_layers)
@@ -231,23 +226,11 @@ class TreeModel(nn.Module):
         return logits
 
     def hidden(self, batch: TreeBatch, prefix: Prefix | None = None) -> Tensor:
-        """Compute the last hidden states at every slot, before the vocabulary projection.
-
-        Returns:
-            ``[N, K, hidden]`` in the backbone's compute dtype.
-        """
+        """Compute the last hidden states at every slot, ``[N, K, hidden]`` in the compute dtype."""
         return self._states(batch, self._arguments(batch, prefix))
 
     def _states(self, batch: TreeBatch, arguments: dict[str, Any]) -> Tensor:
-        """Run the body of the backbone, and return its last hidden states at every slot.
-
-        Args:
-            batch: Rows that run.
-            arguments: Arguments of the body.
-
-        Returns:
-            ``[N, K, hidden]``.
-        """
+        """Run the body of the backbone; return its last hidden states, ``[N, K, hidden]``."""
         # Inside this module's own forward the unwrapped body may be called (FSDP gathers here).
         states: Tensor = self._base.model(**arguments).last_hidden_state
         selected = torch.take_along_dim(states, batch.logit_columns[..., None], dim=1)

@@ -113,15 +113,9 @@ class TreeEngine:
         tree: LabelTree,
         is_wanted: Callable[[int], bool] | None = None,
     ) -> list[LabelLogprobs | CustosError]:
-        """Score every label after every prompt.
+        """Score every label after every prompt, in float32, as :meth:`Engine.score` says.
 
-        Args:
-            prompts: Prompts of one rubric.
-            tree: Its label tree.
-            is_wanted: As for :meth:`Engine.score`; a pass with a wanted prompt runs as a whole.
-
-        Returns:
-            For each prompt ``[labels]`` float32 log-probabilities, or ``UNWANTED``.
+        A pass with a wanted prompt runs as a whole.
         """
         return self._read(prompts, tree, partial(label_logprobs, tree=tree), is_wanted)
 
@@ -129,11 +123,9 @@ class TreeEngine:
     def next_token_logits(
         self, prompts: Sequence[EncodedPrompt], tokens: Sequence[int]
     ) -> list[list[float] | CustosError]:
-        """Return the logits of some tokens right after every prompt, before any softmax.
+        """Return the logits of different tokens right after every prompt, before any softmax.
 
-        Args:
-            prompts: Prompts with the same instruction, or with none.
-            tokens: Different tokens.
+        All prompts have the same instruction, or none.
         """
         tree = LabelTree.build([str(token) for token in tokens], [[token] for token in tokens])
         columns = torch.tensor(tokens, device=self.model.device)
@@ -148,11 +140,7 @@ class TreeEngine:
     ) -> list[list[float] | CustosError]:
         """Run the model over prompts and a label tree, and read numbers from every prompt's logits.
 
-        Args:
-            prompts: Prompts of one rubric.
-            tree: The label tree after each.
-            read: Makes ``[N, numbers]`` of logits ``[N, slots, vocabulary]``.
-            is_wanted: As for :meth:`score`.
+        ``read`` makes ``[N, numbers]`` of logits ``[N, slots, vocabulary]``.
         """
         numbers: list[list[float] | CustosError] = [UNWANTED] * len(prompts)
         try:
@@ -286,13 +274,7 @@ class TreeEngine:
             batch.memory = None
 
     def _halved(self, budget: int, tokens: int, what: str) -> int:
-        """Free what no tensor holds, and return half a budget, for as long as this engine lives.
-
-        Args:
-            budget: Tokens that were allowed at once.
-            tokens: Tokens for which the memory was too small.
-            what: What they were, for the log.
-        """
+        """Free what no tensor holds, and halve a budget that was too large, for good."""
         torch.cuda.empty_cache()
         budget = max(1, min(budget, tokens) // 2)
         logger.warning(

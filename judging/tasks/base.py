@@ -219,7 +219,7 @@ class JudgeTask(ABC):
 
     @property
     def has_reference_modes(self) -> bool:
-        """Return whether rubrics depend on ``reference_mode``."""
+        """Tell whether rubrics depend on ``reference_mode``."""
         rows = [{**self.example_row(), "reference_mode": mode} for mode in get_args(ReferenceMode)]
         return len({self.rubric(JudgeRequest.model_validate(row)) for row in rows}) > 1
 
@@ -228,10 +228,7 @@ class JudgeTask(ABC):
         return {"task": self.name, **self.example}
 
     def rows_by_rubric(self) -> dict[str, dict[str, Any]]:
-        """Return a row for every rubric: the example, with no more changed than the rubric needs.
-
-        The example's own rubric comes first.
-        """
+        """Make a row for every rubric, the example's first, with no more changed than it needs."""
         variants = [{}, *({"variant": variant} for variant in self.variants)]
         modes = [{}, *({"reference_mode": mode} for mode in get_args(ReferenceMode))]
         rows: dict[str, dict[str, Any]] = {}
@@ -259,11 +256,7 @@ class JudgeTask(ABC):
         return None
 
     def target(self, example: LabelledExample) -> str:
-        """Return the label string that an example trains towards.
-
-        Raises:
-            FieldError: If the task declares no such label.
-        """
+        """Return the label that an example trains towards; ``FieldError`` if it is none here."""
         labels = self.labels(self.rubric(example))
         if example.label not in labels:
             raise FieldError("label", f"'{example.label}' is not one of {', '.join(labels)}")
@@ -295,11 +288,7 @@ class BareLabelTask(JudgeTask):
         return Ruling("scored", self.empty_label, "the response is empty")
 
     def parse(self, text: str, rubric: str) -> str | None:
-        """Return the label that a text consists of.
-
-        Case, spaces, Markdown and closing punctuation do not matter. Return ``None`` if there is
-        more or something else.
-        """
+        """Return the label that a text consists of, whatever its case, Markdown and punctuation."""
         words = " ".join(text.replace(";", "; ").split()).strip(" .!*\"'`").casefold()
         return next((label for label in self.labels(rubric) if label.casefold() == words), None)
 
@@ -309,13 +298,13 @@ def _plain_mark(mark: str) -> str:
 
 
 def is_blank(value: str | Sequence[str]) -> bool:
-    """Return whether a field of a request, or each of its texts, holds nothing but white space."""
+    """Tell whether a field of a request, or each of its texts, holds nothing but white space."""
     texts = (value,) if isinstance(value, str) else value
     return not any(text.strip() for text in texts)
 
 
 def _is_seen(text: str) -> bool:
-    """Return whether a text has more than white space and marks such as the zero-width space."""
+    """Tell whether a text has more than white space and marks such as the zero-width space."""
     return any(not mark.isspace() and unicodedata.category(mark) != "Cf" for mark in text)
 
 
@@ -335,11 +324,7 @@ judge_task = TASKS.declare
 
 
 def get_task(name: str) -> JudgeTask:
-    """Return the task of a name.
-
-    Raises:
-        FieldError: If there is none; the message lists the known ones.
-    """
+    """Return the task of a name; if there is none, raise ``FieldError`` with the known ones."""
     try:
         return TASKS.get(name)
     except CustosError:

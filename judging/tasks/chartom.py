@@ -75,7 +75,7 @@ class ChartomFact(BareLabelTask):
 
 
 def _is_right(request: JudgeRequest) -> bool | None:
-    """Return whether an answer is right by rule; ``None`` if it must be judged."""
+    """Tell whether an answer is right by rule; ``None`` if it must be judged."""
     response, keys = request.response.strip(), request.references
     if response.endswith(UNFINISHED):
         return None
@@ -95,7 +95,7 @@ def _is_right(request: JudgeRequest) -> bool | None:
 
 
 def _ranking_is_right(response: str, key: tuple[str, ...], question: str) -> bool | None:
-    """Return whether an order is right, where it is clear in the question's direction."""
+    """Tell whether an order is right, where it is clear in the question's direction."""
     if len(key) < 2:
         return None
     asked_upward = asks_upward(question)
@@ -107,7 +107,7 @@ def _ranking_is_right(response: str, key: tuple[str, ...], question: str) -> boo
 
 
 def asks_upward(question: str) -> bool | None:
-    """Return whether a question asks for the smallest first; ``None`` if it does not say."""
+    """Tell whether a question asks for the smallest first; ``None`` if it does not say."""
     try:
         return runs_upward(question)
     except ValueError:
@@ -177,11 +177,7 @@ class ChartomPrediction(BareLabelTask):
 
 
 def _share(references: tuple[str, ...]) -> float:
-    """Return the one share that the references state.
-
-    Raises:
-        FieldError: If they state none, or several.
-    """
+    """Read the one share that the references state; otherwise raise ``FieldError``."""
     try:
         [text] = references
     except ValueError:

@@ -21,18 +21,10 @@ _MARK = re.compile("|".join(map(re.escape, MARKS)))
 def register_rubrics(task: str, path: Path) -> str:
     """Declare a task with a user's own instructions in place of another task's.
 
-    Args:
-        task: Name of the task, whose labels stay.
-        path: YAML file that maps each of its rubrics to an instruction. One with a mark of
-            :data:`MARKS` is the whole message, as official graders send it: chat models get nothing
-            else.
-
-    Returns:
-        The new task's name, which holds a hash of the instructions. Judges trained on ``task``
-        refuse it, as they were not trained for it.
-
-    Raises:
-        CustosError: If the file cannot be read, a rubric is missing or one is unknown.
+    ``path`` is a YAML file that maps each of its rubrics to an instruction. One with a mark of
+    :data:`MARKS` is the whole message, as official graders send it: chat models get nothing else.
+    The new task's name holds a hash of the instructions; judges trained on ``task`` refuse it.
+    Rubrics that are missing or unknown raise ``CustosError``.
     """
     published = get_task(task)
     instructions = _read_rubrics(path, tuple(published.rows_by_rubric()))

@@ -239,15 +239,11 @@ _NAME = re.compile(rf"{_LETTER}|^(?:[Ff]irst|[Ss]econd)$")
 
 
 def exchange_names(text: str) -> str:
-    """Exchange the names A and B of a pair's responses in a text that a judge wrote.
+    """Exchange the names A and B of a pair's responses in a critique, as of the swapped order.
 
-    A judge reads a pair in both orders, and in a critique of the swapped order "Response A" is the
-    request's second response. Only what names a response is exchanged: the article "A", the option
-    in "the answer is B" and "vitamin B" stay. Exchanging twice gives the text back, because no rule
-    looks at which of the two letters stands where.
-
-    Args:
-        text: A critique of a pair, such as "Response A is right; Response B is wrong."
+    Only what names a response is exchanged: the article "A", the option in "the answer is B" and
+    "vitamin B" stay. Exchanging twice gives the text back, because no rule looks at which of the
+    two letters stands where.
     """
     return _CHAIN.sub(_exchange_chain, text)
 

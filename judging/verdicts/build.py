@@ -45,16 +45,8 @@ def make_verdict(
 ) -> Verdict:
     """Make the verdict of a judged request.
 
-    Args:
-        request: Request that was judged.
-        task: Its task.
-        passes: One per order of the responses.
-        probabilities: Posterior over full labels, merged and calibrated.
-        label_mass: Probability inside the label tree, before renormalisation.
-        posterior: ``exact`` if the engine gave the probability of every label.
-        truncated_input: A response lost its middle.
-        note: What else to know about the label.
-        signature: Who judged it, and under what.
+    ``probabilities`` are the posterior over full labels, merged over ``passes`` and calibrated;
+    ``label_mass`` is the probability inside the label tree, before renormalisation.
     """
     label = best_label(probabilities)
     stated = [record.stated_confidence for record in passes]
@@ -87,13 +79,7 @@ def make_verdict(
 
 
 def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Signature]) -> Verdict:
-    """Make the verdict of a request that was decided by rule.
-
-    Args:
-        request: Request that was decided.
-        ruling: The decision.
-        signature: Who would have judged it, and under what.
-    """
+    """Make the verdict of a request that was decided by rule; ``signature`` is the judge asked."""
     return Verdict(
         id=request.id,
         status=ruling.status,
@@ -107,14 +93,7 @@ def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Sig
 
 
 def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
-    """Return the verdict that the same passes give without calibration.
-
-    A verdict without passes is returned as it is.
-
-    Args:
-        request: Request that was judged.
-        verdict: Its verdict.
-    """
+    """Return the verdict that the same passes, if there are any, give without calibration."""
     if not verdict.passes or verdict.label_mass is None or verdict.posterior is None:
         return verdict
     task = get_task(request.task)
@@ -133,12 +112,7 @@ def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
 
 
 def disagreement(labels: Sequence[str]) -> str:
-    """Say what each order of a pair led to.
-
-    Args:
-        labels: Labels of the order given and of the swapped one, both as the request names the
-            responses.
-    """
+    """Say what each order of a pair led to: labels of the order given and of the swapped one."""
     given, swapped = labels
     return (
         f"the two orders disagree: the label is {given} with A shown first, {swapped} with B shown "

@@ -84,12 +84,9 @@ def _threshold(confidence: tuple[float, ...], right: tuple[bool, ...], risk: flo
 
 
 def with_review(verdict: Verdict, risk: float, threshold: float | None) -> Verdict:
-    """Return a verdict that needs a review if its confidence does not suffice at a stated risk.
+    """Mark a verdict for review if its confidence does not suffice at a stated risk.
 
-    Args:
-        verdict: Verdict of a model.
-        risk: The stated risk.
-        threshold: Smallest confidence that is kept; ``None`` if no verdict may be.
+    ``threshold`` is the smallest confidence that is kept; ``None`` if no verdict may be.
     """
     confidence = verdict.confidence or 0.0
     if threshold is not None and confidence >= threshold:
@@ -165,11 +162,7 @@ class CalibrationSet(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> CalibrationSet:
-        """Read a ``calibration.json``, whatever judge it was fitted for.
-
-        Raises:
-            FieldError: If it is malformed.
-        """
+        """Read a ``calibration.json``, whatever judge it was fitted for."""
         try:
             return cls.model_validate_json(path.read_bytes())
         except ValidationError as error:
@@ -177,11 +170,7 @@ class CalibrationSet(BaseModel):
 
     @classmethod
     def load(cls, path: Path, judge: str) -> CalibrationSet:
-        """Read the ``calibration.json`` of a judge.
-
-        Raises:
-            CustosError: If it is malformed or was fitted for another judge.
-        """
+        """Read the ``calibration.json`` of a judge; ``CustosError`` if it is another judge's."""
         calibration = cls.read(path)
         if calibration.judge != judge:
             raise CustosError(
@@ -207,15 +196,9 @@ def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
 def held_out_verdicts(
     calibration: CalibrationSet | None, judge: str, request: JudgeRequest
 ) -> HeldOutVerdicts:
-    """Return the held-out verdicts that a threshold for a request's risk is found on.
+    """Return the held-out verdicts that a threshold for a resolved request's risk is found on.
 
-    Args:
-        calibration: The judge's calibration, if it has one.
-        judge: Name of the judge.
-        request: Request as the judge takes it.
-
-    Raises:
-        FieldError: If the calibration holds none for the request's rubric.
+    Raises ``FieldError`` if the calibration holds none for the request's rubric.
     """
     key = calibration_key(get_task(request.task), request)
     if calibration is None or key not in calibration.held_out:

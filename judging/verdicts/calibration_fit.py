@@ -179,11 +179,7 @@ def fit_calibration(
 
 
 def check_labels(occurring: Collection[str]) -> None:
-    """Check that items have labels to tell apart.
-
-    Raises:
-        CustosError: If they have no two.
-    """
+    """Raise ``CustosError`` if items have no two labels to tell apart."""
     if len(occurring) < 2:
         found = f"all calibration rows are labelled '{next(iter(occurring))}'" if occurring else ""
         raise CustosError(
@@ -204,11 +200,7 @@ def _losses_left_out(normalised: Floats, one_hot: Floats, questions: Indices, fi
 
 
 def _simplest(losses: Sequence[Floats]) -> int:
-    """Return the first of some fits that is within one standard error of the best.
-
-    Args:
-        losses: By fit, the simplest first, and question.
-    """
+    """Find the first of fits, the simplest first, that is within one standard error of the best."""
     best = min(losses, key=np.sum)
     gaps = [of_fit - best for of_fit in losses]
     return next(
