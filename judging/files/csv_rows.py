@@ -170,12 +170,15 @@ class CsvFile:
                 with self._lines() as lines:
                     reading = _Reading(delimiter, is_quoted)
                     try:
-                        reading.read_header(lines)
+                        first = next(reading.records(lines), [])
                     except csv.Error as error:
                         fault = f"the header cannot be read: {_fault(error)}"
                         continue
-                is_possible = reading.is_quoted or reading.width > 1 and not reading.quotes_names
-                readings += [reading] if is_possible and reading.header else []
+                assert not isinstance(first, csv.Error)
+                reading.header = first
+                quotes_names = any(name[:1] == name[1:][-1:] == '"' for name in first)
+                is_possible = is_quoted or reading.width > 1 and not quotes_names
+                readings += [reading] if is_possible and first else []
         if fault is not None and all(reading.width < 2 for reading in readings):
             raise CustosError(f"{self.path}: {fault}")
         if not readings:
@@ -270,22 +273,6 @@ class _Reading:
         """Count the cells of the header."""
         return len(self.header)
 
-    @property
-    def quotes_names(self) -> bool:
-        """Tell whether a name stands in quotation marks, if they are read as letters."""
-        return any(len(name) > 1 and name[0] == name[-1] == '"' for name in self.header)
-
-    @property
-    def share_whole(self) -> float:
-        """Return the share of rows that have the header's number of cells."""
-        return self.num_whole / self.num_rows if self.num_rows else 1.0
-
-    def read_header(self, lines: _Lines) -> None:
-        """Read the names of the columns; raise ``csv.Error`` if they cannot be read."""
-        first = next(self.records(lines), [])
-        assert not isinstance(first, csv.Error)
-        self.header = first
-
     def measure(self, lines: _Lines) -> None:
         """Read a file to its end and count the rows that fit the header."""
         records, width = self.records(lines), self.width
@@ -369,7 +356,8 @@ def _likeliest(readings: Sequence[_Reading]) -> tuple[_Reading, str]:
     """
 
     def rank(reading: _Reading) -> tuple[bool, float, int]:
-        return reading.width > 1, reading.share_whole, reading.width
+        share_whole = reading.num_whole / reading.num_rows if reading.num_rows else 1.0
+        return reading.width > 1, share_whole, reading.width
 
     best = max(readings, key=rank)
     for other in readings:

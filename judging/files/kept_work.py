@@ -111,7 +111,9 @@ class KeptFile(Generic[Line]):
         file that is a link or holds something else raises ``CustosError``.
         """
         self._check_is_ours()
-        self._delete_torn_line()
+        if self.path.exists():
+            with system_errors_at(self.path), self.path.open("rb+") as file:
+                file.truncate(file.read().rfind(b"\n") + 1)
         return (line for line in self.lines() if line.origin in origins)
 
     def append(self, lines: Iterable[Line]) -> None:
@@ -239,12 +241,6 @@ class KeptFile(Generic[Line]):
             "the version of a package has changed since. Name another output, or begin anew with: "
             f"rm {shlex.quote(str(self.path))}"
         )
-
-    def _delete_torn_line(self) -> None:
-        if not self.path.exists():
-            return
-        with system_errors_at(self.path), self.path.open("rb+") as file:
-            file.truncate(file.read().rfind(b"\n") + 1)
 
     def _parsed(self, text: bytes) -> Line | None:
         try:

@@ -64,7 +64,11 @@ def _decode_file(path: Path, stated: TextFormat) -> Iterator[tuple[int, Any]]:
                 if number == 1 and line.strip() == b"[":
                     raise CustosError(f"{path}: {WHOLE_ARRAY}")
                 if line.strip():
-                    yield number, _decode_line(line, f"{path} row {number}")
+                    try:
+                        row = decode_json(line)
+                    except CustosError as error:
+                        row = CustosError(f"{path} row {number}: {error}")
+                    yield number, row
     elif path.suffix == ".json":
         with open_text(path, stated.encoding) as file:
             content = file.read().encode(errors="surrogateescape")
@@ -102,13 +106,6 @@ def _remedy(path: Path) -> str:
     if known in ROW_SUFFIXES:
         return f"rename it to '{path.with_suffix(known).name}'"
     return "unpack it first" if ending in _PACKED else "save a spreadsheet as CSV"
-
-
-def _decode_line(line: bytes, location: str) -> Any:
-    try:
-        return decode_json(line)
-    except CustosError as error:
-        return CustosError(f"{location}: {error}")
 
 
 def decode_json(content: bytes | str) -> Any:
@@ -224,13 +221,10 @@ def read_records(
                 raise
             bad_rows.append(str(error))
             continue
-        yield number, with_absolute_images(record, path.parent)
-
-
-def with_absolute_images(record: R, folder: Path) -> R:
-    """Return the record with its relative image paths joined to a folder, if it has images."""
-    images = tuple(absolute_name(name, folder) for name in getattr(record, "images", ()))
-    return record.model_copy(update={"images": images}) if images else record
+        if names := getattr(record, "images", ()):
+            images = tuple(absolute_name(name, path.parent) for name in names)
+            record = record.model_copy(update={"images": images})
+        yield number, record
 
 
 def absolute_name(name: str, folder: Path) -> str:

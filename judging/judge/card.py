@@ -133,7 +133,11 @@ def read_card(folder: Path) -> JudgeCard:
     with errors_at(f"{path}: not a judge card"):
         values = decode_json(path.read_bytes())
     if isinstance(values, dict) and values.get("layout", "lines") == "lines":
-        raise _forgeable(path)
+        raise CustosError(
+            f"{path}: an earlier version trained this judge on fields that are lines of one text, "
+            "which a response can imitate to be called right; train it again, with "
+            f"adapter.init={path.parent} to go on from its adapter"
+        )
     try:
         card = JudgeCard.model_validate(values)
     except ValidationError as error:
@@ -149,14 +153,6 @@ def read_card(folder: Path) -> JudgeCard:
                     f"train the judge again or use the version it came with"
                 )
     return card
-
-
-def _forgeable(path: Path) -> CustosError:
-    return CustosError(
-        f"{path}: an earlier version trained this judge on fields that are lines of one text, "
-        "which a response can imitate to be called right; train it again, with "
-        f"adapter.init={path.parent} to go on from its adapter"
-    )
 
 
 def run_folder(source: str) -> Path | None:

@@ -184,6 +184,8 @@ def _name_in_model(name: str, adapted: Any) -> str:
 
 def _check_adapter(folder: Path) -> None:
     """Check that an adapter's files are there, whole, of LoRA and finite, before they are read."""
+    from safetensors import safe_open
+
     if not (folder / ADAPTER_FILE).is_file():
         raise CustosError(f"{folder}: no {ADAPTER_FILE}; other weight formats are not read")
     check_safetensors(folder / ADAPTER_FILE)
@@ -193,7 +195,13 @@ def _check_adapter(folder: Path) -> None:
     kind = read_object(path).get("peft_type")
     if kind != "LORA":
         raise CustosError(f"{path}: an adapter of the kind {kind!r}; only LoRA is read")
-    _check_finite(folder / ADAPTER_FILE)
+    with safe_open(folder / ADAPTER_FILE, "pt") as weights:
+        for name in weights.keys():
+            if not weights.get_tensor(name).isfinite().all():
+                raise CustosError(
+                    f"{folder / ADAPTER_FILE}: '{name}' holds NaN or infinite values; get the file "
+                    "again, or train the judge again with a lower optim.lr"
+                )
 
 
 def _check_patterns(path: Path, model: Any) -> None:
@@ -230,19 +238,6 @@ def _check_patterns(path: Path, model: Any) -> None:
 def _is_pattern(name: Any) -> bool:
     """Tell whether a name is a regular expression, which the library matches with names."""
     return isinstance(name, str) and not _PLAIN.fullmatch(name)
-
-
-def _check_finite(file: Path) -> None:
-    """Refuse weights that are NaN or infinite, with which every verdict would fail."""
-    from safetensors import safe_open
-
-    with safe_open(file, "pt") as weights:
-        for name in weights.keys():
-            if not weights.get_tensor(name).isfinite().all():
-                raise CustosError(
-                    f"{file}: '{name}' holds NaN or infinite values; get the file again, or train "
-                    "the judge again with a lower optim.lr"
-                )
 
 
 def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:

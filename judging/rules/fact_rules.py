@@ -82,7 +82,10 @@ def ranking_of(
     except ValueError:
         return None
     lines = [line for line in text.splitlines() if line.strip()]
-    if has_doubt(text) or not lines or len(lines) > 1 and _holds_all(lines[:-1], items):
+    if has_doubt(text) or not lines:
+        return None
+    before = "\n".join(lines[:-1])
+    if before and all(re.search(_pattern(item), before) for item in items):  # a second order
         return None
     order = _order(lines[-1], items, upward) or _order(text, items, upward)
     if order is None:
@@ -94,12 +97,6 @@ def ranking_of(
         return None
     direction = upward if upward is not None else signs_upward
     return positions if direction in (None, asked_upward) else positions[::-1]
-
-
-def _holds_all(lines: Sequence[str], items: Sequence[str]) -> bool:
-    """Tell whether lines before the last name every item, and the last does so again."""
-    text = "\n".join(lines)
-    return all(re.search(_pattern(item), text) for item in items)
 
 
 def _pattern(item: str) -> str:
@@ -121,12 +118,15 @@ def _order(
     tokens = [_token(match, len(items)) for match in _TOKEN.finditer(text)]
     listed = [value for kind, value in tokens if kind == "item"]
     signs = {value for kind, value in tokens if kind in "<>"}
-    if any(kind == "other" for kind, _ in tokens) or len(signs) > 1 or _joins_early(tokens):
+    kinds = [kind for kind, _ in tokens]
+    # "A and B, then C" ties: an "and" may stand before the last item alone.
+    joins_early = "joint" in kinds and kinds[kinds.index("joint") :].count("item") != 1
+    if "other" in kinds or len(signs) > 1 or joins_early:
         return None
     ranked = _by_numbers([token for token in tokens if token[0] in ("item", "rank", "number")])
     if ranked is None or (ranked != listed and (signs or upward is not None)):
         return None
-    return tuple(ranked), "<" in {kind for kind, _ in tokens} if signs else None
+    return tuple(ranked), "<" in kinds if signs else None
 
 
 def _token(match: re.Match[str], num_items: int) -> tuple[str, int]:
@@ -144,12 +144,6 @@ def _token(match: re.Match[str], num_items: int) -> tuple[str, int]:
     if word:
         return ("joint" if word == "and" else "filler" if word in _WORDS else "other", 0)
     return (sign, "<>".index(sign)) if sign in "<>" else ("other", 0)
-
-
-def _joins_early(tokens: Sequence[tuple[str, int]]) -> bool:
-    """Tell whether an "and" stands before other items than the last: "A and B, then C" ties."""
-    kinds = [kind for kind, _ in tokens]
-    return "joint" in kinds and kinds[kinds.index("joint") :].count("item") != 1
 
 
 def _by_numbers(tokens: Sequence[tuple[str, int]]) -> list[int] | None:
@@ -301,10 +295,6 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
     return None if is_signed else False
 
 
-def _is_dollar(word: str) -> bool:
-    return word.startswith(("dollar", "usd"))
-
-
 def _amount(quantity: Quantity, key: float, unit: KeyUnit) -> float:
     """Return a quantity that is close to the key in the key's own magnitude."""
     value = unit.convert(quantity) or 0.0
@@ -324,7 +314,8 @@ def _is_plain(text: str, quantity: Quantity, unit: KeyUnit) -> bool:
         return False
     if text[: quantity.start].rstrip()[-1:] in _CURRENCIES or _DATE.match(rest):
         return False
-    if "$" in written and unit.counted and not any(map(_is_dollar, unit.counted)):
+    is_dollar = any(word.startswith(("dollar", "usd")) for word in unit.counted)
+    if "$" in written and unit.counted and not is_dollar:
         return False
     following = _AFTER_NUMBER.match(rest)
     if following is None:

@@ -162,8 +162,9 @@ class Encoder:
         """
         conversations, truncations = [], []
         for task, request in requests:
-            messages, truncated = self._messages(task, request)
-            conversations.append(messages)
+            texts, truncated = self._field_texts(task.item(request))
+            told = self.instruction(task, request)
+            conversations.append(conversation(told, texts, self.pictures(task, request)))
             truncations.append(truncated)
         encoded = self._encode_conversations(conversations)
         prompts = []
@@ -226,12 +227,6 @@ class Encoder:
             prefix, of_fields = self._prefix_length(ids), num_fields * len(self.data(text))
             self._around[key] = prefix, len(ids) - prefix - num_pictures - of_fields
         return self._around[key]
-
-    def _messages(self, task: JudgeTask, request: JudgeRequest) -> tuple[tuple[Message, ...], bool]:
-        """Return the turns of a request, and whether a response was cut."""
-        texts, truncated = self._field_texts(task.item(request))
-        instruction = self.instruction(task, request)
-        return conversation(instruction, texts, self.pictures(task, request)), truncated
 
     def _smallest_picture(self) -> Image:
         """Return a picture of one token."""

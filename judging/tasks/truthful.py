@@ -245,14 +245,14 @@ def exchange_names(text: str) -> str:
     "vitamin B" stay. Exchanging twice gives the text back, because no rule looks at which of the
     two letters stands where.
     """
-    return _CHAIN.sub(_exchange_chain, text)
-
-
-def _exchange_chain(chain: re.Match[str]) -> str:
-    """Exchange the letters of "A", "A and B" or "A, Response B" if they name responses."""
-    if not _names_responses(chain):
-        return chain[0]
-    return _NAME.sub(lambda name: _EXCHANGED[name[0]], chain[0])
+    return _CHAIN.sub(
+        lambda chain: (
+            _NAME.sub(lambda name: _EXCHANGED[name[0]], chain[0])
+            if _names_responses(chain)
+            else chain[0]
+        ),
+        text,
+    )
 
 
 def _names_responses(chain: re.Match[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,8 +165,9 @@ def fit_calibration(
     one_hot = np.eye(len(labels))[targets]
     numbers = np.arange(len(targets)) if questions is None else questions
     numbers = np.unique(numbers, return_inverse=True)[1]
-    fits = [_fit_nothing, _fit_temperature]
-    fits += [_fit_biases] if int(counts.min()) >= MIN_ITEMS_PER_LABEL else []
+    fits: list[Fit] = [lambda _, one_hot: np.zeros(1 + one_hot.shape[1])]
+    fits += [partial(_fit, with_bias=False)]
+    fits += [partial(_fit, with_bias=True)] * (int(counts.min()) >= MIN_ITEMS_PER_LABEL)
     losses = [_losses_left_out(normalised, one_hot, numbers, fit) for fit in fits]
     best = fits[_simplest(losses)](normalised, one_hot)
     bias = best[1:] - best[1:].mean()
@@ -208,18 +210,6 @@ def _simplest(losses: Sequence[Floats]) -> int:
         for number, gap in enumerate(gaps)
         if gap.sum() <= np.sqrt(len(gap)) * (gap.std(ddof=1) if len(gap) > 1 else 0)
     )
-
-
-def _fit_nothing(normalised: Floats, one_hot: Floats) -> Floats:
-    return np.zeros(1 + one_hot.shape[1])
-
-
-def _fit_temperature(normalised: Floats, one_hot: Floats) -> Floats:
-    return _fit(normalised, one_hot, with_bias=False)
-
-
-def _fit_biases(normalised: Floats, one_hot: Floats) -> Floats:
-    return _fit(normalised, one_hot, with_bias=True)
 
 
 def _fit(normalised: Floats, one_hot: Floats, *, with_bias: bool) -> Floats:

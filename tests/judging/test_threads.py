@@ -31,7 +31,13 @@ from {module} import {name}
         ("train.hieval_stage1", "main", "__name__", {}, "passive 1000"),
         ("train.vision_warmup", "main", "__name__", {}, "passive 1000"),
         ("judging.judge", "Judge", "load('embedded')", {"GOMP_SPINCOUNT": "7"}, "passive 7"),
-        ("judging.judge", "Judge", "load('embedded')", {"OMP_WAIT_POLICY": "active"}, "active None"),
+        (
+            "judging.judge",
+            "Judge",
+            "load('embedded')",
+            {"OMP_WAIT_POLICY": "active"},
+            "active None",
+        ),
     ],
 )
 def test_waiting_is_set_before_torch_is_loaded(
