@@ -212,7 +212,7 @@ def test_recurrent_layers_without_their_kernels_are_named_once(
     assert all("flash-linear-attention" in line for line in said)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def two_threads() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
@@ -220,6 +220,7 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_every_number_is_run_once_on_one_core_without_gradients() -> None:
     seen: list[tuple[int, int, bool]] = []
     run_on_cores(
@@ -233,6 +234,7 @@ def test_every_number_is_run_once_on_one_core_without_gradients() -> None:
     assert not torch.is_inference_mode_enabled()
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_calls_run_at_the_same_time() -> None:
     together = threading.Barrier(2, timeout=20)
 
@@ -242,6 +244,7 @@ def test_calls_run_at_the_same_time() -> None:
     run_on_cores(meet, range(4), num_cores=2)
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_threads_are_as_before_here_and_in_threads_that_start_later() -> None:
     run_on_cores(lambda number: None, range(4), num_cores=2)
     later: list[int] = []
@@ -251,6 +254,7 @@ def test_threads_are_as_before_here_and_in_threads_that_start_later() -> None:
     assert (torch.get_num_threads(), later) == (2, [2])
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_the_first_error_is_raised_and_what_has_not_begun_is_left_out() -> None:
     begun: list[int] = []
 
@@ -306,19 +310,6 @@ def test_passes_become_smaller_and_scores_stay(
     assert 1 <= num_lines == len(caplog.records), "it is not said again"
 
 
-def test_one_failure_halves_the_passes_once(
-    tiny: Backbone, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    prompts = encode(tiny, [ask(f"{i}") for i in range(6)])
-    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
-    engine = _engine(tiny)
-    expected = torch.tensor(engine.score(prompts, tree))
-    calls = _raises_where(monkeypatch, "forward", lambda *_: calls[0] == 1)
-    with caplog.at_level(logging.WARNING):
-        found = torch.tensor(engine.score(prompts, tree))
-    torch.testing.assert_close(found, expected, **TOLERANCE)
-    assert len(caplog.records) == 1
-    assert str(engine.token_budget) in caplog.text
 
 
 def test_what_was_read_before_a_failure_is_not_read_again(
