@@ -18,7 +18,7 @@ from clients.messages import Decoding
 from data_prep.sources.images import image_names
 from judging.errors import CustosError, FieldError
 from judging.registry import Registry
-from judging.tasks.reworded import register_rubrics
+from judging.tasks.base import register_rubrics
 from judging.types import JudgeRequest, Verdict
 
 Figure = float | str | None

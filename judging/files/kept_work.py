@@ -146,7 +146,18 @@ class KeptFile(Generic[Line]):
             CustosError: As :meth:`keep_batches`.
         """
         num_lines = self.keep_batches(map(origin, items()), batch)
-        self.redo_failed(items, origin, work, batch, retry_failed)
+        failed = (
+            (number, item)
+            for number, (line, item) in enumerate(zip(self.lines(), items(), strict=False))
+            if line.failed and (retry_failed or line.origin != origin(item))
+        )
+        redone: dict[int, Line] = {}
+        for numbered in in_batches(failed, batch):
+            numbers = (number for number, _ in numbered)
+            redone.update(zip(numbers, work([item for _, item in numbered]), strict=True))
+        if redone:
+            lines = (redone.get(number, line) for number, line in enumerate(self.lines()))
+            write_records(self.path, lines)
         yield num_lines
         for batch_items in in_batches(itertools.islice(items(), num_lines, None), batch):
             self.append(work(batch_items))
@@ -182,30 +193,6 @@ class KeptFile(Generic[Line]):
                     num_kept, end = number, file.tell()
             file.truncate(end)
         return num_kept
-
-    def redo_failed(
-        self,
-        items: Callable[[], Iterable[Item]],
-        origin: Callable[[Item], Origin],
-        work: Callable[[Sequence[Item]], Iterable[Line]],
-        batch: int,
-        retry_failed: bool,
-    ) -> None:
-        """Do the work of failed lines again and replace them; arguments as for :meth:`fill`."""
-        failed = (
-            (number, item)
-            for number, (line, item) in enumerate(zip(self.lines(), items(), strict=False))
-            if line.failed and (retry_failed or line.origin != origin(item))
-        )
-        new_lines: dict[int, Line] = {}
-        for numbered in in_batches(failed, batch):
-            numbers = (number for number, _ in numbered)
-            new_lines.update(zip(numbers, work([item for _, item in numbered]), strict=True))
-        if new_lines:
-            write_records(
-                self.path,
-                (new_lines.get(number, line) for number, line in enumerate(self.lines())),
-            )
 
     def remove_unless_failed(self) -> None:
         """Delete the file, unless it holds failed lines that can be done again."""

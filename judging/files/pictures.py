@@ -119,9 +119,7 @@ def mime_type(picture: Image) -> str:
 
 def plain_url(source: str) -> str:
     """Return the URL of a picture for other programs: without our mark that it was scaled down."""
-    if was_scaled(source):
-        return source.replace(SCALED_PNG, "data:image/png;", 1)
-    return source
+    return f"data:image/png;{source.removeprefix(SCALED_PNG)}" if was_scaled(source) else source
 
 
 def was_scaled(source: str) -> bool:
@@ -183,14 +181,13 @@ def _opened_picture(source: str) -> Iterator[Image]:
 @contextmanager
 def opened_source(source: str) -> Iterator[IO[bytes]]:
     """Open a file path or a base64 data URL, for Pillow to read within :func:`picture_errors`."""
-    with _content(source) as file:
-        if has_too_many_exif_parts(file):
-            raise FieldError("images", f"{_name(source)}: {EXIF_FAULT}")
-        yield file
-
-
-def _content(source: str) -> IO[bytes]:
-    if not source.startswith("data:"):
+    opened: IO[bytes]
+    if source.startswith("data:"):
+        header, _, payload = source.partition(",")
+        if not header.endswith(";base64"):
+            raise FieldError("images", "a data URL must be base64")
+        opened = io.BytesIO(base64.b64decode(payload, validate=True))
+    else:
         path = Path(source)
         if not path.is_file():  # a device or a pipe may have no end
             raise _Unusable("it is no regular file" if path.exists() else "there is no such file")
@@ -198,11 +195,11 @@ def _content(source: str) -> IO[bytes]:
             raise _Unusable("the file is empty")
         if is_lfs_pointer(path):
             raise _Unusable(LFS_POINTER)
-        return path.open("rb")
-    header, _, payload = source.partition(",")
-    if not header.endswith(";base64"):
-        raise FieldError("images", "a data URL must be base64")
-    return io.BytesIO(base64.b64decode(payload, validate=True))
+        opened = path.open("rb")
+    with opened as file:
+        if has_too_many_exif_parts(file):
+            raise FieldError("images", f"{_name(source)}: {EXIF_FAULT}")
+        yield file
 
 
 class _Unusable(OSError):

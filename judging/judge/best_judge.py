@@ -9,7 +9,7 @@ from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.judge import Judge
 from judging.scoring.ask_model import WINDOW
-from judging.tasks import JudgeTask, get_task
+from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.calibration import calibration_key
 
@@ -53,9 +53,16 @@ def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
         if task.name not in judge.tasks:
             continue
         try:
-            levels[name] = _familiarity_with(judge, request, task)
+            resolved = judge.resolve(request)
         except CustosError as error:
             refusals.append(error)
+            continue
+        rubric = task.rubric(resolved)
+        levels[name] = (
+            familiarity(judge, task.name, rubric, calibration_key(task, resolved))
+            if rubric == task.rubric(request)
+            else Familiarity.OTHER_REFERENCE_MODE
+        )
     if levels:
         return max(levels, key=lambda name: levels[name])
     if refusals:
@@ -64,15 +71,6 @@ def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
         task.check(request)
     known = sorted({name for judge in judges.values() for name in judge.tasks})
     raise FieldError("task", f"no judge here takes '{task.name}'; they take {', '.join(known)}")
-
-
-def _familiarity_with(judge: Judge, request: JudgeRequest, task: JudgeTask) -> Familiarity:
-    """Tell how well a judge knows the rubric that it takes a request under, if it takes it."""
-    resolved = judge.resolve(request)
-    rubric = task.rubric(resolved)
-    if rubric != task.rubric(request):
-        return Familiarity.OTHER_REFERENCE_MODE
-    return familiarity(judge, task.name, rubric, calibration_key(task, resolved))
 
 
 class BestJudge:

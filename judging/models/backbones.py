@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import PictureSize, PixelLimits
+from judging.models.adapters import Quantization, check_quantization, quantize
 from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
@@ -26,7 +27,6 @@ from judging.models.devices import move_model, use_device
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, vision_weights
 from judging.models.fetched import snapshot_folder
 from judging.models.gguf_files import NAMED, folder_of_gguf, is_gguf, named_folder
-from judging.models.quantization import Quantization, check_quantization, quantize
 
 if TYPE_CHECKING:
     import torch
@@ -261,21 +261,16 @@ def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str 
         folder, its_version = folder_of_gguf(Path(name))
     elif Path(name).is_dir():
         folder = Path(name)
-    else:
-        return _found_on_hub(name, version, weights=weights)
-    check_checkpoint(name, folder, weights=weights)  # also a copy of the cache may be cut short
-    return folder, its_version
-
-
-def _found_on_hub(name: str, version: str | None, *, weights: bool) -> tuple[Path, str]:
-    """Return the folder of a checkpoint in the hub's cache, and its commit."""
-    if not _HUB_ID.fullmatch(name):
+    elif not _HUB_ID.fullmatch(name):
         raise missing_backbone(
             name, "there is no such folder, and models on the hub are named OWNER/NAME"
         )
-    revision = version if version and _COMMIT.fullmatch(version) else "main"
-    folder = snapshot_folder(name, revision, weights=weights)
-    return folder, folder.name  # the commit
+    else:
+        revision = version if version and _COMMIT.fullmatch(version) else "main"
+        folder = snapshot_folder(name, revision, weights=weights)
+        return folder, folder.name  # the commit
+    check_checkpoint(name, folder, weights=weights)  # also a copy of the cache may be cut short
+    return folder, its_version
 
 
 def _load_model(

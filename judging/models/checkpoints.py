@@ -286,17 +286,9 @@ def stored_weights(
     """Return the weights of a checkpoint by their names in its files.
 
     Weights that do not change are slices of safetensors, which transformers reads and rounds one by
-    one. The others are read in small pieces, changed and rounded here.
-
-    Args:
-        folder: Folder of the checkpoint.
-        dtype: Format that the model will hold them in.
-        changes: What to add to weights, by their names in transformers.
-        replaced: Weights to take instead of those in the files, by their names in transformers.
-
-    Raises:
-        CustosError: If the checkpoint lacks a weight that is to be changed, or it has not the shape
-            that ``config.json`` says.
+    one. The others are read in small pieces, changed and rounded here: ``changes`` are added to
+    them, ``replaced`` are taken instead of them, both by their names in transformers. A weight that
+    is missing or of another shape raises ``CustosError``.
     """
     from safetensors import safe_open
 

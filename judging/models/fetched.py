@@ -187,7 +187,14 @@ def fetch(published: PublishedFile, folder: Path) -> Path:
                 f"CUSTOS_CACHE"
             )
         if not _fetched_from_hub(published, folder):
-            _join(published, path)
+            size, pieces = published.piece_size, published.num_pieces
+            done = path.stat().st_size // size if path.is_file() else 0
+            with path.open("ab") as joined:
+                joined.truncate(done * size)  # what was cut in the middle of a piece
+                title = f"fetching {published.file} ({published.size / 1e6:,.0f} MB)"
+                for index in progress_over(range(done, pieces), title, pieces - done):
+                    rest = published.size - index * size
+                    _append_piece(published, index + 1, min(rest, size), joined)
     sha256 = file_sha256(path)
     if sha256 != published.sha256:
         path.unlink()  # no try could go on with it
@@ -211,20 +218,6 @@ def _fetched_from_hub(published: PublishedFile, folder: Path) -> bool:
             raise
         return False
     return True
-
-
-def _join(published: PublishedFile, path: Path) -> None:
-    """Append the pieces that are missing to a file."""
-    done = path.stat().st_size // published.piece_size if path.is_file() else 0
-    with path.open("ab") as joined:
-        joined.truncate(done * published.piece_size)  # what was cut in the middle of a piece
-        for index in progress_over(
-            range(done, published.num_pieces),
-            f"fetching {published.file} ({published.size / 1e6:,.0f} MB)",
-            published.num_pieces - done,
-        ):
-            rest = published.size - index * published.piece_size
-            _append_piece(published, index + 1, min(rest, published.piece_size), joined)
 
 
 def _append_piece(published: PublishedFile, number: int, size: int, joined: IO[bytes]) -> None:

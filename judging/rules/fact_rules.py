@@ -66,15 +66,7 @@ def ranking_of(
     The rule reads ``A > B > C``, numbered lines, commas, and items with their ranks (``B: 1, A:
     2``). "From smallest to largest: B, C, A" and ``C < A`` run the other way than was asked. The
     last line of the answer or, failing that, the whole must hold every item exactly once, and the
-    answer must hold no second order.
-
-    Args:
-        response: The answer.
-        items: What is ranked.
-        asked_upward: Whether the question asks for the smallest first.
-
-    Returns:
-        ``None`` unless the order is whole, clear and the only one.
+    answer must hold no second order. ``None`` unless the order is whole, clear and the only one.
     """
     text = _ARROW.sub(",", plain_text(response)).casefold()
     try:
@@ -149,9 +141,8 @@ def _token(match: re.Match[str], num_items: int) -> tuple[str, int]:
 def _by_numbers(tokens: Sequence[tuple[str, int]]) -> list[int] | None:
     """Return items in the order of the numbers beside them, or as listed if there are none.
 
-    Returns:
-        ``None`` if the numbers are not a list's (``1. B 2. A``) or the ranks of all items. Numbers
-        that count down to 1 are none of these: they may be values.
+    ``None`` if the numbers are not a list's (``1. B 2. A``) or the ranks of all items. Numbers that
+    count down to 1 are none of these: they may be values.
     """
     listed = [value for kind, value in tokens if kind == "item"]
     marks = [value for kind, value in tokens if kind != "item"]
@@ -265,10 +256,8 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
     """Tell whether an answer's number is within 10 % of the key.
 
     The rule decides where the answer names one number, plainly. It may write the number in several
-    ways, such as ``1.2 million (1,200,000) bags``.
-
-    Returns:
-        ``None`` if another number or a doubt stands beside it, or if a unit cannot be read.
+    ways, such as ``1.2 million (1,200,000) bags``. ``None`` if another number or a doubt stands
+    beside it, or if a unit cannot be read.
     """
     text, key_unit = equation_result(response), parse_unit(unit)
     around = re.sub(re.escape(unit), " ", text, flags=re.IGNORECASE) if unit else text

@@ -188,13 +188,10 @@ def _divide(top: str, bottom: str) -> float:
 
 
 def final_quantity(text: str) -> Quantity | None:
-    """Return the quantity that an answer settles on.
+    """Return the quantity that an answer settles on; ``None`` if it names several.
 
     That is its only quantity, the result of an equation that is all of the answer, or the only one
     after its last ``answer is`` or box.
-
-    Returns:
-        ``None`` if the answer names several quantities and settles on none.
     """
     text = equation_result(text)
     marks = [match.end() for match in _FINAL.finditer(text)]
@@ -228,11 +225,7 @@ class KeyUnit(NamedTuple):
         return [word for word in self.words if word not in _MAGNITUDES]
 
     def convert(self, quantity: Quantity) -> float | None:
-        """Return a quantity in the key's unit but in full, without the key's magnitude.
-
-        Returns:
-            ``None`` if the units cannot be compared, or the number is none.
-        """
+        """Return a quantity in the key's unit but in full; ``None`` if units cannot be compared."""
         if not math.isfinite(quantity.number):
             return None
         if quantity.unit is None or quantity.unit == self.unit:

@@ -31,13 +31,10 @@ numbers that are much smaller for 0."""
 def sample_tokens(
     logits: Tensor, sampling: Sampling, generators: Sequence[torch.Generator]
 ) -> list[int]:
-    """Draw one token per row, on the device of the logits.
+    """Draw one token per row of ``logits``, ``[rows, vocabulary]`` float32, on their device.
 
-    Args:
-        logits: ``[rows, vocabulary]`` float32.
-        sampling: Temperature and nucleus.
-        generators: One per row, on the CPU: every device draws by the same numbers. Unused at
-            temperature 0.
+    ``generators`` are one per row, on the CPU: every device draws by the same numbers. They are
+    unused at temperature 0.
     """
     if sampling.temperature == 0:
         return logits.argmax(-1).tolist()
@@ -84,14 +81,8 @@ def _draw_from_nucleus(
 def nuclei(probabilities: Tensor, top_p: float, width: int) -> tuple[Tensor, Tensor, Tensor]:
     """Find each row's likeliest tokens, best first, up to the one that reaches a total probability.
 
-    Args:
-        probabilities: ``[rows, vocabulary]``.
-        top_p: Total to reach.
-        width: Most tokens of a nucleus.
-
-    Returns:
-        Probabilities, 0 outside the nucleus, and ids of the likeliest tokens, ``[rows, width]``
-        both; and whether no further token belongs to the nucleus, ``[rows, 1]``.
+    Returns probabilities, 0 outside the nucleus, and ids of the likeliest tokens, ``[rows, width]``
+    both; and whether no further token belongs to the nucleus, ``[rows, 1]``.
     """
     vocabulary = probabilities.shape[1]
     ordered, tokens = probabilities.topk(min(width, vocabulary))
@@ -275,26 +266,13 @@ def generate_texts(
     sampling: Sampling,
     on_text: Callable[[int, str], None] | None = None,
 ) -> tuple[list[GeneratedText], TextMemory]:
-    """Generate a text after each prompt, until ``stop`` or the end token.
+    """Generate a text after each prompt, until ``stop`` or the token ``end_id``.
 
     Every row draws from a generator of its own seed, so its text depends on the other rows only
-    through rounding. A prompt that several texts follow is read once.
-
-    Args:
-        model: Backbone in eval mode.
-        prompts: Prompts of one rubric; a single one if the model is recurrent, because padding
-            would enter its state.
-        prefix: Their prefilled instruction, ``None`` if they have none.
-        decode: Turns token ids into text.
-        pad_id: Padding token.
-        end_id: Token that ends a turn.
-        stop: Text that ends a text.
-        seeds: One per prompt.
-        sampling: Budget, temperature and nucleus.
-        on_text: Called with a row's index and each new piece of its text.
-
-    Returns:
-        The texts, and what the model remembers of them.
+    through rounding. A prompt that several texts follow is read once. If the model is recurrent
+    there is a single prompt, because padding would enter its state. ``on_text`` is called with a
+    row's index and each new piece of its text. Returns the texts, and what the model remembers of
+    them.
     """
     reports = [_report_row(on_text, row) if on_text else None for row in range(len(prompts))]
     texts = [GrowingText(decode, end_id, stop, report) for report in reports]

@@ -41,17 +41,11 @@ def trunk_length(items: Sequence[Sequence[int]]) -> int:
 def pack(
     prompts: Sequence[EncodedPrompt], num_nodes: int, token_budget: int
 ) -> list[list[list[int]]]:
-    """Plan batches of rows of prompts.
+    """Plan batches of rows of prompts of one rubric: rows are lists of indices into ``prompts``.
 
-    Args:
-        prompts: Prompts of one rubric.
-        num_nodes: Label-tree tokens after every prompt.
-        token_budget: Most item tokens (padding included) of a batch; a single longer prompt is a
-            batch of its own.
-
-    Returns:
-        Batches, each a list of rows, each a list of indices into ``prompts``. The widest rows come
-        first, so that the largest batch is first and padding is least.
+    A batch has at most ``token_budget`` item tokens, padding included; a single longer prompt is a
+    batch of its own. The widest rows come first, so that the largest batch is first and padding is
+    least.
     """
     rows = _joined(prompts, num_nodes, token_budget)
     batches: list[list[list[int]]] = []
@@ -67,13 +61,7 @@ def pack(
 def pack_apart(lengths: Sequence[int], tree: LabelTree, token_budget: int) -> list[list[list[int]]]:
     """Plan batches of prompts that share nothing and have a row for every leaf of the tree.
 
-    Args:
-        lengths: Tokens of each prompt.
-        tree: Label tree after every prompt.
-        token_budget: As in :func:`pack`.
-
-    Returns:
-        As :func:`pack`, longest prompts first.
+    As :func:`pack`, longest prompts first.
     """
     chains = tree.chains()
     depth = max(map(len, chains))
@@ -88,16 +76,10 @@ def pack_apart(lengths: Sequence[int], tree: LabelTree, token_budget: int) -> li
 
 
 def pack_texts(lengths: Sequence[int], max_new_tokens: int, token_budget: int) -> list[list[int]]:
-    """Plan batches of prompts after which texts are generated.
+    """Plan batches of prompts after which texts are generated, shortest prompts first.
 
-    Args:
-        lengths: Tokens of each prompt, with its instruction.
-        max_new_tokens: Most tokens of a text.
-        token_budget: Most tokens (padding included) whose keys and values a batch remembers in the
-            end; a single longer prompt is a batch of its own.
-
-    Returns:
-        Batches, each a list of indices into ``lengths``, shortest prompts first.
+    The budget bounds the tokens, padding included, whose keys and values a batch remembers in the
+    end.
     """
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda i: lengths[i]):
@@ -166,17 +148,10 @@ def make_tree_batch(
 ) -> TreeBatch:
     """Lay prompts and their trees out as rows of one batch.
 
-    Args:
-        prompts: Encoded prompts; with ``share_prefix`` all must have the same instruction.
-        trees: One label tree per prompt.
-        pad_id: Token of padding columns.
-        rows: Indices of the prompts of each row, which must have the same pictures; default one
-            prompt a row, in the order given.
-        share_prefix: Take the instruction out of the rows; otherwise each row starts with its own.
-        column_step: The number of columns is a multiple of it.
-
-    Raises:
-        ValueError: If the instructions differ under ``share_prefix``.
+    Each of ``rows`` has the indices of prompts with the same pictures; by default every prompt has
+    its own. With ``share_prefix`` all prompts must have the same instruction, which is taken out of
+    the rows; another one raises ``ValueError``. The number of columns is a multiple of
+    ``column_step``.
     """
     prefix = prompts[0].prefix_ids if share_prefix else ()
     if share_prefix and any(prompt.prefix_ids != prefix for prompt in prompts):

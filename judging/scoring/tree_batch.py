@@ -282,16 +282,10 @@ class TreeModel(nn.Module):
     def extend(
         self, input_ids: Tensor, position_ids: Tensor, visible: Tensor, cache: DynamicCache
     ) -> Tensor:
-        """Feed one more token per row and return the logits after it.
+        """Feed one more token per row and return the logits after it, ``[B, 1, vocabulary]``.
 
-        Args:
-            input_ids: ``[B, 1]`` int64.
-            position_ids: ``[3, B, 1]`` int64.
-            visible: Which keys the token sees, itself last, ``[B, 1, keys]`` bool.
-            cache: From :meth:`begin`; it grows.
-
-        Returns:
-            ``[B, 1, vocabulary]``.
+        ``visible`` says which keys the token sees, itself last, ``[B, 1, keys]`` bool; the cache
+        grows.
         """
         logits: Tensor = self.backbone(
             input_ids=input_ids,
@@ -319,12 +313,7 @@ class TreeModel(nn.Module):
 def label_logprobs(logits: Tensor, tree: LabelTree) -> Tensor:
     """Compute the log-probability of every label: the sum over its tokens, end token included.
 
-    Args:
-        logits: ``[N, K, vocabulary]`` from :class:`TreeModel`, ``K >= tree.num_slots``.
-        tree: The label tree every prompt was laid out with.
-
-    Returns:
-        ``[N, labels]`` float32.
+    Of ``[N, K, vocabulary]`` logits, ``K >= tree.num_slots``, it makes ``[N, labels]`` float32.
     """
     used = logits[:, : tree.num_slots].float()
     normaliser = used.logsumexp(-1)

@@ -66,19 +66,9 @@ def cross_fitted_verdicts(
 ) -> HeldOutVerdicts:
     """Return a verdict on one row of each question that is drawn, calibrated without that question.
 
-    The questions are those of :func:`draw_rows`.
-
-    Args:
-        logprobs: Label log-probabilities, ``[items, labels]``.
-        targets: Index of the human label, ``[items]``.
-        labels: Label strings.
-        questions: Number of each item's question, from 0, ``[items]``.
-
-    Returns:
-        The verdicts in the order of the questions.
-
-    Raises:
-        CustosError: If all rows are on one question, or those outside of a fold have one label.
+    The questions are those of :func:`draw_rows`. Log-probabilities are ``[items, labels]``, targets
+    and questions, numbered from 0, ``[items]``. Raises ``CustosError`` if all rows are on one
+    question, or those outside of a fold have one label.
     """
     if not questions.any():
         raise CustosError("all calibration rows are on one question; add rows on others")
@@ -107,18 +97,12 @@ def cross_fitted_verdicts(
 
 
 def draw_rows(questions: Indices, rng: np.random.Generator) -> Indices:
-    """Draw questions in proportion to their rows, and one row of each.
+    """Draw questions, numbered from 0, in proportion to their rows, and one row of each.
 
     A question is kept with the chance of its number of rows over the largest one, so that every row
     is as likely to be drawn as any other and the error is that of a verdict, not of a question.
-    Where all questions have as many rows, all are kept.
-
-    Args:
-        questions: Number of each row's question, from 0. Shape ``[rows]``.
-        rng: Draws.
-
-    Returns:
-        Indices of rows, in the order of their questions.
+    Where all questions have as many rows, all are kept. Returns indices of rows, in the order of
+    their questions.
     """
     shuffled = rng.permutation(len(questions))
     one_each = shuffled[np.unique(questions[shuffled], return_index=True)[1]]
@@ -148,16 +132,9 @@ def fit_calibration(
     Cross-validation by question decides, with the rule of one standard error (Breiman et al. 1984):
     the simplest of the three is taken whose negative log-likelihood is not above the lowest by more
     than one standard error of the difference. What is fitted to few errors costs elsewhere. Biases
-    need :data:`MIN_ITEMS_PER_LABEL` items of every label.
-
-    Args:
-        logprobs: Label log-probabilities, ``[items, labels]``.
-        targets: Index of the human label, ``[items]``.
-        labels: Label strings.
-        questions: Number of each item's question, ``[items]``; default, each has its own.
-
-    Raises:
-        CustosError: If fewer than two labels occur: the temperature would have no limit.
+    need :data:`MIN_ITEMS_PER_LABEL` items of every label. Log-probabilities are ``[items,
+    labels]``, targets and questions ``[items]``; by default each item has its own question. Fewer
+    than two labels raise ``CustosError``: the temperature would have no limit.
     """
     check_labels({labels[target] for target in targets})
     counts = np.bincount(targets, minlength=len(labels))

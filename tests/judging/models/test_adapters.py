@@ -202,10 +202,10 @@ def test_experts_are_not_quantized(
 ) -> None:
     """It is refused before weights are loaded, and so is a package that is missing."""
     folder = hub_folders("Qwen3-VL-30B-A3B-Instruct")
-    monkeypatch.setattr("judging.models.quantization.find_spec", lambda name: None)
+    monkeypatch.setattr("judging.models.adapters.find_spec", lambda name: None)
     with pytest.raises(CustosError, match="bitsandbytes is not installed"):
         load_backbone(folder, quantization="nf4", weights=False)
-    monkeypatch.setattr("judging.models.quantization.find_spec", lambda name: name)
+    monkeypatch.setattr("judging.models.adapters.find_spec", lambda name: name)
     with pytest.raises(CustosError, match="the experts of backbone .* would stay as they are"):
         load_backbone(folder, quantization="nf4", weights=False)
 

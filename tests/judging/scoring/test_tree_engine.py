@@ -310,8 +310,6 @@ def test_passes_become_smaller_and_scores_stay(
     assert 1 <= num_lines == len(caplog.records), "it is not said again"
 
 
-
-
 def test_what_was_read_before_a_failure_is_not_read_again(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,21 +15,14 @@ from judging.judge import Judge
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.models.backbones import Backbone
 from judging.scoring.prompts import Encoder
-from judging.tasks import base, get_task, judge_task, task_names
-from judging.tasks.base import Field, JudgeTask
-from judging.tasks.hieval_qs import HiEvalQuickScore
+from judging.tasks import get_task, task_names
+from judging.tasks.base import Field
 from judging.types import JudgeRequest, LabelledExample
 from tests.judging.made_up import ask
 
 QS = get_task("hieval-qs")
 EA = get_task("hieval-ea")
 RUBRICS = ("plain/all", "plain/any", "tolerance/all", "tolerance/any")
-
-
-
-
-
-
 
 
 @pytest.mark.parametrize("variant", ["plain", "tolerance"])
@@ -50,8 +43,6 @@ def test_quick_score_instructions_hold_every_criterion() -> None:
         assert all(label in text for label in QS.labels(rubric))
         assert ("Partial" in text) == rubric.endswith("all")
         assert "cut off" in text
-
-
 
 
 def test_quick_score_item() -> None:
@@ -82,8 +73,6 @@ def test_an_empty_response_is_wrong_by_rule(response: str) -> None:
     assert "empty" in ruling.message
 
 
-
-
 @pytest.mark.parametrize(
     ("text", "rubric", "label"),
     [
@@ -104,8 +93,6 @@ def test_an_empty_response_is_wrong_by_rule(response: str) -> None:
 )
 def test_quick_score_parser(text: str, rubric: str, label: str | None) -> None:
     assert QS.parse(text, rubric) == label
-
-
 
 
 def test_targets() -> None:
@@ -202,8 +189,6 @@ def test_a_blank_field_is_none(task: str, fields: dict[str, Any]) -> None:
         get_task(task).check(ask(task=task, **fields))
 
 
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -240,8 +225,6 @@ def test_prompts_hold_no_picture(name: str, tiny: Backbone, pictures: list[str])
     assert len(set(Encoder(tiny).measure([bare, seen]))) == 1
     [shown] = Encoder(tiny, shows_all_pictures=True).encode([seen])
     assert len(shown.vision["image_grid_thw"]) == 3
-
-
 
 
 def test_a_picture_that_cannot_be_read_matters_only_where_it_is_shown(tiny: Backbone) -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.card import JudgeCard, encoder_of
 from judging.scoring.engine import Sampling
@@ -92,8 +91,6 @@ def test_preferring_the_first_shown_cancels_out() -> None:
     first = {"A": 0.6, "B": 0.3, "None": 0.1}
     always_first = [Pass(order="given", posterior=first), Pass(order="swapped", posterior=first)]
     assert merge_passes(task, always_first) == pytest.approx({"A": 0.45, "B": 0.45, "None": 0.1})
-
-
 
 
 def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) -> None:
@@ -219,10 +216,6 @@ def test_no_confidence_is_read_where_none_is_asked_for(judge: Judge) -> None:
     assert verdict.critique
     assert verdict.score is not None
     assert verdict.stated_confidence is None
-
-
-
-
 
 
 @pytest.mark.parametrize("name", [*PAIRS, *SINGLES])
