@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from clients.chat import ChatClient, Reply
-from clients.completions import Usage
-from clients.connection import ModelServer
-from clients.event_loop import run_coroutine
+from clients.chat import ChatClient, Reply, Usage
+from clients.connection import ModelServer, run_coroutine
 from clients.messages import ChatItem, Decoding, one_user_turn
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest, package_versions
@@ -101,17 +99,17 @@ class ChatJudge:
             for index, orders in orders_by_index.items()
             for order, ordered in enumerate(orders)
         ]
-        outcomes = run_coroutine(self._ask(items))
+        outcomes: dict[str, Reply | CustosError] = {}
+
+        async def ask() -> None:
+            async with ChatClient(self.server, self.decoding) as client:
+                await client.complete_all(items, lambda item, to: outcomes.update({item.id: to}))
+
+        run_coroutine(ask())
         for index, orders in orders_by_index.items():
             replies = [outcomes[f"{index}.{order}"] for order in range(len(orders))]
             verdicts[index] = self._verdict(window[index], replies)
         yield from (verdicts[index] for index in range(len(window)))
-
-    async def _ask(self, items: list[ChatItem]) -> dict[str, Reply | CustosError]:
-        outcomes: dict[str, Reply | CustosError] = {}
-        async with ChatClient(self.server, self.decoding) as client:
-            await client.complete_all(items, lambda item, reply: outcomes.update({item.id: reply}))
-        return outcomes
 
     def _verdict(self, request: JudgeRequest, replies: list[Reply | CustosError]) -> Verdict:
         task = get_task(request.task)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any, get_args
 
-from evaluation.measured_tasks import unmeasured_tasks
+from evaluation.report.measured_tasks import unmeasured_tasks
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.best_judge import Familiarity, choose_judge, familiarity

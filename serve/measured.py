@@ -8,7 +8,7 @@ from pathlib import Path
 from string import punctuation
 from urllib.parse import quote
 
-from evaluation.measured_tasks import unmeasured_tasks
+from evaluation.report.measured_tasks import unmeasured_tasks
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
 

@@ -11,12 +11,7 @@ from benchmarks.framework.base import Benchmark, join_responses
 from benchmarks.framework.compare import ScoredItems
 from benchmarks.framework.files import Row
 from evaluation.correction.judged import added_width
-from evaluation.correction.scores import (
-    SAMPLING_PROBABILITY,
-    Rate,
-    UnknownSampling,
-    corrected_rate,
-)
+from evaluation.correction.scores import SAMPLING_PROBABILITY, Rate, UnknownSampling, corrected_rate
 from evaluation.estimate import without_nan
 from evaluation.intervals import Floats, number_clusters
 from evaluation.metrics import calibration_columns, confusion_matrix, reliability_table

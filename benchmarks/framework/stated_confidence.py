@@ -14,11 +14,7 @@ from benchmarks.framework.tables import MEAN, OVERALL, RATE, intervals, value_co
 from evaluation.calibration_error import calibration_error
 from evaluation.estimate import without_nan
 from evaluation.intervals import number_clusters
-from evaluation.metrics import (
-    Binning,
-    equal_mass_bins,
-    equal_width_bins,
-)
+from evaluation.metrics import Binning, equal_mass_bins, equal_width_bins
 
 BANDS = 10
 """Bands of confidence, of equal width."""

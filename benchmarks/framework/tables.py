@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.files import CUT_OFF, Row
-from evaluation.estimate import Draws, Mask, without_nan
-from evaluation.intervals import Floats, number_clusters
+from evaluation.estimate import Draws, without_nan
+from evaluation.intervals import Floats, Mask, number_clusters
 from evaluation.metrics import ratio
 from judging.errors import FieldError
 from judging.types import Verdict, parse_record

@@ -27,7 +27,7 @@ from benchmarks.hieval.published import (
     QUICK_SCORE,
     TIME_AND_COST,
 )
-from evaluation.comparisons.baselines import exact_match, relaxed_accuracy, rule_verdicts
+from evaluation.baselines import exact_match, relaxed_accuracy, rule_verdicts
 from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
 from evaluation.measure import error_types, measure, measure_error_types

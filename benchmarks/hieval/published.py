@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.framework.base import PublishedTable
-from evaluation.report.published import TABLE_4, TABLE_5
+from evaluation.report.markdown import TABLE_4, TABLE_5
 
 TIME_AND_COST = ("seconds", "cost")
 TYPES = ("Reasoning", "Image", "Unanswerable", "Overthinking", "Other")

@@ -13,8 +13,8 @@ from benchmarks.framework.files import is_cut_off, missing_fields
 from benchmarks.framework.stated_confidence import measure_stated_confidence
 from benchmarks.framework.tables import values
 from evaluation.calibration_error import calibration_error
-from evaluation.estimate import Draws, Mask
-from evaluation.intervals import Floats, Ints, number_clusters
+from evaluation.estimate import Draws
+from evaluation.intervals import Floats, Ints, Mask, number_clusters
 from evaluation.metrics import ratio
 from judging.errors import CustosError, FieldError
 from judging.rules.answer_options import extract_confidence, extract_option, published_option

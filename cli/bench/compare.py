@@ -36,7 +36,7 @@ def compare(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.compare import ScoredItems, compare_graded
     from benchmarks.framework.files import error_location, read_file
-    from evaluation.cautions import few_questions
+    from evaluation.report.cautions import few_questions
     from evaluation.report.markdown import p_value
 
     benchmark, graded = get_benchmark(name), []

@@ -163,7 +163,7 @@ def _fill(
 def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
     """Return what was measured of the judge on the tasks of the requests, or that nothing was."""
     from clients.judge_client import JudgeClient
-    from evaluation.measured_tasks import measured_lines
+    from evaluation.report.measured_tasks import measured_lines
 
     if isinstance(grader, RuleGrader):
         return ["rules: not a judge; what they do not decide has no label"]

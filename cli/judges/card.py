@@ -69,7 +69,8 @@ def card(
     Example: custos card runs/mine --data nq=data/evouna/test.jsonl --data mine=data/mine/test.jsonl
     --out runs/mine
     """
-    from evaluation.evaluate import resolve_examples
+    from evaluation.outcomes import NothingScored
+    from evaluation.report.evaluate import resolve_examples
     from evaluation.report.markdown import with_interval
     from evaluation.report.reliability import (
         JSON,
@@ -81,7 +82,6 @@ def card(
         risk_to_state,
         write_card,
     )
-    from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
     named = read_assignments(data, "--data", "NAME=FILE, each once", once=True)

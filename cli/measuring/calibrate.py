@@ -110,7 +110,7 @@ def _score(
     Returns:
         Log-probabilities of the labels of each row, in the order of the rows.
     """
-    from evaluation.evaluate import grading_order
+    from evaluation.report.evaluate import grading_order
     from train.finish.calibrate import score_rows
 
     order = grading_order(rows)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from evaluation.measured_tasks import unmeasured_tasks
+from evaluation.report.measured_tasks import unmeasured_tasks
 from evaluation.report.reliability import HEADING
 from evaluation.report.reliability import JSON as RELIABILITY
 from judging.judge import Judge

@@ -20,8 +20,7 @@ from benchmarks.framework.report.report import (
     number_of,
     summary_lines,
 )
-from evaluation.report.judged_rates import UNCORRECTED, order_line
-from evaluation.report.markdown import p_value
+from evaluation.report.markdown import UNCORRECTED, order_line, p_value
 from evaluation.report.page import drawn_url, page_templates
 
 RADAR_MODELS = 5

@@ -20,8 +20,8 @@ from benchmarks.framework.report.report import (
     summary_lines,
 )
 from benchmarks.framework.tables import in_order
-from evaluation.report.judged_rates import draw_rates
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
+from evaluation.report.plots import draw_rates
 
 
 def render_html(

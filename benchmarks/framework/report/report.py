@@ -12,8 +12,8 @@ from benchmarks.framework.corrected_by_people import corrected_scores, judge_agr
 from benchmarks.framework.files import Row
 from benchmarks.framework.judged_scores import judged_score, known_errors
 from benchmarks.framework.tables import Estimate, estimates, scaled
-from evaluation.cautions import few_questions
-from evaluation.report.judged_rates import UNCORRECTED
+from evaluation.report.cautions import few_questions
+from evaluation.report.markdown import UNCORRECTED
 from judging.log_lines import one_line
 
 SMALL = 2.0

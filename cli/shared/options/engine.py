@@ -115,7 +115,7 @@ class EngineOptions:
             CustosError: If a source is no address, no service answers, or a server is named for
                 the model of the services.
         """
-        from clients.judge_pool import JudgePool
+        from clients.pool import JudgePool
 
         if folders := [source for source in sources if not is_address(source)]:
             raise CustosError(

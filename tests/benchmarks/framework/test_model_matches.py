@@ -19,8 +19,7 @@ from benchmarks.framework.model_matches import (
     tournament_table,
 )
 from cli.main import app
-from evaluation.ranking.bradley_terry import bradley_terry
-from evaluation.ranking.match_results import MatchResults
+from evaluation.ranking.bradley_terry import MatchResults, bradley_terry
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.clients.conftest import fake

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.folder import load_evaluation
+from evaluation.outcomes import load_evaluation
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.backbones import load_backbone

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from clients.messages import encode_message, picture_url
-from data_prep.sources.images import save_image
+from data_prep.tables.cells import save_image
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import PictureSize, check_pictures, megapixels, picture_size, read_image
 from judging.files.rgb import orientation

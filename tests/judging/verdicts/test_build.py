@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.comparisons.by_task import verdicts_of_rules
+from evaluation.baselines import verdicts_of_rules
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
 from judging.verdicts.build import RuleGrader, make_verdict, merge_passes

@@ -14,7 +14,7 @@ from typing import Any, Self
 import httpx
 import pytest
 
-from clients.judge_pool import JudgePool
+from clients.pool import JudgePool
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
 from tests.conftest import Folders
