@@ -202,7 +202,10 @@ def check_name(source: str) -> None:
         if not (folder / BACKBONE_FILE).is_file():
             raise Missing(f"judge '{source}': {_lack_of(folder)}")
         return
-    if source in BACKBONES or is_gguf(source) or _can_be_on_hub(source):
+    owner, _, name = source.partition("/")
+    is_path = owner.startswith((".", "~")) or os.path.isdir(owner)
+    can_be_on_hub = bool(owner and name) and "/" not in name and not is_path
+    if source in BACKBONES or is_gguf(source) or can_be_on_hub:
         return
     nearby = list(islice(_run_folders(folder.parent), MOST_FOLDERS))
     names = [*shipped_judges(), *BACKBONES, *nearby]
@@ -214,13 +217,6 @@ def check_name(source: str) -> None:
         f"shipped judges: {', '.join(shipped_judges())}{runs}; untrained models: embedded, or "
         "OWNER/NAME on the hub"
     )
-
-
-def _can_be_on_hub(source: str) -> bool:
-    """Tell whether a name has the form ``OWNER/NAME`` and does not look like a path here."""
-    owner, separator, name = source.partition("/")
-    is_path = owner.startswith((".", "~")) or os.path.isdir(owner)
-    return bool(owner and separator and name) and "/" not in name and not is_path
 
 
 def _run_folders(parent: Path) -> Iterator[str]:
@@ -268,7 +264,16 @@ def resolve(
             f"{' or '.join(shipped_judges_of(task.name)) or 'embedded, the untrained model'})",
         )
     if request.variant not in task.variants:
-        known = ", ".join(_variants(task, card.tasks[task.name] if card else None))
+        known = ", ".join(
+            variant
+            for variant in task.variants
+            if card is None
+            or any(
+                JudgeRequest.model_validate(row).variant == variant
+                for rubric, row in task.rows_by_rubric().items()
+                if rubric in card.tasks[task.name]
+            )
+        )
         hint = (
             f"; the rubric '{request.variant}' follows from the other fields, see 'custos tasks "
             f"{task.name}'"
@@ -285,15 +290,6 @@ def resolve(
     if request.given_critique is not None:
         mode = "critique"
     return request.model_copy(update={"mode": mode})
-
-
-def _variants(task: JudgeTask, rubrics: Sequence[str] | None) -> list[str]:
-    """Return the variants of a task that lead to one of some rubrics; ``None``: to any."""
-    rows = [
-        row for rubric, row in task.rows_by_rubric().items() if rubrics is None or rubric in rubrics
-    ]
-    taken = {JudgeRequest.model_validate(row).variant for row in rows}
-    return [variant for variant in task.variants if variant in taken]
 
 
 def _under_known_rubric(

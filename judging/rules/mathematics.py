@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from string import ascii_lowercase
@@ -78,7 +78,10 @@ def _compare(one: Answer, other: Answer) -> bool | None:
     if kinds == {"equation"}:
         return _is_multiple(one.items[0], other.items[0])
     if kinds == {"matrix"}:
-        return _compare_matrices(one.items, other.items)
+        if list(map(len, one.items)) != list(map(len, other.items)):
+            return False
+        cells = zip(sum(one.items, ()), sum(other.items, ()), strict=True)
+        return _all(_compare(first, second) for first, second in cells)
     if kinds == {"tuple"}:
         return _compare_tuples(one, other)
     if kinds <= {"set", "list"}:
@@ -102,13 +105,6 @@ def _compare_tuples(one: Answer, other: Answer) -> bool | None:
     if not are_equal or one.marks == other.marks or len(one.items) > 2:
         return are_equal
     return False if one.is_exact or other.is_exact else None
-
-
-def _compare_matrices(one: Sequence[Any], other: Sequence[Any]) -> bool | None:
-    if list(map(len, one)) != list(map(len, other)):
-        return False
-    pairs = zip(sum(one, ()), sum(other, ()), strict=True)
-    return _all(_compare(first, second) for first, second in pairs)
 
 
 def _compare_sets(one: Answer, other: Answer) -> bool | None:

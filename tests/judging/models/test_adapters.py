@@ -167,36 +167,6 @@ def test_an_exported_judge_holds_them(checkpoint: str, adapter: Path, tmp_path: 
     assert_close(plain(str(tmp_path)), loaded)
 
 
-def test_rslora_counts_by_the_root_of_the_rank(small: str, tmp_path: Path) -> None:
-    """The update is alpha / sqrt(r) times the product, by hand."""
-    save_moved_adapter(small, tmp_path, rslora=True, modules=("q",))
-    from safetensors.torch import load_file
-
-    weights = load_file(tmp_path / "adapter_model.safetensors")
-    layer = "model.language_model.layers.1.self_attn.q_proj"
-    first, second = (weights[f"base_model.model.{layer}.lora_{side}.weight"] for side in "AB")
-    before = load_backbone(small, dtype="float32", device="cpu").model.get_parameter(
-        f"{layer}.weight"
-    )
-    after = load_backbone(small, dtype="float32", device="cpu", adapter=tmp_path).model
-    expected = before + 7 / 3**0.5 * (second @ first)
-    torch.testing.assert_close(
-        after.get_parameter(f"{layer}.weight"), expected, rtol=TOLERANCE, atol=TOLERANCE
-    )
-
-
-def test_dora_sets_the_norm_of_every_row(small: str, tmp_path: Path) -> None:
-    save_moved_adapter(small, tmp_path, dora=True, modules=("down",))
-    from safetensors.torch import load_file
-
-    layer = "model.language_model.layers.0.mlp.down_proj"
-    norms = load_file(tmp_path / "adapter_model.safetensors")[
-        f"base_model.model.{layer}.lora_magnitude_vector"
-    ]
-    model = load_backbone(small, dtype="float32", device="cpu", adapter=tmp_path).model
-    torch.testing.assert_close(model.get_parameter(f"{layer}.weight").norm(dim=1), norms)
-
-
 def test_experts_are_not_quantized(
     hub_folders: HubFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
