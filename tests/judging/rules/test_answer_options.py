@@ -287,8 +287,8 @@ def test_a_stated_confidence_is_no_part_of_the_answer(response: str, answer: str
 )
 def test_a_long_text_takes_linear_time(piece: str) -> None:
     started = time.process_time()
-    extract_option(piece * (300_000 // len(piece)))
-    extract_confidence(piece * (300_000 // len(piece)))
+    extract_option(piece * (100_000 // len(piece)))
+    extract_confidence(piece * (100_000 // len(piece)))
     assert time.process_time() - started < 5
 
 
