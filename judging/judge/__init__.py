@@ -6,6 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,27 +129,19 @@ class Judge:
         from judging.scoring.tree_engine import TreeEngine
 
         dtype = dtype or "bfloat16"
-        if folder is None:
-            backbone, card = load_backbone(source, dtype=dtype, device=device), None
-            backbone = backbone.with_pixels(*(pixels or ()))
-        else:
-            card = read_card(folder)
-            backbone = load_backbone(
-                card.backbone,
-                dtype=dtype,
-                device=device,
-                version=card.backbone_version,
-                adapter=folder,
-            )
+        load = partial(load_backbone, dtype=dtype, device=device)
+        card = read_card(folder) if folder else None
+        if card:
+            backbone = load(card.backbone, version=card.backbone_version, adapter=folder)
             backbone = card.with_pixels(backbone)
-        engine = TreeEngine(
-            TreeModel(backbone.model), backbone.tokenizer.pad_token_id, token_budget, dtype
-        )
-        judge = (
-            cls.of_run(folder, card, backbone, engine)
-            if folder and card
-            else cls(backbone.name, backbone, engine)
-        )
+        else:
+            backbone = load(source).with_pixels(*(pixels or ()))
+        pad_id = backbone.tokenizer.pad_token_id
+        engine = TreeEngine(TreeModel(backbone.model), pad_id, token_budget, dtype)
+        if folder and card:
+            judge = cls.of_run(folder, card, backbone, engine)
+        else:
+            judge = cls(backbone.name, backbone, engine)
         check_numbers(engine, judge.encoder)
         return judge
 
@@ -200,7 +193,11 @@ class Judge:
 
     def fingerprint(self, request: JudgeRequest) -> str:
         """Return a digest of everything but the request that could change its verdict."""
-        request, task = self.resolve(request), get_task(request.task)
+        return self._fingerprint(self.resolve(request))
+
+    def _fingerprint(self, request: JudgeRequest) -> str:
+        """Return the fingerprint for a resolved request."""
+        task = get_task(request.task)
         is_cut = len(self.encoder.pictures(task, request)) < len(request.images)
         key = (task.name, request.variant, task.rubric(request), request.mode, str(is_cut))
         if key not in self._fingerprints:
@@ -226,7 +223,7 @@ class Judge:
         return Signature(
             judge_name=self.name,
             rubric=get_task(request.task).full_rubric(request),
-            judge=self.fingerprint(request),
+            judge=self._fingerprint(request),
         )
 
     def describe(self) -> dict[str, Any]:
