@@ -39,7 +39,7 @@ def backbone(
         smoke: Have the backbone answer one question.
     """
     from judging.models.backbones import load_backbone
-    from judging.models.device_dtype import computed_in
+    from judging.models.devices import computed_in
 
     loaded = load_backbone(name)
     config = loaded.model.config

@@ -25,7 +25,7 @@ import typer
 from cli.shared.options import with_groups
 from cli.shared.screen import in_columns
 from judging.errors import CustosError
-from judging.models.cpu_cores import num_cores
+from judging.models.devices import num_cores
 
 FOLDER = Path("runs/demo")
 JUDGE = FOLDER / "judge"
@@ -158,7 +158,7 @@ def plan_for_this_cpu() -> Plan:
     """Return the plan that this CPU can follow in a quarter of an hour."""
     import torch
 
-    from judging.models.device_dtype import computes_bfloat16
+    from judging.models.devices import computes_bfloat16
 
     return FULL if computes_bfloat16(torch.device("cpu")) else SHORT
 

@@ -20,7 +20,7 @@ from judging.errors import CustosError
 from judging.files.kept_work import locked
 from judging.judge import Judge
 from judging.judge.card import CARD_FILE, SHIPPED
-from judging.scoring.windows import WINDOW
+from judging.scoring.ask_model import WINDOW
 
 HEADINGS = ("judge", "tasks", "items", "accuracy", "kappa", "ECE", "best baseline")
 NOTE = (
@@ -200,7 +200,7 @@ def export(judge: str, merged: OutFolder, rows: Path | None = None) -> None:
         rows: Compare the checkpoint with the judge on the rows of this file. Default: a row for
             every rubric of the judge, and one with a picture.
     """
-    from judging.export.merged import export_merged
+    from judging.judge.export import export_merged
     from judging.judge.notes import KNOWS_NOTHING
 
     requests = read_valid_requests(rows) if rows else []

@@ -30,9 +30,8 @@ from evaluation.intervals import number_clusters
 from evaluation.outcomes import full_label
 from evaluation.report.markdown import with_interval
 from judging.errors import CustosError, FieldError, system_errors_at
-from judging.files.csv_rows import CsvFile
+from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, write_spreadsheet
 from judging.files.records import read_records
-from judging.files.spreadsheets import DELIMITER_BY_SUFFIX, write_spreadsheet
 from judging.files.values import as_text
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Verdict, label_of

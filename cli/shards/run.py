@@ -45,7 +45,7 @@ from judging.errors import CustosError, error_text
 from judging.files.kept_work import locked
 from judging.files.records import write_json
 from judging.fingerprint import digest
-from judging.models.cpu_cores import num_cores
+from judging.models.devices import num_cores
 from judging.progress import ProgressBar
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest

@@ -27,7 +27,7 @@ from judging.judge.card import shipped_judges
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
 from judging.models.embedded import EMBEDDED
-from judging.verdicts.by_rule import RULES, RuleGrader
+from judging.verdicts.build import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
@@ -170,7 +170,7 @@ class EngineOnUse:
         """Return what the loaded engine will say: how this CPU computes."""
         import torch
 
-        from judging.models.device_dtype import computes_bfloat16
+        from judging.models.devices import computes_bfloat16
 
         is_native = computes_bfloat16(torch.device("cpu"))
         return {} if is_native else {"arithmetic": "float32"}

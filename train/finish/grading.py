@@ -27,9 +27,9 @@ from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
 from judging.models.backbones import load_backbone
 from judging.progress import progress_over
+from judging.scoring.ask_model import WINDOW
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
-from judging.scoring.windows import WINDOW
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
 from judging.verdicts.calibration import CalibrationSet

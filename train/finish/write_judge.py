@@ -28,8 +28,8 @@ from judging.judge.notes import KNOWS_NOTHING
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, MAGNITUDE
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
-from judging.models.device_dtype import computed_in
-from judging.rules.listed_options import options_of
+from judging.models.devices import computed_in
+from judging.rules.answer_options import options_of
 from judging.tasks import get_task
 from judging.types import LabelledExample, Mode
 from train.finish.report import RunResult, learned_line, overlap_lines, selection_lines

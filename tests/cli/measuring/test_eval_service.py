@@ -13,8 +13,7 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.backbones import load_backbone
 from judging.types import JudgeRequest, Verdict
-from judging.verdicts.calibration import Calibration, CalibrationSet
-from judging.verdicts.risk import HeldOutVerdicts
+from judging.verdicts.calibration import Calibration, CalibrationSet, HeldOutVerdicts
 from tests.cli.measuring.made_up import report_of, run, write_answers
 from tests.conftest import Folders
 from tests.serve.made_up import FakeJudge, row

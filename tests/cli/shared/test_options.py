@@ -16,7 +16,7 @@ from cli.shared.options import with_groups
 from cli.shared.tables import TableOptions, read_requests
 from data_prep.tables.mapping import TableMapping, write_mapping
 from judging.errors import CustosError, FieldError
-from judging.files.text_format import TextFormat
+from judging.files.opening import TextFormat
 from judging.types import JudgeRequest, Verdict
 from tests.serve.made_up import row
 from tests.tiny import save_picture

@@ -16,12 +16,11 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from judging.errors import CustosError
-from judging.export import merged as module
-from judging.export.merged import export_merged
-from judging.export.parity import Parity, largest_difference
 from judging.files.pictures import PixelLimits
 from judging.judge import Judge
+from judging.judge import export as module
 from judging.judge.card import JudgeCard
+from judging.judge.export import Parity, export_merged, largest_difference
 from judging.models.adapters import add_adapter, save_adapter
 from judging.models.backbones import load_backbone
 from judging.types import JudgeRequest
