@@ -29,7 +29,7 @@ def test_the_columns_are_the_papers() -> None:
 
 
 def test_statistics_are_in_per_cent() -> None:
-    """``tests/data_prep/construction/test_simplevqa_statistics.py`` reads them in the paper."""
+    """``tests/data_prep/construction/test_simplevqa.py`` reads them in the paper."""
     [shares] = named(PUBLISHED, "Table 2 (%)").rows.values()
     assert (shares[0], shares[-1]) == (5.04, 13.58)
     assert sum(float(str(share)) for share in shares) == pytest.approx(200, abs=0.1)

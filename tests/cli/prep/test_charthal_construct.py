@@ -11,7 +11,7 @@ from PIL import Image
 from benchmarks.framework.base import get_benchmark
 from tests.cli.prep.made_up import run
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
-from tests.data_prep.construction.charthal.examples import chart
+from tests.data_prep.construction.made_up import chart
 
 
 @pytest.fixture
