@@ -181,8 +181,9 @@ class _Drawing:
         return _names(self.xs) + ends
 
     def line(self) -> Positions:
-        look = {"color": self.palette[0], "marker": self.style.marker, "markersize": 5}
-        self.axes.plot(self.xs, self.values, self.style.dash, **look)
+        dash, marker = self.style.dash, self.style.marker
+        colour = self.palette[0]
+        self.axes.plot(self.xs, self.values, dash, color=colour, marker=marker, markersize=5)
         self.axes.set_xticks(self.xs, self.names)
         self.axes.set_xlim(-0.3, len(self.names) - 0.7)
         self._value_axis()

@@ -19,7 +19,6 @@ from data_prep.construction.charthal import (
     write_benchmark,
 )
 from data_prep.construction.forms.base import FORMS
-from data_prep.construction.forms.charthal import parse_ranges
 from data_prep.construction.sheets import collect
 from data_prep.construction.steps.base import Row
 from data_prep.construction.steps.charthal import CELLS, recipe
@@ -248,31 +247,19 @@ def test_awkward_texts_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "message"),
+    "cells",
     [
-        ({"status": "maybe"}, "field 'status': 'maybe' is not one of keep, discard"),
-        ({"status": "keep", "q_type": "deep"}, "field 'q_type'"),
-        ({"status": "keep", "acceptable_ranges": "5"}, r"expected \[low, high\]"),
-        ({"status": "keep", "question": " "}, "'question' is not filled in"),
-        ({"acceptable_ranges": "[1, 2]"}, "'status' is not filled in"),
+        {"status": "maybe"},
+        {"status": "keep", "q_type": "deep"},
+        {"status": "keep", "question": " "},
+        {"acceptable_ranges": "[1, 2]", "status": ""},
+        *({"status": "keep", "acceptable_ranges": text} for text in ("5", "4 to 5", "[5, 4]")),
+        *({"status": "keep", "acceptable_ranges": text} for text in ("[a, b]", "[nan, 1]")),
+        {"status": "keep", "acceptable_ranges": "[0, inf]"},
     ],
 )
-def test_sheets_filled_in_wrongly(tmp_path: Path, cells: dict[str, str], message: str) -> None:
+def test_sheets_filled_in_wrongly(tmp_path: Path, cells: dict[str, str]) -> None:
     rows = sent_out(tmp_path, 1)
-    with pytest.raises(CustosError, match=f"row 1 below the header: .*{message}"):
+    with pytest.raises(CustosError, match=f"row 1 below the header: .*'?{list(cells)[-1]}'?") as it:
         fill(tmp_path / "anna.csv", FORM, rows, {"7_0": cells})
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("4 to 5", r"expected \[low, high\]"),
-        ("[5, 4]", "low <= high"),
-        ("[a, b]", "two numbers"),
-        ("[nan, 1]", "low <= high"),
-        ("[0, inf]", "both finite"),
-    ],
-)
-def test_ranges_that_are_none(text: str, message: str) -> None:
-    with pytest.raises(CustosError, match=message):
-        parse_ranges(text)
+    assert "anna.csv" in str(it.value)
