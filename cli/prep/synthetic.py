@@ -35,8 +35,7 @@ from data_prep.made.hard import generate_hard, kinds
 from data_prep.made.objective import generate_objective
 from data_prep.made.pairs import PICTURE_SHARE, generate_pairs, split_pairs, write_pairs
 from data_prep.made.quick_scores import generate_examples
-from data_prep.sources.generic import load_generic
-from data_prep.splits.manifest import describe_file
+from data_prep.splits.manifest import describe_file, load_generic
 from data_prep.splits.splits import (
     SPLITS,
     Splits,

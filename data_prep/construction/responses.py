@@ -22,7 +22,7 @@ from clients.chat import Reply
 from clients.messages import ChatItem
 from data_prep.construction.model_writer import ROWS, ModelWriter, Request
 from data_prep.construction.steps.base import Row, StepRow, Text
-from data_prep.sources.judgement_text import PAIR_TASK
+from data_prep.sources.conversations import PAIR_TASK
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from judging.errors import CustosError, FieldError
 from judging.files.records import write_records

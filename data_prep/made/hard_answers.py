@@ -11,7 +11,7 @@ from typing import Literal
 
 from data_prep.made.behaviours import EDGE, TOLERANCE
 from data_prep.made.elements import MONTHS
-from judging.questions import normalise_question
+from judging.files.questions import normalise_question
 from judging.tasks.hieval_qs import CORRECT
 
 Shape = Literal["year", "date", "number", "name", "phrase", "sentence"]

@@ -23,7 +23,7 @@ from data_prep.made.charts.scenes import (
     Style,
     diagonal_range,
 )
-from data_prep.sources.images import content_name, save_image
+from data_prep.tables.cells import content_name, save_image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
-from judging.card import JudgeCard, shipped_judges_of
 from judging.errors import FieldError
+from judging.judge.card import JudgeCard, shipped_judges_of
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, ReferenceMode
 

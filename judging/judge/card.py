@@ -14,11 +14,12 @@ from judging.errors import CustosError, FieldError, errors_at
 from judging.files.records import decode_json
 from judging.fingerprint import digest
 from judging.models.backbones import Backbone
+from judging.scoring.prompts import Encoder
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Mode
 
 CARD_FILE = "judge.json"
-SHIPPED = Path(__file__).parent.parent / "judges"
+SHIPPED = Path(__file__).parents[2] / "judges"
 
 
 class JudgeCard(BaseModel):
@@ -100,6 +101,13 @@ class JudgeCard(BaseModel):
         """Return the modes that the judge was trained for under a rubric, its own mode first."""
         default: tuple[Mode, ...] = ("critique",) if task.critique else ("score",)
         return self.modes.get(f"{task.name}/{rubric}", default)
+
+
+def encoder_of(backbone: Backbone, card: JudgeCard | None) -> Encoder:
+    """Make the encoder of a judge, which shows requests as in its training, if it had any."""
+    if card is None:
+        return Encoder(backbone, is_untrained=True)
+    return Encoder(backbone, card.response_budget, shows_all_pictures=card.shows_all_pictures)
 
 
 def instruction_hash(instruction: str, labels: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from judging.tasks.base import JudgeTask
 from judging.types import JudgeRequest, Verdict
 
 if TYPE_CHECKING:  # torch is not needed to read a verdict
-    from judging.card import JudgeCard
+    from judging.judge.card import JudgeCard
     from judging.models.backbones import Backbone
     from judging.scoring.engine import Engine
 
@@ -40,13 +40,6 @@ def left_out_note(request: JudgeRequest, shown: Sequence[str]) -> str | None:
         return None
     pictures = "the picture was" if len(request.images) == 1 else "the pictures were"
     return f"{pictures} left out: task '{request.task}' reads text alone"
-
-
-def thoughts_note(request: JudgeRequest) -> str | None:
-    """Say that a response was graded without its thoughts, if it has some."""
-    if request.answers == request.responses:
-        return None
-    return "what stands in thinking tags was left out"
 
 
 def mode_note(

@@ -10,32 +10,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judging.batches import made_ahead
-from judging.card import JudgeCard, instruction_hash, read_card, run_folder
 from judging.errors import CustosError
 from judging.files.pictures import PixelLimits
 from judging.fingerprint import digest, file_sha256, package_versions
-from judging.models.adapters import ADAPTER_FILE
-from judging.models.backbones import Backbone, Dtype, load_backbone
-from judging.names.judges import check_name
-from judging.resolve import RequestT, resolve
-from judging.scoring.ask_model import OrderedPrompt, ScoredPass
-from judging.scoring.engine import UNWANTED, Engine, Sampling, check_numbers
-from judging.scoring.prompts import Encoder
-from judging.scoring.windows import GPU_WINDOW, PromptGroup, encode_groups, in_windows
-from judging.tasks import get_task, task_names
-from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
-from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict
-from judging.verdicts.calibration import CalibrationSet, calibration_key, held_out_verdicts
-from judging.verdicts.notes import (
+from judging.judge.card import JudgeCard, encoder_of, instruction_hash, read_card, run_folder
+from judging.judge.names import check_name
+from judging.judge.notes import (
     AFTER_GIVEN,
     KNOWS_NOTHING,
     left_out_note,
     measured_note,
     mode_note,
     pictures_note,
-    thoughts_note,
 )
-from judging.verdicts.probabilities import log_probabilities
+from judging.judge.resolve import RequestT, resolve
+from judging.models.adapters import ADAPTER_FILE
+from judging.models.backbones import Backbone, Dtype, load_backbone
+from judging.probabilities import log_probabilities
+from judging.scoring.ask_model import OrderedPrompt, ScoredPass
+from judging.scoring.engine import UNWANTED, Engine, Sampling, check_numbers
+from judging.scoring.prompts import Encoder
+from judging.scoring.windows import GPU_WINDOW, PromptGroup, encode_groups, in_windows
+from judging.tasks import get_task, task_names
+from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
+from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict, thoughts_note
+from judging.verdicts.calibration import CalibrationSet, calibration_key, held_out_verdicts
 from judging.verdicts.risk import with_review
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ class Judge:
         self.adapter_sha256 = adapter_sha256
         self.calibration = calibration
         self._fingerprints: dict[tuple[str | None, ...], str] = {}
-        self.encoder = Encoder.of_card(backbone, card)
+        self.encoder = encoder_of(backbone, card)
         self._encoding = threading.Lock()  # as streams may share the encoder that reads ahead
 
     @classmethod
@@ -180,7 +179,7 @@ class Judge:
         """Return a request with the mode and the reference mode that this judge takes it in.
 
         Raises:
-            FieldError: If the judge does not take it; see :func:`judging.resolve.resolve`. If the
+            FieldError: If the judge does not take it; see :func:`resolve`. If the
                 request states a risk and the judge has no held-out verdicts for a threshold.
         """
         resolved = resolve(request, self.name, self.tasks, self.card)

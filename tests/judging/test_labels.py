@@ -2,7 +2,7 @@ import shlex
 
 import pytest
 
-from judging.names.labels import labels_option, likely_label
+from judging.labels import labels_option, likely_label
 from judging.tasks import get_task, task_names
 
 GRADES = ("Correct", "Partial", "Wrong")

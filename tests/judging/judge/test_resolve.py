@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from judging.card import JudgeCard
 from judging.errors import FieldError
-from judging.resolve import resolve
+from judging.judge.card import JudgeCard
+from judging.judge.resolve import resolve
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Mode
 

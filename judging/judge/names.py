@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-from judging.card import CARD_FILE, shipped_judges
 from judging.errors import Missing
+from judging.judge.card import CARD_FILE, shipped_judges
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.embedded import EMBEDDED, EMBEDDED_2
 from judging.models.gguf_files import NAMED, is_gguf

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from judging.errors import CustosError
-from judging.questions import (
+from judging.files.questions import (
     HASHES_FILE,
     count_trained_on,
     question_hash,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from judging import Judge
-from judging.card import CARD_FILE, shipped_judges
 from judging.errors import CustosError
-from judging.names.judges import check_name
+from judging.judge import Judge
+from judging.judge.card import CARD_FILE, shipped_judges
+from judging.judge.names import check_name
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ import pytest
 import torch
 from transformers import Qwen2_5_VLForConditionalGeneration
 
-from judging.card import read_card
 from judging.errors import CustosError
 from judging.judge import Judge
+from judging.judge.card import read_card
 from judging.models.backbones import load_backbone
 from judging.tasks import get_task
 from judging.verdicts.build import before_calibration
@@ -173,7 +173,7 @@ def test_a_backbone_alone_is_a_zero_shot_judge(tiny_folder: str) -> None:
 def test_shipped_judges_go_by_name(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judging.card.SHIPPED", run_folder.parent)
+    monkeypatch.setattr("judging.judge.card.SHIPPED", run_folder.parent)
     monkeypatch.chdir(tmp_path)
     assert Judge.load("mine", device="cpu").name == "mine"
 

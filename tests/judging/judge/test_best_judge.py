@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from judging import CustosError, Judge, JudgeRequest
-from judging.best_judge import Familiarity, choose_judge, familiarity
-from judging.card import JudgeCard
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
+from judging.judge import Judge
+from judging.judge.best_judge import Familiarity, choose_judge, familiarity
+from judging.judge.card import JudgeCard
+from judging.types import JudgeRequest
 
 
 class Known(Judge):

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from judging.verdicts.probabilities import best_label, log_probabilities, normalise, score_logprobs
+from judging.probabilities import best_label, log_probabilities, normalise, score_logprobs
 
 
 def test_normalised_probabilities_sum_to_one_however_small_they_are() -> None:
