@@ -32,7 +32,7 @@ from data_prep.made.charts.scenes import (
     draw_scene,
     draw_style,
 )
-from data_prep.sources.generic import load_generic
+from data_prep.splits.manifest import load_generic
 from judging.files.pictures import read_image
 from judging.files.records import read_records
 from judging.tasks.hieval_ea import ERROR_TYPES, IMAGE, REASONING

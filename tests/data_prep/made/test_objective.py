@@ -10,7 +10,6 @@ from random import Random
 import pytest
 import sympy
 
-from data_prep.made.claims import LABELS
 from data_prep.made.mathematics import KINDS, make_problem
 from data_prep.made.objective import KIND_SHARES, generate_objective
 from data_prep.made.words.wordings import words_of
