@@ -122,9 +122,7 @@ class Form(ABC):
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
         """Return a row with what people said.
 
-        Args:
-            row: The row that they saw.
-            fillings: Annotator to values that do not differ; or the one that decides, alone.
+        The fillings are annotators to values that do not differ; or the one that decides, alone.
 
         Raises:
             UnusableText: If they say that it cannot be used.

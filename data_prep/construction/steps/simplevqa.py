@@ -43,12 +43,8 @@ DOMAINS: Mapping[str, str] = {
     "CHC": "Chinese History & Culture",
     "LI": "Life",
 }
-NOT_QUALIFIED, LEAKS, OTHER_LANGUAGE, FROM_ELSEWHERE = (
-    "not qualified",
-    "answer in the question",
-    "language changed",
-    "answer not from the question with yes",
-)
+NOT_QUALIFIED, LEAKS = "not qualified", "answer in the question"
+OTHER_LANGUAGE, FROM_ELSEWHERE = "language changed", "answer not from the question with yes"
 """Reasons for rejecting a seed."""
 
 _YES = frozenset({"yes", "是", "是的", "对"})
@@ -66,39 +62,27 @@ be answered with it; or if its pronouns do not fit the kind of answer. An answer
 does not come from the source, does not fit the question, is empty or meaningless, is uncertain or \
 invented, or if another answer would be as right."""
 
-_PAIR = (
-    """\
+_PAIR = """\
 You turn two yes/no questions about a picture into one open question with a short answer. Compare \
 the two: what they differ in is what the new question asks for. Its answer is taken word for word \
 from the question that is answered with yes. Example: from "Does this bridge stand in Porto?" \
 (yes) and "Does this bridge stand in Lisbon?" (no) comes "In which city does this bridge stand?" \
 with the answer "Porto"."""
-    + _SHARED_RULES
-)
-_HINT = (
-    """\
+_HINT = """\
 You are given a picture, a description of it (the hint) and a question that belongs to it. Make of \
 all three one question about the picture with a short answer. The answer is found in the hint or \
 in the question, or follows from them. A gap to be filled in may stay a gap. If the question \
 cannot be answered from them, ask for what the hint says the picture shows. Example: from the hint \
 "Picture: a sundial in a garden" and "What could Ana find out with her tool?" comes "Which \
 instrument stands in the picture?" with the answer "a sundial"."""
-    + _SHARED_RULES
-)
-_CHOICES = (
-    """\
+_CHOICES = """\
 You turn a multiple-choice question about a picture into an open question. The right choice is its \
 answer. Add what narrows the question down until nothing but that answer is right, and do not \
 mention that there were choices."""
-    + _SHARED_RULES
-)
-_PLAIN = (
-    """\
+_PLAIN = """\
 You are given a question about a picture and its answer. Make a factual question with a short \
 answer of them: leave out descriptions and reasons, name exactly what is asked for (which city, \
 not where; which year, not when), and change nothing that is right already."""
-    + _SHARED_RULES
-)
 
 
 class Seed(StepRow):
@@ -172,11 +156,8 @@ class Rewrite(Step[Seed, Rewritten]):
 
     def template(self, row: Seed) -> str:
         """Return the instruction for the seed's shape."""
-        if row.question1:
-            return _PAIR
-        if row.hint:
-            return _HINT
-        return _CHOICES if row.choices else _PLAIN
+        shape = _PAIR if row.question1 else _HINT if row.hint else _PLAIN
+        return (_CHOICES if row.choices else shape) + _SHARED_RULES
 
     def rows(self, row: Seed, reply: Rewritten) -> Iterable[Row]:
         """Return the row with its new question; its earlier texts go to ``seed``."""
