@@ -30,7 +30,7 @@ def test_label_follows_from_the_elements_claimed(
     seed: int, number: int, behaviour: Behaviour
 ) -> None:
     situation = draw_world(seed, "all", number).situation
-    content = behaviour.choose(Random(seed), situation)
+    content = behaviour.choose(situation, Random(seed))
     if content is None:
         return
     claimed = () if behaviour.families in {("cut",), ("refusal",), ("empty",)} else content.items
