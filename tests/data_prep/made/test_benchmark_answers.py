@@ -17,7 +17,7 @@ from judging.types import LabelledExample
 
 
 def test_training_and_test_share_no_wording() -> None:
-    trained, tested = set(_texts(wordings_for("training"))), set(_texts(wordings_for("held_out")))
+    trained, tested = set(_texts(wordings_for("train"))), set(_texts(wordings_for("test")))
     assert len(trained) > 250
     assert not trained & tested
     letters = [{_letters(text) for text in side} for side in (trained, tested)]
