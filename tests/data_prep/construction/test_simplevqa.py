@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from benchmarks.simplevqa.item import parse_item
-from benchmarks.simplevqa.published import DOMAINS as OFFICIAL_DOMAINS
-from benchmarks.simplevqa.published import TASKS as OFFICIAL_TASKS
+from benchmarks.simplevqa.published_rows import DOMAINS as OFFICIAL_DOMAINS
+from benchmarks.simplevqa.published_rows import TASKS as OFFICIAL_TASKS
 from data_prep.construction.steps.base import STEPS, Row
 from data_prep.construction.steps.simplevqa import (
     DOMAINS,

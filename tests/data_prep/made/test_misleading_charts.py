@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.chartom.misleadingness import acceptable_interval, hmi
+from benchmarks.chartom.item import acceptable_interval, hmi
 from benchmarks.framework.base import get_benchmark
 from data_prep.made.misleading_charts import FAMILIES, Family, MisleadingChart, generate_chart_pairs
 from data_prep.made.misleading_drawing import write_chart_pairs
