@@ -112,8 +112,6 @@ class WriteQuestion(Step[ChartCell, DraftedQuestion]):
 
     name = "charthal-question"
     summary = "write a question about a chart for one of ChartHal's twelve cells"
-    row_type = ChartCell
-    reply_type = DraftedQuestion
 
     def template(self, row: ChartCell) -> str:
         """Return the cell's recipe."""

@@ -151,8 +151,6 @@ class Rewrite(Step[Seed, Rewritten]):
 
     name = "simplevqa-rewrite"
     summary = "make short factual questions of yes/no pairs, hints, choices and answers"
-    row_type = Seed
-    reply_type = Rewritten
 
     def template(self, row: Seed) -> str:
         """Return the instruction for the seed's shape."""
@@ -250,8 +248,6 @@ class Check(Step[Item, Checked]):
 
     name = "simplevqa-check"
     summary = "drop questions and answers that break SimpleVQA's criteria"
-    row_type = Item
-    reply_type = Checked
 
     def template(self, row: Item) -> str:
         """Return the criteria."""
@@ -300,8 +296,6 @@ class AtomicQuestion(Step[Item, Atomic]):
 
     name = "simplevqa-atomic"
     summary = "ask for the subject of each question alone"
-    row_type = Item
-    reply_type = Atomic
     shows_images = False
 
     def template(self, row: Item) -> str:
@@ -342,8 +336,6 @@ class AtomicFact(Step[AtomicItem, Fact]):
 
     name = "simplevqa-fact"
     summary = "answer each atomic question, for people to check"
-    row_type = AtomicItem
-    reply_type = Fact
 
     def template(self, row: AtomicItem) -> str:
         """Return what an atomic fact is."""
@@ -368,8 +360,6 @@ class Classify(Step[Item, Classified]):
 
     name = "simplevqa-classify"
     summary = "sort questions into SimpleVQA's nine tasks and nine domains"
-    row_type = Item
-    reply_type = Classified
 
     def template(self, row: Item) -> str:
         """Return the tasks and the domains."""
