@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import signal
-import subprocess
-import sys
-import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -58,19 +53,6 @@ def requests(*texts: str) -> list[Request[Number]]:
     ]
 
 
-def test_records_and_rejects_come_in_the_order_of_the_requests(
-    fake: FakeServer, tmp_path: Path
-) -> None:
-    fake.answer = answer
-    outcome = writer(fake, tmp_path, tries=1).ask(requests("7", "fail", "three", "5"))
-    assert [record.value for record in outcome.records] == [7, 5]
-    assert [(reject.id, reject.reason) for reject in outcome.rejects] == [
-        ("fail", "request failed"),
-        ("three", "no number"),
-    ]
-    assert outcome.rejects[1].detail == "got 'three'"
-
-
 def test_the_manifest_describes_the_files(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = answer
     model_writer = writer(fake, tmp_path)
@@ -94,8 +76,13 @@ def test_the_manifest_describes_the_files(fake: FakeServer, tmp_path: Path) -> N
 
 
 def test_a_second_run_asks_only_for_what_failed(fake: FakeServer, tmp_path: Path) -> None:
+    """Records and rejects come in the order of the requests."""
     fake.answer = answer
-    writer(fake, tmp_path, tries=1).ask(requests("7", "fail", "three"))
+    outcome = writer(fake, tmp_path, tries=1).ask(requests("7", "fail", "three"))
+    assert [record.value for record in outcome.records] == [7]
+    rejects = [(reject.id, reject.reason) for reject in outcome.rejects]
+    assert rejects == [("fail", "request failed"), ("three", "no number")]
+    assert outcome.rejects[1].detail == "got 'three'"
     num_requests = len(fake.seen)
     fake.answer = lambda seen: Say(body=completion("8"))
     progress: list[JobProgress] = []
@@ -201,50 +188,6 @@ def cut_off(fields: dict[str, Any]) -> str:
     body = json.loads(completion(json.dumps(fields)))
     body["choices"][0]["finish_reason"] = "length"
     return json.dumps(body)
-
-
-JOB = """
-import sys
-from pathlib import Path
-from clients.connection import ModelServer
-from clients.messages import Decoding
-from data_prep.construction.model_writer import ModelWriter, load_rows, run_step
-from data_prep.construction.steps.simplevqa import AtomicQuestion, Item
-
-url, rows, out = sys.argv[1:]
-server = ModelServer(url, "m", concurrency=2)
-writer = ModelWriter(server, Decoding(), None, Path(out), source={}, command="")
-run_step(AtomicQuestion(), load_rows(Path(rows), Item), writer)
-"""
-
-
-@pytest.mark.usefixtures("forking_python")
-def test_killed_and_taken_up_again(fake: FakeServer, tmp_path: Path) -> None:
-    """After a kill, only what had not arrived is asked again: two requests at most."""
-    rows, out = write_questions(tmp_path / "in.jsonl", 12), tmp_path / "out"
-
-    def answer(seen: Seen) -> Say:
-        said = say(**GOOD)
-        said.delay = 0.0 if len(fake.seen) <= 6 else 600.0  # it cannot end before it is killed
-        return said
-
-    fake.answer = answer
-    command = [sys.executable, "-c", JOB, fake.url, str(rows), str(out)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    answers, deadline = out / "answers.jsonl", time.monotonic() + 60
-    while not (answers.exists() and len(answers.read_bytes().splitlines()) >= 4):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=10)  # until nobody can write an answer any more
-    kept = {line["id"] for line in map(json.loads, answers.read_bytes().split(b"\n")[:-1])}
-    assert 4 <= len(kept) < 12
-    fake.answer = lambda seen: say(**GOOD)
-    subprocess.run(command, check=True, timeout=60, stdout=subprocess.DEVNULL)
-    asked = Counter(seen.text.split()[3] for seen in fake.seen)
-    assert {row["id"] for row in lines(out / "rows.jsonl")} == set(asked)
-    assert all(asked[name] == 1 for name in kept)
-    assert 12 <= sum(asked.values()) <= 12 + 2
 
 
 @pytest.mark.parametrize(
