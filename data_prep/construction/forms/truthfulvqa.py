@@ -87,7 +87,7 @@ class QuestionStage(Form):
         }
 
     def decides_alone(self, filled: Filled) -> bool:
-        """Return whether a person finds a fault: one is enough."""
+        """Tell whether a person finds a fault: one is enough."""
         return NO in filled.values()
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:

@@ -116,7 +116,7 @@ class Seed(StepRow):
         return self
 
     def says_yes(self, number: Literal[1, 2]) -> bool | None:
-        """Return whether a question of the pair is answered with yes; ``None`` for other words."""
+        """Tell whether a question of the pair is answered with yes; ``None`` for other words."""
         answer = _normalised(self.answer1 if number == 1 else self.answer2)
         return True if answer in _YES else False if answer in _NO else None
 
@@ -192,7 +192,7 @@ def _normalised(text: str | None) -> str:
 
 
 def _contains(text: str, part: str) -> bool:
-    """Return whether a text holds another; in Chinese anywhere, else as whole words."""
+    """Tell whether a text holds another; in Chinese anywhere, else as whole words."""
     text, part = _normalised(text), _normalised(part)
     if _CHINESE.search(part):
         return part in text
