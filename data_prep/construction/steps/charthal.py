@@ -118,5 +118,5 @@ class WriteQuestion(Step[ChartCell, DraftedQuestion]):
         return recipe(Cell(row.q_type, row.q_relation))
 
     def rows(self, row: ChartCell, reply: DraftedQuestion) -> Iterable[Row]:
-        """Return the row with its question, under ChartHal's names."""
+        """Add the question to the row, under ChartHal's names."""
         yield row.with_fields(question=reply.question, ref_answer=reply.answer)

@@ -158,7 +158,7 @@ class Rewrite(Step[Seed, Rewritten]):
         return (_CHOICES if row.choices else shape) + _SHARED_RULES
 
     def rows(self, row: Seed, reply: Rewritten) -> Iterable[Row]:
-        """Return the row with its new question; its earlier texts go to ``seed``."""
+        """Put the new question into the row; its earlier texts go to ``seed``."""
         question, answer = reply.question.strip(), reply.answer.strip()
         if not (reply.qualified and question and answer):
             raise UnusableText(NOT_QUALIFIED, reply.reason or "no question or no answer")
@@ -273,7 +273,7 @@ line of verse, a standard procedure) nor a plain statement that names one.
 Leave a list empty if there is no fault."""
 
     def rows(self, row: Item, reply: Checked) -> Iterable[Row]:
-        """Return the row as it is if there are no faults."""
+        """Keep the row as it is if there are no faults."""
         for reason, faults, analysis in (
             (BAD_QUESTION, reply.question_faults, reply.question_analysis),
             (BAD_ANSWER, reply.answer_faults, reply.answer_analysis),
@@ -375,7 +375,7 @@ class Classify(Step[Item, Classified]):
         )
 
     def rows(self, row: Item, reply: Classified) -> Iterable[Row]:
-        """Return the row with its categories, under the official names."""
+        """Add task and domain to the row, under the official names."""
         category = {"task_category": reply.task, "subject_category": reply.domain}
         yield row.with_fields(data_id=row.id, vqa_category=category)
 

@@ -128,7 +128,7 @@ class PlacePicture(Step[Picture, Placed]):
         )
 
     def rows(self, row: Picture, reply: Placed) -> Iterable[Row]:
-        """Return the row with its categories."""
+        """Add the picture's categories to the row, or reject it if nothing misleads."""
         if not reply.misleading or reply.subcategory is None:
             raise UnusableText(NOT_MISLEADING, reply.what_misleads)
         yield row.with_fields(
@@ -273,7 +273,7 @@ class Inspect(Step[LevelQuestion, Inspected]):
         )
 
     def rows(self, row: LevelQuestion, reply: Inspected) -> Iterable[Row]:
-        """Return the row if nothing is wrong and the model sees the same answer."""
+        """Keep the row if nothing is wrong and the model sees the same answer."""
         if reply.faults:
             raise UnusableText(FAULTY, f"{', '.join(reply.faults)}: {reply.analysis}")
         if reply.answer_seen != row.ground_truth:
