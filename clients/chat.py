@@ -181,10 +181,8 @@ class ChatClient(ServerConnection):
     ) -> None:
         """Ask for every item, never more at once than the server's settings allow.
 
-        Args:
-            items: Items to ask, read as needed.
-            done: Called with each item and its answer, or why there is none, as they come. If this
-                method is cancelled, it has been called for every answer that arrived.
+        ``done`` is called with each item and its answer, or why there is none, as they come. If
+        this method is cancelled, it has been called for every answer that arrived.
 
         Raises:
             ServerRefusal: As soon as the server refuses all items alike.

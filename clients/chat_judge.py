@@ -27,11 +27,7 @@ class ChatJudge:
 
     It has no posterior, so its verdicts have no confidence but the one that it states after a
     critique. A pair is asked in both orders (unless its ``order`` says otherwise); if the two
-    disagree, the verdict abstains.
-
-    Attributes:
-        name: Name of the model.
-        usage: Tokens of all answers so far, as the server counted them.
+    disagree, the verdict abstains. ``usage`` counts the tokens of all answers so far.
     """
 
     def __init__(self, server: ModelServer, decoding: Decoding = GREEDY) -> None:
@@ -70,9 +66,8 @@ class ChatJudge:
     def grade(self, requests: Iterable[JudgeRequest]) -> Iterator[Verdict]:
         """Grade requests, in order, many at once.
 
-        Yields:
-            One verdict per request; status ``judge_error`` if the server does not answer,
-            ``unparsed`` if its answer contains no label.
+        A verdict has status ``judge_error`` if the server does not answer, and ``unparsed`` if its
+        answer contains no label.
 
         Raises:
             ServerRefusal: If the server refuses the key, or has no such model or address.

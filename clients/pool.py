@@ -78,13 +78,7 @@ class Member:
 
 
 class Pool(Generic[ClientT]):
-    """Servers that share work. What is known of them outlasts a run.
-
-    Args:
-        urls: Addresses.
-        num_calls: Most calls to each at once.
-        client: Makes a client of an address.
-    """
+    """Servers that share work, with a client for each address; its knowledge outlasts a run."""
 
     def __init__(
         self, urls: Sequence[str], num_calls: int, client: Callable[[str], ClientT]
@@ -212,21 +206,14 @@ class PoolConnection(PoolRun[ServerConnection]):
 
 
 class JudgePool:
-    """Several services that serve the same judges, as one judge.
+    """Several services that serve the same judges, as one judge. Use :meth:`connect`.
 
     A service that fails is left out for a while, and others get its requests. What a slow service
     keeps too long is sent to another one as well, and the first verdicts count. So every request
     gets one verdict as long as one service answers.
 
-    Use :meth:`connect`.
-
-    Args:
-        urls: Addresses of the services.
-        options: ``api_key``, ``concurrency`` (of each service) and ``deadline``, as in
-            :class:`~clients.judge_client.AsyncJudgeClient`.
-
-    Attributes:
-        cards: Cards of the judges, which all services have alike.
+    Options are ``api_key``, ``concurrency`` (of each service) and ``deadline``, as in
+    :class:`~clients.judge_client.AsyncJudgeClient`. ``cards`` are those of the judges.
     """
 
     def __init__(self, urls: Sequence[str], **options: Any) -> None:

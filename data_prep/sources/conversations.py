@@ -63,19 +63,13 @@ def load_conversations(
 ) -> list[LabelledExample]:
     """Read judged pairs in the public format from a JSON, JSONL or Parquet file.
 
-    Args:
-        path: File of conversations.
-        headings: Headings of the parts of the user's turn.
-        image_folder: Where to save images that come as bytes.
-        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
-
-    Returns:
-        Examples of task ``truthful-pair`` with critiques, named after the file and their row.
-        Relative image paths are taken from the file's folder and made absolute.
+    Examples of task ``truthful-pair`` with critiques are named after the file and their row.
+    Relative image paths are taken from the file's folder and made absolute; images that come as
+    bytes are saved in ``image_folder``. ``bad_rows`` gets the errors of rows; ``None`` raises the
+    first.
 
     Raises:
-        CustosError: If the file cannot be read; on the first bad row when ``bad_rows`` is ``None``,
-            naming file and row.
+        CustosError: If the file cannot be read; on a bad row, naming file and row.
     """
     headings = headings or Headings()
     examples = []
@@ -139,11 +133,7 @@ def to_conversation(example: LabelledExample) -> dict[str, Any]:
 def _fields(
     row: Any, location: str, headings: Headings, folder: Path, image_folder: Path | None
 ) -> dict[str, Any]:
-    """Read the fields of an example from a row.
-
-    Raises:
-        CustosError: Naming the row and the field or heading that does not fit.
-    """
+    """Read the fields of an example from a row; errors name the row and the field or heading."""
     if isinstance(row, CustosError):
         raise row
     conversation = parse_record(_Conversation, row, location)
@@ -173,9 +163,7 @@ def _fields(
 def _split_at_headings(text: str, headings: Headings, num_images: int) -> dict[str, str]:
     """Split the user's turn at its headings; return the text of each part.
 
-    Raises:
-        CustosError: If a heading is missing or occurs twice, or if the text before the first is not
-            one mark for each image.
+    The text before the first heading must be one mark for each image.
     """
     spans: list[tuple[int, int, str]] = []
     for name, heading in headings.model_dump().items():

@@ -130,16 +130,10 @@ class Overlap:
 
 
 def find_overlaps(splits: Mapping[str, Sequence[LabelledExample]]) -> list[Overlap]:
-    """Compare every two splits.
+    """Compare every two splits, in order; of two, the rows of the later are counted.
 
     Paraphrases are looked for where the sentence model is installed. Pictures are read only where
     two splits ask the same of pictures of equal size.
-
-    Args:
-        splits: Rows by the name of their split. Of two splits, the rows of the later are counted.
-
-    Returns:
-        One entry for every two splits that overlap, in order.
     """
     keyed = _keyed(splits, _asking_the_same)
     overlaps = []
@@ -302,10 +296,7 @@ def _picture_digests(
 ) -> dict[str, str]:
     """Return what stands for each picture; content is read only where two splits may share it.
 
-    Args:
-        splits: Rows by the name of their split.
-        texts: Spelled questions of these rows.
-        cluster_of: Largest cluster that a question belongs to.
+    ``cluster_of`` gives the largest cluster that a spelled question (``texts``) belongs to.
     """
     splits_with: dict[tuple[int | str, int], set[str]] = {}
     met_at: dict[str, set[tuple[int | str, int]]] = {}
@@ -404,13 +395,7 @@ def with_paraphrases(questions: Sequence[str], clusters: Ints, embed: Embed) -> 
     """Join the clusters of questions that a sentence model takes for the same in other words.
 
     It takes opposites, negations and numbers for alike, so these are checked here as well, and so
-    are names.
-
-    Args:
-        questions: As :func:`same_question_clusters`; more than :data:`MOST_EMBEDDED` are left as
-            they are.
-        clusters: Clusters of these questions.
-        embed: The sentence model.
+    are names. More than :data:`MOST_EMBEDDED` questions are left as they are.
     """
     if not 1 < len(questions) <= MOST_EMBEDDED:
         return clusters

@@ -20,16 +20,7 @@ _WHOLE = re.compile(r"^([+-]?\d+)\.0+$")
 
 
 class UnknownLabel(FieldError):
-    """A label that the task does not have, in a field and a column of a row.
-
-    Args:
-        field: ``label``, ``second_label`` or ``annotator_labels.NAME``.
-        theirs: The label as the table has it.
-        meaning: What the mapping makes of it.
-        example: The row.
-        location: File and row.
-        column: Column of the label.
-    """
+    """A label that the task does not have: theirs, and what the mapping makes of it."""
 
     def __init__(
         self,
@@ -66,13 +57,13 @@ class UnknownLabel(FieldError):
 def with_our_labels(
     example: LabelledExample, labels: Mapping[str, str], location: str, columns: Mapping[str, str]
 ) -> LabelledExample:
-    """Return an example whose labels are its task's.
+    """Return an example, which its task can judge, with labels of that task.
 
     The case of a label and spaces around it do not matter. A label without its error type gets it
     from ``error_type``, which is that of ``label``: others have to hold their own.
 
     Args:
-        example: An example that its task can judge.
+        example: The example.
         labels: Their label to ours.
         location: File and row, for the error.
         columns: Our field to their column, for the error.
@@ -148,11 +139,7 @@ def _contradicts(error_type: str, label: str, labels: Iterable[str]) -> bool:
 
 
 def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:
-    """Return the labels that tasks do not have, those they have, and the remedy.
-
-    Args:
-        errors: Row number to the error; every label is named with its count and its first row.
-    """
+    """Return the labels that tasks do not have, by row, those that they have, and the remedy."""
     by_rubric: dict[str, dict[int, UnknownLabel]] = {}
     for row, error in errors.items():
         by_rubric.setdefault(error.rubric, {})[row] = error
