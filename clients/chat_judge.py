@@ -9,13 +9,12 @@ from clients.connection import ModelServer, run_coroutine
 from clients.messages import ChatItem, Decoding, one_user_turn
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest, package_versions
+from judging.judge.notes import left_out_note
 from judging.log_lines import one_line
 from judging.messages import Message, conversation
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
-from judging.verdicts.build import disagreement, ruled_verdict
-from judging.verdicts.judgement_text import confidence_of, critique_of
-from judging.verdicts.notes import left_out_note, thoughts_note
+from judging.verdicts.build import disagreement, ruled_verdict, thoughts_note
 
 GREEDY = Decoding(temperature=0.0)
 """ChartHal grades at temperature 0. SimpleVQA states no temperature of its grader, and TruthfulVQA
@@ -127,8 +126,8 @@ class ChatJudge:
                     **self._signature(request),
                 )
             labels.append(task.unswap(label) if order else label)
-            stated.append(confidence_of(task, reply.text))
-            critiques.append(critique_of(task, reply.text))
+            stated.append(task.confidence_of(reply.text))
+            critiques.append(task.critique_of(reply.text))
         confidences = [confidence for confidence in stated if confidence is not None]
         agreed = len(set(labels)) == 1
         notes = [

@@ -39,17 +39,17 @@ from clients.connection import (
 )
 from clients.messages import encode_message, one_user_turn
 from clients.pool import PoolConnection, ServerPool
-from judging.card import read_card, run_folder
 from judging.errors import CustosError, Unparsed
 from judging.files.pictures import PixelLimits, megapixels
 from judging.fingerprint import digest
 from judging.judge import Judge
+from judging.judge.card import read_card, run_folder
+from judging.judge.names import BACKBONES
 from judging.log_lines import one_line
 from judging.messages import END_TOKEN, Message
 from judging.models.backbones import check_version, load_backbone
 from judging.models.embedded import EMBEDDED
 from judging.models.gguf_files import is_gguf
-from judging.names.judges import BACKBONES
 from judging.scoring.engine import (
     UNWANTED,
     GeneratedText,

@@ -11,7 +11,7 @@ from evaluation.report.report import build_report
 from evaluation.unscored import check_scored
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.resolve import RequestT
+from judging.judge.resolve import RequestT
 from judging.types import LabelledExample, Verdict
 from judging.verdicts.build import before_calibration
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from judging.files.questions import count_trained_on
 from judging.files.yaml_text import yaml_errors
-from judging.questions import count_trained_on
 from judging.types import JudgeRequest
 
 RECIPE_FILE = "recipe.yaml"

@@ -62,7 +62,8 @@ def critiques(
     --model gpt-4o --key-env OPENAI_API_KEY --out data/critiques
     """
     from clients.messages import Decoding
-    from data_prep.construction.critiques import CONVERSATIONS, ROWS, write_critiques
+    from data_prep.construction.critiques import CONVERSATIONS, write_critiques
+    from data_prep.construction.model_writer import ROWS
 
     check_keeps_sources(out, (ROWS, CONVERSATIONS), [source])
     bad_rows: list[str] = []

@@ -18,10 +18,10 @@ from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow
 from evaluation.declared_labels import check_labels
 from evaluation.people.alternative import EPSILON
-from judging import CustosError, Judge
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
 from judging.files.kept_work import KeptFile
+from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from data_prep.tables.cells import image_names
 from judging.errors import CustosError, FieldError
 from judging.files.records import read_rows
 from judging.tasks import get_task
+from judging.tasks.base import last_between
 from judging.types import LabelledExample, parse_record
-from judging.verdicts.judgement_text import last_between
 
 PAIR_TASK = "truthful-pair"
 IMAGE_MARK = "<image>"

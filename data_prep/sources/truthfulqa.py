@@ -22,8 +22,8 @@ from pydantic import BaseModel, Field
 
 from data_prep.splits.near_duplicates import question_key
 from judging.errors import CustosError
+from judging.files.questions import normalise_question
 from judging.files.records import read_records
-from judging.questions import normalise_question
 from judging.types import LabelledExample
 
 _SAYS_NOTHING = re.compile(

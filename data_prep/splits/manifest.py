@@ -12,9 +12,9 @@ from typing import Any
 from data_prep.splits.overlap import without_overlap
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, shuffled
 from judging.errors import CustosError
+from judging.files.questions import normalise_question
 from judging.files.records import decode_json, read_records, write_json, write_records
 from judging.fingerprint import file_sha256, package_versions
-from judging.questions import normalise_question
 from judging.types import LabelledExample, Split
 
 MANIFEST_NAME = "manifest.json"

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from judging.questions import normalise_question
+from judging.files.questions import normalise_question
 from judging.types import LabelledExample
 
 THRESHOLD = 0.6

@@ -24,8 +24,8 @@ from data_prep.splits.near_duplicates import (
     most_alike,
     near_duplicate_clusters,
 )
+from judging.files.questions import Embed, has_sentence_model, minilm, normalise_question
 from judging.fingerprint import picture_sha256
-from judging.questions import Embed, has_sentence_model, minilm, normalise_question
 from judging.types import LabelledExample
 
 PARAPHRASE = "paraphrase"

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from data_prep.tables.mapping import TABLE_FIELDS, map_option
+from judging.base64_pictures import content_of, is_bare, is_data_url
 from judging.errors import CustosError
 from judging.files.atomic import atomic_path
-from judging.files.base64_pictures import content_of, is_bare, is_data_url
 from judging.files.pictures import EXIF_FAULT, has_too_many_exif_parts, mime_type
 from judging.files.records import absolute_name, decode_json
 from judging.files.values import as_text, is_empty

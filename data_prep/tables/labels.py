@@ -10,7 +10,7 @@ from typing import Any
 
 from data_prep.tables.mapping import PERSON
 from judging.errors import FieldError
-from judging.names.labels import UNKNOWN, labels_option, likely_label
+from judging.labels import UNKNOWN, labels_option, likely_label
 from judging.tasks import get_task
 from judging.types import LabelledExample, ReferenceMode, type_of
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from evaluation.comparisons.regression import regression_verdicts
-from judging.questions import Embed
+from judging.files.questions import Embed
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 NAME = "sentence_embeddings"
@@ -21,7 +21,7 @@ def sentence_verdicts(examples: Sequence[LabelledExample], embed: Embed) -> list
 
     Args:
         examples: Rows with people's labels.
-        embed: A sentence model, as :func:`judging.questions.minilm`.
+        embed: A sentence model, as :func:`judging.files.questions.minilm`.
 
     Returns:
         ``None`` with fewer than two questions or labels.

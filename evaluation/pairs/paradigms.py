@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from judging.card import JudgeCard
 from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.types import JudgeRequest, Verdict
 
 

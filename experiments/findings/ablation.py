@@ -32,12 +32,13 @@ from evaluation.evaluate import grade_examples
 from evaluation.measure import measure
 from evaluation.outcomes import gather
 from evaluation.report.markdown import number, table
-from judging import Judge, LabelledExample
 from judging.errors import CustosError
 from judging.files.atomic import write_text
 from judging.files.kept_work import KeptResult, locked
 from judging.files.records import read_records, write_json
 from judging.fingerprint import digest, file_sha256, package_versions, picture_sha256
+from judging.judge import Judge
+from judging.types import LabelledExample
 from train.methods.focal import FocalRecipe
 from train.methods.joint import JointRecipe
 from train.setup.recipe import Recipe, parse_recipe

@@ -29,13 +29,13 @@ from evaluation.intervals import Ints, number_clusters
 from evaluation.metrics import ratio
 from evaluation.outcomes import full_label
 from evaluation.report.markdown import table, with_interval
-from judging import Judge, LabelledExample, Verdict
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import write_text
 from judging.files.pictures import read_image
 from judging.files.records import read_records, write_json
 from judging.fingerprint import file_sha256
-from judging.types import score_of, type_of
+from judging.judge import Judge
+from judging.types import LabelledExample, Verdict, score_of, type_of
 
 MEASURES: Mapping[str, tuple[str, Callable[[str], str]]] = {
     "label": ("Whole label", lambda label: label),

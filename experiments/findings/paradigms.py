@@ -25,12 +25,13 @@ from evaluation.pairs.order_effects import order_effects
 from evaluation.pairs.paradigms import PARADIGMS, PairsByScores, Paradigm, paradigm_requests
 from evaluation.pairs.sampled_labels import RUNS, SampledJudge, sampled_requests
 from experiments.findings.paradigm_tables import render_paradigms
-from judging import CustosError, Judge, Verdict
+from judging.errors import CustosError
 from judging.files.atomic import write_text
 from judging.files.kept_work import KeptFile, KeptLine, KeptResult, Origin, locked
 from judging.files.records import read_records, write_json
 from judging.fingerprint import digest, file_sha256, picture_sha256
-from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample
+from judging.judge import Judge
+from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample, Verdict
 
 CELL, PARTIAL, SAMPLED = "cell.json", "partial.jsonl", "sampled.json"
 PAIRS_AT_ONCE = 100

@@ -23,12 +23,13 @@ from evaluation.evaluate import grade_examples
 from evaluation.intervals import number_clusters
 from evaluation.outcomes import full_label
 from evaluation.report.markdown import table, with_interval
-from judging import Judge, LabelledExample, Verdict
-from judging.card import read_card, run_folder
 from judging.errors import CustosError
 from judging.files.records import read_records, write_json
 from judging.fingerprint import file_sha256
+from judging.judge import Judge
+from judging.judge.card import read_card, run_folder
 from judging.models.quantization import check_bitsandbytes
+from judging.types import LabelledExample, Verdict
 
 if TYPE_CHECKING:
     from judging.models.backbones import Backbone, Dtype

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from evaluation.evaluate import grade_examples, report_verdicts, resolve_examples
-from judging import Judge, JudgeRequest, LabelledExample, Verdict
-from judging.card import JudgeCard
 from judging.errors import CustosError, FieldError
-from judging.types import Pass
+from judging.judge import Judge
+from judging.judge.card import JudgeCard
+from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
 
 
 class Alternatives(Judge):

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.comparisons.by_task import RULES_NAME
 from evaluation.measured_tasks import measured_lines, unmeasured_tasks
-from judging.card import SHIPPED, read_card
+from judging.judge.card import SHIPPED, read_card
 
 
 def test_a_shipped_judge_on_its_task_and_on_another() -> None:

@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from evaluation.seen_data import seen_data
-from judging.card import SHIPPED
-from judging.questions import write_question_hashes
+from judging.files.questions import write_question_hashes
+from judging.judge.card import SHIPPED
 from tests.evaluation.made_up import example
 
 

@@ -32,7 +32,7 @@ from judging.verdicts.by_rule import RULES, RuleGrader
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
     from clients.kept_verdicts import Grader
-    from judging import Judge
+    from judging.judge import Judge
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class EngineOptions:
 
     def _load(self, sources: Sequence[str]) -> Grader:
         if not sources:
-            from judging.best_judge import BestJudge
+            from judging.judge.best_judge import BestJudge
 
             names = {name: name for name in default_judges()}
             if self.engine == "openai":

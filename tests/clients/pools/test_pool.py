@@ -19,7 +19,8 @@ from clients.chat import Completions
 from clients.connection import ModelServer, ServerRefusal
 from clients.pool import COOL_OFF, JudgePool, PoolConnection, ServerPool
 from clients.remote_judge import PROBE, remote_judge
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging import CustosError, JudgeRequest, Verdict
+from judging.judge import Judge
 from judging.models.backbones import Backbone
 from serve.queue.service import Service
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen

@@ -15,7 +15,8 @@ import pytest
 from clients.connection import ServerRefusal
 from clients.kept_verdicts import fill_verdicts, partial_file
 from clients.remote_judge import remote_judge, remote_source
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging import CustosError, JudgeRequest, Verdict
+from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
 from judging.tasks import get_task
 from judging.verdicts.calibration import Calibration, CalibrationSet
@@ -196,7 +197,7 @@ def test_a_row_that_fails_midway_is_dropped_there(
 def test_a_run_keeps_its_card_and_calibration(
     fake: FakeServer, backbone: Backbone, here: Judge, tmp_path: Path
 ) -> None:
-    from judging.card import JudgeCard
+    from judging.judge.card import JudgeCard
     from judging.models.adapters import add_adapter
 
     folder = tmp_path / "mine"

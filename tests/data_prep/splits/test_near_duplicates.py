@@ -13,7 +13,7 @@ from data_prep.splits.near_duplicates import (
     near_duplicate_clusters,
     question_key,
 )
-from judging.questions import normalise_question
+from judging.files.questions import normalise_question
 from tests.data_prep.examples import example
 
 

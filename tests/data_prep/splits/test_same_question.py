@@ -6,7 +6,7 @@ import pytest
 
 from data_prep.splits.near_duplicates import near_duplicate_clusters
 from data_prep.splits.overlap import same_question_clusters, with_paraphrases
-from judging.questions import has_sentence_model, minilm, normalise_question
+from judging.files.questions import has_sentence_model, minilm, normalise_question
 from tests.data_prep.splits.question_pairs import ALIKE, ALIKE_UNSEEN, SAME, SAME_UNSEEN
 
 Pairs = Iterable[tuple[str, str]]

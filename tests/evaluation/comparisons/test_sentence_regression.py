@@ -7,7 +7,7 @@ import pytest
 
 from evaluation.comparisons.sentence_regression import sentence_verdicts
 from evaluation.intervals import Floats
-from judging.questions import minilm
+from judging.files.questions import minilm
 from judging.types import LabelledExample
 from tests.evaluation.made_up import example
 

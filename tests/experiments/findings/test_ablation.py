@@ -23,8 +23,10 @@ from experiments.findings.ablation import (
     render,
     run_cells,
 )
-from judging import CustosError, Judge, LabelledExample
+from judging.errors import CustosError
 from judging.files.records import read_records
+from judging.judge import Judge
+from judging.types import LabelledExample
 from tests.train.made_up import analysed, examples, write_split
 
 

@@ -14,10 +14,11 @@ import pytest
 from evaluation.intervals import wilson_interval
 from experiments.findings import image_probe
 from experiments.findings.image_probe import probe, render, shuffled_pictures
-from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from judging.errors import CustosError
 from judging.files.pictures import read_image
 from judging.files.records import write_records
+from judging.judge import Judge
+from judging.types import JudgeRequest, LabelledExample, Verdict
 from tests.serve.made_up import FakeJudge
 from tests.tiny import save_picture
 

@@ -13,9 +13,10 @@ from evaluation.estimate import without_nan
 from evaluation.pairs.paradigms import PARADIGMS
 from experiments.findings import paradigms
 from experiments.findings.paradigm_tables import PUBLISHED_PARADIGMS, render_paradigms
-from judging import CustosError, Judge, Verdict
+from judging.errors import CustosError
+from judging.judge import Judge
 from judging.tasks.truthful import TruthfulPureLabel
-from judging.types import LabelledExample
+from judging.types import LabelledExample, Verdict
 from tests.conftest import Folders
 
 

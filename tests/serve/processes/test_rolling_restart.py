@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from clients.pool import JudgePool
-from judging import Judge, JudgeRequest, Verdict
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 from tests.conftest import Folders
 from tests.forks import custos, forked, run
 from tests.serve.made_up import row
