@@ -57,9 +57,8 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_a_job_and_its_repetition(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = echo
     result = run(fake, tmp_path, items(10))
-    assert {id: reply.text for id, reply in result.replies.items()} == {
-        f"q{i}": f"say {i}" for i in range(10)
-    }
+    said = {id: reply.text for id, reply in result.replies.items()}
+    assert said == {f"q{i}": f"say {i}" for i in range(10)}
     assert (result.usage.prompt_tokens, result.usage.completion_tokens) == (1000, 100)
     assert result.account(Prices(prompt=1.0, completion=10.0)) == {
         "reused": 0,
@@ -67,9 +66,7 @@ def test_a_job_and_its_repetition(fake: FakeServer, tmp_path: Path) -> None:
         "uncounted": 0,
         "cost": pytest.approx(0.002),
     }
-    assert sorted(line["id"] for line in lines(tmp_path / "answers.jsonl")) == sorted(
-        result.replies
-    )
+    assert {line["id"] for line in lines(tmp_path / "answers.jsonl")} == result.replies.keys()
     assert not (tmp_path / "rejects.jsonl").exists()
 
     again = run(fake, tmp_path, items(12))
@@ -83,12 +80,8 @@ def test_progress_counts_answers_failures_and_tokens(fake: FakeServer, tmp_path:
     run(fake, tmp_path, items(2))
     steps: list[JobProgress] = []
     run(fake, tmp_path, items(4), steps.append, concurrency=1)
-    assert [(now.num_items, now.num_done, now.num_failed) for now in steps] == [
-        (4, 1, 0),
-        (4, 2, 1),
-        (4, 3, 1),
-        (4, 4, 1),
-    ]
+    done = [(now.num_items, now.num_done, now.num_failed) for now in steps]
+    assert done == [(4, 1, 0), (4, 2, 1), (4, 3, 1), (4, 4, 1)]
     assert [now.usage.completion_tokens for now in steps] == [10, 10, 20, 30]
 
 
@@ -132,10 +125,8 @@ def test_failed_items_are_listed_and_asked_again(fake: FakeServer, tmp_path: Pat
     rejects = lines(tmp_path / "rejects.jsonl")
     assert sorted(reject["id"] for reject in rejects) == ["q1", "q3"]
     assert {reject["reason"] for reject in rejects} == {"request failed"}
-    assert "item 'q1': the server answered 500: no (2 tries)" in [r["detail"] for r in rejects]
     assert [reject.model_dump() for reject in result.rejects] == rejects
     assert len(result.replies) == 3
-
     fake.answer = echo
     result = run(fake, tmp_path, items(5))
     assert len(fake.seen) == 3 + 2 * 2 + 2

@@ -31,11 +31,20 @@ def _prompts(seen: Seen) -> list[list[int]]:
     return prompts if isinstance(prompts[0], list) else [prompts]
 
 
+@pytest.fixture
+def model(fake: FakeServer, backbone: Backbone) -> VllmReplies:
+    fake.answer = VllmReplies(backbone)
+    return fake.answer
+
+
+@pytest.fixture
+def there(fake: FakeServer, backbone: Backbone, model: VllmReplies) -> Judge:
+    return remote_judge(server(fake), backbone.name)
+
+
 def assert_same(found: Verdict, expected: Verdict) -> None:
-    if expected.label_mass is None:
-        assert found.label_mass is None
-    else:
-        assert found.label_mass == pytest.approx(expected.label_mass, rel=1e-3)
+    mass = expected.label_mass
+    assert found.label_mass == (mass and pytest.approx(mass, rel=1e-3))
     assert found.probabilities == pytest.approx(expected.probabilities, abs=1e-4)
     for one, other in zip(found.passes, expected.passes, strict=True):
         assert one.posterior == pytest.approx(other.posterior, abs=1e-4)
@@ -46,10 +55,8 @@ def assert_same(found: Verdict, expected: Verdict) -> None:
 
 
 def test_the_posterior_is_the_tree_engines(
-    fake: FakeServer, backbone: Backbone, here: Judge, picture: str
+    fake: FakeServer, there: Judge, here: Judge, picture: str
 ) -> None:
-    fake.answer = VllmReplies(backbone)
-    there = remote_judge(server(fake), backbone.name)
     requests = [
         ask(id="1"),
         ask(id="2", task="hieval-ea", reference_mode="any"),
@@ -96,14 +103,12 @@ def test_a_prompt_or_a_picture_that_the_server_renders_otherwise_is_refused(
 
 
 def test_slots_of_pictures_keep_to_the_concurrency(
-    fake: FakeServer, backbone: Backbone, picture: str
+    fake: FakeServer, backbone: Backbone, model: VllmReplies, picture: str
 ) -> None:
-    fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake, concurrency=2), backbone.name)
-    answer = VllmReplies(backbone)
 
     def slowly(seen: Seen) -> Say:
-        return replace(answer(seen), delay=0.02)
+        return replace(model(seen), delay=0.02)
 
     fake.answer, fake.most_in_flight = slowly, 0
     [verdict] = there.grade([pair(images=(picture,))])
@@ -112,10 +117,8 @@ def test_slots_of_pictures_keep_to_the_concurrency(
 
 
 def test_a_row_without_an_answer_does_not_fail_the_others(
-    fake: FakeServer, backbone: Backbone, here: Judge
+    fake: FakeServer, backbone: Backbone, model: VllmReplies, here: Judge
 ) -> None:
-    model = VllmReplies(backbone)
-    fake.answer = model
     there = remote_judge(server(fake, tries=1), backbone.name)
     requests = [ask("right " * 100, id="1"), ask(id="2")]
     [long, _] = there.encoder.encode([(get_task(one.task), one) for one in requests])
@@ -133,11 +136,8 @@ def test_a_row_without_an_answer_does_not_fail_the_others(
 
 
 def test_a_failed_row_has_no_other_asked_again(
-    fake: FakeServer, backbone: Backbone, here: Judge
+    fake: FakeServer, there: Judge, model: VllmReplies, here: Judge
 ) -> None:
-    model = VllmReplies(backbone)
-    fake.answer = model
-    there = remote_judge(server(fake), backbone.name)
     requests = [pair(id="1", question="why " * 200), pair(id="2"), pair(id="3", question="Is it?")]
     [short] = here.encoder.encode([(get_task("truthful-pair"), requests[1])])
     model.max_prompt = len(short.prefix_ids + short.suffix_ids) + 100
@@ -155,10 +155,8 @@ STAGES = ("the text", "the label", "the confidence")
 
 @pytest.mark.parametrize("fails", STAGES)
 def test_a_row_that_fails_midway_is_dropped_there(
-    fake: FakeServer, backbone: Backbone, here: Judge, fails: str
+    fake: FakeServer, backbone: Backbone, model: VllmReplies, here: Judge, fails: str
 ) -> None:
-    model = VllmReplies(backbone)
-    fake.answer = model
     there = remote_judge(server(fake, concurrency=1), backbone.name)
     requests = [
         pair(id=name, question=question, mode="critique")
@@ -181,11 +179,8 @@ def test_a_row_that_fails_midway_is_dropped_there(
 
     fake.answer = refuse_one
     told: list[str] = []
-    found = list(
-        there.grade(
-            requests, sampling=SHORT, on_text=lambda request, one, text: told.append(request.id)
-        )
-    )
+    hear = lambda request, one, text: told.append(request.id)  # noqa: E731
+    found = list(there.grade(requests, sampling=SHORT, on_text=hear))
     assert (found[0].status, found[0].probabilities) == ("invalid", {})
     assert_same(found[1], *here.grade(requests[1:], sampling=SHORT))
     # The other order of the lost pair goes no further than the stage that fails.
@@ -226,12 +221,8 @@ def test_a_run_keeps_its_card_and_calibration(
 
 
 def test_other_tokens_are_noticed(fake: FakeServer, backbone: Backbone, tmp_path: Path) -> None:
-    answer = VllmReplies(backbone)
-    fake.answer = lambda seen: (
-        answer(seen)
-        if "echo" not in seen.body
-        else Say(body='{"choices": [{"text": "Der Richter liest alles."}]}')
-    )
+    answer, other = VllmReplies(backbone), '{"choices": [{"text": "Der Richter liest alles."}]}'
+    fake.answer = lambda seen: Say(body=other) if "echo" in seen.body else answer(seen)
     with pytest.raises(CustosError, match="has other tokens than"):
         remote_judge(server(fake), backbone.name)
 
@@ -335,12 +326,16 @@ def ids_of(judge: Any, request: JudgeRequest) -> list[int]:
     ],
 )
 def test_a_row_with_odd_log_probabilities_fails_alone(
-    fake: FakeServer, backbone: Backbone, tmp_path: Path, pattern: str, by: str
+    fake: FakeServer,
+    backbone: Backbone,
+    model: VllmReplies,
+    tmp_path: Path,
+    pattern: str,
+    by: str,
 ) -> None:
-    fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake, tries=1), backbone.name)
     rows = [ask("Paris", id="1"), ask("in Lyon, as they say", id="2"), ask("Rome", id="3")]
-    start, answer = ids_of(there, rows[1]), VllmReplies(backbone)
+    start, answer = ids_of(there, rows[1]), model
 
     def reply(seen: Seen) -> Say | str:
         said = answer(seen)
@@ -356,15 +351,11 @@ def test_a_row_with_odd_log_probabilities_fails_alone(
 
 
 def test_control_characters_in_a_critique_are_kept_and_shown_as_escapes(
-    fake: FakeServer, backbone: Backbone, tmp_path: Path
+    fake: FakeServer, there: Judge, model: VllmReplies, tmp_path: Path
 ) -> None:
-    fake.answer = VllmReplies(backbone)
-    there = remote_judge(server(fake, tries=1), backbone.name)
-    answer = fake.answer
-
     def reply(seen: Seen) -> Say | str:
         if "logprob_token_ids" in seen.body:
-            return answer(seen)
+            return model(seen)
         choice = {"text": TEXT, "finish_reason": "stop", "token_ids": [-1, 10**30]}
         return Say(body=json.dumps({"choices": [choice]}))
 
