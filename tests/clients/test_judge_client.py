@@ -93,15 +93,6 @@ def test_files_are_sent_as_data_urls(fake: FakeServer, tmp_path: Path) -> None:
     assert seen.body["requests"][0]["images"][0].startswith("data:image/png;base64,")
 
 
-def test_a_busy_service_is_asked_again_when_it_says(fake: FakeServer) -> None:
-    fake.answer = verdicts_on
-    fake.faults.append(Say(429, "{}", {"Retry-After": "0.4"}))
-    url = address(fake)
-    assert [v.label for v in JudgeClient(url).grade([request(1)])] == ["x"]
-    first, second = fake.seen
-    assert second.at - first.at >= 0.4
-
-
 @pytest.mark.parametrize("status", [408, 413, 504])
 def test_what_is_too_much_for_one_call_goes_in_smaller_ones_from_then_on(
     fake: FakeServer, status: int

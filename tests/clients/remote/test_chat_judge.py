@@ -43,16 +43,13 @@ def test_verdicts_come_in_order_with_the_tasks_own_words(fake: FakeServer) -> No
         ("c", "Wrong", None),
     ]
     assert len(fake.seen) == 2  # the empty response is decided by rule
+    fake.answer = lambda seen: say("Wrong; Overthinking")
+    [typed] = judge(fake).grade([score("x", task="hieval-ea")])
+    assert (typed.label, typed.error_type) == ("Wrong", "Overthinking")
     task = get_task("hieval-qs")
     [system, user] = fake.seen[0].body["messages"]
     assert system["content"] == task.instruction(task.rubric(asked[0]))
     assert user["content"].startswith("Question: Capital of France?\n")
-
-
-def test_an_error_type_is_read(fake: FakeServer) -> None:
-    fake.answer = lambda seen: say("Wrong; Overthinking")
-    [found] = judge(fake).grade([score("x", task="hieval-ea")])
-    assert (found.label, found.error_type) == ("Wrong", "Overthinking")
 
 
 def better(seen: Seen) -> str:
