@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data_prep.tables.mapping import PERSON
@@ -101,8 +101,12 @@ def with_our_labels(
         message = f"'{_short(example.label)}' is no label, as the mapping says"
         raise FieldError("label", message, location)
     if error_type is not None:
-        label = str(changes["label"])
-        if _contradicts(error_type, label, known.values()):
+        label, given = str(changes["label"]), _fold(error_type)
+        # Beside a label without a type, only a type of the task says something else: "none" and "-"
+        # are no error.
+        types = {_fold(type_of(each)) for each in known.values()}
+        contradicts = given != _fold(type_of(label)) if type_of(label) else given in types
+        if given and contradicts:
             prefix = _prefix(columns.get("error_type", "error_type"), "error_type")
             message = f"{prefix}'{_short(error_type)}' contradicts the label '{label}'"
             raise FieldError("error_type", message, location)
@@ -123,19 +127,6 @@ def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str |
             first.setdefault(meaning, label)
             counts[meaning] += 1
     return first[max(first, key=counts.__getitem__)] if first else None
-
-
-def _contradicts(error_type: str, label: str, labels: Iterable[str]) -> bool:
-    """Tell whether an error type says something else than a label, one of a task's ``labels``.
-
-    Beside a label without a type, only a type of the task does: "none" and "-" are no error.
-    """
-    given = _fold(error_type)
-    if not given:
-        return False
-    if of_label := type_of(label):
-        return given != _fold(of_label)
-    return any(given == _fold(type_of(each)) for each in labels)
 
 
 def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:
