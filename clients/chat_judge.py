@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from clients.chat import ChatClient, Reply, Usage
-from clients.connection import ModelServer, run_coroutine
+from clients.chat import Reply, Usage, ask_all
+from clients.connection import ModelServer
 from clients.messages import ChatItem, Decoding, one_user_turn
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest, package_versions
@@ -95,12 +95,7 @@ class ChatJudge:
             for order, ordered in enumerate(orders)
         ]
         outcomes: dict[str, Reply | CustosError] = {}
-
-        async def ask() -> None:
-            async with ChatClient(self.server, self.decoding) as client:
-                await client.complete_all(items, lambda item, to: outcomes.update({item.id: to}))
-
-        run_coroutine(ask())
+        ask_all(self.server, self.decoding, items, lambda item, to: outcomes.update({item.id: to}))
         for index, orders in orders_by_index.items():
             replies = [outcomes[f"{index}.{order}"] for order in range(len(orders))]
             verdicts[index] = self._verdict(window[index], replies)

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from clients.chat import ChatClient, Prices, Reply, Usage
-from clients.connection import ModelServer, run_coroutine
+from clients.chat import Prices, Reply, Usage, ask_all
+from clients.connection import ModelServer
 from clients.messages import ChatItem, Decoding, item_key
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, KeptLine, Origin, append_lines, locked
@@ -185,9 +185,5 @@ def run_job(
             append_lines(rejects, [reject])
             job.reject(reject)
 
-        async def ask() -> None:
-            async with ChatClient(server, decoding) as client:
-                await client.complete_all(job.remaining, done)
-
-        run_coroutine(ask())
+        ask_all(server, decoding, job.remaining, done)
     return job.result

@@ -257,7 +257,7 @@ class JudgeClient:
         for window in in_batches(each_request(requests), WINDOW):
             yield from run_coroutine(self._grade_window(window))
 
-    async def _grade_window(self, window: list[JudgeRequest]) -> list[Verdict]:
+    async def _grade_window(self, window: Sequence[JudgeRequest]) -> list[Verdict]:
         async with AsyncJudgeClient(self.name, **self._options) as client:
             client.batch = min(client.batch, self._batch)
             try:
