@@ -9,16 +9,16 @@ from pkgutil import iter_modules
 import experiments.cost
 import experiments.findings
 import experiments.gpu_hour
-import experiments.scale
 import experiments.service
+import experiments.vision
 from judging.errors import known_error
 
 ROOMS = (
     experiments.cost,
     experiments.findings,
     experiments.gpu_hour,
-    experiments.scale,
     experiments.service,
+    experiments.vision,
 )
 HELPERS = {
     "correction_coverage",
@@ -26,10 +26,13 @@ HELPERS = {
     "grading",
     "load_generator",
     "machine",
-    "paradigm_tables",
+    "model",
+    "pictures",
     "processor_use",
     "question_coverage",
     "subjects",
+    "tower",
+    "trainer",
     "training",
     "training_steps",
     "vllm_probe",

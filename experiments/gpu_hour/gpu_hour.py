@@ -31,7 +31,7 @@ from experiments.gpu_hour.figures import NOT_FINISHED, Book, Figure, Machine
 from experiments.gpu_hour.subjects import LARGE, REAL, SMALL, Hour
 from judging.errors import CustosError
 from judging.files.kept_work import locked
-from train.launch.processes import interrupted_by
+from train.launch.front import interrupted_by
 
 Measure = Callable[[Hour], Iterator[Figure]]
 STEPS = range(1, 7)
@@ -122,12 +122,7 @@ def parts(hour: Hour) -> dict[int, dict[str, Measure]]:
 def run_step(hour: Hour, step: int, seconds: float, options: Sequence[str], *, again: bool) -> None:
     """Measure the parts of a step that have not ended, each in a process of its own.
 
-    Args:
-        hour: What they are given.
-        step: Number of the step.
-        seconds: Most seconds of all parts together; the part that is running then is killed.
-        options: Options of the processes.
-        again: Measure also the parts that have ended.
+    After so many seconds of all together the part that is running is killed.
     """
     until = time.monotonic() + seconds
     names = [name for name in parts(hour)[step] if again or [step, name] not in hour.book.done]
