@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from evaluation.outcomes import full_label
 from judging.errors import CustosError, FieldError
-from judging.names.labels import UNKNOWN, labels_option, likely_label
+from judging.labels import UNKNOWN, labels_option, likely_label
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
 

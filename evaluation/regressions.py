@@ -15,7 +15,7 @@ import numpy as np
 from evaluation.baselines import nearest_f1, parse_number
 from evaluation.intervals import Floats
 from evaluation.outcomes import full_label, question_numbers
-from judging.questions import Embed
+from judging.files.questions import Embed
 from judging.rules.whole_words import holds, normalise
 from judging.types import JudgeRequest, LabelledExample, Verdict
 

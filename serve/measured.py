@@ -9,7 +9,8 @@ from string import punctuation
 from urllib.parse import quote
 
 from evaluation.report.measured_tasks import unmeasured_tasks
-from judging import Judge, JudgeRequest, Verdict
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 
 HEADER = "X-Not-Measured"
 """Header of an answer whose judge has no figures on the task."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from benchmarks.framework.files import Row, error_location, item_name, read_source
 from benchmarks.framework.tables import Estimate, stored_verdicts
 from clients.messages import Decoding
-from data_prep.sources.images import image_names
+from data_prep.tables.cells import image_names
 from judging.errors import CustosError, FieldError
 from judging.registry import Registry
 from judging.tasks.reworded import register_rubrics

@@ -13,8 +13,7 @@ from judging.errors import CustosError, FieldError
 from judging.types import JudgeRequest, Reasoning, Verdict
 
 if TYPE_CHECKING:
-    from clients.chat import Prices
-    from clients.completions import Usage
+    from clients.chat import Prices, Usage
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, fiel
 from benchmarks.framework.files import Row, item_name, parse_row
 from benchmarks.simplevqa.complex_facts import ATOMIC, ATOMIC_GIVEN, ORIGIN
 from judging.errors import FieldError
-from judging.questions import normalise_question
+from judging.files.questions import normalise_question
 from judging.rules.answer_options import extract_confidence, without_confidence
 from judging.tasks.simplevqa import parse_conclusion
 

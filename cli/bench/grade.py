@@ -19,9 +19,10 @@ from cli.shared.options.mapping import Reasoning
 from cli.shared.options.server import ChatModel, PriceOptions, RequestOptions
 from cli.shared.output_folders import output_file
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
-from judging import CustosError, Judge
+from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, locked
 from judging.files.records import write_json
+from judging.judge import Judge
 from judging.verdicts.by_rule import RULES, RuleGrader
 
 if TYPE_CHECKING:

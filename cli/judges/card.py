@@ -15,8 +15,8 @@ from cli.shared.options.mapping import TABLE_FORMATS
 from cli.shared.options.server import RivalOptions
 from cli.shared.output_folders import check_own_files, output_folder
 from data_prep.tables.mapping import TableMapping
-from judging import Judge
 from judging.files.kept_work import locked
+from judging.judge import Judge
 from judging.scoring.windows import WINDOW
 
 

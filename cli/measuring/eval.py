@@ -20,12 +20,12 @@ from cli.shared.output_folders import check_keeps_sources, check_own_files, outp
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
 from evaluation.pairs.paradigms import RUNS
 from evaluation.people.alternative import EPSILON
-from judging import CustosError, Judge, LabelledExample, Verdict
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
 from judging.files.kept_work import locked
+from judging.judge import Judge
 from judging.log_lines import one_line
 from judging.scoring.windows import WINDOW
-from judging.types import MAX_CRITIQUE_TOKENS
+from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample, Verdict
 
 FILES = (
     *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),

@@ -13,16 +13,15 @@ from cli.shared.bad_rows import show_dropped
 from cli.shared.grading import fill_showing, show_failed
 from cli.shared.request_rows import note_doubts
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
-from data_prep.tables import dropped
+from data_prep.tables import examples as tables
 from data_prep.tables.mapping import TableMapping
-from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from evaluation.declared_labels import check_labels
 from evaluation.people.alternative import EPSILON
-from judging import CustosError, Judge
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
 from judging.files.kept_work import KeptFile
+from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 if TYPE_CHECKING:
@@ -53,13 +52,13 @@ def read_examples(
             nothing unless it is allowed; with ``unique_ids``, if two rows have one id.
     """
     bad_rows: dict[int, BadRow] = {}
-    rows = dropped.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
+    rows = tables.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
     show_dropped(bad_rows)
     note_doubts(data, mapping)
     if not rows:
         raise CustosError(f"{data}: no rows")
     if check_pictures:
-        check_row_pictures(data, rows)
+        tables.check_row_pictures(data, rows)
     examples = [
         example if example.id else example.model_copy(update={"id": str(row)})
         for row, example in rows

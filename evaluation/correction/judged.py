@@ -22,8 +22,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from evaluation.correction.scores import Rate
 from evaluation.intervals import Z_95, Floats, Ints, Mask, clustered_rate, number_clusters
 from evaluation.outcomes import full_label
-from judging.card import SHIPPED, shipped_judges
 from judging.errors import CustosError, FieldError
+from judging.judge.card import SHIPPED, shipped_judges
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict, score_of
 

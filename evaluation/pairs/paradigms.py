@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from judging.card import JudgeCard
 from judging.fingerprint import digest
 from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.scoring.engine import Sampling
 from judging.types import JudgeRequest, Verdict, score_of, type_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluation.regressions import OVERLAP
 from evaluation.report.markdown import with_interval
-from judging.verdicts.notes import untrained_mode_caution
+from judging.judge.notes import untrained_mode_caution
 
 WIDE_INTERVAL = 0.2
 """Width of the interval of an accuracy or a share from which nothing should be concluded."""

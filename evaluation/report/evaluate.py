@@ -10,10 +10,10 @@ import yaml
 
 from evaluation.declared_labels import check_labels
 from judging.errors import CustosError
+from judging.files.questions import count_trained_on
 from judging.files.yaml_text import yaml_errors
 from judging.judge import Judge
-from judging.questions import count_trained_on
-from judging.resolve import RequestT
+from judging.judge.resolve import RequestT
 from judging.types import JudgeRequest, LabelledExample, Verdict
 from judging.verdicts.build import before_calibration
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from evaluation.baselines import RULES_NAME, VARIANT_MAJORITY
 from evaluation.report.markdown import with_interval
-from judging.card import CARD_FILE, SHIPPED, shipped_judges
+from judging.judge.card import CARD_FILE, SHIPPED, shipped_judges
 
 REPORT_FILE = "report.json"
 RIVALS = {

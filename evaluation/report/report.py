@@ -53,10 +53,10 @@ from evaluation.regressions import OVERLAP, SENTENCES, overlap_verdicts, sentenc
 from evaluation.report.cautions import cautions
 from evaluation.report.markdown import render_markdown
 from judging.files.atomic import write_text
+from judging.files.questions import minilm
 from judging.files.records import write_json
-from judging.questions import minilm
+from judging.judge.notes import is_in_untrained_mode
 from judging.types import LabelledExample, Verdict
-from judging.verdicts.notes import is_in_untrained_mode
 
 PACKAGES = ("custos", "numpy", "scipy", "torch", "transformers", "peft")
 MAX_POINTS = 100

@@ -27,9 +27,11 @@ from rich.console import Console
 
 from data_prep.tables.reader import BadRow, parse_table
 from experiments.cost.load_generator import closed_loop, open_loop
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.errors import CustosError
 from judging.files.records import write_json
+from judging.judge import Judge
 from judging.tasks import get_task
+from judging.types import JudgeRequest, Verdict
 
 STARTING_S = 300
 STOPPING_S = 200

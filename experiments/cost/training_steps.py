@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from data_prep.synthetic.text.generate import generate_examples
+from data_prep.made.quick_scores import generate_examples
 from experiments.cost.processor_use import ProcessorUse
 from judging.files.records import read_records, write_records
 from judging.messages import END_TOKEN

@@ -22,12 +22,13 @@ from evaluation.estimate import mean, share, without_nan
 from evaluation.outcomes import full_label, question_numbers
 from evaluation.report.evaluate import grade_examples
 from evaluation.report.markdown import markdown_table, with_interval
-from judging import Judge, LabelledExample, Verdict
-from judging.card import read_card, run_folder
 from judging.errors import CustosError
 from judging.files.records import read_records, write_json
 from judging.fingerprint import file_sha256
+from judging.judge import Judge
+from judging.judge.card import read_card, run_folder
 from judging.models.quantization import check_bitsandbytes
+from judging.types import LabelledExample, Verdict
 
 if TYPE_CHECKING:
     from judging.models.backbones import Backbone, Dtype

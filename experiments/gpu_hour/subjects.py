@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data_prep.synthetic.text.generate import generate_examples
+from data_prep.made.quick_scores import generate_examples
 from experiments.gpu_hour.figures import Book
 from judging.files.records import write_json
 from judging.models.embedded import EMBEDDED

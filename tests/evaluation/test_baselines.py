@@ -25,7 +25,7 @@ from evaluation.baselines import (
 from evaluation.intervals import Floats
 from evaluation.regressions import overlap_features, overlap_verdicts, sentence_verdicts
 from evaluation.report.report import baseline_verdicts
-from judging.questions import minilm
+from judging.files.questions import minilm
 from judging.types import JudgeRequest, LabelledExample, Verdict
 from tests.evaluation.made_up import example
 from tests.published_files import published

@@ -14,11 +14,11 @@ from data_prep.splits.manifest import MANIFEST_NAME
 from data_prep.splits.overlap import paraphrases_left_out
 from evaluation.intervals import wilson_interval
 from evaluation.report.markdown import markdown_table, with_interval
-from judging.card import CARD_FILE
 from judging.files.atomic import write_text
+from judging.judge.card import CARD_FILE
+from judging.judge.notes import KNOWS_NOTHING
 from judging.tasks import get_task
 from judging.types import LabelledExample
-from judging.verdicts.notes import KNOWS_NOTHING
 from train.finish.result import RunResult, learned_line, overlap_lines, selection_lines
 from train.loop.progress import Progress, early_stop_line
 from train.rows.rows import Rows

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from judging import Judge, Verdict
+from judging.judge import Judge
 from judging.log_lines import one_line
-from judging.types import score_of
+from judging.types import Verdict, score_of
 
 if TYPE_CHECKING:
     from clients.kept_verdicts import Grader

@@ -13,8 +13,8 @@ import benchmarks
 from benchmarks.framework import base
 from benchmarks.framework.base import benchmark_names, get_benchmark, join_responses
 from cli.main import app
-from judging import Judge
 from judging.errors import CustosError
+from judging.judge import Judge
 from judging.tasks import task_names
 from tests.clients.conftest import fake
 from tests.clients.fake_server import FakeServer, Say, completion

@@ -10,8 +10,7 @@ import yaml
 
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.grading import ResponsesToGrade, read_responses, time_and_cost
-from clients.chat import Prices
-from clients.completions import Usage
+from clients.chat import Prices, Usage
 from judging.errors import CustosError
 from judging.tasks import base as tasks
 from judging.tasks import get_task

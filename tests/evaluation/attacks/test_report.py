@@ -25,7 +25,9 @@ from evaluation.attacks.rows import LAYOUTS, REFERENCE_ORDER, AttackRow, stabili
 from evaluation.attacks.run import AttackOptions, AttackPlan, run_attacks
 from evaluation.baselines import containment
 from evaluation.outcomes import NothingScored
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 from tests.evaluation.attacks.made_up import example, examples
 from tests.serve.made_up import FakeJudge
 

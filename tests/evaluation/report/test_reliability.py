@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from evaluation.report.reliability import HEADING, render_card, with_section
-from judging import Judge, JudgeRequest, LabelledExample, Verdict
 from judging.files.records import write_records
+from judging.judge import Judge
+from judging.types import JudgeRequest, LabelledExample, Verdict
 from serve.app import create_app
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, card_of, row

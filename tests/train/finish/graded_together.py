@@ -20,7 +20,7 @@ from tests.train.made_up import example
 from train.finish.calibrate import calibrate, score_rows
 from train.finish.kept_grades import KeptGrades, KeptWindow
 from train.finish.processes import Processes
-from train.setup import command_line
+from train.launch.command_line import command_line
 
 
 def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None:
