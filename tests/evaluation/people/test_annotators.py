@@ -253,26 +253,6 @@ def test_two_people_as_scikit_learn_has_them(every: int) -> None:
     }
 
 
-def test_interval_of_a_difference_against_a_plain_paired_bootstrap() -> None:
-    examples, verdicts = with_second()
-    measured = second_annotator(examples, gather(examples, verdicts, LABELS))
-    assert measured is not None
-    interval = measured["second_minus_first"]["accuracy"]
-    per_question: dict[str, list[int]] = {}
-    for row, verdict in zip(examples, verdicts, strict=True):
-        if verdict.label:
-            gain = (verdict.label == row.second_label) - (verdict.label == row.label)
-            per_question.setdefault(row.question, []).append(int(gain))
-    groups, rng = list(per_question.values()), np.random.default_rng(3)
-    means = []
-    for _ in range(2000):
-        drawn = [groups[i] for i in rng.integers(len(groups), size=len(groups))]
-        means.append(np.mean([gain for group in drawn for gain in group], dtype=np.float64))
-    low, high = np.quantile(means, [0.025, 0.975])
-    assert (interval["low"], interval["high"]) == pytest.approx((low, high), abs=0.015)
-    assert interval["low"] <= interval["value"] <= interval["high"]
-
-
 def test_none_without_second_labels_or_labels_of_the_judge() -> None:
     examples, verdicts = evaluation()
     assert second_annotator(examples, gather(examples, verdicts, LABELS)) is None
