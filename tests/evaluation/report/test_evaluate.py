@@ -19,11 +19,12 @@ from evaluation.report.evaluate import (
 )
 from evaluation.report.measured_tasks import measured_lines, unmeasured_tasks
 from evaluation.report.report import build_report
+from judging import JudgeRequest, LabelledExample, Verdict
 from judging.errors import CustosError, FieldError
 from judging.files.questions import write_question_hashes
 from judging.judge import Judge
 from judging.judge.card import SHIPPED, JudgeCard, read_card
-from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
+from judging.types import Pass
 from tests.evaluation.made_up import example
 
 
