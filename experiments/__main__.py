@@ -24,7 +24,6 @@ HELPERS = {
     "grading",
     "load_generator",
     "machine",
-    "processor_use",
     "question_coverage",
     "subjects",
     "training",
