@@ -12,7 +12,6 @@ from cli.shared.output_folders import output_file
 from evaluation.comparisons.compare import (
     MIN_COMMON,
     compare_evaluations,
-    compare_with_people,
     render_comparison,
 )
 from evaluation.comparisons.gate import MARGIN, gate, gate_outcome
@@ -69,7 +68,6 @@ def compare(
     if json_out is not None and json_out.resolve() in evaluated:
         raise CustosError(f"--json '{json_out}': that is a file of an evaluation; name a new file")
     comparison = compare_evaluations(a, b, min_common=min_common, seed=seed)
-    comparison["annotators"] = compare_with_people(a, b, min_common=min_common, seed=seed)
     if json_out is not None:
         write_json(json_out, comparison)
     typer.echo(render_comparison(comparison))
