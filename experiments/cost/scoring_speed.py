@@ -104,7 +104,7 @@ def compare_speed(
                 Path(folder), judge, library.dtype, rows, warm, vllm_python
             )
 
-    disagreements = []
+    disagreements: list[dict[str, Any]] = []
     for i, verdict in enumerate(_verdicts(judge, rows)):
         first, second = sorted(verdict.probabilities.values(), reverse=True)[:2]
         gap = math.log(first) - math.log(max(second, 1e-300))
