@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.chartom.item import ChartomItem
-from benchmarks.framework.base import (
-    Benchmark,
-    ItemScore,
-    MeasuredRow,
-    PublishedTable,
-    benchmark,
-)
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, PublishedTable, benchmark
 from benchmarks.framework.estimates import OVERALL, Ratio, coverage, intervals, percent, values
 from benchmarks.framework.files import (
     Row,

@@ -255,8 +255,7 @@ def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float
 def _distance(number: float, known: Sequence[float]) -> float:
     """Return how many powers of ten a number is from the nearest known one of its sign."""
     return min(
-        (abs(math.log10(number / other)) for other in known if number * other > 0),
-        default=math.inf,
+        (abs(math.log10(number / other)) for other in known if number * other > 0), default=math.inf
     )
 
 

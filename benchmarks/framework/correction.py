@@ -20,12 +20,7 @@ from evaluation.correction.judged import (
     parse_errors,
     read_errors,
 )
-from evaluation.correction.scores import (
-    SAMPLING_PROBABILITY,
-    Rate,
-    UnknownSampling,
-    corrected_rate,
-)
+from evaluation.correction.scores import SAMPLING_PROBABILITY, Rate, UnknownSampling, corrected_rate
 from evaluation.estimate import without_nan
 from evaluation.intervals import Floats, cluster_sums, number_clusters, resample_clusters
 from evaluation.metrics import calibration_columns, confusion_matrix, ratio, reliability_table

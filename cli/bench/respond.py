@@ -37,8 +37,7 @@ Backbone = Annotated[
     ),
 ]
 Style = Annotated[
-    str | None,
-    typer.Option(help="Way of asking. Default: the first one that the benchmark has."),
+    str | None, typer.Option(help="Way of asking. Default: the first one that the benchmark has.")
 ]
 NoImage = Annotated[
     bool,

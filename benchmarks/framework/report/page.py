@@ -61,10 +61,7 @@ def render_html(model: GradedModel, table: Mapping[str, Any]) -> str:
 
 
 def _item(
-    benchmark: Benchmark,
-    row: Row,
-    scores: Mapping[str, float | None],
-    people: Mapping[str, str],
+    benchmark: Benchmark, row: Row, scores: Mapping[str, float | None], people: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return what the page shows of an item, given headline scores and people's labels by id.
 
