@@ -16,12 +16,12 @@ from benchmarks.framework.estimates import (
     values,
 )
 from benchmarks.framework.files import Row, item_name, parse_row, stored_verdicts
-from evaluation.comparisons.baselines import exact_match, relaxed_accuracy, rule_verdicts
+from evaluation.baselines import exact_match, relaxed_accuracy, rule_verdicts
 from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
 from evaluation.measure import error_types, measure, measure_error_types
 from evaluation.outcomes import full_label, gather
-from evaluation.report.published import TABLE_4, TABLE_5
+from evaluation.report.markdown import TABLE_4, TABLE_5
 from judging.errors import CustosError
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import JudgeRequest, LabelledExample, Verdict

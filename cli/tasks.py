@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from cli.shared.options.output import AsJson
-from judging.card import tasks_of_shipped_judges
 from judging.errors import FieldError
+from judging.judge.card import tasks_of_shipped_judges
 from judging.tasks import TASKS, JudgeTask, get_task
 from judging.types import JudgeRequest, score_of, type_of
 

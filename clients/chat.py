@@ -1,17 +1,132 @@
-"""A client of chat models: conversations to answers, many at once, with their price."""
+"""A client of chat models: conversations to answers, many at once, with their price.
+
+Replies of ``POST /completions`` and ``POST /chat/completions`` are checked here, too.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from clients.completions import ChatCompletion, Usage
-from clients.connection import ModelServer, ServerConnection, ServerRefusal
+from clients.connection import (
+    ModelServer,
+    ReplyBody,
+    ServerConnection,
+    ServerRefusal,
+    run_together,
+)
 from clients.messages import ChatItem, Decoding, request_body
 from judging.errors import CustosError
+
+TokenCount = Annotated[int, Field(ge=0, le=2**53)]
+"""A count that a price can be multiplied with."""
+Logprob = Annotated[float, Field(ge=-1e9, le=1, allow_inf_nan=False)]
+"""A log-probability; some servers write -9999 for none, and rounding may make one positive."""
+
+
+class Usage(BaseModel):
+    """Tokens, as the server counted them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    prompt_tokens: TokenCount = 0
+    completion_tokens: TokenCount = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+        )
+
+
+class _TextLogprobs(BaseModel):
+    top_logprobs: list[dict[str, Logprob]] = []
+
+
+class TextChoice(BaseModel):
+    """One text of ``POST /completions``."""
+
+    text: str
+    finish_reason: str | None = None
+    token_ids: list[int] | None = None
+    logprobs: _TextLogprobs | None = None
+
+    def by_token_id(self) -> dict[int, float]:
+        """Return log-probabilities at the first token drawn, empty if none came by token id."""
+        logprobs = self.logprobs.top_logprobs if self.logprobs else []
+        return {token_id(token): value for token, value in (logprobs or [{}])[0].items()}
+
+
+class Completions(ReplyBody):
+    """``POST /completions``: one choice per prompt, in order."""
+
+    called: ClassVar[str] = "completion"
+    choices: list[TextChoice] = Field(min_length=1)
+
+
+class TokenLogprob(BaseModel):
+    """A token, as text or as ``token_id:17``, with its log-probability."""
+
+    token: str
+    logprob: Logprob
+
+
+class ChatToken(TokenLogprob):
+    """A token of an answer, with the likeliest tokens in its place; it may be among them or not."""
+
+    top_logprobs: list[TokenLogprob] = []
+
+
+class _ChatLogprobs(BaseModel):
+    content: list[ChatToken] | None = None
+
+
+class _ChatMessage(BaseModel):
+    content: str | None = None
+
+
+class ChatChoice(BaseModel):
+    """One answer of ``POST /chat/completions``."""
+
+    message: _ChatMessage
+    finish_reason: str | None = None
+    token_ids: list[int] | None = None
+    logprobs: _ChatLogprobs | None = None
+
+    @property
+    def text(self) -> str:
+        """The answer, empty if there is none."""
+        return self.message.content or ""
+
+
+class ChatCompletion(ReplyBody):
+    """``POST /chat/completions``, with or without log-probabilities."""
+
+    called: ClassVar[str] = "chat completion"
+    choices: list[ChatChoice] = Field(min_length=1)
+    usage: Usage | None = None
+    prompt_token_ids: list[int] | None = None
+
+    def tokens(self) -> list[ChatToken]:
+        """Return the tokens drawn, with their alternatives.
+
+        Raises:
+            CustosError: If the server gave none.
+        """
+        logprobs = self.choices[0].logprobs
+        if logprobs is None or not logprobs.content:
+            raise CustosError("the server gives no log-probabilities; a judge cannot do without")
+        return logprobs.content
+
+
+def token_id(token: str) -> int:
+    """Read the id in vLLM's ``token_id:17``; -1 for a token that is given as text."""
+    number = re.fullmatch(r"token_id:(\d{1,9})", token)
+    return int(number[1]) if number else -1
 
 
 @dataclass(frozen=True)
@@ -22,7 +137,7 @@ class Prices:
     completion: float = 0.0
 
     def cost(self, usage: Usage) -> float:
-        """Return the price of some tokens."""
+        """Compute the price of some tokens."""
         return (usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion) / 1e6
 
 
@@ -45,7 +160,7 @@ class ChatClient(ServerConnection):
         self.decoding = decoding
 
     async def complete(self, item: ChatItem) -> Reply:
-        """Return the answer to one conversation, after as many tries as the settings allow.
+        """Ask for the answer to one conversation, as often as the settings allow.
 
         Raises:
             ServerRefusal: If the server refuses the key, or has no such model or address.
@@ -87,9 +202,4 @@ class ChatClient(ServerConnection):
                     outcome = error
                 done(item, outcome)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self.server.concurrency):
-                    group.create_task(work())
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+        await run_together(work() for _ in range(self.server.concurrency))

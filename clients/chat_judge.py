@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from clients.chat import ChatClient, Reply
-from clients.completions import Usage
-from clients.connection import ModelServer
-from clients.event_loop import run_coroutine
+from clients.chat import ChatClient, Reply, Usage
+from clients.connection import ModelServer, run_coroutine
 from clients.messages import ChatItem, Decoding, one_user_turn
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest, package_versions
+from judging.judge.notes import left_out_note
 from judging.log_lines import one_line
 from judging.messages import Message, conversation
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
-from judging.verdicts.build import disagreement, ruled_verdict
-from judging.verdicts.judgement_text import confidence_of, critique_of
-from judging.verdicts.notes import left_out_note, thoughts_note
+from judging.verdicts.build import disagreement, ruled_verdict, thoughts_note
 
 GREEDY = Decoding(temperature=0.0)
 """ChartHal grades at temperature 0. SimpleVQA states no temperature of its grader, and TruthfulVQA
@@ -102,17 +99,17 @@ class ChatJudge:
             for index, orders in orders_by_index.items()
             for order, ordered in enumerate(orders)
         ]
-        outcomes = run_coroutine(self._ask(items))
+        outcomes: dict[str, Reply | CustosError] = {}
+
+        async def ask() -> None:
+            async with ChatClient(self.server, self.decoding) as client:
+                await client.complete_all(items, lambda item, to: outcomes.update({item.id: to}))
+
+        run_coroutine(ask())
         for index, orders in orders_by_index.items():
             replies = [outcomes[f"{index}.{order}"] for order in range(len(orders))]
             verdicts[index] = self._verdict(window[index], replies)
         yield from (verdicts[index] for index in range(len(window)))
-
-    async def _ask(self, items: list[ChatItem]) -> dict[str, Reply | CustosError]:
-        outcomes: dict[str, Reply | CustosError] = {}
-        async with ChatClient(self.server, self.decoding) as client:
-            await client.complete_all(items, lambda item, reply: outcomes.update({item.id: reply}))
-        return outcomes
 
     def _verdict(self, request: JudgeRequest, replies: list[Reply | CustosError]) -> Verdict:
         task = get_task(request.task)
@@ -134,8 +131,8 @@ class ChatJudge:
                     **self._signature(request),
                 )
             labels.append(task.unswap(label) if order else label)
-            stated.append(confidence_of(task, reply.text))
-            critiques.append(critique_of(task, reply.text))
+            stated.append(task.confidence_of(reply.text))
+            critiques.append(task.critique_of(reply.text))
         confidences = [confidence for confidence in stated if confidence is not None]
         agreed = len(set(labels)) == 1
         notes = [

@@ -11,25 +11,27 @@ import asyncio
 import ipaddress
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, Self, TypeVar
 
 import httpx
+from anyio.from_thread import start_blocking_portal
 from pydantic import BaseModel, ValidationError
 
 from judging.errors import CustosError, InvalidRequest
 from judging.log_lines import one_line
 
-PASSING_STATUSES = (408, 409, 429)
-BUSY_STATUS = 429
+PASSING_STATUSES = (0, 408, 409, 429)
+"""Statuses of faults that may pass; 0 where there is no reply, or one of another form."""
 TOO_MUCH_STATUSES = (408, 413, 504)
 """Statuses that say that a call is too large, or takes too long to send or to answer."""
 SHOWN_CHARS = 200
 
 BodyT = TypeVar("BodyT", bound="ReplyBody")
+ResultT = TypeVar("ResultT")
 
 
 class ServerRefusal(CustosError):
@@ -83,10 +85,10 @@ class ModelServer:
         if not all("!" <= character <= "~" for character in self.api_key):
             raise CustosError("API key: holds characters that cannot be sent (spaces, line ends)")
 
-    def key_refusal(self) -> str:
+    def key_refusal(self) -> ServerRefusal:
         """Return the error for the status 401, without the key."""
         problem = "refuses the API key" if self.api_key else "needs an API key"
-        return f"{self.base_url}: the server {problem} (401); {self.key_help}"
+        return ServerRefusal(f"{self.base_url}: the server {problem} (401); {self.key_help}")
 
 
 class ReplyBody(BaseModel):
@@ -97,30 +99,18 @@ class ReplyBody(BaseModel):
 
 
 class _Fault(Exception):
-    """The failure of one try.
+    """The failure of one try, with the status and headers of a reply that tells of it."""
 
-    Args:
-        message: What went wrong.
-        may_pass: A later try may succeed.
-        wait: Seconds to wait before it, if the server asks for a wait.
-        is_busy: The server works, but for others.
-        is_too_much: A smaller call may succeed.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        may_pass: bool = True,
-        wait: float | None = None,
-        is_busy: bool = False,
-        is_too_much: bool = False,
-    ) -> None:
+    def __init__(self, message: str, reply: httpx.Response | None = None) -> None:
         super().__init__(message)
-        self.may_pass = may_pass
-        self.wait = wait
-        self.is_busy = is_busy
-        self.is_too_much = is_too_much
+        self.status = 0 if reply is None else reply.status_code
+        self.headers = httpx.Headers() if reply is None else reply.headers
+
+    @property
+    def may_pass(self) -> bool:
+        """Tell whether a later try may succeed."""
+        is_passing = self.status in PASSING_STATUSES or self.status >= 500
+        return is_passing and self.headers.get("x-should-retry") != "false"
 
 
 class ServerConnection:
@@ -146,6 +136,18 @@ class ServerConnection:
 
     async def __aexit__(self, *exception: Any) -> None:
         await self._http.__aexit__(*exception)
+
+    def address(self, path: str) -> str:
+        """Return the address of a path after the base URL, such as ``chat/completions``."""
+        return f"{self.server.base_url.rstrip('/')}/{path}"
+
+    async def get(self, path: str, seconds: float) -> httpx.Response:
+        """Read a path once, whatever the status.
+
+        Raises:
+            httpx.TransportError: If there is no answer.
+        """
+        return await self._http.get(self.address(path), timeout=seconds)
 
     async def post(
         self,
@@ -176,64 +178,51 @@ class ServerConnection:
             try:
                 return await self._try(path, body, body_type)
             except _Fault as fault:
-                if fault.is_too_much and has_parts:
+                if has_parts and fault.status in TOO_MUCH_STATUSES:
                     raise TooMuch(f"{name}: {fault}") from None
                 if not fault.may_pass:
                     raise RequestRefused(f"{name}: {fault}") from None
-                if number >= self._most_tries(fault):
+                is_busy = fault.status == httpx.codes.TOO_MANY_REQUESTS
+                if number >= ((is_busy and self.server.busy_tries) or self.server.tries):
                     tries = f"{number} tries" if number > 1 else "1 try"
                     raise CustosError(f"{name}: {fault} ({tries})") from None
-                wait = self._wait(number, fault.wait)
+                wait = self._wait(number, _seconds(fault.headers.get("retry-after")))
             await asyncio.sleep(wait)
             number += 1
 
-    def _most_tries(self, fault: _Fault) -> int:
-        server = self.server
-        return (fault.is_busy and server.busy_tries) or server.tries
-
     async def _try(self, path: str, body: bytes, body_type: type[BodyT]) -> BodyT:
-        deadline = self.server.deadline
-        url = f"{self.server.base_url.rstrip('/')}/{path}"
+        deadline, base_url = self.server.deadline, self.server.base_url
         try:
             async with asyncio.timeout(deadline):
-                response = await self._http.post(url, content=body)
+                response = await self._http.post(self.address(path), content=body)
         except TimeoutError:
-            raise _Fault(f"no answer within {deadline:g} s", is_too_much=True) from None
+            timed_out = httpx.Response(httpx.codes.REQUEST_TIMEOUT)
+            raise _Fault(f"no answer within {deadline:g} s", timed_out) from None
         except httpx.RequestError as error:
-            raise _Fault(self._redacted(f"{type(error).__name__} {error}")) from None
-        self._check(response)
+            raise _Fault(self.redacted(f"{type(error).__name__} {error}")) from None
+        # As UTF-8 whatever the reply says: some of Python's encodings raise other errors.
+        status, text = (
+            response.status_code,
+            self.redacted(response.content.decode(errors="replace")),
+        )
+        if status == 401:  # the reply may repeat a part of the key, so it is not shown
+            raise self.server.key_refusal()
+        if status == 404:
+            raise ServerRefusal(
+                f"{base_url}: no model '{self.server.model}' or no such address (404): {text}"
+            )
+        if response.has_redirect_location:
+            address = self.redacted(response.headers["location"])
+            raise ServerRefusal(
+                f"{base_url}: the server redirects to '{address}' ({status}); give the address of "
+                "that server"
+            )
+        if status != 200:
+            raise _Fault(f"the server answered {status}: {text}", response)
         try:
             return body_type.model_validate_json(response.content)
         except ValidationError:
-            text = self._shown(response)
             raise _Fault(f"the answer is not a {body_type.called}: {text}") from None
-
-    def _check(self, response: httpx.Response) -> None:
-        status = response.status_code
-        if status == 200:
-            return
-        text = self._shown(response)
-        if status == 401:  # the reply may repeat a part of the key, so it is not shown
-            raise ServerRefusal(self.server.key_refusal())
-        if status == 404:
-            raise ServerRefusal(
-                f"{self.server.base_url}: no model '{self.server.model}' or no such address "
-                f"(404): {text}"
-            )
-        if response.has_redirect_location:
-            address = self._redacted(response.headers["location"])
-            raise ServerRefusal(
-                f"{self.server.base_url}: the server redirects to '{address}' ({status}); give "
-                "the address of that server"
-            )
-        may_pass = status in PASSING_STATUSES or status >= 500
-        raise _Fault(
-            f"the server answered {status}: {text}",
-            may_pass=may_pass and response.headers.get("x-should-retry") != "false",
-            wait=_seconds(response.headers.get("retry-after")),
-            is_busy=status == BUSY_STATUS,
-            is_too_much=status in TOO_MUCH_STATUSES,
-        )
 
     def _wait(self, number: int, requested: float | None) -> float:
         jitter = random.random()
@@ -243,11 +232,7 @@ class ServerConnection:
             wait = requested + jitter * self.server.first_wait
         return min(wait, self.server.longest_wait)
 
-    def _shown(self, response: httpx.Response) -> str:
-        # As UTF-8 whatever the reply says: some of Python's encodings raise other errors.
-        return self._redacted(response.content.decode(errors="replace"))
-
-    def _redacted(self, text: str) -> str:
+    def redacted(self, text: str) -> str:
         """Return text from outside on one line, without the key, cut to a readable length."""
         if self.server.api_key:
             text = text.replace(self.server.api_key, "[API key]")
@@ -301,3 +286,27 @@ def _seconds(retry_after: str | None) -> float | None:
         return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
+
+
+def run_coroutine(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine to its end, in another thread if this one runs a loop, as in a notebook.
+
+    What interrupts this thread cancels the coroutine.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with start_blocking_portal() as other_thread:
+        result: ResultT = other_thread.call(lambda: work)
+        return result
+
+
+async def run_together(works: Iterable[Coroutine[Any, Any, ResultT]]) -> list[ResultT]:
+    """Run coroutines side by side; the first error stops the others and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]

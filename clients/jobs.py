@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from clients.chat import ChatClient, Prices, Reply
-from clients.completions import Usage
-from clients.connection import ModelServer
-from clients.event_loop import run_coroutine
+from clients.chat import ChatClient, Prices, Reply, Usage
+from clients.connection import ModelServer, run_coroutine
 from clients.messages import ChatItem, Decoding, item_key
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, KeptLine, Origin, append_lines, locked
@@ -89,18 +87,7 @@ OnProgress = Callable[[JobProgress], None]
 
 
 class ChatJob:
-    """Items to ask a model, and the file that keeps its answers.
-
-    Args:
-        items: Items to ask, with different ids.
-        model: Name of the model, as it goes into the keys.
-        decoding: How answers are sampled.
-        answers: JSONL file of ``KeptAnswer``, in order of completion.
-        on_progress: Called at the start and whenever an item is done.
-
-    Raises:
-        CustosError: If two items have the same id.
-    """
+    """Items to ask a model, and the file that keeps its answers; :func:`open_job` makes one."""
 
     def __init__(
         self,
@@ -108,11 +95,14 @@ class ChatJob:
         model: str,
         decoding: Decoding,
         answers: Path,
-        on_progress: OnProgress | None = None,
+        on_progress: OnProgress | None,
     ) -> None:
-        self._keys = _item_keys(items, model, decoding)
+        self._keys: dict[str, str] = {}
+        for item in items:
+            if item.id in self._keys:
+                raise CustosError(f"id '{item.id}' is given to more than one item")
+            self._keys[item.id] = item_key(item, model, decoding)
         self._file = KeptFile(answers, KeptAnswer)
-        self._num_items = len(items)
         self._on_progress = on_progress
         kept = self._file.matching(self._keys.items())
         self.result = JobResult({line.id: line.reply for line in kept})
@@ -141,7 +131,7 @@ class ChatJob:
         if self._on_progress is not None:
             num_failed = len(self.result.rejects)
             num_done = len(self.result.replies) + num_failed
-            self._on_progress(JobProgress(self._num_items, num_done, num_failed, self._usage))
+            self._on_progress(JobProgress(len(self._keys), num_done, num_failed, self._usage))
 
 
 @contextmanager
@@ -153,6 +143,13 @@ def open_job(
     on_progress: OnProgress | None = None,
 ) -> Iterator[ChatJob]:
     """Open a :class:`ChatJob`, and keep other processes from its answers until it is closed.
+
+    Args:
+        items: Items to ask, with different ids.
+        model: Name of the model, as it goes into the keys.
+        decoding: How answers are sampled.
+        answers: JSONL file of ``KeptAnswer``, in order of completion; grows line by line.
+        on_progress: Called at the start and whenever an item is done.
 
     Raises:
         CustosError: If another process is writing the answers, or two items have the same id.
@@ -177,12 +174,12 @@ def run_job(
     pictures, model or decoding changed is asked again.
 
     Args:
-        items: Items to ask, with different ids.
+        items: As for :func:`open_job`, and so are the arguments that are not named here.
         server: The server and the model to ask there.
-        decoding: How answers are sampled.
-        answers: JSONL file of ``KeptAnswer``, in order of completion; grows line by line.
+        decoding: As there.
+        answers: As there.
         rejects: JSONL file of ``Reject`` for items that failed in this run; absent if none did.
-        on_progress: Called at the start and whenever an item is done.
+        on_progress: As there.
 
     Raises:
         ServerRefusal: If the server refuses all items alike.
@@ -200,24 +197,9 @@ def run_job(
             append_lines(rejects, [reject])
             job.reject(reject)
 
-        run_coroutine(_ask(job.remaining, server, decoding, done))
+        async def ask() -> None:
+            async with ChatClient(server, decoding) as client:
+                await client.complete_all(job.remaining, done)
+
+        run_coroutine(ask())
     return job.result
-
-
-def _item_keys(items: Iterable[ChatItem], model: str, decoding: Decoding) -> dict[str, str]:
-    keys: dict[str, str] = {}
-    for item in items:
-        if item.id in keys:
-            raise CustosError(f"id '{item.id}' is given to more than one item")
-        keys[item.id] = item_key(item, model, decoding)
-    return keys
-
-
-async def _ask(
-    items: Sequence[ChatItem],
-    server: ModelServer,
-    decoding: Decoding,
-    done: Callable[[ChatItem, Reply | CustosError], None],
-) -> None:
-    async with ChatClient(server, decoding) as client:
-        await client.complete_all(items, done)

@@ -25,15 +25,14 @@ from clients.connection import (
     ServerConnection,
     ServerRefusal,
     TooMuch,
-    http_options,
+    run_coroutine,
 )
-from clients.event_loop import run_coroutine
 from clients.messages import picture_url
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
+from judging.judge.resolve import RequestT, in_known_mode
 from judging.log_lines import one_line
-from judging.resolve import RequestT, in_known_mode
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict, each_request
 
@@ -110,14 +109,12 @@ class AsyncJudgeClient:
         Raises:
             ServerRefusal: If the service does not list its judges.
         """
-        url, key = self.server.base_url, self.server.api_key
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        options = http_options(url)
+        url = self.server.base_url
         try:
-            async with httpx.AsyncClient(headers=headers, timeout=60, **options) as http:
-                answer = await http.get(f"{url.rstrip('/')}/judges")
+            async with ServerConnection(self.server) as connection:
+                answer = await connection.get("judges", seconds=60)
             if answer.status_code == httpx.codes.UNAUTHORIZED:
-                raise ServerRefusal(self.server.key_refusal())
+                raise self.server.key_refusal()
             if not answer.is_success:
                 status = answer.status_code
                 advice = "; give the address that 'custos serve' prints" if status == 404 else ""
@@ -165,7 +162,7 @@ class AsyncJudgeClient:
             await asyncio.gather(*calls, return_exceptions=True)
 
     async def _grade(self, batch: Sequence[JudgeRequest]) -> list[Verdict]:
-        verdicts: dict[int, Verdict] = {}
+        verdicts: dict[int, Verdict | CustosError] = {}
         rows: dict[int, dict[str, Any]] = {}
         for index, request in enumerate(batch):
             try:
@@ -177,27 +174,29 @@ class AsyncJudgeClient:
                     "images": [picture_url(source) for source in request.images],
                 }
             except CustosError as error:
-                verdicts[index] = self._refusal(error, request)
-        for index, outcome in zip(rows, await self._post(list(rows.values())), strict=True):
-            verdicts[index] = (
-                outcome if isinstance(outcome, Verdict) else self._refusal(outcome, batch[index])
-            )
-        return [verdicts[index] for index in range(len(batch))]
-
-    def _refusal(self, error: CustosError, request: JudgeRequest) -> Verdict:
-        if self.judge is None:
-            return Verdict.from_error(error, request)
-        return Verdict.from_error(error, request, judge_name=self.judge)
+                verdicts[index] = error
+        verdicts |= zip(rows, await self._post(list(rows.values())), strict=True)
+        signature = {} if self.judge is None else {"judge_name": self.judge}
+        found = [verdicts[index] for index in range(len(batch))]
+        return [
+            each if isinstance(each, Verdict) else Verdict.from_error(each, request, **signature)
+            for request, each in zip(batch, found, strict=True)
+        ]
 
     async def _post(self, rows: list[dict[str, Any]]) -> list[Verdict | RequestRefused]:
         """Return a verdict or a refusal for every row; a refused call is sent again in halves.
 
         If a call was too much for the service, later ones have no more rows than its halves.
         """
+
+        async def in_halves() -> list[Verdict | RequestRefused]:
+            half = len(rows) // 2
+            return [*await self._post(rows[:half]), *await self._post(rows[half:])]
+
         if not rows:
             return []
         if len(rows) > self.batch:
-            return await self._post_halves(rows)
+            return await in_halves()
         body: dict[str, Any] = {"requests": rows}
         if self.judge is not None:
             body["judge"] = self.judge
@@ -215,16 +214,12 @@ class AsyncJudgeClient:
                 return [error]
             if isinstance(error, TooMuch):
                 self.batch = min(self.batch, len(rows) // 2)
-            return await self._post_halves(rows)
+            return await in_halves()
         if len(answer.verdicts) != len(rows):
             raise CustosError(
                 f"{self.server.base_url}: {len(answer.verdicts)} verdicts on {len(rows)} requests"
             )
         return list(answer.verdicts)
-
-    async def _post_halves(self, rows: list[dict[str, Any]]) -> list[Verdict | RequestRefused]:
-        half = len(rows) // 2
-        return [*await self._post(rows[:half]), *await self._post(rows[half:])]
 
 
 class JudgeClient:
@@ -306,7 +301,6 @@ class JudgeClient:
 
     @property
     def _may_grade(self) -> list[dict[str, Any]]:
-        """Return the cards of the judges that may grade a request."""
         return [card for card in self.judges if self._judge in (None, card["name"])]
 
 
@@ -347,16 +341,11 @@ def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, add
 
 
 def _are_cards(cards: object) -> bool:
+    """Tell whether cards have names, and tasks: their names, or each with a list of rubrics."""
     return isinstance(cards, list) and all(
         isinstance(card, dict)
         and isinstance(card.get("name"), str)
-        and _are_tasks(card.get("tasks"))
+        and isinstance(tasks := card.get("tasks"), list | dict)
+        and all(isinstance(rubrics, list) for rubrics in getattr(tasks, "values", list)())
         for card in cards
     )
-
-
-def _are_tasks(tasks: object) -> bool:
-    """Return whether a card's tasks are names, or names with the lists of their rubrics."""
-    if isinstance(tasks, dict):
-        return all(isinstance(rubrics, list) for rubrics in tasks.values())
-    return isinstance(tasks, list)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from judging.files.pictures import (
     FORMATS,
@@ -36,18 +36,14 @@ UPRIGHT_QUALITY = 95
 """Quality of the JPEG that a photograph becomes where its EXIF turns it."""
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ChatItem(_Record):
+class ChatItem(BaseModel, frozen=True, extra="forbid"):
     """A conversation that a model is to answer."""
 
     id: str
     messages: tuple[Message, ...]
 
 
-class Decoding(_Record):
+class Decoding(BaseModel, frozen=True, extra="forbid"):
     """Sampling settings. A setting of ``None`` is not sent: the server uses its default."""
 
     temperature: float | None = Field(default=None, ge=0)
@@ -80,13 +76,11 @@ def item_key(item: ChatItem, model: str, decoding: Decoding) -> str:
         ],
         "model": model,
         # A setting that came later leaves the keys of answers without it as they were.
-        "decoding": decoding.model_dump(exclude=_later_settings(decoding)),
+        "decoding": decoding.model_dump(
+            exclude={"reasoning_effort"} if decoding.reasoning_effort is None else set()
+        ),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _later_settings(decoding: Decoding) -> set[str]:
-    return {"reasoning_effort"} if decoding.reasoning_effort is None else set()
 
 
 def picture_url(source: str) -> str:
@@ -97,7 +91,7 @@ def picture_url(source: str) -> str:
     Raises:
         FieldError: If the file is not a readable picture.
     """
-    if _is_url(source):
+    if source.startswith(("data:", "http://", "https://")):
         return plain_url(source)
     from PIL import Image
 
@@ -105,7 +99,9 @@ def picture_url(source: str) -> str:
         content = file.read()
         with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
             kind = mime_type(picture)
-    return _data_url(kind, content) if kind in SENT_KINDS else _encoded(read_image(source), "PNG")
+    if kind not in SENT_KINDS:
+        return _encoded(read_image(source), "PNG")
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def upright_url(source: str) -> str:
@@ -125,11 +121,8 @@ def upright_url(source: str) -> str:
 def _encoded(picture: Image, format_name: str, **options: Any) -> str:
     content = io.BytesIO()
     picture.save(content, format_name, **options)
-    return _data_url(f"image/{format_name.lower()}", content.getvalue())
-
-
-def _data_url(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    encoded = base64.b64encode(content.getvalue()).decode()
+    return f"data:image/{format_name.lower()};base64,{encoded}"
 
 
 def one_user_turn(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -160,7 +153,3 @@ def encode_message(message: Message) -> dict[str, Any]:
         for source in message.images
     ]
     return {"role": message.role, "content": [*pictures, {"type": "text", "text": message.text}]}
-
-
-def _is_url(source: str) -> bool:
-    return source.startswith(("data:", "http://", "https://"))

@@ -9,7 +9,6 @@ from pkgutil import iter_modules
 import experiments.cost
 import experiments.findings
 import experiments.gpu_hour
-import experiments.scale
 import experiments.service
 from judging.errors import known_error
 
@@ -17,7 +16,6 @@ ROOMS = (
     experiments.cost,
     experiments.findings,
     experiments.gpu_hour,
-    experiments.scale,
     experiments.service,
 )
 HELPERS = {
@@ -26,7 +24,6 @@ HELPERS = {
     "grading",
     "load_generator",
     "machine",
-    "paradigm_tables",
     "processor_use",
     "question_coverage",
     "subjects",

@@ -1,4 +1,4 @@
-"""Judges: requests, verdicts, tasks, the label tree, backbones and engines."""
+"""Judges: what they are asked, how they answer, and what they are made of."""
 
 import os
 
@@ -10,7 +10,6 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 from judging.errors import CustosError
-from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
-__all__ = ["CustosError", "Judge", "JudgeRequest", "LabelledExample", "Verdict"]
+__all__ = ["CustosError", "JudgeRequest", "LabelledExample", "Verdict"]

@@ -19,8 +19,8 @@ from pydantic import (
     model_validator,
 )
 
+from judging.base64_pictures import one_form
 from judging.errors import CustosError, FieldError, InvalidRequest, Unparsed, nearest_name
-from judging.files.base64_pictures import one_form
 from judging.reasoning import without_thoughts
 
 ReferenceMode = Literal["all", "any"]

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.middleware.authentication import AuthenticationMiddleware
 
-from evaluation.measured_tasks import measured_lines
+from evaluation.report.measured_tasks import measured_lines
 from serve import chat, pages, requests
 from serve.call_context import caller_name
 from serve.errors import add_error_handling

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any, get_args
 
-from evaluation.measured_tasks import unmeasured_tasks
-from judging import CustosError, Judge, JudgeRequest
-from judging.best_judge import Familiarity, choose_judge, familiarity
+from evaluation.report.measured_tasks import unmeasured_tasks
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.judge.best_judge import Familiarity, choose_judge, familiarity
 from judging.tasks import JudgeTask, get_task
-from judging.types import ReferenceMode
+from judging.types import JudgeRequest, ReferenceMode
 
 DEFAULT_TASK = JudgeRequest.model_fields["task"].default
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from string import punctuation
 from urllib.parse import quote
 
-from evaluation.measured_tasks import unmeasured_tasks
-from judging import Judge, JudgeRequest, Verdict
+from evaluation.report.measured_tasks import unmeasured_tasks
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 
 HEADER = "X-Not-Measured"
 """Header of an answer whose judge has no figures on the task."""

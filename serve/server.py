@@ -21,7 +21,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from clients.connection import is_loopback
-from judging import CustosError, Judge
+from judging.errors import CustosError
+from judging.judge import Judge
 from serve.connections import (
     CountedListener,
     OpenConnections,

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from judging import Judge
+from judging.judge import Judge
 
 ROOT = Path(__file__).parents[1]
 LIBRARIES = (

@@ -12,7 +12,7 @@ from benchmarks.chartom.item import ChartomItem, HumanAnswer, acceptable_interva
 from benchmarks.framework.files import Row, parse_rows
 from evaluation.estimate import without_nan
 from evaluation.intervals import wilson_interval
-from evaluation.report.markdown import number, table, with_interval
+from evaluation.report.markdown import markdown_table, number, with_interval
 from evaluation.report.plots import figure_file, finish_axes
 from judging.errors import CustosError
 from judging.files.atomic import write_text
@@ -152,11 +152,11 @@ def _markdown(charts: Sequence[Mapping[str, Any]]) -> str:
         "# Human misleadingness index",
         "The share of people whose answer to a chart's FACT question is not acceptable, with 95 % "
         "intervals where people's answers are known (Wilson's; people answer independently).",
-        table(HEADINGS, pair_rows(charts)),
+        markdown_table(HEADINGS, pair_rows(charts)),
         f"![HMI of all charts, sorted]({PICTURE})",
     ]
     if people:
-        parts.append(table(("chart", "acceptable", "answers (people)"), people))
+        parts.append(markdown_table(("chart", "acceptable", "answers (people)"), people))
     return "\n\n".join(parts) + "\n"
 
 

@@ -22,7 +22,7 @@ from benchmarks.framework.files import (
     stored_verdicts,
 )
 from clients.messages import Decoding
-from data_prep.sources.images import image_names
+from data_prep.tables.cells import image_names
 from judging.errors import CustosError, FieldError
 from judging.registry import Registry
 from judging.types import JudgeRequest, Verdict

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
-from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
+from data_prep.tables.source import HubOptions, hub_rows, is_hub_id, split_files
+from judging.base64_pictures import content_of, is_bare
 from judging.errors import CustosError, FieldError
-from judging.files.base64_pictures import content_of, is_bare
 from judging.files.csv_rows import row_location
 from judging.files.records import decode_json, read_rows, write_json, write_records
 from judging.types import Verdict, field_names, parse_record

@@ -20,9 +20,9 @@ from benchmarks.framework.correction import (
 from benchmarks.framework.estimates import Estimate, scaled
 from benchmarks.framework.files import Row, error_location, read_items, read_run
 from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
-from evaluation.cautions import few_questions
 from evaluation.intervals import holm
-from evaluation.report.judged_rates import UNCORRECTED
+from evaluation.report.cautions import few_questions
+from evaluation.report.markdown import UNCORRECTED
 from judging.errors import CustosError
 
 _NO_NAMES = ("", "response")

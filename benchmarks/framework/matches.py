@@ -15,10 +15,8 @@ from benchmarks.framework.files import Row
 from evaluation.estimate import share, without_nan
 from evaluation.intervals import Ints, number_clusters
 from evaluation.ranking.agreement import ranking_agreement
-from evaluation.ranking.bradley_terry import bradley_terry
-from evaluation.ranking.by_people import rank_by_people
-from evaluation.ranking.match_results import HALF_POINTS, MatchResults
-from evaluation.ranking.tournament import rank_models
+from evaluation.ranking.bradley_terry import HALF_POINTS, MatchResults, bradley_terry
+from evaluation.ranking.tournament import rank_by_people, rank_models
 from judging.errors import CustosError, FieldError
 from judging.tasks.truthful import TIE
 from judging.types import JudgeRequest, Mode, Verdict, parse_record
@@ -182,7 +180,7 @@ def people_ranking(
             ``tie`` for neither. Rows without a label are left out.
 
     Returns:
-        As ``evaluation.ranking.by_people.rank_by_people``.
+        As ``evaluation.ranking.tournament.rank_by_people``.
 
     Raises:
         FieldError: If a row names no match, or one twice, or has another label.

@@ -13,8 +13,7 @@ import yaml
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import CUT_OFF, WITHOUT_IMAGE, Row
-from clients.chat import Reply
-from clients.completions import Usage
+from clients.chat import Reply, Usage
 from clients.jobs import REQUEST_FAILED, JobResult, OnProgress, Reject, open_job
 from clients.messages import ChatItem, Decoding
 from judging.batches import in_batches

@@ -16,7 +16,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, fiel
 
 from benchmarks.framework.files import Row, item_name, parse_row
 from judging.errors import FieldError
-from judging.questions import normalise_question
+from judging.files.questions import normalise_question
 from judging.rules.answer_options import extract_confidence, without_confidence
 from judging.tasks.simplevqa import parse_conclusion
 

@@ -6,8 +6,8 @@ Table 1 of the paper compares benchmarks, and Tables 7 and 8 list models.
 from __future__ import annotations
 
 from benchmarks.framework.base import PaperRow, PublishedTable
-from data_prep.construction.simplevqa_statistics import PUBLISHED as STATISTICS
 from data_prep.construction.steps.simplevqa import DOMAINS as DOMAIN_NAMES
+from data_prep.construction.steps.simplevqa import PUBLISHED as STATISTICS
 from data_prep.construction.steps.simplevqa import TASKS as TASK_NAMES
 
 TASKS, DOMAINS = tuple(TASK_NAMES), tuple(DOMAIN_NAMES)

@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.framework.estimates import measure_stated_confidence, values
 from benchmarks.framework.files import is_cut_off, missing_fields
 from evaluation.calibration_error import calibration_error
-from evaluation.estimate import Draws, Mask
-from evaluation.intervals import Floats, Ints, number_clusters
+from evaluation.estimate import Draws
+from evaluation.intervals import Floats, Ints, Mask, number_clusters
 from evaluation.metrics import ratio
 from judging.errors import CustosError, FieldError
 from judging.rules.answer_options import extract_confidence, extract_option, published_option

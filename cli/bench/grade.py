@@ -18,9 +18,10 @@ from cli.shared.options.mapping import Reasoning
 from cli.shared.options.server import PriceOptions
 from cli.shared.output_folders import output_file
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
-from judging import CustosError, Judge
+from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, locked
 from judging.files.records import write_json
+from judging.judge import Judge
 from judging.verdicts.by_rule import RULES, RuleGrader
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _fill(
 def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
     """Return what was measured of the judge on the tasks of the requests, or that nothing was."""
     from clients.judge_client import JudgeClient
-    from evaluation.measured_tasks import measured_lines
+    from evaluation.report.measured_tasks import measured_lines
 
     if isinstance(grader, RuleGrader):
         return ["rules: not a judge; what they do not decide has no label"]

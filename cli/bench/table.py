@@ -230,7 +230,7 @@ def compare(
     from benchmarks.framework.files import error_location, read_file
     from benchmarks.framework.graded import ScoredItems, compare_graded
     from benchmarks.framework.report.text import interval_cells
-    from evaluation.cautions import few_questions
+    from evaluation.report.cautions import few_questions
     from evaluation.report.markdown import p_value
 
     benchmark, graded = get_benchmark(name), []

@@ -164,7 +164,7 @@ def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> 
     from benchmarks.framework.report.text import interval_cells
     from evaluation.intervals import RESAMPLES
     from evaluation.ranking.tournament import TAIL
-    from evaluation.report.judged_rates import order_line
+    from evaluation.report.markdown import order_line
 
     console = wide_console()
     ranking = Table("", "rating", "95 % interval", "Elo", "Elo by order", "points", "matches")

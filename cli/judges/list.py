@@ -12,8 +12,8 @@ import typer
 from cli.shared.columns import in_columns
 from cli.shared.judges import default_judges
 from evaluation.report.markdown import number, with_interval
-from judging.card import CARD_FILE, SHIPPED
 from judging.errors import CustosError
+from judging.judge.card import CARD_FILE, SHIPPED
 
 HEADINGS = ("judge", "tasks", "items", "accuracy", "kappa", "ECE", "best baseline")
 NOTE = (

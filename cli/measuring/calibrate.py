@@ -13,12 +13,12 @@ from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import TABLE_FORMATS, AllowDropped, TableOptions
 from cli.shared.progress import counting_bar
 from clients.kept_verdicts import request_key
-from judging import CustosError, Judge, LabelledExample
-from judging.errors import errors_at
+from judging.errors import CustosError, errors_at
 from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
-from judging.judge import CALIBRATION_FILE
+from judging.judge import CALIBRATION_FILE, Judge
 from judging.scoring.windows import WINDOW
 from judging.tasks import get_task
+from judging.types import LabelledExample
 
 
 class _Scores(KeptLine):
@@ -110,7 +110,7 @@ def _score(
     Returns:
         Log-probabilities of the labels of each row, in the order of the rows.
     """
-    from evaluation.evaluate import grading_order
+    from evaluation.report.evaluate import grading_order
     from train.finish.calibrate import score_rows
 
     order = grading_order(rows)

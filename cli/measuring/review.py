@@ -36,8 +36,7 @@ from judging.files.spreadsheets import DELIMITER_BY_SUFFIX
 from judging.types import LabelledExample, Verdict
 
 if TYPE_CHECKING:
-    from evaluation.estimate import Mask
-    from evaluation.intervals import Floats
+    from evaluation.intervals import Floats, Mask
 
 
 @with_groups

@@ -75,9 +75,13 @@ def generate(
     --base-url https://api.openai.com/v1 --model o4-mini --key-env OPENAI_API_KEY --out data/mine
     """
     from clients.messages import Decoding
-    from data_prep.construction.charthal.charts import load_charts, sample_charts
-    from data_prep.construction.charthal.charxiv import FILES, load_charxiv
-    from data_prep.construction.charthal.questions import generate_questions
+    from data_prep.construction.charthal import (
+        FILES,
+        generate_questions,
+        load_charts,
+        load_charxiv,
+        sample_charts,
+    )
     from data_prep.splits.manifest import describe_file
 
     bad_rows: list[str] = []
@@ -121,10 +125,10 @@ def sheet(
 
     Example: custos prep charthal-construct sheet data/mine --out anna.csv
     """
-    from data_prep.construction.charthal.benchmark_file import rows_to_check
+    from data_prep.construction.charthal import rows_to_check
     from data_prep.construction.forms.base import FORMS
-    from data_prep.construction.sheets.rows import mix_in_gold
-    from data_prep.construction.sheets.write import write_sheet
+    from data_prep.construction.sheet_page import write_sheet
+    from data_prep.construction.sheets import mix_in_gold
 
     check_is_new(out)  # it may be filled in
     rows = mix_in_gold(rows_to_check(folder), (), 0, seed)
@@ -150,11 +154,10 @@ def collect(
 
     Example: custos prep charthal-construct collect data/mine --sheet anna.csv --sheet ben.csv
     """
-    from data_prep.construction.charthal.benchmark_file import rows_to_check, write_benchmark
-    from data_prep.construction.charthal.questions import count_cells
+    from data_prep.construction.charthal import count_cells, rows_to_check, write_benchmark
     from data_prep.construction.forms.base import FORMS
-    from data_prep.construction.sheets.collect import collect as bring_together
-    from data_prep.construction.sheets.table import read_table
+    from data_prep.construction.sheets import collect as bring_together
+    from data_prep.construction.sheets import read_table
 
     form = FORMS.get(FORM)
     collected = bring_together(

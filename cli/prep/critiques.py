@@ -21,9 +21,8 @@ from cli.shared.options.server import (
 )
 from cli.shared.output_folders import check_keeps_sources
 from cli.shared.progress import job_bar, show_spent
-from data_prep.sources.generic import load_generic
-from data_prep.sources.judgement_text import PAIR_TASK
-from data_prep.splits.manifest import describe_file
+from data_prep.sources.conversations import PAIR_TASK
+from data_prep.splits.manifest import describe_file, load_generic
 from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -63,7 +62,8 @@ def critiques(
     --model gpt-4o --key-env OPENAI_API_KEY --out data/critiques
     """
     from clients.messages import Decoding
-    from data_prep.construction.critiques import CONVERSATIONS, ROWS, write_critiques
+    from data_prep.construction.critiques import CONVERSATIONS, write_critiques
+    from data_prep.construction.model_writer import ROWS
 
     check_keeps_sources(out, (ROWS, CONVERSATIONS), [source])
     bad_rows: list[str] = []

@@ -20,7 +20,6 @@ from cli.shared.splits import (
     check_keeps_splits,
     write_splits,
 )
-from data_prep.sources.generic import load_generic
 from data_prep.splits.balance import (
     PUBLISHED_TEST,
     balanced_splits,
@@ -28,7 +27,7 @@ from data_prep.splits.balance import (
     hard_and_new_test,
     item_of,
 )
-from data_prep.splits.manifest import describe_file
+from data_prep.splits.manifest import describe_file, load_generic
 
 
 def error_types(

@@ -9,9 +9,8 @@ import typer
 
 from cli.shared.command_line import command_line
 from cli.shared.splits import Out, Seed, show_splits
-from data_prep.splits.manifest import describe_file, write_prepared
-from data_prep.splits.mixture import Ingredient
-from data_prep.splits.mixture import mix as mix_data_sets
+from data_prep.splits.manifest import Ingredient, describe_file, write_prepared
+from data_prep.splits.manifest import mix as mix_data_sets
 from data_prep.splits.splits import SPLITS, HeldOut
 from judging.errors import CustosError
 

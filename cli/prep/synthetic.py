@@ -18,8 +18,24 @@ from cli.shared.options.mapping import AllowDropped
 from cli.shared.output_folders import output_folder
 from cli.shared.splits import HeldOutSizes, Out, Seed, check_keeps_splits, show_splits, write_splits
 from cli.shared.tables import count_table
-from data_prep.sources.generic import load_generic
-from data_prep.splits.manifest import describe_file
+from data_prep.made import hard_options as options
+from data_prep.made.benchmark_answers import MAKERS, generate_benchmark_answers
+from data_prep.made.charts.rows import (
+    TWIN_SHARE,
+    PlannedRow,
+    draw_pictures,
+    plan_rows,
+    plan_twins,
+    write_captions,
+    write_charts,
+)
+from data_prep.made.charts.scenes import KINDS
+from data_prep.made.claims import generate_claims
+from data_prep.made.hard import generate_hard, kinds
+from data_prep.made.objective import generate_objective
+from data_prep.made.pairs import PICTURE_SHARE, generate_pairs, split_pairs, write_pairs
+from data_prep.made.quick_scores import generate_examples
+from data_prep.splits.manifest import describe_file, load_generic
 from data_prep.splits.splits import (
     SPLITS,
     Splits,
@@ -28,19 +44,6 @@ from data_prep.splits.splits import (
     split_examples,
     split_made,
 )
-from data_prep.synthetic.benchmark_answers.generate import MAKERS, generate_benchmark_answers
-from data_prep.synthetic.charts.export import write_charts
-from data_prep.synthetic.charts.generate import draw_pictures, plan_rows, plan_twins, write_captions
-from data_prep.synthetic.charts.rows import TWIN_SHARE, PlannedRow
-from data_prep.synthetic.charts.scenes import KINDS
-from data_prep.synthetic.claims import generate_claims
-from data_prep.synthetic.hard import options
-from data_prep.synthetic.hard.frames import kinds
-from data_prep.synthetic.hard.generate import generate_hard
-from data_prep.synthetic.objective.generate import generate_objective
-from data_prep.synthetic.preference_pairs.export import split_pairs, write_pairs
-from data_prep.synthetic.preference_pairs.generate import PICTURE_SHARE, generate_pairs
-from data_prep.synthetic.text.generate import generate_examples
 from judging.errors import CustosError
 from judging.progress import progress_over
 from judging.types import LabelledExample, Split
@@ -312,8 +315,8 @@ def chartom(
     Example: custos prep chartom --out data/chartom --pairs 56 --seed 1
     """
     from benchmarks.framework.base import get_benchmark
-    from data_prep.synthetic.misleading_charts.export import write_chart_pairs
-    from data_prep.synthetic.misleading_charts.families import generate_chart_pairs
+    from data_prep.made.misleading_charts import generate_chart_pairs
+    from data_prep.made.misleading_drawing import write_chart_pairs
 
     table = get_benchmark("chartom").published[0]
     published = {name: (float(str(row[1])), float(str(row[3]))) for name, row in table.rows.items()}

@@ -20,7 +20,7 @@ from cli.shared.splits import (
     check_keeps_splits,
     write_splits,
 )
-from data_prep.splits.both_orders import in_both_orders
+from data_prep.splits.balance import in_both_orders
 from data_prep.splits.manifest import count_near_duplicate_clusters
 from data_prep.splits.splits import (
     HeldOut,
@@ -29,16 +29,16 @@ from data_prep.splits.splits import (
     shuffled,
     split_examples,
 )
-from data_prep.tables.dropped import read_examples
-from data_prep.tables.reader import BadRow
-from data_prep.tables.source import open_table
-from data_prep.tables.summary import (
+from data_prep.tables.examples import (
     describe_source,
+    read_examples,
     show_doubles,
     show_labels,
     show_lengths,
     show_row,
 )
+from data_prep.tables.reader import BadRow
+from data_prep.tables.source import open_table
 from judging import CustosError, LabelledExample
 
 ALL = "all"

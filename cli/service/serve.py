@@ -30,8 +30,9 @@ from cli.shared.options.server import (
     api_key,
 )
 from cli.shared.output_folders import output_folder
-from judging import CustosError, Judge
-from judging.verdicts.notes import KNOWS_NOTHING
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.judge.notes import KNOWS_NOTHING
 
 logger = logging.getLogger("custos.serve")
 

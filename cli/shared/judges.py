@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import typer
 
 from cli.shared.options.server import api_key
-from judging import CustosError, Judge
-from judging.card import shipped_judges
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.judge.card import shipped_judges
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
 from judging.models.embedded import EMBEDDED

@@ -12,8 +12,7 @@ from rich.progress import TextColumn
 from judging.progress import ProgressBar
 
 if TYPE_CHECKING:
-    from clients.chat import Prices
-    from clients.completions import Usage
+    from clients.chat import Prices, Usage
     from clients.jobs import JobProgress, OnProgress
 
 

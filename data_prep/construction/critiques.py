@@ -16,8 +16,7 @@ from clients.messages import ChatItem
 from data_prep.construction.forms.truthful import SCORES
 from data_prep.construction.model_writer import ModelWriter, Request
 from data_prep.errors import UnusableText
-from data_prep.sources.conversations import to_conversation
-from data_prep.sources.judgement_text import PAIR_TASK, parse_judgement
+from data_prep.sources.conversations import PAIR_TASK, parse_judgement, to_conversation
 from data_prep.splits.manifest import check_replaceable
 from data_prep.truthfulness_tags import MEANINGS
 from judging.messages import Message
@@ -73,18 +72,10 @@ _SCORES = """\
 def write_critiques(
     examples: Sequence[LabelledExample], writer: ModelWriter, *, show_reasons: bool = False
 ) -> dict[str, Any]:
-    """Ask for a critique of every pair and write those that lead to people's label.
+    """Ask for a critique of every labelled pair, and write those that lead to people's label.
 
     The folder gets ``rows.jsonl`` (training rows, in the order of the examples) and
-    ``conversations.jsonl`` (the same rows in the public format).
-
-    Args:
-        examples: Pairs of task ``truthful-pair`` with their labels, under different ids.
-        writer: Model to ask, and folder to write to.
-        show_reasons: As in :func:`critique_item`.
-
-    Returns:
-        The manifest.
+    ``conversations.jsonl`` (the same rows in the public format). Return the manifest.
 
     Raises:
         CustosError: As ``run_job``, or if such files lie there that did not come with a manifest.
@@ -108,10 +99,8 @@ def write_critiques(
 def critique_item(example: LabelledExample, show_reasons: bool = False) -> ChatItem:
     """Compose the request for one pair: all that the judge sees, then what people said.
 
-    Args:
-        example: The pair.
-        show_reasons: Show people's scores and reasons too. In the paper the model sees their label
-            and the faults that they marked.
+    In the paper the model sees their label and the faults that they marked; with ``show_reasons``
+    it sees people's scores and reasons too.
     """
     task = get_task(PAIR_TASK)
     tags = "; ".join(f"{name} ({meaning})" for name, meaning in MEANINGS.items())

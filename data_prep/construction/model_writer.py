@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -20,14 +21,17 @@ from clients.chat import Prices, Reply
 from clients.connection import ModelServer
 from clients.jobs import JobResult, OnProgress, Reject, run_job
 from clients.messages import ChatItem, Decoding
+from data_prep.construction.steps.base import Step, StepRow
 from data_prep.errors import UnusableText
-from data_prep.splits.manifest import write_with_manifest
-from judging.files.records import write_records
+from data_prep.splits.manifest import check_replaceable, write_with_manifest
+from judging.errors import CustosError, FieldError
+from judging.files.records import read_records, write_records
 from judging.fingerprint import file_sha256
 from judging.messages import Message
 
-ANSWERS, REJECTS = "answers.jsonl", "rejects.jsonl"
+ANSWERS, ROWS, REJECTS = "answers.jsonl", "rows.jsonl", "rejects.jsonl"
 
+R = TypeVar("R", bound=StepRow)
 T = TypeVar("T")
 
 
@@ -39,24 +43,27 @@ class Request(Generic[T]):
     read: Callable[[Reply], T]
     """Raises ``UnusableText`` if no record can be made from a reply."""
 
+    def again(self, reply: Reply, error: UnusableText) -> Request[T]:
+        """Add the reply and what is wrong with it to the request."""
+        turns = (
+            Message(role="assistant", text=reply.text or "(an empty reply)"),
+            Message(
+                role="user",
+                text=f"This reply cannot be read: {error}. Reply once more, in the form that was "
+                "asked for and with nothing else.",
+            ),
+        )
+        name = f"{self.item.id} (again)"
+        return replace(self, item=ChatItem(id=name, messages=(*self.item.messages, *turns)))
+
 
 @dataclass(frozen=True)
 class Outcome(Generic[T]):
-    """Records made from a model's replies, and the requests that brought none."""
+    """Records made from a model's replies, and the requests that brought none, each in order."""
 
     job: JobResult
-    results: dict[str, T | Reject]
-    """Item id to its record or, if there is none, the reason; in the order of the requests."""
-
-    @property
-    def records(self) -> list[T]:
-        """Return the records that the model wrote, in the order of the requests."""
-        return [result for result in self.results.values() if not isinstance(result, Reject)]
-
-    @property
-    def rejects(self) -> list[Reject]:
-        """Return the requests that brought none, in their order."""
-        return [result for result in self.results.values() if isinstance(result, Reject)]
+    records: list[T]
+    rejects: list[Reject]
 
 
 @dataclass(frozen=True)
@@ -79,13 +86,42 @@ class ModelWriter:
     def ask(self, requests: Sequence[Request[T]], *, mend: bool = False) -> Outcome[T]:
         """Send the requests that have no reply in the folder yet, and read all replies.
 
-        Args:
-            requests: What to ask for.
-            mend: Ask once more for a reply in the wrong form (``UnusableText.mendable``).
+        Where ``mend``, ask once more for a reply in the wrong form (``UnusableText.mendable``).
 
         Raises:
             CustosError: As ``run_job``.
         """
+        job, results = self._ask(requests)
+        mended = {
+            request.item.id: request.again(job.replies[request.item.id], error)
+            for request in requests
+            if isinstance(error := results[request.item.id], UnusableText) and error.mendable
+        }
+        if mend and mended:
+            second, again = self._ask(list(mended.values()))
+            # All replies are counted and paid for once.
+            job = JobResult(
+                {**job.replies, **second.replies},
+                [*job.rejects, *second.rejects],
+                job.num_reused + second.num_reused,
+            )
+            results |= {name: again[request.item.id] for name, request in mended.items()}
+        records: list[T] = []
+        rejects: list[Reject] = []
+        for name in (request.item.id for request in requests):
+            result = results[name]
+            if isinstance(result, UnusableText):
+                rejects.append(Reject(id=name, reason=result.reason, detail=str(result)))
+            elif isinstance(result, Reject):
+                rejects.append(result.model_copy(update={"id": name}))
+            else:
+                records.append(result)
+        return Outcome(job, records, rejects)
+
+    def _ask(
+        self, requests: Sequence[Request[T]]
+    ) -> tuple[JobResult, dict[str, T | Reject | UnusableText]]:
+        """Return the replies and, by item id, each record or why there is none."""
         job = run_job(
             [request.item for request in requests],
             self.server,
@@ -94,27 +130,14 @@ class ModelWriter:
             rejects=self.out / REJECTS,
             on_progress=self.on_progress,
         )
-        results: dict[str, T | Reject] = {reject.id: reject for reject in job.rejects}
-        mended: dict[str, Request[T]] = {}
+        results: dict[str, T | Reject | UnusableText] = {each.id: each for each in job.rejects}
         for request in requests:
-            name = request.item.id
-            if name not in job.replies:
-                continue
-            try:
-                results[name] = request.read(job.replies[name])
-            except UnusableText as error:
-                results[name] = Reject(id=name, reason=error.reason, detail=str(error))
-                if mend and error.mendable:
-                    mended[name] = _mended(request, job.replies[name], error)
-        if mended:
-            second = self.ask(list(mended.values()))
-            job = _joined(job, second.job)
-            for name, request in mended.items():
-                result = second.results[request.item.id]
-                if isinstance(result, Reject):
-                    result = result.model_copy(update={"id": name})
-                results[name] = result
-        return Outcome(job, {request.item.id: results[request.item.id] for request in requests})
+            if request.item.id in job.replies:
+                try:
+                    results[request.item.id] = request.read(job.replies[request.item.id])
+                except UnusableText as error:
+                    results[request.item.id] = error
+        return job, results
 
     def write(
         self,
@@ -122,16 +145,7 @@ class ModelWriter:
         files: Mapping[str, Iterable[BaseModel | Mapping[str, Any]]],
         counts: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Write files, rejects and the manifest to the folder.
-
-        Args:
-            outcome: Result of :meth:`ask`.
-            files: Name of each JSONL file to its rows.
-            counts: Numbers of the records, for the manifest.
-
-        Returns:
-            The manifest.
-        """
+        """Write JSONL files by name, rejects and a manifest with ``counts``; return the last."""
         with write_with_manifest(self.out, source=self.source, command=self.command) as manifest:
             written = {**files, REJECTS: outcome.rejects}
             for name, rows in written.items():
@@ -148,25 +162,35 @@ class ModelWriter:
         return manifest
 
 
-def _mended(request: Request[T], reply: Reply, error: UnusableText) -> Request[T]:
-    """Return the request once more, with the reply and what is wrong with it."""
-    turns = (
-        Message(role="assistant", text=reply.text or "(an empty reply)"),
-        Message(
-            role="user",
-            text=f"This reply cannot be read: {error}. Reply once more, in the form that was asked "
-            "for and with nothing else.",
-        ),
-    )
-    item = request.item
-    again = ChatItem(id=f"{item.id} (again)", messages=(*item.messages, *turns))
-    return replace(request, item=again)
+def load_rows(path: Path, row_type: type[R], bad_rows: list[str] | None = None) -> list[R]:
+    """Read the rows that go into a step; pictures are relative to the file.
+
+    Raises:
+        CustosError: If the file cannot be read, an id occurs twice, no row is left or, without the
+            list ``bad_rows``, which takes the errors of rows, on the first row that does not fit.
+    """
+    rows: dict[str, R] = {}
+    for number, row in read_records(path, row_type, bad_rows):
+        if row.id in rows:
+            raise FieldError("id", f"'{row.id}' occurs twice", f"{path} row {number}")
+        rows[row.id] = row
+    if not rows:
+        raise CustosError(f"{path}: there are no rows that can be used")
+    return list(rows.values())
 
 
-def _joined(first: JobResult, second: JobResult) -> JobResult:
-    """Return two jobs as one, so that all replies are counted and paid for once."""
-    return JobResult(
-        {**first.replies, **second.replies},
-        [*first.rejects, *second.rejects],
-        first.num_reused + second.num_reused,
-    )
+def run_step(step: Step[Any, Any], rows: Sequence[StepRow], writer: ModelWriter) -> dict[str, Any]:
+    """Ask a model about every row that has no reply yet, and write what comes of the rows.
+
+    The folder gets ``rows.jsonl``, in the order of the rows that went in, and ``rejects.jsonl``. A
+    reply in the wrong form is asked for once more. Return the manifest.
+
+    Raises:
+        CustosError: As ``run_job``, or if ``rows.jsonl`` lies there without a manifest.
+    """
+    check_replaceable(writer.out, [ROWS])
+    requests = [Request(step.item(row), partial(step.read, row)) for row in rows]
+    outcome = writer.ask(requests, mend=True)
+    made = [row for written in outcome.records for row in written]
+    counts = {"step": step.name, "counts": {"in": len(rows), "out": len(made)}}
+    return writer.write(outcome, {ROWS: made}, counts)

@@ -1,28 +1,45 @@
-"""Responses of several models to a file of questions."""
+"""Responses of several models to a file of questions: for people to compare, and for screening.
+
+TruthfulJudge compares each response with several others, in three match-ups at least (section 5.1),
+and shows up to four at once to be scored (Figure 8). SimpleVQA keeps a question only if at least
+one of four models answers it wrongly (section 2.3).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from pydantic import AliasChoices, Field, field_validator
 
 from clients.chat import Reply
 from clients.messages import ChatItem
-from data_prep.construction.model_writer import ModelWriter, Request
-from data_prep.construction.run_step import ROWS
+from data_prep.construction.model_writer import ROWS, ModelWriter, Request
 from data_prep.construction.steps.base import Row, StepRow, Text
+from data_prep.sources.conversations import PAIR_TASK
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.files.records import write_records
 from judging.messages import Message
-from judging.types import ReferenceMode
+from judging.tasks import get_task
+from judging.types import JudgeRequest, ReferenceMode
 
 ITEM, ANSWERER, CUT_OFF = "item", "answerer", "cut_off"
 """Metadata of a response: id of its question, its model, whether the token limit ended it."""
+ANSWERERS = "answerers"
+"""Metadata of responses brought together: who wrote A, who B and so on. People do not see it."""
+MOST_TOGETHER = 4
+"""Responses that are scored on one screen."""
+KEYS = ("id", "question", "responses", "metadata")
+"""Keys of every row of responses brought together."""
+RIGHT_ANSWERS = "right_answers"
+"""Field of a question that screening kept: the models that answer it, of all that were asked."""
 
 
 class Question(StepRow):
@@ -44,21 +61,17 @@ class Question(StepRow):
     def item(self) -> ChatItem:
         """Compose the request: the picture, the bare question and its choices."""
         lettered = [f"({chr(65 + n)}) {choice}" for n, choice in enumerate(self.choices)]
-        message = Message(
-            role="user", text="\n".join([self.question, *lettered]), images=self.images
-        )
-        return ChatItem(id=self.id, messages=(message,))
+        text = "\n".join([self.question, *lettered])
+        messages = (Message(role="user", text=text, images=self.images),)
+        return ChatItem(id=self.id, messages=messages)
 
     def answered(self, model: str, reply: Reply) -> Row:
-        """Return the row that a judge or a person is to grade."""
+        """Make the row that a judge or a person is to grade."""
         about = {ITEM: self.id, ANSWERER: model}
         if reply.finish_reason == "length":
             about[CUT_OFF] = "yes"
-        fields = self.model_dump(
-            mode="json", include=set(Question.model_fields), exclude_unset=True
-        )
         return {
-            **fields,
+            **self.model_dump(mode="json", include=set(Question.model_fields), exclude_unset=True),
             "id": f"{self.id}/{model}",
             "response": reply.text,
             "metadata": {**self.metadata, **about},
@@ -96,42 +109,175 @@ def write_responses(
         CustosError: As ``run_job``, if two models share a folder, or if ``rows.jsonl`` lies in one
             and did not come with a manifest.
     """
-    _check_folders(writers)
-    for folder in (out, *(writer.out for writer in writers)):
-        check_replaceable(folder, [ROWS])
-    by_model: dict[str, dict[str, Row]] = {}
-    manifests: dict[str, Any] = {}
-    for writer in writers:
-        model = writer.server.model
-        outcome = writer.ask(
-            [Request(question.item(), partial(question.answered, model)) for question in questions]
-        )
-        counts = {"counts": {"in": len(questions), "out": len(outcome.records)}}
-        answers = {row["metadata"][ITEM]: row for row in outcome.records}
-        manifests[model] = writer.write(outcome, {ROWS: answers.values()}, counts)
-        by_model[model] = answers
-    rows = [
-        answers[question.id]
-        for question in questions
-        for answers in by_model.values()
-        if question.id in answers
-    ]
-    with write_with_manifest(out, source=source, command=command) as manifest:
-        write_records(out / ROWS, rows)
-        manifest.update(
-            counts={"questions": len(questions), "responses": len(rows)},
-            models={model: _spent(written) for model, written in manifests.items()},
-        )
-    return manifest
-
-
-def _spent(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("decoding", "counts", "rejected", "reused", "usage", "uncounted", "cost")
-    return {name: manifest[name] for name in names}
-
-
-def _check_folders(writers: Sequence[ModelWriter]) -> None:
     folders = [writer.out for writer in writers]
     if len(set(folders)) < len(folders):
         names = ", ".join(writer.server.model for writer in writers)
         raise CustosError(f"--model: two of {names} are the same or would share a folder")
+    for folder in (out, *folders):
+        check_replaceable(folder, [ROWS])
+    by_model: list[dict[str, Row]] = []
+    models: dict[str, Any] = {}
+    for writer in writers:
+        model = writer.server.model
+        outcome = writer.ask([Request(q.item(), partial(q.answered, model)) for q in questions])
+        counts = {"counts": {"in": len(questions), "out": len(outcome.records)}}
+        written = writer.write(outcome, {ROWS: outcome.records}, counts)
+        spent = ("decoding", "counts", "rejected", "reused", "usage", "uncounted", "cost")
+        models[model] = {name: written[name] for name in spent}
+        by_model.append({row["metadata"][ITEM]: row for row in outcome.records})
+    rows = [answers[q.id] for q in questions for answers in by_model if q.id in answers]
+    with write_with_manifest(out, source=source, command=command) as manifest:
+        write_records(out / ROWS, rows)
+        manifest.update(counts={"questions": len(questions), "responses": len(rows)}, models=models)
+    return manifest
+
+
+@dataclass
+class Paired:
+    """Pairs of responses, and the questions that have too few responses for the match-ups."""
+
+    pairs: list[Row] = field(default_factory=list)
+    too_few: list[str] = field(default_factory=list)
+
+
+def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0) -> Paired:
+    """Pair the responses to each question so that each one is in at least ``least`` pairs.
+
+    Responses are rows of ``write_responses``, of any number of models. The seed draws who meets
+    whom, and who is A.
+
+    Raises:
+        CustosError: If a row does not say what it answers and who wrote it, or a model answers a
+            question twice.
+    """
+    paired, rng = Paired(), Random(seed)
+    for question, answers in _by_question(responses).items():
+        if len(answers) <= least:
+            paired.too_few.append(question)
+            continue
+        names = rng.sample(sorted(answers), len(answers))
+        for match in match_ups(len(names), least):
+            both = rng.sample([names[number] for number in match], 2)
+            paired.pairs.append({**_together(question, both, answers), "task": PAIR_TASK})
+    return paired
+
+
+def group_responses(responses: Iterable[JudgeRequest], seed: int = 0) -> list[Row]:
+    """Bring the responses to each question together by up to four, as evenly as can be.
+
+    Arguments and errors are those of :func:`pair_responses`.
+    """
+    rows, rng = [], Random(seed)
+    for question, answers in _by_question(responses).items():
+        names = rng.sample(sorted(answers), len(answers))
+        count = -(-len(names) // MOST_TOGETHER)
+        rows += [_together(question, names[start::count], answers) for start in range(count)]
+    return rows
+
+
+def _by_question(responses: Iterable[JudgeRequest]) -> dict[str, dict[str, JudgeRequest]]:
+    """Sort responses by question and model, as :func:`pair_responses` says."""
+    by_question: dict[str, dict[str, JudgeRequest]] = {}
+    for response in responses:
+        question, answerer = (response.metadata.get(name) for name in (ITEM, ANSWERER))
+        if question is None or answerer is None or len(response.responses) != 1:
+            fault = f"needs one response, with {ITEM} and {ANSWERER} in its metadata"
+            raise CustosError(f"row '{response.id}': {fault}")
+        answers = by_question.setdefault(str(question), {})
+        if str(answerer) in answers:
+            fault = f"'{answerer}' answers question '{question}' twice"
+            raise FieldError("metadata", fault, f"row '{response.id}'")
+        answers[str(answerer)] = response
+    return by_question
+
+
+def match_ups(count: int, least: int) -> list[tuple[int, int]]:
+    """Return the fewest pairs of ``count`` members in which each is in at least ``least`` of them.
+
+    The members, more than ``least``, are put in a circle (Harary, 1962). Each is paired with the
+    nearest on both sides, and for an odd ``least`` also with the one across. If both numbers are
+    odd, one member is in one pair more.
+    """
+    pairs = [
+        (member, (member + distance) % count)
+        for distance in range(1, least // 2 + 1)
+        for member in range(count)
+    ]
+    if least % 2:
+        pairs += [(member, member + count // 2) for member in range((count + 1) // 2)]
+    return pairs
+
+
+def _together(question: str, names: Sequence[str], answers: Mapping[str, JudgeRequest]) -> Row:
+    """Make the row that people fill in: what some responses share, and the responses."""
+    shared = answers[names[0]].model_dump(
+        mode="json",
+        include={"question", "references", "reference_mode", "choices", "images", "metadata"},
+        exclude_unset=True,
+    )
+    metadata = {k: v for k, v in shared["metadata"].items() if k != ANSWERER}
+    return {
+        **shared,
+        "id": "/".join((question, *names)),
+        "responses": [answers[name].response for name in names],
+        "metadata": {**metadata, ANSWERERS: list(names)},
+    }
+
+
+@dataclass
+class Screened:
+    """The outcome of a screening."""
+
+    kept: list[Row] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    """Ids of the questions that all models answer."""
+    unscreened: list[str] = field(default_factory=list)
+    """Ids of the questions that are neither kept nor dropped: responses or verdicts are missing."""
+
+
+def screen(
+    items: Sequence[StepRow],
+    responses: Sequence[JudgeRequest],
+    verdicts: Mapping[str, Sequence[str | None]],
+    num_models: int,
+) -> Screened:
+    """Drop the questions that all of at least ``num_models`` models answer.
+
+    A response is right if all judges give it the best label of its task. A question with one wrong
+    answer is kept, whatever is missing of the others. ``verdicts`` holds the labels of the judges
+    by id of a response.
+
+    Raises:
+        CustosError: If a response is to no question, or has no verdict.
+    """
+    known = {item.id for item in items}
+    rights: dict[str, dict[str, bool | None]] = defaultdict(dict)
+    for response in responses:
+        name = str(response.metadata.get(ITEM))
+        if name not in known:
+            raise CustosError(f"response '{response.id}': there is no question '{name}'")
+        if response.id not in verdicts:
+            raise CustosError(f"response '{response.id}' has no verdict")
+        answerer = str(response.metadata.get(ANSWERER))
+        rights[name][answerer] = _is_right(response, verdicts[response.id])
+    screened = Screened()
+    for item in items:
+        answers = rights[item.id]
+        if False in answers.values():
+            names = [answerer for answerer, right in answers.items() if right]
+            counted = {"models": names, "of": len(answers)}
+            screened.kept.append(item.with_fields(**{RIGHT_ANSWERS: counted}))
+        elif len(answers) < num_models or None in answers.values():
+            screened.unscreened.append(item.id)
+        else:
+            screened.dropped.append(item.id)
+    return screened
+
+
+def _is_right(response: JudgeRequest, labels: Sequence[str | None]) -> bool | None:
+    """Return whether all judges call a response right; ``None`` if one has no label."""
+    task = get_task(response.task)
+    best = task.labels(task.rubric(response))[0]
+    if any(label is not None and label != best for label in labels):
+        return False
+    return None if None in labels or not labels else True

@@ -9,24 +9,33 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from data_prep.sources.images import image_names
-from data_prep.sources.judgement_text import PAIR_TASK, parse_judgement, write_judgement
+from data_prep.errors import UnusableText
+from data_prep.tables.cells import image_names
 from judging.errors import CustosError, FieldError
 from judging.files.records import read_rows
 from judging.tasks import get_task
+from judging.tasks.base import last_between
 from judging.types import LabelledExample, parse_record
 
+PAIR_TASK = "truthful-pair"
 IMAGE_MARK = "<image>"
+UNPARSABLE = "unparsable"
 
 
-class Headings(BaseModel):
+class Judgement(NamedTuple):
+    """The parts of a judgement on a pair."""
+
+    critique: str
+    label: str
+    confidence: float
+
+
+class Headings(BaseModel, frozen=True, extra="forbid"):
     """Headings of the parts of the user's turn, in upper or lower case."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     question: str = Field(default="[[Question]]", min_length=1)
     reference: str = Field(default="[[Reference Answer]]", min_length=1)
@@ -107,6 +116,10 @@ def to_conversation(example: LabelledExample) -> dict[str, Any]:
         CustosError: If the example has no critique, no confidence, or a label of another task.
     """
     task, headings = get_task(PAIR_TASK), Headings()
+    tags = task.critique
+    assert tags
+    if not example.critique or example.confidence is None:
+        raise CustosError(f"row '{example.id}': needs a critique and a confidence")
     parts = [(headings.question, example.question)]
     if example.references:
         parts.append((headings.reference, " / ".join(example.references)))
@@ -115,7 +128,9 @@ def to_conversation(example: LabelledExample) -> dict[str, Any]:
     turns = {
         "system": task.instruction(task.rubric(example)),
         "user": marks + "\n".join(f"{heading}\n{text}" for heading, text in parts),
-        "assistant": write_judgement(example),
+        "assistant": f"{tags.opening}{example.critique}{tags.closing}\n"
+        f"{tags.label_opening}{task.target(example)}{tags.label_closing}\n"
+        f"{tags.confidence_opening}{example.confidence:.2f}{tags.confidence_closing}",
     }
     messages = [{"role": role, "content": content} for role, content in turns.items()]
     return {"messages": messages, "images": list(example.images)}
@@ -137,28 +152,21 @@ def _fields(
     except CustosError as error:
         raise FieldError("images", str(error), location) from None
     try:
-        return {"images": images, **_parts(conversation.messages, headings, len(images))}
+        turns = [turn for turn in conversation.messages if turn.role != "system"]
+        if [turn.role for turn in turns] != ["user", "assistant"]:
+            raise CustosError("expected one turn of the user, then one assistant's")
+        judgement = parse_judgement(turns[1].content)
+        parts = _split_at_headings(turns[0].content, headings, len(images))
     except CustosError as error:
         raise FieldError("messages", str(error), location) from None
-
-
-def _parts(turns: Sequence[_Turn], headings: Headings, num_images: int) -> dict[str, Any]:
-    """Read the fields of an example from the turns of a conversation."""
-    turns = [turn for turn in turns if turn.role != "system"]
-    if [turn.role for turn in turns] != ["user", "assistant"]:
-        raise CustosError("expected one turn of the user, then one assistant's")
-    user, assistant = (turn.content for turn in turns)
-    judgement = parse_judgement(assistant)
-    parts = _split_at_headings(user, headings, num_images)
     return {
+        "images": images,
         "task": PAIR_TASK,
         "mode": "critique",
         "question": parts["question"],
         "references": (parts["reference"],) if parts.get("reference") else (),
         "responses": (parts["response_a"], parts["response_b"]),
-        "label": judgement.label,
-        "critique": judgement.critique,
-        "confidence": judgement.confidence,
+        **judgement._asdict(),
     }
 
 
@@ -186,3 +194,30 @@ def _split_at_headings(text: str, headings: Headings, num_images: int) -> dict[s
     return {
         name: text[start:end].strip() for (_, start, name), end in zip(spans, ends, strict=True)
     }
+
+
+def parse_judgement(text: str) -> Judgement:
+    """Read a judgement; where tags occur more than once, the last ones count.
+
+    Raises:
+        UnusableText: If a part is missing or is not what it should be.
+    """
+    task = get_task(PAIR_TASK)
+    tags = task.critique
+    assert tags
+    critique = last_between(text, tags.opening, tags.closing)
+    label = task.parse(text, "plain")
+    stated = last_between(text, tags.confidence_opening, tags.confidence_closing)
+    for name, part in (("critique", critique), ("label", label), ("confidence", stated)):
+        if part is None:
+            raise UnusableText(UNPARSABLE, f"no {name} in its tags")
+    assert critique is not None and label is not None and stated is not None
+    if not critique:
+        raise UnusableText("empty critique", "nothing between the tags of the critique")
+    try:
+        confidence = float(stated)
+    except ValueError:
+        raise UnusableText(UNPARSABLE, f"confidence '{stated:.40}' is no number") from None
+    if not 0 <= confidence <= 1:
+        raise UnusableText("confidence out of range", f"confidence {stated:.40}")
+    return Judgement(critique, label, confidence)

@@ -6,7 +6,6 @@ Wang et al., "Evaluating Open-QA Evaluation" (NeurIPS 2023 datasets track), file
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import BaseModel, Field, StrictBool, ValidationInfo, field_validator
@@ -73,30 +72,25 @@ def load_evouna(path: Path | str, bad_rows: list[str] | None = None) -> list[Lab
         CustosError: If the file cannot be read; on the first bad row when ``bad_rows`` is ``None``,
             naming file, row and field.
     """
-    return [
-        example
-        for number, row in read_records(Path(path), EvounaRow, bad_rows)
-        if not row.improper
-        for example in _judged_answers(number, row)
-    ]
-
-
-def _judged_answers(number: int, row: EvounaRow) -> Iterator[LabelledExample]:
-    for answerer in ANSWERERS:
-        answer: str | None = getattr(row, f"answer_{answerer}")
-        is_right: bool | None = getattr(row, f"judge_{answerer}")
-        if answer is None or is_right is None:
-            continue
-        yield LabelledExample(
-            id=f"evouna-{number}-{answerer}",
-            task="hieval-qs",
-            variant="plain",
-            question=row.question,
-            references=row.references(),
-            reference_mode="any",
-            responses=(answer,),
-            label="Correct" if is_right else "Wrong",
-            metadata={"answerer": answerer},
-            group=question_key(row.question),
-            source="evouna",
-        )
+    examples = []
+    for number, row in read_records(Path(path), EvounaRow, bad_rows):
+        for answerer in () if row.improper else ANSWERERS:
+            answer: str | None = getattr(row, f"answer_{answerer}")
+            is_right: bool | None = getattr(row, f"judge_{answerer}")
+            if answer is None or is_right is None:
+                continue
+            example = LabelledExample(
+                id=f"evouna-{number}-{answerer}",
+                task="hieval-qs",
+                variant="plain",
+                question=row.question,
+                references=row.references(),
+                reference_mode="any",
+                responses=(answer,),
+                label="Correct" if is_right else "Wrong",
+                metadata={"answerer": answerer},
+                group=question_key(row.question),
+                source="evouna",
+            )
+            examples.append(example)
+    return examples

@@ -7,15 +7,14 @@ type of error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field, field_validator
 
-from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id, split_files
-from data_prep.sources.images import image_names
+from data_prep.tables.cells import image_names
+from data_prep.tables.source import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
 from judging.files.records import read_rows
@@ -29,10 +28,8 @@ SCORES = (CORRECT, PARTIAL, WRONG)
 T = TypeVar("T")
 
 
-class Columns(BaseModel):
+class Columns(BaseModel, frozen=True, extra="forbid"):
     """The columns of a table that our fields come from. ``None``: there is no such column."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     question: str = "question"
     references: str = "answer"
@@ -96,15 +93,24 @@ def load_hieval(
             bad row when ``bad_rows`` is ``None``, naming source, row and field.
     """
     columns = columns or Columns()
-    folder, rows = _located_rows(source, hub or HubOptions())
-    reader = _RowReader(columns, folder, image_folder)
-    name = Path(source).stem
+    path, hub = Path(source), hub or HubOptions()
+    folder = path if path.is_dir() else path.parent
+    if is_hub_id(source):
+        folder = Path.cwd()
+        numbered = hub_rows(str(source), hub)
+        rows = ((f"{path.stem}-{n}", f"{source} row {n}", row) for n, row in numbered)
+    else:
+        rows = (
+            (f"{file.stem}-{n}", row_location(file, n), row)
+            for file in (split_files(path, hub.split) if path.is_dir() else [path])
+            for n, row in read_rows(file)
+        )
     examples: list[LabelledExample] = []
     filled_columns: set[str] = set()
     for row_id, location, row in rows:
         try:
-            defaults = {"id": row_id, "variant": variant, "source": name}
-            fields = defaults | reader.fields(row, location)
+            fields = {"id": row_id, "variant": variant, "source": path.stem}
+            fields |= _fields(row, location, columns, folder, image_folder)
             examples.append(parse_record(LabelledExample, fields, location))
             filled_columns |= {name for name, cell in row.items() if cell not in (None, "", [])}
             filled_columns.add(columns.response)  # an empty one is a response
@@ -118,84 +124,64 @@ def load_hieval(
     return examples
 
 
-def _located_rows(
-    source: Path | str, hub: HubOptions
-) -> tuple[Path, Iterator[tuple[str, str, Any]]]:
-    """Return the folder that pictures are relative to, and each row with an id and its place."""
-    path = Path(source)
-    if is_hub_id(source):
-        rows = hub_rows(str(source), hub)
-        return Path.cwd(), ((f"{path.stem}-{n}", f"{source} row {n}", row) for n, row in rows)
-    files = split_files(path, hub.split) if path.is_dir() else [path]
-    located = (
-        (f"{file.stem}-{n}", row_location(file, n), row)
-        for file in files
-        for n, row in read_rows(file)
-    )
-    return path if path.is_dir() else path.parent, located
+def _fields(
+    row: Any, location: str, columns: Columns, folder: Path, image_folder: Path | None
+) -> dict[str, Any]:
+    """Read the fields of one example; optional fields only where the row has a value.
 
+    Raises:
+        CustosError: Naming the row, our field and their column.
+    """
+    if isinstance(row, CustosError):
+        raise row
+    if not isinstance(row, dict):
+        raise CustosError(f"{location}: expected an object, got {type(row).__name__}")
 
-@dataclass(frozen=True)
-class _RowReader:
-    """Reader of the fields of an example from a row of a table."""
+    def cell(field: str, column: str, read: Callable[[Any], T]) -> T:
+        try:
+            return read(row.get(column))
+        except CustosError as error:
+            raise FieldError(field, f"column '{column}': {error}", location) from None
 
-    columns: Columns
-    folder: Path
-    """Folder that relative image paths start from."""
-    image_folder: Path | None
-
-    def fields(self, row: Any, location: str) -> dict[str, Any]:
-        """Read the fields of one example; optional fields only where the row has a value.
-
-        Raises:
-            FieldError: Naming the row, our field and their column.
-        """
-        if isinstance(row, CustosError):
-            raise row
-        if not isinstance(row, dict):
-            raise CustosError(f"{location}: expected an object, got {type(row).__name__}")
-
-        def cell(field: str, column: str, read: Callable[[Any], T]) -> T:
-            try:
-                return read(row.get(column))
-            except CustosError as error:
-                raise FieldError(field, f"column '{column}': {error}", location) from None
-
-        columns = self.columns
-        score = cell("label", columns.label, lambda value: _choice(SCORES, value, columns.labels))
-        fields: dict[str, Any] = {
-            "task": "hieval-qs",
-            "question": cell("question", columns.question, _text),
-            "references": cell("references", columns.references, self._elements),
-            "response": cell("response", columns.response, _text),
-            "label": score,
-            "metadata": {
-                ours: row[theirs] for ours, theirs in columns.metadata.items() if theirs in row
-            },
-        }
-        if columns.images is not None:
-            fields["images"] = cell("images", columns.images, self._images)
-        if columns.id is not None:
-            fields["id"] = cell("id", columns.id, _text)
-        if columns.group is not None and columns.group in row:
-            fields["group"] = cell("group", columns.group, _text)
-        if columns.error_type is not None:
-            cause = cell("error_type", columns.error_type, lambda value: _error_type(value, score))
-            label = f"{score}; {cause}" if cause else score
-            fields |= {"task": "hieval-ea", "error_type": cause, "label": label}
-        return fields
-
-    def _elements(self, value: Any) -> tuple[str, ...]:
-        parts = value.split(self.columns.separator) if isinstance(value, str) else value
-        if not isinstance(parts, list):
-            parts = [parts]
-        elements = tuple(text for part in parts if (text := _text(part).strip()))
-        if not elements:
+    def elements(value: Any) -> tuple[str, ...]:
+        parts = value.split(columns.separator) if isinstance(value, str) else value
+        parts = parts if isinstance(parts, list) else [parts]
+        texts = tuple(text for part in parts if (text := _text(part).strip()))
+        if not texts:
             raise CustosError("expected at least one element of the answer, got none")
-        return elements
+        return texts
 
-    def _images(self, value: Any) -> tuple[str, ...]:
-        return image_names(value, self.folder, self.image_folder)
+    def error_type(value: Any) -> str | None:
+        if value is None or not str(value).strip():
+            if score == CORRECT:
+                return None
+            raise CustosError(f"a label '{score}' needs one of {', '.join(ERROR_TYPES)}")
+        if score == CORRECT:
+            raise CustosError(f"a label '{CORRECT}' has no type of error, got '{value}'")
+        return _choice(ERROR_TYPES, value, {})
+
+    score = cell("label", columns.label, lambda value: _choice(SCORES, value, columns.labels))
+    fields: dict[str, Any] = {
+        "task": "hieval-qs",
+        "question": cell("question", columns.question, _text),
+        "references": cell("references", columns.references, elements),
+        "response": cell("response", columns.response, _text),
+        "label": score,
+        "metadata": {ours: row[their] for ours, their in columns.metadata.items() if their in row},
+    }
+    if columns.images is not None:
+        fields["images"] = cell(
+            "images", columns.images, lambda value: image_names(value, folder, image_folder)
+        )
+    if columns.id is not None:
+        fields["id"] = cell("id", columns.id, _text)
+    if columns.group is not None and columns.group in row:
+        fields["group"] = cell("group", columns.group, _text)
+    if columns.error_type is not None:
+        cause = cell("error_type", columns.error_type, error_type)
+        label = f"{score}; {cause}" if cause else score
+        fields |= {"task": "hieval-ea", "error_type": cause, "label": label}
+    return fields
 
 
 def _text(value: Any) -> str:
@@ -213,13 +199,3 @@ def _choice(choices: Sequence[str], value: Any, renamed: Mapping[str, str]) -> s
     if choice is None:
         raise CustosError(f"'{text}' is not one of {', '.join(choices)}")
     return choice
-
-
-def _error_type(value: Any, score: str) -> str | None:
-    if value is None or not str(value).strip():
-        if score == CORRECT:
-            return None
-        raise CustosError(f"a label '{score}' needs one of {', '.join(ERROR_TYPES)}")
-    if score == CORRECT:
-        raise CustosError(f"a label '{CORRECT}' has no type of error, got '{value}'")
-    return _choice(ERROR_TYPES, value, {})

@@ -15,7 +15,6 @@ remaining references often do not support the answer that was given.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -23,8 +22,8 @@ from pydantic import BaseModel, Field
 
 from data_prep.splits.near_duplicates import question_key
 from judging.errors import CustosError
+from judging.files.questions import normalise_question
 from judging.files.records import read_records
-from judging.questions import normalise_question
 from judging.types import LabelledExample
 
 _SAYS_NOTHING = re.compile(
@@ -80,11 +79,13 @@ def load_truthfulqa(
             ``bad_rows`` is ``None``, naming file, row and field.
     """
     rows = list(read_records(Path(path), TruthfulQARow, bad_rows))
-    judged = _judgements(row for _, row in rows)
+    answers = [(question_key(row.question), normalise_question(row.response)) for _, row in rows]
+    judged: dict[tuple[str, str], set[str]] = {}
+    for answer, (_, row) in zip(answers, rows, strict=True):
+        judged.setdefault(answer, set()).add(row.label)
     left_out = {"without_an_answer": 0, "judged_both_ways": 0, "repeated": 0}
     kept: dict[tuple[str, str], LabelledExample] = {}
-    for number, row in rows:
-        answer = _answer_key(row)
+    for answer, (number, row) in zip(answers, rows, strict=True):
         if says_nothing(row.response) or not row.references():
             left_out["without_an_answer"] += 1
         elif len(judged[answer]) > 1:
@@ -92,33 +93,18 @@ def load_truthfulqa(
         elif answer in kept:
             left_out["repeated"] += 1
         else:
-            kept[answer] = _example(number, row)
+            kept[answer] = LabelledExample(
+                id=row.id or f"truthfulqa-{number}",
+                task="hieval-qs",
+                variant="plain",
+                question=row.question,
+                references=row.references(),
+                reference_mode="any",
+                responses=(row.response,),
+                label="Correct" if row.label == "True" else "Wrong",
+                group=row.group or question_key(row.question),
+                source="truthfulqa",
+            )
     if rows and not kept:
         raise CustosError(f"{path}: no row holds an answer and a reference that say something")
     return list(kept.values()), left_out
-
-
-def _answer_key(row: TruthfulQARow) -> tuple[str, str]:
-    return question_key(row.question), normalise_question(row.response)
-
-
-def _judgements(rows: Iterable[TruthfulQARow]) -> dict[tuple[str, str], set[str]]:
-    judged: dict[tuple[str, str], set[str]] = {}
-    for row in rows:
-        judged.setdefault(_answer_key(row), set()).add(row.label)
-    return judged
-
-
-def _example(number: int, row: TruthfulQARow) -> LabelledExample:
-    return LabelledExample(
-        id=row.id or f"truthfulqa-{number}",
-        task="hieval-qs",
-        variant="plain",
-        question=row.question,
-        references=row.references(),
-        reference_mode="any",
-        responses=(row.response,),
-        label="Correct" if row.label == "True" else "Wrong",
-        group=row.group or question_key(row.question),
-        source="truthfulqa",
-    )

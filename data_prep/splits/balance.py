@@ -1,4 +1,4 @@
-"""Balance classes, and build a test of hard and new cases (HiEval, section on error analysis).
+"""Balance classes and places, and build a test of hard and new cases (HiEval, error analysis).
 
 Hard and new cases are told apart by question, not by row: another response to a question that an
 earlier stage has learned from is neither.
@@ -10,13 +10,16 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
 from data_prep.splits.near_duplicates import cluster_together
 from data_prep.splits.splits import HeldOut, Splits, as_split, shuffled
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
+from judging.tasks import get_task
 from judging.tasks.hieval_ea import ERROR_TYPES
+from judging.tasks.truthful import A, B
 from judging.types import LabelledExample, Split, type_of
 
 HARD_SHARE = 0.6
@@ -145,16 +148,19 @@ def balanced_splits(
     """
     seen_clusters, test_clusters, clusters = cluster_together(seen, test, examples)
     in_seen = set(seen_clusters)
-    rows = as_split("train", examples, clusters, seed)
+    rows = as_split("train", zip(examples, clusters, strict=True), seed)
     familiar = [row for row in rows if row.group in in_seen]
     unseen = [row for row in rows if row.group not in in_seen]
     even = dict(sorted(Counter(map(class_of, balanced_sample(rows, None, seed))).items()))
     beside = held_out.model_copy(update={"test": 0})
     sizes = beside.targets(sum(even.values()) + len(test))
-    splits: Splits = {"test": as_split("test", test, test_clusters, seed)}
+    splits: Splits = {"test": as_split("test", zip(test, test_clusters, strict=True), seed)}
     held: tuple[Split, ...] = ("val", "cal")
     for split in held:
-        drawn, unseen = _whole_questions(unseen, _apportioned(round(sizes[split]), even), seed)
+        # In proportion to the classes, in whole examples.
+        ends = [round(sizes[split]) * end / sum(even.values()) for end in accumulate(even.values())]
+        counts = np.diff([round(end) for end in ends], prepend=0).tolist()
+        drawn, unseen = _whole_questions(unseen, dict(zip(even, counts, strict=True)), seed)
         splits[split] = [row.model_copy(update={"split": split}) for row in drawn]
     splits["train"] = balanced_sample([*familiar, *unseen], per_class, seed)
     if missing := even.keys() - map(class_of, splits["train"]):
@@ -165,13 +171,6 @@ def balanced_splits(
     return splits
 
 
-def _apportioned(size: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Divide a number of examples among classes in proportion, in whole examples."""
-    ends = [size * end / sum(shares.values()) for end in accumulate(shares.values())]
-    counts = np.diff([round(end) for end in ends], prepend=0)
-    return dict(zip(shares, counts.tolist(), strict=True))
-
-
 def _whole_questions(
     rows: Sequence[LabelledExample], wanted: Mapping[str, int], seed: int
 ) -> tuple[list[LabelledExample], list[LabelledExample]]:
@@ -179,9 +178,6 @@ def _whole_questions(
 
     Of a question that is drawn all wanted examples are taken, those of the rarest class first, so
     that few questions are used up.
-
-    Raises:
-        CustosError: If a class has too few examples.
     """
     questions: dict[str, list[LabelledExample]] = {}
     for row in shuffled(rows, seed):
@@ -211,3 +207,50 @@ def _by_class(examples: Iterable[LabelledExample]) -> dict[str, list[LabelledExa
     for example in examples:
         by_class.setdefault(class_of(example), []).append(example)
     return dict(sorted(by_class.items()))
+
+
+def in_both_orders(pairs: Iterable[LabelledExample]) -> list[LabelledExample]:
+    """Return every pair, and after all of them every pair with its responses exchanged.
+
+    Labels, critiques and what people said of each response follow the exchange; the id of an
+    exchanged pair ends with ``-swapped``.
+
+    Raises:
+        FieldError: If an example has one response only; the message names it.
+    """
+    as_given = list(pairs)
+    return [*as_given, *map(_swapped, as_given)]
+
+
+def _swapped(pair: LabelledExample) -> LabelledExample:
+    task = get_task(pair.task)
+    if task.num_responses != 2:
+        raise FieldError("task", f"'{pair.task}' judges one response, which has no order").at(
+            f"row '{pair.id}'"
+        )
+
+    def swapped_tag(tag: str) -> str:  # such as "A: off-topic or vague", which names a response
+        name, colon, fault = tag.partition(": ")
+        return f"{task.unswap(name)}{colon}{fault}" if colon else tag
+
+    def swapped_entry(name: str, value: Any) -> Any:  # of the metadata that our forms write
+        if isinstance(value, dict) and value.keys() == {A, B}:
+            return {A: value[B], B: value[A]}
+        if name == "rationale" and isinstance(value, str):
+            return task.unswap_text(value)
+        return value[::-1] if name == "answerers" else value
+
+    changed: dict[str, object] = {
+        "id": f"{pair.id}-swapped",
+        "responses": pair.responses[::-1],
+        "label": task.unswap(pair.label),
+        "tags": tuple(map(swapped_tag, pair.tags)),
+        "metadata": {name: swapped_entry(name, value) for name, value in pair.metadata.items()},
+    }
+    if pair.second_label:
+        changed["second_label"] = task.unswap(pair.second_label)
+    if people := pair.annotator_labels:
+        changed["annotator_labels"] = {name: task.unswap(people[name]) for name in people}
+    if pair.critique:
+        changed["critique"] = task.unswap_text(pair.critique)
+    return pair.model_copy(update=changed)

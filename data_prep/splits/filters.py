@@ -1,15 +1,18 @@
-"""The two filters of HiEval's quick-scoring data: trivial rows go, hard rows stay.
+"""Filters: trivial rows go, hard rows stay (HiEval), and so do questions that nobody excluded.
 
-The paper applies them in this order: some 50,000 labelled samples, then 40,000, then 25,996.
+HiEval's paper applies its two filters in this order: some 50,000 labelled samples of quick scores,
+then 40,000, then 25,996. Excluded questions are named by hashes, so that nobody can read them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from data_prep.splits.near_duplicates import cluster_examples
 from judging.errors import CustosError
 from judging.files.records import decode_json
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
@@ -23,6 +26,9 @@ _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]"  # each kana or ideograph counts: no spaces there
     r"|[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+"
 )
+
+_GAP = re.compile(r"[\W_]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def count_words(text: str) -> int:
@@ -76,26 +82,18 @@ def keep_contested(
         if example.id in ids:
             raise CustosError(f"example id '{example.id}' occurs twice; verdicts go by id")
         ids.add(example.id)
-        scores = _verdict_scores(example, verdicts.get(example.id, ()), num_models)
+        labels = verdicts.get(example.id, ())
+        if len(labels) != num_models:
+            raise CustosError(
+                f"example '{example.id}' has {len(labels)} model verdicts, expected {num_models}"
+            )
+        scores = [score_of(label) for label in labels if label is not None]
+        if unknown := [score for score in scores if score not in SCORES]:
+            raise CustosError(
+                f"example '{example.id}': verdict '{unknown[0]}' is not one of {', '.join(SCORES)}"
+            )
         if sum(score != score_of(example.label) for score in scores) >= min_disagreeing:
             yield example
-
-
-def _verdict_scores(
-    example: LabelledExample, labels: Sequence[str | None], num_models: int
-) -> list[str]:
-    """Return the scores that models gave an example, those without a label left out."""
-    if len(labels) != num_models:
-        raise CustosError(
-            f"example '{example.id}' has {len(labels)} model verdicts, expected {num_models}"
-        )
-    scores = [score_of(label) for label in labels if label is not None]
-    for score in scores:
-        if score not in SCORES:
-            raise CustosError(
-                f"example '{example.id}': verdict '{score}' is not one of {', '.join(SCORES)}"
-            )
-    return scores
 
 
 def read_verdicts(path: Path) -> dict[str, list[str | None]]:
@@ -105,27 +103,53 @@ def read_verdicts(path: Path) -> dict[str, list[str | None]]:
         CustosError: If it cannot be read or is of another shape.
     """
     try:
-        decoded = decode_json(path.read_bytes())
+        rows = decode_json(path.read_bytes())
     except (OSError, CustosError) as error:
         raise CustosError(f"{path}: cannot read the verdicts: {error}") from None
-    return parse_verdicts(decoded, str(path))
+    if not isinstance(rows, dict):
+        kind = type(rows).__name__
+        raise CustosError(f"{path}: expected an object from id to labels, got {kind}")
+    for name, labels in rows.items():
+        of_labels = labels if isinstance(labels, list) else [labels, 0]
+        if not all(label is None or isinstance(label, str) for label in of_labels):
+            raise CustosError(f"{path}: entry '{name}': expected a list of labels, got {labels!r}")
+    return rows
 
 
-def parse_verdicts(rows: object, location: str) -> dict[str, list[str | None]]:
-    """Check that decoded JSON maps ids to lists of labels.
+def excluded_hash(question: str) -> str:
+    """Return the hash that names a question in such a file.
+
+    It is the SHA-256, in hexadecimal, of the lower-case question in UTF-8, in which everything but
+    letters and digits is one space, without spaces at the ends.
+    """
+    return hashlib.sha256(_GAP.sub(" ", question.lower()).strip().encode()).hexdigest()
+
+
+def read_excluded(path: Path) -> frozenset[str]:
+    """Read hashes of questions, one a line.
 
     Raises:
-        CustosError: Naming the first entry that does not.
+        CustosError: If the file is missing, empty, or holds a line that is no hash.
     """
-    if not isinstance(rows, dict):
-        raise CustosError(
-            f"{location}: expected an object from id to labels, got {type(rows).__name__}"
-        )
-    for name, labels in rows.items():
-        if not isinstance(labels, list) or not all(
-            label is None or isinstance(label, str) for label in labels
-        ):
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CustosError(f"{path}: cannot be read as hashes of questions: {error}") from None
+    hashes = {number: line.split() for number, line in enumerate(lines, 1) if line.strip()}
+    for number, words in hashes.items():
+        if not _SHA256.fullmatch(words[0]):
             raise CustosError(
-                f"{location}: entry '{name}': expected a list of labels, got {labels!r}"
+                f"{path} row {number}: expected the SHA-256 of a question, 64 hexadecimal digits"
             )
-    return rows
+    if not hashes:
+        raise CustosError(f"{path}: holds no hash of a question")
+    return frozenset(words[0] for words in hashes.values())
+
+
+def without_excluded(
+    examples: Sequence[LabelledExample], excluded: frozenset[str]
+) -> list[LabelledExample]:
+    """Return the examples that ask neither an excluded question nor a near-duplicate of one."""
+    clusters = list(zip(cluster_examples(examples), examples, strict=True))
+    out = {cluster for cluster, each in clusters if excluded_hash(each.question) in excluded}
+    return [example for cluster, example in clusters if cluster not in out]

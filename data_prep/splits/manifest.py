@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data_prep.splits.splits import SPLITS, HeldOut
+from data_prep.splits.overlap import without_overlap
+from data_prep.splits.splits import SPLITS, HeldOut, Splits, shuffled
 from judging.errors import CustosError
-from judging.files.records import decode_json, write_json, write_records
+from judging.files.questions import normalise_question
+from judging.files.records import decode_json, read_records, write_json, write_records
 from judging.fingerprint import file_sha256, package_versions
-from judging.questions import normalise_question
 from judging.types import LabelledExample, Split
 
 MANIFEST_NAME = "manifest.json"
@@ -20,6 +22,9 @@ _BEGUN = ".manifest.json.begun"
 """Stands for the manifest while files are being replaced: these are ours and may be again."""
 _KEYS = {"source", "version", "command"}
 """Keys of every manifest, by which ours are told from those of other programs."""
+
+STRICTEST_FIRST: tuple[Split, ...] = ("test", "cal", "val", "train")
+"""A question that data sets have in different splits stays in the first of these."""
 
 
 def check_replaceable(out: Path, names: Iterable[str]) -> None:
@@ -33,20 +38,17 @@ def check_replaceable(out: Path, names: Iterable[str]) -> None:
         CustosError: Naming such files; also if there is a manifest of another program.
     """
     existing = [name for name in (*names, MANIFEST_NAME) if (out / name).exists()]
-    if existing and not (_has_own_manifest(out) or (out / _BEGUN).exists()):
+    if not existing or (out / _BEGUN).exists():
+        return
+    try:
+        manifest = decode_json((out / MANIFEST_NAME).read_bytes())
+    except (OSError, CustosError):
+        manifest = None
+    if not (isinstance(manifest, dict) and manifest.keys() >= _KEYS):
         raise CustosError(
             f"--out '{out}': the folder holds files of yours that would be replaced "
             f"({', '.join(existing)}); name a new folder"
         )
-
-
-def _has_own_manifest(folder: Path) -> bool:
-    """Return whether a folder has a manifest that :func:`write_with_manifest` wrote."""
-    try:
-        manifest = decode_json((folder / MANIFEST_NAME).read_bytes())
-    except (OSError, CustosError):
-        return False
-    return isinstance(manifest, dict) and manifest.keys() >= _KEYS
 
 
 @contextmanager
@@ -108,12 +110,18 @@ def write_prepared(
         CustosError: If files of these names lie there that did not come with a manifest.
     """
     check_replaceable(out, [f"{split}.jsonl" for split in SPLITS])
+    prefix = f"{out.resolve()}/"
+
+    def with_relative_images(row: LabelledExample) -> LabelledExample:
+        images = tuple(name.removeprefix(prefix) for name in row.images)
+        return row.model_copy(update={"images": images})
+
     with write_with_manifest(out, source=source, command=command) as manifest:
         outputs = {}
         for split in SPLITS:
             path = out / f"{split}.jsonl"
-            rows = (_with_relative_images(row, out) for row in splits.get(split, ()))
-            outputs[path.name] = {"rows": write_records(path, rows), "sha256": file_sha256(path)}
+            num_rows = write_records(path, map(with_relative_images, splits.get(split, ())))
+            outputs[path.name] = {"rows": num_rows, "sha256": file_sha256(path)}
         examples = [example for split in SPLITS for example in splits.get(split, ())]
         manifest.update(
             outputs=outputs,
@@ -125,14 +133,6 @@ def write_prepared(
             held_out=held_out.model_dump(),
         )
     return manifest
-
-
-def _with_relative_images(example: LabelledExample, out: Path) -> LabelledExample:
-    """Return an example that names the pictures under ``out`` relative to it."""
-    prefix = f"{out.resolve()}/"
-    return example.model_copy(
-        update={"images": tuple(name.removeprefix(prefix) for name in example.images)}
-    )
 
 
 def describe_file(path: Path) -> dict[str, str]:
@@ -155,3 +155,93 @@ def count_near_duplicate_clusters(examples: Iterable[LabelledExample]) -> int:
     for example in examples:
         questions.setdefault(example.group, set()).add(normalise_question(example.question))
     return sum(len(spellings) > 1 for spellings in questions.values())
+
+
+def load_generic(path: Path | str, bad_rows: list[str] | None = None) -> list[LabelledExample]:
+    """Read labelled examples from a JSONL, JSON or Parquet file.
+
+    Args:
+        path: File of rows in the shape of ``LabelledExample``.
+        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
+
+    Returns:
+        The examples. An example without an id is named after the file and its row; one without a
+        source is given the file's name. Relative image paths are taken from the file's folder and
+        made absolute.
+
+    Raises:
+        CustosError: If the file cannot be read; on the first bad row when ``bad_rows`` is ``None``,
+            naming file, row and field.
+    """
+    path = Path(path)
+    examples = []
+    for number, example in read_records(path, LabelledExample, bad_rows):
+        name = example.id or f"{path.stem}-{number}"
+        named = {"id": name, "source": example.source or path.stem}
+        examples.append(example.model_copy(update=named))
+    return examples
+
+
+@dataclass(frozen=True)
+class Ingredient:
+    """One prepared data set and how many of its training rows to take."""
+
+    folder: Path
+    limit: int | None = None
+    """Most rows; ``None``: all."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The rows of every split, and what became of each ingredient."""
+
+    splits: Splits
+    taken: list[dict[str, int]]
+    """Number of rows by split, an entry for each ingredient."""
+    num_overlapping: int
+    """Rows left out because their question is in a stricter split of another ingredient."""
+
+
+def mix(ingredients: Sequence[Ingredient], seed: int) -> Mixture:
+    """Take so many training rows of each data set, and the same share of its other splits.
+
+    What is taken depends on the seed and the rows; of the rows of a split those with the smallest
+    hashes come first, so a larger limit adds rows to those of a smaller one.
+
+    Raises:
+        CustosError: If a folder holds no training split, a row is bad, or a data set has fewer
+            training rows than asked for.
+    """
+    read: list[Splits] = []
+    for ingredient in ingredients:
+        paths = {split: ingredient.folder / f"{split}.jsonl" for split in SPLITS}
+        if not paths["train"].is_file():
+            raise CustosError(
+                f"{ingredient.folder}: holds no train.jsonl; make it with 'custos prep'"
+            )
+        read.append({s: load_generic(path) if path.is_file() else [] for s, path in paths.items()})
+    kept: list[Splits] = [{} for _ in ingredients]
+    known: list[LabelledExample] = []
+    num_overlapping = 0
+    for split in STRICTEST_FIRST:
+        rows_of = [without_overlap(splits[split], known) for splits in read]
+        num_overlapping += sum(len(splits[split]) for splits in read) - sum(map(len, rows_of))
+        for splits, rows in zip(kept, rows_of, strict=True):
+            splits[split] = shuffled(rows, seed)
+        known += [row for rows in rows_of for row in rows]
+    taken: list[Splits] = []
+    for ingredient, splits in zip(ingredients, kept, strict=True):
+        num_train = len(splits["train"])
+        limit = num_train if ingredient.limit is None else ingredient.limit
+        if limit > num_train:
+            raise CustosError(
+                f"--source {ingredient.folder}={limit}: there are {num_train} training rows whose "
+                "question is in no other split; ask for at most so many"
+            )
+        share = limit / num_train if num_train else 0.0
+        taken.append({split: rows[: round(share * len(rows))] for split, rows in splits.items()})
+    return Mixture(
+        {split: shuffled((r for part in taken for r in part[split]), seed) for split in SPLITS},
+        [{split: len(part[split]) for split in SPLITS} for part in taken],
+        num_overlapping,
+    )

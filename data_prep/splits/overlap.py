@@ -8,24 +8,24 @@ other references.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
+
 from data_prep.splits.near_duplicates import (
+    Ints,
     is_question_key,
+    merge_clusters,
     most_alike,
     near_duplicate_clusters,
 )
-from data_prep.splits.same_question import (
-    MOST_EMBEDDED,
-    same_question_clusters,
-    with_paraphrases,
-)
-from data_prep.splits.similarity_join import Ints
+from judging.files.questions import Embed, has_sentence_model, minilm, normalise_question
 from judging.fingerprint import picture_sha256
-from judging.questions import has_sentence_model, minilm, normalise_question
 from judging.types import LabelledExample
 
 PARAPHRASE = "paraphrase"
@@ -34,14 +34,67 @@ PHRASES = {
     "question": ("shares a question with {other}", "share a question with {other}"),
     "near-duplicate": ("asks nearly the same as {other}", "ask nearly the same as {other}"),
     "group": ("belongs to a group of {other}", "belong to a group of {other}"),
-    PARAPHRASE: (
-        "may ask the same as {other} in other words",
-        "may ask the same as {other} in other words",
-    ),
+    PARAPHRASE: ("may ask the same as {other} in other words",) * 2,
 }
 """Kinds of overlap, the strongest first, and how one row and several rows are told."""
 COMPARED_ROWS = 200
 """Most rows among which the nearest one is looked for, to name it."""
+
+MOST_EMBEDDED = 10_000
+"""Most questions that the sentence model reads: it takes about 5 ms for each."""
+SAME_MEANING = 0.92
+"""Cosine from which two questions ask the same in other words."""
+COMPARED_AT_ONCE = 1024
+
+_EMPTY = frozenset(
+    "is are was were be been being do does did has have had will would can could may might shall "
+    "of in on at to for by with from and as it its that this these those there s please tell me "
+    "you which what 的 了 吗 呢 是 在 请 问".split()
+)
+"""Words that two questions that ask the same may differ in."""
+_STATED = frozenset(
+    "not no never none nobody nothing neither nor cannot without isn aren wasn weren don doesn "
+    "didn hasn haven hadn wouldn couldn except "
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred "
+    "thousand million billion half twice double second third fourth fifth sixth seventh eighth "
+    "ninth tenth 不 没 非 未 无 一 二 三 四 五 六 七 八 九 十 百 千 万 两".split()
+)
+"""Words of which both questions must hold the same."""
+_AXES = (
+    "first|last",
+    "before|after|during",
+    "begin began begins start started starts|end ended ends finish finished",
+    "left|right",
+    "north northern|south southern|east eastern|west western",
+    "most|least fewest",
+    "more|less fewer",
+    "minimum|maximum",
+    "largest biggest greatest|smallest",
+    "highest tallest|lowest|longest|shortest|oldest|youngest|newest",
+    "closest nearest|farthest furthest",
+    "even|odd",
+    "with|without",
+    "won win wins|lost lose loses",
+    "over above|under below",
+    "increase increases|decrease decreases",
+    "mother|father|brother|sister|son|daughter",
+    "male man|female woman",
+    "when|where",
+    "true|false",
+    "old|new",
+)
+"""Words that exclude each other; those between two bars mean the same."""
+_SIDE = {
+    word: (axis, number)
+    for axis, sides in enumerate(_AXES)
+    for number, words in enumerate(sides.split("|"))
+    for word in words.split()
+}
+_WORD = re.compile(r"[㐀-鿿]|[^\W㐀-鿿]+")
+_NUMBER = re.compile(r"\d+")
+_ENDING = re.compile(r"(?<=\w{3})(?:ies|es|s|ed|ing|e|y)$")
+_CAPITALISED = re.compile(r"(?<!^)(?<![.!?] )\b[^\W\d_]\w*")
 
 
 @dataclass(frozen=True)
@@ -61,20 +114,18 @@ class Overlap:
 
     @property
     def is_certain(self) -> bool:
-        """Return whether any row overlaps in more than the eyes of a sentence model."""
+        """Whether any row overlaps in more than the eyes of a sentence model."""
         return set(self.counts) != {PARAPHRASE}
 
     @property
     def total(self) -> int:
-        """Return the number of rows of ``split`` that overlap."""
+        """Number of rows of ``split`` that overlap."""
         return sum(self.counts.values())
 
     def describe(self) -> str:
-        """Return the counts in words: ``of 300 test rows, 12 share a question with train``."""
-        kinds = [
-            f"{n} {PHRASES[kind][n > 1].format(other=self.other)}"
-            for kind, n in self.counts.items()
-        ]
+        """Put the counts in words: ``of 300 test rows, 12 share a question with train``."""
+        counts = self.counts.items()
+        kinds = [f"{n} {PHRASES[kind][n > 1].format(other=self.other)}" for kind, n in counts]
         return f"of {self.rows} {self.split} rows, {' and '.join(kinds)}"
 
 
@@ -97,12 +148,14 @@ def find_overlaps(splits: Mapping[str, Sequence[LabelledExample]]) -> list[Overl
         counts = dict.fromkeys(PHRASES, 0)
         first: tuple[LabelledExample, LabelledExample] | None = None
         for row in keyed[split]:
-            met = ((kind, index.get(key)) for kind, key in row.sought())
-            for kind, rows in met:
-                if rows:
-                    counts[kind] += 1
-                    first = first or (row.example, _nearest(row, rows))
-                    break
+            met = next(((kind, key) for kind, key in row.sought() if key in index), None)
+            if met is None:
+                continue
+            counts[met[0]] += 1
+            if first is None:
+                near = index[met[1]][:COMPARED_ROWS]
+                nearest = most_alike(row.text, [other.text for other in near])
+                first = row.example, near[nearest].example
         if first:
             present = {kind: n for kind, n in counts.items() if n}
             overlaps.append(Overlap(split, other, len(keyed[split]), present, first))
@@ -125,7 +178,12 @@ def without_overlap(
 
     Questions that only look alike count as near-duplicates here: leaving them out costs little.
     """
-    keyed = _keyed({"known": known, "rows": rows}, _looking_alike)
+
+    def looking_alike(questions: Sequence[str]) -> tuple[Ints, Ints]:
+        clusters = near_duplicate_clusters([normalise_question(text) for text in questions])
+        return clusters, clusters
+
+    keyed = _keyed({"known": known, "rows": rows}, looking_alike)
     index = _index(keyed["known"])
     return [
         row.example for row in keyed["rows"] if not any(key in index for _, key in row.sought())
@@ -146,30 +204,25 @@ class _KeyedRow:
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """Return what the judge is shown as the question."""
+        """What the judge is shown as the question."""
         return (self.text, self.options, self.pictures)
 
     def sought(self) -> list[tuple[str, object]]:
         """Return what this row overlaps with in another split: kind and key, strongest first."""
         shown, example = self.shown, self.example
-        keys: list[tuple[str, object]] = [
-            ("row", ("row", shown, example.references, example.responses))
-        ]
+        row = ("row", ("row", shown, example.references, example.responses))
+        group = [("group", ("group", example.source, example.group))] if example.group else []
         if _has_made_group(example):
-            keys += [
-                ("question", ("question of its references", shown, example.references)),
-                ("question", ("question without a group", shown)),
+            of_references = ("question of its references", shown, example.references)
+            return [
+                *(row, ("question", of_references)),
+                *(("question", ("question without a group", shown)), *group),
             ]
-        else:
-            keys += [
-                ("question", ("question", shown)),
-                ("near-duplicate", ("cluster", self.cluster, self.options, self.pictures)),
-            ]
-        if example.group:
-            keys.append(("group", ("group", example.source, example.group)))
-        if not _has_made_group(example):
-            keys.append((PARAPHRASE, ("meaning", self.meaning, self.options, self.pictures)))
-        return keys
+        return [
+            *(row, ("question", ("question", shown))),
+            ("near-duplicate", ("cluster", self.cluster, self.options, self.pictures)),
+            *(*group, (PARAPHRASE, ("meaning", self.meaning, self.options, self.pictures))),
+        ]
 
     def held(self) -> list[object]:
         """Return the keys by which rows of another split find this row."""
@@ -190,7 +243,7 @@ class _KeyedRow:
 
 
 def _has_made_group(example: LabelledExample) -> bool:
-    """Return whether its maker gave it a group, which is no cluster of questions."""
+    """Tell whether its maker gave it a group, which is no cluster of questions."""
     return bool(example.group) and not is_question_key(example.group)
 
 
@@ -207,11 +260,6 @@ def _asking_the_same(questions: Sequence[str]) -> tuple[Ints, Ints]:
     clusters = same_question_clusters(questions)
     embed = minilm() if len(questions) <= MOST_EMBEDDED else None
     return clusters, with_paraphrases(questions, clusters, embed) if embed else clusters
-
-
-def _looking_alike(questions: Sequence[str]) -> tuple[Ints, Ints]:
-    clusters = near_duplicate_clusters([normalise_question(text) for text in questions])
-    return clusters, clusters
 
 
 def _keyed(
@@ -284,7 +332,130 @@ def _size(image: str) -> int:
         return len(image)
 
 
-def _nearest(row: _KeyedRow, others: Sequence[_KeyedRow]) -> LabelledExample:
-    """Return the row whose question has most 5-grams in common with that of the given one."""
-    near = others[:COMPARED_ROWS]
-    return near[most_alike(row.text, [other.text for other in near])].example
+class _Question:
+    """A question with what it is compared by."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Its words, in small letters."""
+        return frozenset(_WORD.findall(normalise_question(self.text)))
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Its words but those that say nothing, without endings and in one spelling."""
+        return frozenset(_ENDING.sub("", word).replace("our", "or") for word in self.words - _EMPTY)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The words inside it that begin with a capital, in small letters."""
+        inside = _CAPITALISED.findall(self.text)
+        return frozenset(word.casefold() for word in inside if word[0].isupper())
+
+    @cached_property
+    def stated(self) -> tuple[object, ...]:
+        """Its numbers and negations."""
+        numbers = sorted(_NUMBER.findall(normalise_question(self.text)))
+        return *numbers, self.words & _STATED
+
+    def contradicts(self, other: _Question) -> bool:
+        """Return whether the two differ in a number or negation, or hold two opposites."""
+        if self.stated != other.stated:
+            return True
+        mine = {_SIDE[word] for word in self.words - other.words if word in _SIDE}
+        others = {_SIDE[word] for word in other.words - self.words if word in _SIDE}
+        return any(
+            axis == other_axis and side != other_side
+            for axis, side in mine
+            for other_axis, other_side in others
+        )
+
+    def is_within(self, other: _Question) -> bool:
+        """Return whether all its content words are the other's, too."""
+        return self.content <= other.content and not self.contradicts(other)
+
+
+def same_question_clusters(questions: Sequence[str]) -> Ints:
+    """Number the clusters of distinct questions that ask the same.
+
+    Splits keep all together that looks alike: that costs nothing. To say that two questions ask the
+    same is a claim, and takes more. Two near-duplicates ask the same if the content words of one,
+    without endings, are all among those of the other, no number word or negation is in one alone,
+    and they do not hold two opposites, such as first and last.
+
+    Args:
+        questions: Distinct in the spelling of ``normalise_question``, as people wrote them.
+
+    Returns:
+        Cluster number of every question, int64 ``[len(questions)]``.
+    """
+    alike = near_duplicate_clusters([normalise_question(text) for text in questions])
+    members: dict[int, list[int]] = {}
+    for number, cluster in enumerate(alike.tolist()):
+        members.setdefault(cluster, []).append(number)
+    kept = [_Question(text) for text in questions]
+    links = [link for rows in members.values() if len(rows) > 1 for link in _within(rows, kept)]
+    return merge_clusters(np.arange(len(questions)), *_columns(links))
+
+
+def with_paraphrases(questions: Sequence[str], clusters: Ints, embed: Embed) -> Ints:
+    """Join the clusters of questions that a sentence model takes for the same in other words.
+
+    It takes opposites, negations and numbers for alike, so these are checked here as well, and so
+    are names.
+
+    Args:
+        questions: As :func:`same_question_clusters`; more than :data:`MOST_EMBEDDED` are left as
+            they are.
+        clusters: Clusters of these questions.
+        embed: The sentence model.
+    """
+    if not 1 < len(questions) <= MOST_EMBEDDED:
+        return clusters
+    vectors = embed(list(questions)).astype(np.float32)
+    kept = [_Question(text) for text in questions]
+    links = []
+    for start in range(0, len(vectors), COMPARED_AT_ONCE):
+        near = vectors[start : start + COMPARED_AT_ONCE] @ vectors.T >= SAME_MEANING
+        for row, other in np.argwhere(near).tolist():
+            i = start + row
+            if (
+                i < other
+                and not kept[i].contradicts(kept[other])
+                and not (kept[i].names - kept[other].words and kept[other].names - kept[i].words)
+            ):
+                links.append((i, other))
+    return merge_clusters(clusters, *_columns(links))
+
+
+def _within(rows: Sequence[int], questions: Sequence[_Question]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of which one question's content is within the other's."""
+    by_content: dict[frozenset[str], list[int]] = {}
+    for row in rows:
+        by_content.setdefault(questions[row].content, []).append(row)
+    for alike in by_content.values():
+        for i, j in combinations(alike, 2):
+            if questions[i].is_within(questions[j]):
+                yield i, j
+    holding: dict[str, set[frozenset[str]]] = {}
+    for content in by_content:
+        for word in content:
+            holding.setdefault(word, set()).add(content)
+    for content, inner in by_content.items():
+        if not content:
+            continue
+        for wider in holding[min(content, key=lambda word: len(holding[word]))]:
+            if content < wider:
+                yield from (
+                    (i, j)
+                    for i in inner
+                    for j in by_content[wider]
+                    if questions[i].is_within(questions[j])
+                )
+
+
+def _columns(links: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:
+    left, right = np.array(links, dtype=np.int64).reshape(-1, 2).T
+    return left, right

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from data_prep.splits.near_duplicates import cluster_examples, cluster_together
 from judging.errors import CustosError
@@ -23,15 +23,12 @@ from judging.types import LabelledExample, Split
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 Splits = dict[Split, list[LabelledExample]]
-Counts = npt.NDArray[np.float64]
 
 T = TypeVar("T")
 
 
-class HeldOut(BaseModel):
+class HeldOut(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """Sizes of the held-out splits. Below 1: a share of the examples; otherwise: a number."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     val: float = Field(default=0.05, ge=0)
     """For choosing between runs and checkpoints."""
@@ -63,9 +60,7 @@ class HeldOut(BaseModel):
 
 
 def split_examples(
-    examples: Sequence[LabelledExample],
-    held_out: HeldOut | None = None,
-    seed: int = 0,
+    examples: Sequence[LabelledExample], held_out: HeldOut | None = None, seed: int = 0
 ) -> Splits:
     """Deal examples to the four splits, cluster by cluster.
 
@@ -86,16 +81,16 @@ def split_examples(
     targets = (held_out or HeldOut()).targets(len(examples))
     clusters = cluster_examples(examples)
     split_of = _deal(clusters, [example.label for example in examples], targets, seed)
-    splits: Splits = {split: [] for split in SPLITS}
-    for example, cluster in zip(examples, clusters, strict=True):
-        split = split_of[cluster]
-        splits[split].append(example.model_copy(update={"split": split, "group": cluster}))
-    return {split: shuffled(members, seed) for split, members in splits.items()}
+    members = list(zip(examples, clusters, strict=True))
+    return {
+        split: as_split(split, [pair for pair in members if split_of[pair[1]] == split], seed)
+        for split in SPLITS
+    }
 
 
 def all_to_test(examples: Sequence[LabelledExample], seed: int = 0) -> Splits:
     """Put all examples into the test split, in an order fixed by the seed, grouped by cluster."""
-    test = as_split("test", examples, cluster_examples(examples), seed)
+    test = as_split("test", zip(examples, cluster_examples(examples), strict=True), seed)
     return {**{split: [] for split in SPLITS}, "test": test}
 
 
@@ -121,29 +116,20 @@ def split_beside_test(
     """
     test_clusters, clusters = cluster_together(test, examples)
     in_test = set(test_clusters)
-    kept = [
-        example
-        for example, cluster in zip(examples, clusters, strict=True)
-        if cluster not in in_test
-    ]
+    kept = [row for row, name in zip(examples, clusters, strict=True) if name not in in_test]
     sizes = (held_out or HeldOut()).targets(len(examples) + len(test))
     beside = HeldOut(val=round(sizes["val"]), cal=round(sizes["cal"]), test=0)
     splits = split_examples(kept, beside, seed)
-    splits["test"] = as_split("test", test, test_clusters, seed)
+    splits["test"] = as_split("test", zip(test, test_clusters, strict=True), seed)
     return splits, len(examples) - len(kept)
 
 
 def as_split(
-    split: Split, rows: Sequence[LabelledExample], clusters: Sequence[str], seed: int
+    split: Split, clustered: Iterable[tuple[LabelledExample, str]], seed: int
 ) -> list[LabelledExample]:
-    """Return rows as a split, each with its cluster as ``group``, in an order fixed by the seed."""
-    return shuffled(
-        (
-            row.model_copy(update={"split": split, "group": cluster})
-            for row, cluster in zip(rows, clusters, strict=True)
-        ),
-        seed,
-    )
+    """Make a split of rows and their clusters, which become ``group``; the seed fixes the order."""
+    rows = (row.model_copy(update={"split": split, "group": name}) for row, name in clustered)
+    return shuffled(rows, seed)
 
 
 def split_made(
@@ -218,11 +204,13 @@ def _deal(
     The deviation of a split sums ``(count - target)^2 / target`` over the labels and over all
     examples; the division makes the splits fill up in proportion.
     """
-    counts = _label_counts(clusters, labels)
+    column = {label: number for number, label in enumerate(sorted(set(labels)))}
+    counts: dict[str, npt.NDArray[np.float64]] = {}  # of each label, then of all examples
+    for cluster, label in zip(clusters, labels, strict=True):
+        counts.setdefault(cluster, np.zeros(len(column) + 1))[[column[label], -1]] += 1
     shares = sum(counts.values(), start=np.zeros(1)) / len(labels)
     goals = {split: size * shares for split, size in targets.items() if size > 0}
     filled = {split: np.zeros_like(shares) for split in goals}
-
     split_of: dict[str, Split] = {}
     for cluster in sorted(counts, key=lambda c: (-counts[c].sum(), _digest(seed, c))):
         added = counts[cluster]
@@ -231,16 +219,6 @@ def _deal(
         filled[split] += added
         split_of[cluster] = split
     return split_of
-
-
-def _label_counts(clusters: Sequence[str], labels: Sequence[str]) -> dict[str, Counts]:
-    """Count the examples of every cluster: those of each label, then all of them."""
-    column = {label: number for number, label in enumerate(sorted(set(labels)))}
-    counts: dict[str, Counts] = {}
-    for cluster, label in zip(clusters, labels, strict=True):
-        in_cluster = counts.setdefault(cluster, np.zeros(len(column) + 1))
-        in_cluster[[column[label], -1]] += 1
-    return counts
 
 
 def _digest(seed: int, text: str) -> bytes:

@@ -1,50 +1,54 @@
-"""The content of one cell, as one of our fields takes it."""
+"""The content of one cell, or of a part of it, as one of our fields takes it."""
 
 from __future__ import annotations
 
 import ast
 import base64
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, time, timedelta
 from decimal import Decimal
 from html.entities import html5
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from data_prep.sources.images import image_names, opened_image
+from data_prep.tables.mapping import TABLE_FIELDS, map_option
+from judging.base64_pictures import content_of, is_bare, is_data_url
 from judging.errors import CustosError
-from judging.files.base64_pictures import content_of, is_bare, is_data_url
-from judging.files.pictures import mime_type
-from judging.files.records import decode_json
+from judging.files.atomic import atomic_path
+from judging.files.pictures import EXIF_FAULT, has_too_many_exif_parts, mime_type
+from judging.files.records import absolute_name, decode_json
 from judging.files.values import as_text, is_empty
-from judging.types import LabelledExample
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as OpenedImage
+
 
 DEFAULT_SEPARATOR = ";"
 """Stands between the elements of a list in a cell of a CSV or TSV file."""
 
 LIST_FIELDS = ("references", "choices", "images", "criteria", "tags", "annotators", "responses")
 _OTHER_FIELDS = (
-    "metadata",
-    "annotator_labels",
-    "critique_tokens",
-    "seed",
-    "risk",
-    "confidence",
-    "score",
-    "weight",
+    *("metadata", "annotator_labels", "critique_tokens", "seed", "risk"),
+    *("confidence", "score", "weight"),
 )
-TEXT_FIELDS = (
-    *("response", "response_a", "response_b"),
-    *(name for name in LabelledExample.model_fields if name not in (*LIST_FIELDS, *_OTHER_FIELDS)),
-)
+TEXT_FIELDS = tuple(name for name in TABLE_FIELDS if name not in (*LIST_FIELDS, *_OTHER_FIELDS))
 _PYTHON_TEXT = r"""'(?:[^'\\]|\\[\\'"nrtxuU])*'|"(?:[^"\\]|\\[\\'"nrtxuU])*\""""
 _PYTHON_MISSING = ("None", "nan")
 _PYTHON_PART = "|".join((_PYTHON_TEXT, *_PYTHON_MISSING))
 _PYTHON_LIST = re.compile(rf"\[\s*(?:(?:{_PYTHON_PART})(?:\s*,\s*|\s+))*(?:{_PYTHON_PART})\s*\]")
 """A list of texts as Python writes it, or as numpy does, without commas."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
+
+
+_DEPTH = 4
+"""Levels below a cell that options name."""
+_MOST_OPTIONS = 6
 
 
 def as_list(
@@ -72,9 +76,8 @@ def as_list(
         return value
     if separator is None or is_data_url(value):
         return [value]
-    for decode in (_json_array, _python_list):
-        if (texts := decode(value)) is not None:
-            return as_list(texts, None, keeps_empty=keeps_empty)
+    if (texts := _decoded_list(value)) is not None:
+        return as_list(texts, None, keeps_empty=keeps_empty)
     parts = (part.strip() for part in _split(value, separator))
     return [part for part in parts if part or keeps_empty]
 
@@ -138,31 +141,6 @@ def as_annotator_labels(
     return labels
 
 
-def as_images(value: Any, folder: Path, image_folder: Path | None) -> tuple[str, ...]:
-    """Return pictures as absolute file names or data URLs.
-
-    Args:
-        value: A list of paths, URLs, pictures in base64, bytes, and records with bytes, as hub data
-            sets hold them, or one of these.
-        folder: Folder that relative paths start from.
-        image_folder: Folder to save bytes in; ``None`` makes data URLs of them.
-
-    Raises:
-        CustosError: If it is none of these, or bytes are no picture.
-    """
-    if isinstance(value, str) and is_bare(value):  # as the TSV files of benchmarks hold it
-        try:
-            value = content_of(value)
-        except ValueError as error:
-            raise CustosError(str(error)) from None
-    content = value.get("bytes") if isinstance(value, Mapping) else value
-    if image_folder is None and isinstance(content, bytes):
-        return (_data_url(content),)
-    if isinstance(value, list):
-        return tuple(name for part in value for name in as_images(part, folder, image_folder))
-    return image_names(value, folder, image_folder)
-
-
 def json_value(value: Any) -> Any:
     """Return a value of a column that is not ours as JSON can hold it; pictures are left out."""
     if isinstance(value, Mapping):
@@ -177,13 +155,15 @@ def json_value(value: Any) -> Any:
 
 def is_split(cell: str) -> bool:
     """Return whether the default separator divides a cell, which is no list by itself."""
-    is_list = _json_array(cell) is not None or _python_list(cell) is not None
-    return not is_list and len(as_list(cell, DEFAULT_SEPARATOR)) > 1
+    return _decoded_list(cell) is None and len(as_list(cell, DEFAULT_SEPARATOR)) > 1
 
 
 def _split(text: str, separator: str) -> list[str]:
     """Return the parts of a text between separators; none ends an entity of HTML (``&amp;``)."""
-    entities = {match.end() - 1 for match in _ENTITY.finditer(text) if _is_entity(match[0])}
+    found = [
+        match for match in _ENTITY.finditer(text) if match[0][1] == "#" or match[0][1:] in html5
+    ]
+    entities = {match.end() - 1 for match in found}
     parts, start = [], 0
     for match in re.finditer(re.escape(separator), text):
         if entities.isdisjoint(range(*match.span())):
@@ -192,39 +172,188 @@ def _split(text: str, separator: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _is_entity(text: str) -> bool:
-    """Return whether ``&NAME;`` is one of HTML, by name or by number."""
-    return text[1] == "#" or text[1:] in html5
+def _decoded_list(text: str) -> list[Any] | None:
+    """Return the elements of a list of texts in JSON, or as pandas writes it; ``None`` for others.
 
-
-def _json_array(text: str) -> list[Any] | None:
-    if not text.lstrip().startswith("["):
-        return None
+    Elements may be missing. ``[1, 2]`` is none: it may be an interval.
+    """
     try:
-        decoded = decode_json(text)
+        found = decode_json(text) if text.lstrip().startswith("[") else None
     except CustosError:
-        return None
-    return decoded if isinstance(decoded, list) and _are_texts(decoded) else None
+        found = None
+    if not _is_list_of_texts(found) and _PYTHON_LIST.fullmatch(text.strip()):
+        try:
+            parts = re.findall(_PYTHON_PART, text)
+            found = [None if p in _PYTHON_MISSING else ast.literal_eval(p) for p in parts]
+        except (SyntaxError, ValueError):  # an escape that is none, such as \x without digits
+            found = None
+    return found if _is_list_of_texts(found) else None
 
 
-def _are_texts(elements: list[Any]) -> bool:
-    """Return whether elements are texts; some may be missing. ``[1, 2]`` may be an interval."""
-    return not elements or {str} <= set(map(type, elements)) <= {str, type(None)}
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and (
+        not value or {str} <= set(map(type, value)) <= {str, type(None)}
+    )
 
 
-def _python_list(text: str) -> list[Any] | None:
-    """Return the elements of a list that pandas wrote into a cell; ``None`` if it is none."""
-    if not _PYTHON_LIST.fullmatch(text.strip()):
-        return None
+def image_names(
+    value: Any, folder: Path, save_to: Path | None, *, in_cell: bool = False
+) -> tuple[str, ...]:
+    """Turn the content of an image column into absolute file names or URLs.
+
+    Args:
+        value: A path or URL, bytes, a ``{"bytes", "path"}`` record as Hugging Face data sets store
+            one, or a list of these; ``None`` is no image.
+        folder: Folder that relative paths start from.
+        save_to: Folder for images that come as bytes.
+        in_cell: Texts may be images in base64, as in the TSV files of benchmarks, and bytes without
+            a folder to save them in become data URLs.
+
+    Raises:
+        CustosError: If the value is none of these, if its bytes are no image, or if it holds bytes
+            and there is nowhere to save them.
+    """
+    if value is None or value == "":
+        return ()
+    if isinstance(value, list):
+        parts = (image_names(item, folder, save_to, in_cell=in_cell) for item in value)
+        return tuple(name for names in parts for name in names)
+    if in_cell and isinstance(value, str) and is_bare(value):
+        try:
+            value = content_of(value)
+        except ValueError as error:
+            raise CustosError(str(error)) from None
+    if isinstance(value, str):
+        return (absolute_name(value, folder),)
+    content = value.get("bytes") if isinstance(value, Mapping) else value
+    if isinstance(content, bytes) and save_to is not None:
+        return (str(save_image(content, save_to)),)
+    if isinstance(content, bytes) and in_cell:
+        with opened_image(content) as image:
+            kind = mime_type(image)
+        return (f"data:{kind};base64,{base64.b64encode(content).decode()}",)
+    if isinstance(content, bytes):
+        raise CustosError("images come as bytes; name a folder to save them in")
+    if isinstance(value, dict) and isinstance(value.get("path"), str):
+        return (absolute_name(value["path"], folder),)
+    raise CustosError(f"expected a path, image bytes or a list of these, got {value!r:.80}")
+
+
+def content_name(content: bytes, suffix: str) -> str:
+    """Name a file after the SHA-256 of its content, so that equal images have one name."""
+    return f"{hashlib.sha256(content).hexdigest()[:16]}.{suffix}"
+
+
+@contextmanager
+def opened_image(content: bytes) -> Iterator[OpenedImage]:
+    """Open an image.
+
+    Raises:
+        CustosError: If the bytes are no image, or one of too many pixels or parts to be opened.
+    """
+    from PIL import Image
+
+    if has_too_many_exif_parts(BytesIO(content)):
+        raise CustosError(EXIF_FAULT)
     try:
-        parts = re.findall(_PYTHON_PART, text)
-        elements = [None if p in _PYTHON_MISSING else ast.literal_eval(p) for p in parts]
-    except (SyntaxError, ValueError):  # an escape that is none, such as \x without digits
-        return None
-    return elements if _are_texts(elements) else None
+        with Image.open(BytesIO(content)) as image:
+            yield image
+    # A broken AVIF raises RuntimeError.
+    except (OSError, ValueError, RuntimeError, Image.DecompressionBombError):
+        raise CustosError(f"{len(content)} bytes that are not an image") from None
 
 
-def _data_url(content: bytes) -> str:
+def save_image(content: bytes, folder: Path) -> Path:
+    """Save an image in a folder under its ``content_name`` and return its absolute path.
+
+    The folder is made if it is missing. An image that is there already is not written again.
+
+    Raises:
+        CustosError: If the bytes are no image.
+    """
     with opened_image(content) as image:
-        kind = mime_type(image)
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+        suffix = (image.format or "img").lower()
+    path = folder.resolve() / content_name(content, suffix)
+    if not path.exists():
+        with atomic_path(path) as partial:
+            partial.write_bytes(content)
+    return path
+
+
+def same_name(name: str) -> str:
+    """Return a name in the one spelling that Unicode's ways of writing it share (NFC)."""
+    return unicodedata.normalize("NFC", name)
+
+
+def with_nested_columns(row: Any, columns: Iterable[str]) -> Any:
+    """Return a row with the cells, and the parts of cells, that names stand for.
+
+    Args:
+        row: A decoded row; one that is no object is returned as it is.
+        columns: Names of columns. One that the row lacks may be there in another spelling of
+            Unicode, and then takes its place. One that has dots, such as ``answers.text``, names a
+            key of an object. In a list a number, as in ``messages.1.content``, names an element,
+            counted from 0, and a key names the values of all elements that have it. Names may hold
+            dots themselves: ``verdict.responses.0`` is also the first of ``verdict.responses``.
+    """
+    if not isinstance(row, dict):
+        return row
+    missing = {same_name(name): name for name in columns if name not in row}
+    if not missing:
+        return row
+    named = {missing.get(same_name(name), name): value for name, value in row.items()}
+    nested = (name for name in missing.values() if "." in name and name not in named)
+    parts = {name: _part(named, name.split(".")) for name in nested}
+    return {**named, **{name: part for name, part in parts.items() if part is not None}}
+
+
+def part_options(field: str, column: str, cell: Any) -> str:
+    """Return the options that map the parts of a nested cell; empty if it has none.
+
+    Each part that is named suits the field: a text or a number, or a list of them where the field
+    is a list.
+    """
+    names = dict.fromkeys(_names_of_parts(cell, field in LIST_FIELDS, _DEPTH))
+    options = [map_option(field, f"{column}.{name}") for name in names if name]
+    return f"; name a part of it: {' or '.join(options[:_MOST_OPTIONS])}" if options else ""
+
+
+def _names_of_parts(value: Any, is_list_wanted: bool, depth: int) -> Iterator[str]:
+    """Yield the dotted names, below a value, of the parts that suit; an empty one for itself."""
+    elements = value if is_list_wanted and isinstance(value, list) else [value]
+    if elements and all(isinstance(element, str | int | float) for element in elements):
+        yield ""
+    elif depth and isinstance(value, dict):
+        for key, part in value.items():
+            if key and "." not in key and not (key.isdecimal() and depth < _DEPTH):
+                for name in _names_of_parts(part, is_list_wanted, depth - 1):
+                    yield f"{key}.{name}".rstrip(".")
+    elif depth and isinstance(value, list) and is_list_wanted:
+        # A key names the values of all elements.
+        for element in value if all(isinstance(element, dict) for element in value) else ():
+            yield from _names_of_parts(element, is_list_wanted, depth)
+    elif depth and isinstance(value, list):
+        for number, element in enumerate(value[:_MOST_OPTIONS]):
+            for name in _names_of_parts(element, is_list_wanted, depth - 1):
+                yield f"{number}.{name}".rstrip(".")
+
+
+def _part(value: Any, keys: list[str]) -> Any:
+    """Return the part of a value that keys lead to; ``None`` if there is none."""
+    if not keys:
+        return value
+    key, *others = keys
+    if isinstance(value, list) and key.isdecimal():
+        return _part(value[int(key)], others) if int(key) < len(value) else None
+    if isinstance(value, list):
+        parts = [_part(element, keys) for element in value]
+        return [part for part in parts if part is not None] or None
+    if not isinstance(value, dict):
+        return None
+    named = {same_name(name): part for name, part in value.items()}
+    # The longest name that is a key: a column may be called ``verdict.responses``.
+    for count in range(len(keys), 0, -1):
+        part = _part(named.get(same_name(".".join(keys[:count]))), keys[count:])
+        if part is not None:
+            return part
+    return None

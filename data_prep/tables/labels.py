@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from data_prep.tables.fields import PERSON
+from data_prep.tables.mapping import PERSON
 from judging.errors import FieldError
-from judging.names.labels import UNKNOWN, labels_option, likely_label
+from judging.labels import UNKNOWN, labels_option, likely_label
 from judging.tasks import get_task
 from judging.types import LabelledExample, ReferenceMode, type_of
 
@@ -20,38 +20,35 @@ _WHOLE = re.compile(r"^([+-]?\d+)\.0+$")
 
 
 class UnknownLabel(FieldError):
-    """A label that the task does not have.
+    """A label that the task does not have, in a field and a column of a row.
 
     Args:
         field: ``label``, ``second_label`` or ``annotator_labels.NAME``.
         theirs: The label as the table has it.
+        meaning: What the mapping makes of it.
         example: The row.
         location: File and row.
         column: Column of the label.
-        meaning: What the mapping makes of the label; the label itself if it is not mapped.
     """
 
     def __init__(
         self,
         field: str,
         theirs: str,
+        meaning: str,
         example: LabelledExample,
         location: str,
         column: str,
-        meaning: str,
     ) -> None:
         task = get_task(example.task)
-        self.label = theirs
-        self.example = example
-        self.column = column
+        self.label, self.example, self.column = theirs, example, column
         self.mapped = "" if meaning == self.label else f" mapped to '{_short(meaning)}'"
         self.rubric = task.full_rubric(example)
         self.labels = task.labels(task.rubric(example))
-        prefix = "" if column == field else f"column '{column}': "
         super().__init__(
             field,
-            f"{prefix}'{_short(self.label)}'{self.mapped} is not one of {', '.join(self.labels)}; "
-            f"{_remedy([self])}",
+            f"{_prefix(column, field)}'{_short(self.label)}'{self.mapped} is not one of "
+            f"{', '.join(self.labels)}; {_remedy([self])}",
             location,
         )
 
@@ -98,7 +95,7 @@ def with_our_labels(
             found = known.get(_fold(f"{label}; {error_type}"))
         if found is None:
             column = columns.get(field) or columns.get(field.partition(".")[0], field)
-            raise UnknownLabel(field, theirs, example, location, column, label)
+            raise UnknownLabel(field, theirs, label, example, location, column)
         return found
 
     by_person = {
@@ -115,8 +112,7 @@ def with_our_labels(
     if error_type is not None:
         label = str(changes["label"])
         if _contradicts(error_type, label, known.values()):
-            column = columns.get("error_type", "error_type")
-            prefix = "" if column == "error_type" else f"column '{column}': "
+            prefix = _prefix(columns.get("error_type", "error_type"), "error_type")
             message = f"{prefix}'{_short(error_type)}' contradicts the label '{label}'"
             raise FieldError("error_type", message, location)
         changes["error_type"] = type_of(label) or None
@@ -126,33 +122,22 @@ def with_our_labels(
 def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str | None:
     """Return the label that most people gave, in their words; ``None`` if nobody gave one.
 
-    Of labels that equally many gave it is that of the person who is named first.
-
-    Args:
-        by_person: Name to label.
-        labels: Their label to ours.
+    Of labels that equally many gave it is that of the person who is named first. ``labels`` says
+    which of them mean the same.
     """
-    meanings = {name: _fold(_translate(label, labels)) for name, label in by_person.items()}
-    counts = Counter(filter(None, meanings.values()))
-    return next(
-        (
-            label
-            for name, label in by_person.items()
-            if meanings[name] and counts[meanings[name]] == max(counts.values())
-        ),
-        None,
-    )
+    first: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for label in by_person.values():
+        if meaning := _fold(_translate(label, labels)):
+            first.setdefault(meaning, label)
+            counts[meaning] += 1
+    return first[max(first, key=counts.__getitem__)] if first else None
 
 
 def _contradicts(error_type: str, label: str, labels: Iterable[str]) -> bool:
-    """Return whether an error type says something else than a label.
+    """Tell whether an error type says something else than a label, one of a task's ``labels``.
 
     Beside a label without a type, only a type of the task does: "none" and "-" are no error.
-
-    Args:
-        error_type: Content of ``error_type``, translated.
-        label: Label of the task.
-        labels: All labels of the task.
     """
     given = _fold(error_type)
     if not given:
@@ -228,6 +213,10 @@ def _fold(label: str) -> str:
     """Return a label without case, spacing and Unicode's ways of writing it; 1.0 as 1."""
     plain = unicodedata.normalize("NFC", " ".join(label.replace(";", "; ").split())).casefold()
     return _WHOLE.sub(r"\1", plain)
+
+
+def _prefix(column: str, field: str) -> str:
+    return "" if column == field else f"column '{column}': "
 
 
 def _short(label: str) -> str:

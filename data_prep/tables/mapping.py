@@ -3,35 +3,70 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
-from difflib import get_close_matches
+import re
+import shlex
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
-from data_prep.tables.fields import METADATA, PERSON, TABLE_FIELDS, nearest_field
 from judging.errors import CustosError, nearest_name
 from judging.files.csv_rows import DELIMITER_NAMES
 from judging.files.near_files import nearest_file
 from judging.files.text_format import TextFormat
 from judging.files.yaml_text import load_yaml
 from judging.tasks import task_names
-from judging.types import Reasoning, ReferenceMode, parse_record
+from judging.types import JudgeRequest, LabelledExample, Reasoning, ReferenceMode, parse_record
 
 MAPPING_SUFFIXES = (".yaml", ".yml")
 ANNOTATORS = "annotators"
 """Key of a mapping: the columns that hold the labels of one person each."""
 
 
-class TableMapping(BaseModel):
+METADATA = "metadata."
+"""Before the name of an entry of ``metadata`` in a mapping."""
+ANNOTATOR_LABELS = "annotator_labels"
+PERSON = f"{ANNOTATOR_LABELS}."
+"""Before the name of a person whose labels a column holds."""
+RESPONSES = ("response", "response_a", "response_b", "responses")
+"""The names under which responses may be given."""
+PAIR = RESPONSES[1:3]
+"""The responses of a pair; one without the other is no pair."""
+REQUEST_FIELDS = (*RESPONSES[:3], *JudgeRequest.model_fields)
+"""The fields of a request that a table can fill."""
+TABLE_FIELDS = (*RESPONSES[:3], *LabelledExample.model_fields)
+"""The fields of a labelled row that a table can fill."""
+
+SYNONYMS = {
+    "question": ("prompt", "query", "input", "instruction", "problem"),
+    "references": (
+        *("gold", "ground_truth", "gold_answer", "target", "expected", "expected_answer"),
+        *("reference_answer", "correct_answer", "reference", "solution", "answer"),
+    ),
+    "response": (
+        *("model_answer", "model_response", "prediction", "output", "completion", "generation"),
+        *("model_output", "candidate", "reply", "answer"),
+    ),
+    "response_a": ("answer_a", "output_a", "model_a", "a", "response_1", "answer_1", "chosen"),
+    "response_b": ("answer_b", "output_b", "model_b", "b", "response_2", "answer_2", "rejected"),
+    "label": (
+        *("human_label", "gold_label", "grade", "rating", "verdict", "judgement", "judgment"),
+        *("correct", "correctness", "is_correct", "winner", "preference", "score"),
+    ),
+}
+"""Usual names of columns, the likeliest first; only suggestions are made from them."""
+_ALIKE, _NEAR = 0.75, 0.85
+
+
+class TableMapping(BaseModel, frozen=True, extra="forbid"):
     """Names and settings for a table that does not use our names; the keys of ``mapping.yaml``.
 
     Columns that are not named here and not called like one of our fields go to ``metadata``.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     columns: Mapping[str, str] = Field(default_factory=dict)
     """Our field, ``metadata.NAME`` or ``annotator_labels.NAME``, to their column:
@@ -60,10 +95,7 @@ class TableMapping(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _keys_exist(cls, values: Any) -> Any:
-        """Refuse other keys, and read ``annotators``: columns that hold one person's labels each.
-
-        It is short for ``annotator_labels.NAME: NAME`` under ``columns``.
-        """
+        """Refuse other keys; read ``annotators``, short for ``annotator_labels.NAME: NAME``."""
         if not isinstance(values, Mapping):
             return values
         known = (*cls.model_fields, ANNOTATORS)
@@ -88,7 +120,11 @@ class TableMapping(BaseModel):
             return names
         if any(isinstance(name, bool) for pair in names.items() for name in pair):
             raise ValueError("YAML reads yes, no, on and off as truth values; quote them: 'yes'")
-        return {_number_as_text(ours): _number_as_text(theirs) for ours, theirs in names.items()}
+
+        def as_text(name: Any) -> Any:
+            return str(name) if isinstance(name, int | float) else name
+
+        return {as_text(ours): as_text(theirs) for ours, theirs in names.items()}
 
     @field_validator("columns")
     @classmethod
@@ -98,10 +134,8 @@ class TableMapping(BaseModel):
             if ours not in TABLE_FIELDS and not is_part:
                 near = nearest_field(ours, TABLE_FIELDS)
                 nearest = f"; the nearest is '{near}'" if near else nearest_name(ours, TABLE_FIELDS)
-                fields = (
-                    nearest or f"; take {', '.join(TABLE_FIELDS)}, metadata.NAME or {PERSON}NAME"
-                )
-                raise ValueError(f"'{ours}' is not one of our fields{fields}")
+                fields = f"; take {', '.join(TABLE_FIELDS)}, metadata.NAME or {PERSON}NAME"
+                raise ValueError(f"'{ours}' is not one of our fields{nearest or fields}")
         is_pair = "response_a" in columns or "response_b" in columns
         if is_pair + ("response" in columns) + ("responses" in columns) > 1:
             raise ValueError("map 'response', or 'response_a' and 'response_b', or 'responses'")
@@ -138,12 +172,12 @@ class TableMapping(BaseModel):
 
     @property
     def text_format(self) -> TextFormat:
-        """Return what is stated about the text of the table."""
+        """What is stated about the text of the table."""
         return TextFormat(self.delimiter, self.encoding)
 
     @property
     def given(self) -> dict[str, str]:
-        """Return the fields that have one value in all rows."""
+        """The fields that have one value in all rows."""
         fields = ("task", "variant", "reference_mode", "mode", "reasoning")
         return {name: value for name in fields if (value := getattr(self, name)) is not None}
 
@@ -173,5 +207,47 @@ def write_mapping(path: Path, mapping: TableMapping) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _number_as_text(name: Any) -> Any:
-    return str(name) if isinstance(name, int | float) else name
+def nearest_field(name: str, fields: Iterable[str]) -> str | None:
+    """Return the field that a name nearly equals: another case, a plural, a slip of one letter."""
+    fields = tuple(fields)
+    plain = _plain(name)
+    for field in fields:
+        if _plain(field) == plain:
+            return field
+    for field in fields:
+        other = _plain(field)
+        if other.rstrip("s") == plain.rstrip("s"):
+            return field
+        is_long = min(len(plain), len(other)) >= 6
+        if is_long and abs(len(plain) - len(other)) <= 1 and _ratio(plain, other) >= _NEAR:
+            return field
+    return None
+
+
+def suggest_columns(fields: Iterable[str], columns: Collection[str]) -> dict[str, str]:
+    """Return a likely column for each field that has one; no column is suggested twice."""
+    free = {_plain(column): column for column in reversed(tuple(columns))}
+    suggestions: dict[str, str] = {}
+    for field in fields:
+        names = [_plain(name) for name in (field, *SYNONYMS.get(field, ()))]
+        likely = next((name for name in names if name in free), None)
+        if likely is None and free:
+            ratios = {name: max(_ratio(name, known) for known in names) for name in free}
+            nearest = max(ratios, key=ratios.__getitem__)
+            likely = nearest if ratios[nearest] >= _ALIKE else None
+        if likely is not None:
+            suggestions[field] = free.pop(likely)
+    return suggestions
+
+
+def map_option(ours: str, theirs: str) -> str:
+    """Return the option that reads our field from a column, ready for a shell."""
+    return f"--map {shlex.quote(f'{ours}={theirs}')}"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFC", name).casefold())
+
+
+def _ratio(name: str, other: str) -> float:
+    return SequenceMatcher(None, name, other).ratio()

@@ -1,8 +1,8 @@
-"""Records of a user's table, read one by one."""
+"""Records of a user's table: from its columns and words to our fields and labels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -14,25 +14,36 @@ from data_prep.tables.cells import (
     LIST_FIELDS,
     TEXT_FIELDS,
     as_annotator_labels,
-    as_images,
     as_list,
     as_metadata,
+    image_names,
     json_value,
+    part_options,
+    with_nested_columns,
 )
-from data_prep.tables.columns import ColumnPlan
-from data_prep.tables.fields import ANNOTATOR_LABELS, PAIR, PERSON, REQUEST_FIELDS, RESPONSES
 from data_prep.tables.labels import most_given, with_our_labels
-from data_prep.tables.mapping import TableMapping
-from data_prep.tables.nested_cells import part_options, with_nested_columns
-from data_prep.tables.row_task import under_given_task
+from data_prep.tables.mapping import (
+    ANNOTATOR_LABELS,
+    METADATA,
+    PAIR,
+    PERSON,
+    REQUEST_FIELDS,
+    RESPONSES,
+    TABLE_FIELDS,
+    TableMapping,
+    map_option,
+    nearest_field,
+    suggest_columns,
+)
 from data_prep.tables.source import Table, open_table
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError, FieldError, nearest_name
 from judging.files.records import WHOLE_ARRAY
 from judging.files.values import as_text, holds_part, is_empty
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Reasoning, parse_record
 
 RequestT = TypeVar("RequestT", bound=JudgeRequest)
+DEFAULT_TASK = str(JudgeRequest.model_fields["task"].default)
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,7 @@ def parse_table(
     """
     mapping = mapping or TableMapping()
     table = open_table(source, mapping.text_format)
-    reader = _RowReader(table, model, mapping, image_folder)
+    reader = _TableReader(table, model, mapping, image_folder)
     reader.check_columns()
     for number, stored in table.rows():
         row = with_nested_columns(stored, mapping.columns.values())
@@ -90,14 +101,9 @@ def read_table(
     *,
     image_folder: Path | None = None,
 ) -> Iterator[tuple[int, RequestT]]:
-    """Yield ``(row number, record)`` for the good rows of a user's table (see ``parse_table``).
+    """Yield ``(row number, record)`` for the good rows of a user's table, as :func:`parse_table`.
 
-    Args:
-        source: As above.
-        model: As above.
-        mapping: As above.
-        bad_rows: Gets every row that cannot be used, by its number; ``None`` raises on the first.
-        image_folder: As above.
+    ``bad_rows`` gets every row that cannot be used, by its number; ``None`` raises on the first.
 
     Raises:
         CustosError: If the source cannot be read or lacks a column; on the first bad row when
@@ -112,40 +118,101 @@ def read_table(
             bad_rows[number] = record
 
 
-class _RowReader(Generic[RequestT]):
-    """Reader of one record from one row."""
+def task_fields(task: str) -> dict[str, str]:
+    """Return the fields that change in a row that is put under a task.
+
+    A task without critiques decides at once, whatever mode the row names.
+    """
+    return {"task": task} | ({"mode": "score"} if get_task(task).critique is None else {})
+
+
+def _labels(row: JudgeRequest) -> tuple[str, ...]:
+    task = get_task(row.task)
+    return task.labels(task.rubric(row))
+
+
+class _TableReader(Generic[RequestT]):
+    """Reader of the records of one table.
+
+    A column fills the fields that the mapping says, and the field of its own name unless another
+    column is mapped to that. Of an open table the other columns go to ``metadata``.
+    """
 
     def __init__(
-        self,
-        table: Table,
-        model: type[RequestT],
-        mapping: TableMapping,
-        image_folder: Path | None,
+        self, table: Table, model: type[RequestT], mapping: TableMapping, image_folder: Path | None
     ) -> None:
-        self.table = table
-        self.model = model
-        self.mapping = mapping
+        self.table, self.model, self.mapping = table, model, mapping
         self.image_folder = image_folder
         self.is_open = table.is_csv or table.hub is not None or bool(mapping.columns)
         self.separator = mapping.separator or (DEFAULT_SEPARATOR if table.is_csv else None)
-        self.plan = ColumnPlan(mapping, is_labelled=issubclass(model, LabelledExample))
+        self.is_labelled = issubclass(model, LabelledExample)
+        self.fields = TABLE_FIELDS if self.is_labelled else REQUEST_FIELDS
+        self.mapped = dict(mapping.columns)
+        self._responses = tuple(name for name in RESPONSES if name in self.mapped)
+        maps_pair = any(name in self.mapped for name in PAIR)
+        self._other_responses = tuple(
+            name for name in RESPONSES if self._responses and not (maps_pair and name in PAIR)
+        )
+        self._free: list[str] = []
+        self._checked: set[str] = set()
         self._whole: dict[str, bool] = {}
 
     def check_columns(self) -> None:
-        """Raise ``CustosError`` if the columns of a table do not suit."""
+        """Check that the columns of a table suit, before its rows.
+
+        Raises:
+            CustosError: If a column that is mapped is missing, if a field of the task has no
+                column, or if a column without use is called nearly like a field without a column.
+        """
         if not self.is_open:
             return
-        if columns := self.table.columns(self.plan.needed):
-            self.plan.check(self.table.name, columns)
+        mapped = {t for ours, t in self.mapped.items() if self._is_ours(ours, METADATA)}
+        needed = mapped | set(self._wanted(self.mapped)) - self.mapped.keys()
+        columns = self.table.columns(needed)
+        if not columns:
+            return
+        shown = f"the columns are {', '.join(columns)}"
+        for ours, theirs in self.mapped.items():
+            if theirs not in columns and self._is_ours(ours, METADATA):
+                near = nearest_field(theirs, columns)
+                advice = f"; the nearest is '{near}'" if near else nearest_name(theirs, columns)
+                raise CustosError(
+                    f"{self.table.name}: no column '{theirs}' for '{ours}'{advice}; {shown}"
+                )
+        filled = {
+            name
+            for name in self.fields
+            if name in self.mapped or (name in columns and self._fills_field(name))
+        }
+        if self.is_labelled and any(name.startswith(PERSON) for name in (*self.mapped, *columns)):
+            filled.add(ANNOTATOR_LABELS)
+        self._responses = tuple(name for name in RESPONSES if name in filled)
+        self._free = [
+            name
+            for name in self.fields
+            if name not in filled
+            and not (self._responses and name in RESPONSES)
+            and name != "reasoning"  # columns called nearly so hold a model's thoughts
+        ]
+        missing = [name for name in self._wanted(filled) if name not in filled]
+        if missing:
+            # Fields that would be the next error, once those that are missing have a column.
+            nearly = [nearest_field(column, self._free) for column in self._unused(columns)]
+            named = dict.fromkeys([*missing, *filter(None, nearly)])
+            raise CustosError(
+                f"{self.table.name}: no column for {', '.join(missing)}; {shown}; say which ones "
+                f"hold them: {self._map_options([*named], columns)}"
+            )
+        self._check_names(columns)
 
     def cell(self, field: str, row: Any) -> str:
         """Return what a row has for a field as the table has it; empty if that is no text."""
-        value = row.get(self.plan.column(field)) if isinstance(row, Mapping) else None
+        value = row.get(self.mapped.get(field, field)) if isinstance(row, Mapping) else None
         text = as_text(value)
         return text if isinstance(text, str) else ""
 
     def read(self, number: int, row: Any) -> RequestT:
-        """Return the record of a row.
+        """Read the record of a row.
 
         Raises:
             CustosError: Naming the row and, where there is one, the field and its column.
@@ -170,14 +237,15 @@ class _RowReader(Generic[RequestT]):
 
     def _record(self, row: dict[str, Any]) -> RequestT:
         if self.is_open:
-            self.plan.check_names(self.table.name, row)
-            fields, metadata = self.plan.fill(row)
+            self._check_names(row)
+            fields, metadata = self._fill(row)
         else:
-            self.plan.check_shape(row)
+            self._check_shape(row)
             fields = {name: value for name, value in row.items() if not is_empty(value)}
             metadata = {}
             self._add_empty_responses(fields, row)
-        if not self._is_our_reasoning(fields.get("reasoning")):
+        thoughts = fields.get("reasoning")  # of a model, unless it is a word of ours
+        if thoughts not in (None, *get_args(Reasoning)) and "reasoning" not in self.mapped:
             metadata["reasoning"] = json_value(fields.pop("reasoning"))
         for name, value in fields.items():
             try:
@@ -195,10 +263,41 @@ class _RowReader(Generic[RequestT]):
             elif fields[name] != value and name != "task":
                 option = f"--{name.replace('_', '-')}"
                 raise FieldError(name, f"the row has '{fields[name]}', {option} is '{value}'")
-        if "label" in fields and not issubclass(self.model, LabelledExample):
+        if "label" in fields and not self.is_labelled:
             parse_record(LabelledExample, fields, "")  # its label is checked, and then left out
             fields = {name: value for name, value in fields.items() if name in REQUEST_FIELDS}
-        return under_given_task(parse_record(self.model, fields, ""), given)
+        record = parse_record(self.model, fields, "")
+        if (task := given.get("task", record.task)) == record.task:
+            return record
+        under_given = record.model_copy(update={**task_fields(task), **given})
+        if _labels(under_given) != _labels(record):
+            raise FieldError("task", f"the row has '{record.task}', --task is '{task}'")
+        return under_given
+
+    def _fill(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the cells of our fields and the cells of ``metadata``.
+
+        Empty cells are left out, but an empty response is a response.
+        """
+        cells = {name: value for name, value in row.items() if not is_empty(value)}
+        fields: dict[str, Any] = {}
+        metadata: dict[str, Any] = {}
+        for column, value in cells.items():
+            if self._fills_field(column):
+                fields[column] = value
+            elif column not in self.mapped.values():
+                metadata[column] = json_value(value)
+        for ours, theirs in self.mapped.items():
+            if theirs not in cells:
+                continue
+            if ours.startswith(METADATA):
+                metadata[ours.removeprefix(METADATA)] = json_value(cells[theirs])
+            else:
+                fields[ours] = cells[theirs]
+        for response in self._responses:
+            fields.setdefault(response, "")
+        kept = {name: value for name, value in metadata.items() if value is not None}
+        return {name: value for name, value in fields.items() if self._is_ours(name)}, kept
 
     def _join_people(self, fields: dict[str, Any]) -> None:
         """Bring the labels of single people together; most of them decide where there is no label.
@@ -213,24 +312,17 @@ class _RowReader(Generic[RequestT]):
             raise FieldError(ANNOTATOR_LABELS, str(error)) from None
         for name in [name for name in fields if name.startswith(PERSON)]:
             people[name.removeprefix(PERSON)] = fields.pop(name)
-        if not people:
-            return
-        fields[ANNOTATOR_LABELS] = people
-        label = most_given(people, self.mapping.labels)
-        if label is not None:
-            fields.setdefault("label", label)
-
-    def _is_our_reasoning(self, value: Any) -> bool:
-        """Return whether a cell is our field ``reasoning``, and no column of a model's thoughts."""
-        is_word = value is None or value in get_args(Reasoning)
-        return is_word or "reasoning" in self.mapping.columns
+        if people:
+            fields[ANNOTATOR_LABELS] = people
+            if (label := most_given(people, self.mapping.labels)) is not None:
+                fields.setdefault("label", label)
 
     def _value(self, name: str, value: Any) -> Any:
         """Return the content of a cell as its field takes it."""
-        is_whole = self._is_whole(self.plan.column(name), value)
+        is_whole = self._is_whole(self.mapped.get(name, name), value)
         if name == "images":
             names = as_list(value, self.separator) if isinstance(value, str) else value
-            return as_images(names, self.table.folder, self.image_folder)
+            return image_names(names, self.table.folder, self.image_folder, in_cell=True)
         if name in LIST_FIELDS:
             keeps_empty = name == "responses"
             return as_list(value, self.separator, keeps_empty=keeps_empty, is_whole=is_whole)
@@ -240,7 +332,7 @@ class _RowReader(Generic[RequestT]):
         return as_text(value, is_whole=is_whole) if is_text else value
 
     def _is_whole(self, column: str, value: Any) -> bool:
-        """Return whether all numbers and times of a column are whole.
+        """Tell whether all numbers and times of a column are whole.
 
         The column is read for it, once, if the value could be one of them.
         """
@@ -255,29 +347,70 @@ class _RowReader(Generic[RequestT]):
 
     def _add_empty_responses(self, fields: dict[str, Any], row: Mapping[str, Any]) -> None:
         """Add the responses of a row's task that its row leaves empty and the table has."""
-        given = [name for name in RESPONSES if name in fields]
-        default = JudgeRequest.model_fields["task"].default
         try:
-            task = get_task(str(self.mapping.task or fields.get("task") or default))
+            task = get_task(str(self.mapping.task or fields.get("task") or DEFAULT_TASK))
         except FieldError:  # is reported with the row
             return
         names = RESPONSES[:1] if task.num_responses == 1 else PAIR
-        if all(name in names for name in given):
+        if all(name in names for name in RESPONSES if name in fields):
             for name in names:
-                if name not in fields and (name in row or name in self._columns):
+                if name not in fields and (name in row or name in self._response_columns):
                     fields[name] = ""
 
     @cached_property
-    def _columns(self) -> tuple[str, ...]:
-        """Return the columns of the table, as far as responses need them."""
+    def _response_columns(self) -> tuple[str, ...]:
         return self.table.columns(RESPONSES[:3])
+
+    def _check_names(self, columns: Collection[str]) -> None:
+        """Refuse a column that nothing uses and whose name is nearly that of a free field.
+
+        Rows of JSONL files may bring new columns, so every row is checked; known columns cost
+        nothing.
+        """
+        for column in columns:
+            if column in self._checked:
+                continue
+            self._checked.add(column)
+            if self._unused([column]) and (near := nearest_field(column, self._free)):
+                raise CustosError(
+                    f"{self.table.name}: column '{column}' is nearly our field '{near}', which no "
+                    f"column fills; give {map_option(near, column)}, or "
+                    f"{map_option(METADATA + column, column)} to keep it as metadata"
+                )
+
+    def _check_shape(self, row: Mapping[str, Any]) -> None:
+        """Refuse keys that are none of our fields, in a row that must have our shape.
+
+        Raises:
+            FieldError: Naming the first such key and the options that read it.
+        """
+        is_labelled = "label" in row or ANNOTATOR_LABELS in row
+        fields = TABLE_FIELDS if is_labelled else self.fields
+        others = [name for name in row if name not in fields]
+        if not others:
+            return
+        if "judge" in others:  # as in the body of POST /judge
+            raise FieldError("judge", "rows of files name no judge; name it with --judge")
+        missing = [name for name in self._wanted(row) if name not in row]
+        free = [name for name in fields if name not in row and name != "reasoning"]
+        near = nearest_field(others[0], free)
+        options = self._map_options(missing, others) if missing else ""
+        if not options or "COLUMN" in options:
+            options = map_option(near or f"{METADATA}{others[0]}", others[0])
+        raise FieldError(
+            others[0],
+            f"not one of our fields{f', the nearest is {near!r}' if near else ''}; with {options} "
+            "it is read, and what is not mapped goes to metadata",
+        )
 
     def _with_column(self, error: FieldError, row: dict[str, Any]) -> FieldError:
         """Return an error that names our field as the mapping does, and the column."""
         if not self.is_open:
             return error
-        field = self.plan.field(error.field)
-        column = self.plan.column(field)
+        field, _, index = error.field.partition(".")
+        if field == "responses" and self._responses not in ((), ("responses",)):
+            field = self._responses[int(index) if index.isdigit() else 0]
+        column = self.mapped.get(field, field)
         message = error.message + part_options(field, column, row.get(column))
         if column == field:
             return FieldError(field, message)
@@ -285,3 +418,40 @@ class _RowReader(Generic[RequestT]):
             return FieldError(field, f"column '{column}': {message}")
         reason = "" if error.message == "Field required" else f"; {error.message}"
         return FieldError(field, f"column '{column}' is empty{reason}")
+
+    def _fills_field(self, column: str) -> bool:
+        """Tell whether a column fills a field because it is called so."""
+        is_taken = column in self.mapped or column in self._other_responses
+        is_metadata = self.mapped.get(METADATA + column) == column
+        is_named = column in TABLE_FIELDS or column.startswith(PERSON)
+        return is_named and not is_taken and not is_metadata
+
+    def _unused(self, columns: Collection[str]) -> list[str]:
+        """Return the columns that fill no field; of ``a.b``, the cell ``a`` is used too."""
+        parts = [theirs.split(".") for theirs in self.mapped.values()]
+        used = {".".join(keys[:length]) for keys in parts for length in range(1, len(keys) + 1)}
+        return [name for name in columns if name not in used and not self._fills_field(name)]
+
+    def _is_ours(self, name: str, *others: str) -> bool:
+        """Tell whether a name is a field that is wanted, or begins as others do."""
+        people = (PERSON,) if self.is_labelled else ()
+        return name in self.fields or name.startswith((*people, *others))
+
+    def _wanted(self, filled: Collection[str]) -> list[str]:
+        """Return the fields that the task needs, as far as they are known before the rows."""
+        wanted = ["question"]
+        num_responses = 1
+        if "task" not in filled:
+            task = get_task(self.mapping.task or DEFAULT_TASK)
+            wanted += [name for name in task.required if name not in wanted]
+            num_responses = task.num_responses
+        if any(name in filled for name in PAIR):
+            wanted += PAIR
+        elif not any(name in filled for name in RESPONSES):
+            wanted += ["response"] if num_responses == 1 else ["response_a", "response_b"]
+        has_people = any(name == ANNOTATOR_LABELS or name.startswith(PERSON) for name in filled)
+        return wanted + (["label"] if self.is_labelled and not has_people else [])
+
+    def _map_options(self, missing: list[str], columns: Collection[str]) -> str:
+        suggested = suggest_columns(missing, self._unused(columns))
+        return " ".join(map_option(name, suggested.get(name, "COLUMN")) for name in missing)

@@ -4,66 +4,75 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from data_prep.sources.hub import HubOptions, hub_rows, is_hub_id
-from data_prep.tables.cells import DEFAULT_SEPARATOR, is_split
-from data_prep.tables.nested_cells import with_nested_columns
+from data_prep.splits.manifest import MANIFEST_NAME
+from data_prep.tables.cells import DEFAULT_SEPARATOR, is_split, with_nested_columns
 from judging.errors import CustosError
+from judging.files.arrow_rows import arrow_rows
 from judging.files.csv_rows import DELIMITERS, CsvFile, row_location
 from judging.files.records import ROW_SUFFIXES, read_rows
 from judging.files.text_format import NOTHING_STATED, TextFormat
+from judging.models.hub import ask_hub
 
 _HUB_NAME = re.compile(
     r"(?P<name>[^:@]+)(?:@(?P<revision>[^:]+))?(?::(?:(?P<config>.+)/)?(?P<split>[^/]+))?"
 )
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+@dataclass(frozen=True)
+class HubOptions:
+    """The part of a hub data set to load."""
+
+    split: str = "train"
+    config: str | None = None
+    revision: str | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that can be read several times, one by one.
-
-    Attributes:
-        name: The file or the hub id, as errors name it.
-        folder: Folder that relative paths in cells start from.
-        hub: Part of the hub data set; ``None`` for a file.
-        stated: What the user states about the text of a file.
-    """
+    """Rows that can be read several times, one by one."""
 
     name: str
+    """The file or the hub id, as errors name it."""
     folder: Path
+    """Folder that relative paths in cells start from."""
     hub: HubOptions | None = None
+    """Part of the hub data set; ``None`` for a file."""
     stated: TextFormat = NOTHING_STATED
+    """What the user states about the text of a file."""
 
     @property
     def path(self) -> Path:
-        """Return the file."""
+        """The file."""
         return Path(self.name)
 
     @property
     def is_csv(self) -> bool:
-        """Return whether all cells are texts."""
+        """Whether all cells are texts."""
         return self.hub is None and self.path.suffix in DELIMITERS
 
     @property
     def is_parquet(self) -> bool:
-        """Return whether the cells have the types of a Parquet file."""
+        """Whether the cells have the types of a Parquet file."""
         return self.hub is None and self.path.suffix == ".parquet"
 
     def rows(self) -> Iterator[tuple[int, Any]]:
         """Yield ``(row number, decoded row)``, with an error in place of a bad row."""
         if self.hub is not None:
             return hub_rows(self.name, self.hub)
+        if "csv" in self.__dict__:  # its rows have been counted already
+            return self.csv.rows()
         return read_rows(self.path, self.stated)
 
+    @cached_property
     def csv(self) -> CsvFile:
-        """Return the CSV or TSV file that the table is.
-
-        Raises:
-            CustosError: As ``CsvFile``.
-        """
+        """The CSV or TSV file that the table is; all of its rows are read to decide its form."""
         return CsvFile(self.path, self.stated)
 
     def columns(self, needed: Collection[str]) -> tuple[str, ...]:
@@ -73,7 +82,7 @@ class Table:
         that are needed have occurred.
         """
         if self.is_csv and self.path.is_file():
-            return tuple(with_nested_columns(dict.fromkeys(self.csv().columns), needed))
+            return tuple(with_nested_columns(dict.fromkeys(self.csv.columns), needed))
         keys: dict[str, None] = {}
         for _, row in self.rows():
             if isinstance(row, dict):
@@ -90,17 +99,14 @@ class Table:
     def doubts(self, column: str, separator: str | None) -> list[str]:
         """Return what was decided about a CSV or TSV file that its user may want to know.
 
-        Args:
-            column: Name of the column of references.
-            separator: Text between them, if the user states it.
+        ``column`` is that of the references, and ``separator`` the text between them, if stated.
 
         Raises:
             CustosError: If the file cannot be read.
         """
         if not self.is_csv or not self.path.is_file():
             return []
-        file = self.csv()
-        split = []
+        file, split = self.csv, []
         if separator is None and column in file.columns:
             cells = ((n, row.get(column, "")) for n, row in file.rows() if isinstance(row, dict))
             split = [number for number, cell in cells if is_split(cell)]
@@ -146,3 +152,76 @@ def open_table(source: Path | str, stated: TextFormat = NOTHING_STATED) -> Table
         options = HubOptions(match["split"] or "train", match["config"], match["revision"])
         return Table(match["name"], Path.cwd(), options)
     return Table(str(path), path.parent, stated=stated)
+
+
+def is_hub_id(source: Path | str) -> bool:
+    """Tell a data set on the hub (``owner/name``) from a local file; an existing file is local."""
+    name = str(source)
+    is_file_name = name.endswith(ROW_SUFFIXES) or Path(name).exists()
+    return not is_file_name and _HUB_ID.fullmatch(name) is not None
+
+
+def hub_rows(name: str, options: HubOptions) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield rows of a hub data set with their numbers from 1; images stay undecoded.
+
+    Raises:
+        CustosError: If the data set, or that part of it, cannot be loaded.
+    """
+    import datasets
+
+    answer = ask_hub(name, "README.md", revision=options.revision, repo_type="dataset")
+    # Where the hub does not answer, the library reads what it has in its cache.
+    offline = _no_requests() if answer.refusal else nullcontext()
+    try:
+        with offline:
+            table = datasets.load_dataset(
+                name, options.config, split=options.split, revision=options.revision
+            )
+    except (OSError, ValueError) as error:
+        reason = answer.refusal or str(error).strip().partition("\n")[0]
+        raise CustosError(
+            f"{name}: no such file here, and split '{options.split}' of a hub data set of this "
+            f"name cannot be loaded: {reason}"
+        ) from None
+    number = 0
+    for batch in table.with_format("arrow").iter(batch_size=1000):
+        for row in arrow_rows(batch):
+            number += 1
+            yield number, row
+
+
+@contextmanager
+def _no_requests() -> Iterator[None]:
+    """Have the library work from its cache, without requests that it would repeat for long."""
+    import datasets
+
+    before = datasets.config.HF_HUB_OFFLINE
+    datasets.config.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        datasets.config.HF_HUB_OFFLINE = before
+
+
+def split_files(folder: Path, split: str) -> list[Path]:
+    """List the files of a split in a folder, or in its ``data`` folder, sorted by name.
+
+    The hub names a split's files after it: ``test.jsonl``, ``test-00000-of-00002.parquet``. Without
+    such a file, all files belong to the split.
+
+    Args:
+        folder: Folder of a data set.
+        split: Name of the split.
+
+    Raises:
+        CustosError: If the folder holds no such file.
+    """
+    for candidate in (folder, folder / "data"):
+        files = sorted(
+            file
+            for file in (candidate.iterdir() if candidate.is_dir() else ())
+            if file.suffix in ROW_SUFFIXES and file.name != MANIFEST_NAME
+        )
+        if files:
+            return [file for file in files if file.stem.split("-")[0] == split] or files
+    raise CustosError(f"{folder}: no {', '.join(ROW_SUFFIXES)} file in this folder")

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from data_prep.synthetic.text.generate import generate_examples
+from data_prep.made.quick_scores import generate_examples
 from experiments.cost.processor_use import ProcessorUse
 from judging.files.records import read_records, write_records
 from judging.messages import END_TOKEN
@@ -120,15 +120,8 @@ def run_steps(
 ) -> dict[str, Any]:
     """Run :func:`main` in a process of its own; return its report.
 
-    Args:
-        trainer: Whose steps.
-        data: Rows with labels; ``None`` makes rows.
-        steps: Optimizer steps.
-        warm: How many of the first steps the speed leaves out.
-        batch: Rows of a step.
-        passes: Forward passes in which TRL reads the rows of a step; custos decides by itself.
-        settings: Environment variables to set.
-        trained: Model and adapter.
+    The speed leaves out the first ``warm`` steps, of ``batch`` rows each. TRL reads the rows of a
+    step in ``passes`` forward passes; custos decides by itself. Without data, rows are made.
     """
     numbers = {"--steps": steps, "--warm": warm, "--batch": batch}
     command = [sys.executable, "-m", "experiments.cost.training_steps", "--trainer", trainer]

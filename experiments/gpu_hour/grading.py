@@ -19,8 +19,10 @@ from experiments.cost.service_load import GRADE_BATCH, running, service_command,
 from experiments.gpu_hour.figures import ABSENT, Figure
 from experiments.gpu_hour.machine import attention_kernels
 from experiments.gpu_hour.subjects import SMALL, Hour, made_rows, random_weights
-from judging import CustosError, Judge, JudgeRequest
+from judging.errors import CustosError
+from judging.judge import Judge
 from judging.models.backbones import load_backbone
+from judging.types import JudgeRequest
 
 ROWS, CLIENTS, ONE_BY_ONE = 2000, 64, 200
 HEADLINE_SECONDS = 396.6

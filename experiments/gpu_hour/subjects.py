@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data_prep.synthetic.text.generate import generate_examples
+from data_prep.made.quick_scores import generate_examples
 from experiments.gpu_hour.figures import Book
 from judging.files.records import write_json
 from judging.models.embedded import EMBEDDED
@@ -120,13 +120,7 @@ def _make_tokenizer(folder: Path) -> None:
 
 
 def made_rows(hour: Hour, count: int, seed: int = 0) -> list[LabelledExample]:
-    """Make labelled rows whose responses are as long as those of a benchmark.
-
-    Args:
-        hour: The hour; rows of a rehearsal are short.
-        count: Number of rows.
-        seed: Rows of other seeds have other questions.
-    """
+    """Make labelled rows whose responses are as long as those of a benchmark; short in a rehearsal."""
     rows = list(generate_examples(count, seed, "train", "open"))
     if hour.rehearsal:
         return rows

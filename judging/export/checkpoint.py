@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from judging.card import CARD_FILE
 from judging.errors import CustosError
 from judging.files.pictures import PixelLimits
 from judging.files.records import write_json
+from judging.judge.card import CARD_FILE
 from judging.models.adapters import weight_changes
 from judging.models.backbones import Backbone, empty_model
 from judging.models.checkpoints import CONFIG, INDEX, read_object, weight_files

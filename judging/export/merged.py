@@ -11,18 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from judging.card import CARD_FILE, JudgeCard, run_folder
 from judging.errors import CustosError
 from judging.export.checkpoint import write_checkpoint
 from judging.export.parity import Parity, compare, judge_scores
 from judging.files.atomic import sync, write_text
 from judging.judge import CALIBRATION_FILE, Judge
+from judging.judge.card import CARD_FILE, JudgeCard, encoder_of, run_folder
+from judging.judge.names import check_name
+from judging.judge.notes import KNOWS_NOTHING
 from judging.models.backbones import Backbone, Dtype, empty_model
-from judging.names.judges import check_name
-from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest
-from judging.verdicts.notes import KNOWS_NOTHING
 
 JUDGE_FOLDER = "judge"
 """Subfolder of an export. In the export itself ``judge.json`` would ask for an adapter."""
@@ -162,7 +161,7 @@ def _readme(
     task = get_task(next(iter(card.tasks)))
     rubric = card.tasks[task.name][0]
     request = JudgeRequest.model_validate(task.rows_by_rubric()[rubric])
-    [prompt] = Encoder.of_card(shell, card).encode([(task, request)])
+    [prompt] = encoder_of(shell, card).encode([(task, request)])
     turns = [{"role": turn.role, "content": turn.text} for turn in prompt.messages]
     tasks = ", ".join(f"{key} ({', '.join(names)})" for key, names in card.tasks.items())
     model_class, reader = ("AutoModelForImageTextToText", "AutoProcessor")

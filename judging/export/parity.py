@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.judge import Judge
+from judging.judge.card import JudgeCard, encoder_of
 from judging.messages import END_TOKEN
 from judging.models.backbones import Backbone, on_device
 from judging.models.checkpoints import CONFIG, MODEL_CLASSES, read_object
@@ -99,7 +99,7 @@ def compare(
     model = model_class.from_pretrained(str(folder), dtype=torch.float32)
     model = model.to(device).eval()
     processor = load_processor(folder, model.config.model_type)
-    encoder = Encoder.of_card(Backbone(str(folder), "", model, processor), card)
+    encoder = encoder_of(Backbone(str(folder), "", model, processor), card)
     actual = [
         [_plain_score(model, prompt, [token for _, token in path]) for path in tree.paths]
         for prompts, tree in _prompts(encoder, requests)

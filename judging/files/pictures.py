@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from judging.base64_pictures import BASE64_STARTS, LONGEST_NAME
 from judging.errors import FieldError
-from judging.files.base64_pictures import BASE64_STARTS, LONGEST_NAME
 from judging.files.lfs_pointers import LFS_POINTER, is_lfs_pointer
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import to_json
 
+from judging.base64_pictures import is_data_url
 from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.arrow_rows import parquet_rows
 from judging.files.atomic import atomic_write
-from judging.files.base64_pictures import is_data_url
 from judging.files.csv_rows import DELIMITERS, CsvFile, check_names, row_location
 from judging.files.lfs_pointers import refuse_lfs_pointer
 from judging.files.near_files import nearest_file

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from judging.errors import CustosError
 from judging.messages import END_TOKEN
+from judging.probabilities import best_label, normalise
 from judging.scoring.engine import (
     Engine,
     GeneratedText,
@@ -21,10 +22,8 @@ from judging.scoring.engine import (
 )
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import JudgeTask
-from judging.tasks.base import CritiqueFormat
+from judging.tasks.base import CritiqueFormat, confidence_in
 from judging.types import JudgeRequest, Pass
-from judging.verdicts.judgement_text import confidence_in
-from judging.verdicts.probabilities import best_label, normalise
 
 if TYPE_CHECKING:
     from judging.scoring.label_tree import LabelTree

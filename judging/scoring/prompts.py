@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from torch import Tensor
 
-    from judging.card import JudgeCard
     from judging.models.backbones import Backbone
 
 CUT_MARK = " [...] "
@@ -103,17 +102,6 @@ class Encoder:
         self.is_untrained = is_untrained
         self._turn_start: int = backbone.tokenizer.convert_tokens_to_ids(START_TOKEN)
         self._around: dict[tuple[str, int, int], tuple[int, int]] = {}
-
-    @classmethod
-    def of_card(cls, backbone: Backbone, card: JudgeCard | None) -> Encoder:
-        """Make the encoder of a judge, which shows requests as in its training, if it had any."""
-        if card is None:
-            return cls(backbone, is_untrained=True)
-        return cls(
-            backbone,
-            card.response_budget,
-            shows_all_pictures=card.shows_all_pictures,
-        )
 
     @cached_property
     def twin(self) -> Encoder:

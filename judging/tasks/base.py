@@ -187,6 +187,19 @@ class JudgeTask(ABC):
     def parse(self, text: str, rubric: str) -> str | None:
         """Read the label from a generated text; return ``None`` if there is none."""
 
+    def critique_of(self, text: str) -> str | None:
+        """Return the critique of an answer; ``None`` if the task asks for none or it has none."""
+        tags = self.critique
+        return (last_between(text, tags.opening, tags.closing) or None) if tags else None
+
+    def confidence_of(self, text: str) -> float | None:
+        """Return the confidence that an answer states; ``None`` as for :meth:`critique_of`."""
+        tags = self.critique
+        if tags is None or not tags.states_confidence:
+            return None
+        stated = last_between(text, tags.confidence_opening, tags.confidence_closing)
+        return None if stated is None else confidence_in(stated)
+
     def parse_official(self, text: str, rubric: str) -> str | None:
         """Read the label from a reply to :meth:`whole_prompt`, as the official grader does."""
         return self.parse(text, rubric)
@@ -337,3 +350,19 @@ def get_task(name: str) -> JudgeTask:
 def task_names() -> tuple[str, ...]:
     """Return the names of all tasks, in alphabetical order."""
     return TASKS.names()
+
+
+def last_between(text: str, opening: str, closing: str) -> str | None:
+    """Return what stands between the last closing tag and the opening one before it, stripped."""
+    end = text.rfind(closing)
+    start = text.rfind(opening, 0, max(end, 0))
+    return None if start < 0 else text[start + len(opening) : end].strip()
+
+
+def confidence_in(text: str) -> float | None:
+    """Return the first number of a text if it is a confidence (``0.9``, ``.9``, ``90%``)."""
+    number = re.search(r"(?<![-\d.])(\d*\.\d+|\d+)(\s*%)?", text)
+    if number is None:
+        return None
+    value = float(number[1]) / (100 if number[2] else 1)
+    return value if value <= 1 else None

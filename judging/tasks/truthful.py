@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from judging.probabilities import log_probabilities
 from judging.tasks.base import BareLabelTask, CritiqueFormat, Field, judge_task
 from judging.types import JudgeRequest
-from judging.verdicts.probabilities import log_probabilities
 
 A, B, TIE = "A", "B", "None"
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, Unpack
 
+from judging.probabilities import best_label
 from judging.tasks import JudgeTask, Ruling, get_task
 from judging.types import JudgeRequest, Pass, Signature, Verdict, score_of, type_of
-from judging.verdicts.notes import thoughts_note
-from judging.verdicts.probabilities import best_label
 
 NEAR_TIE = 0.02
 """Two labels of a pair whose probabilities differ by less are called about equally likely."""
@@ -142,6 +141,13 @@ def disagreement(labels: Sequence[str]) -> str:
         f"the two orders disagree: the label is {given} with A shown first, {swapped} with B shown "
         "first"
     )
+
+
+def thoughts_note(request: JudgeRequest) -> str | None:
+    """Say that a response was graded without its thoughts, if it has some."""
+    if request.answers == request.responses:
+        return None
+    return "what stands in thinking tags was left out"
 
 
 def _tie_notes(labels: Sequence[str], probabilities: Mapping[str, float]) -> list[str]:

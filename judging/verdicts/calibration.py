@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
+from judging.probabilities import normalise, score_logprobs
 from judging.tasks import JudgeTask, get_task
 from judging.types import JudgeRequest, label_of, score_of, type_of
-from judging.verdicts.probabilities import normalise, score_logprobs
 from judging.verdicts.risk import HeldOutVerdicts
 
 

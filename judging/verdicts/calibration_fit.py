@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
 from judging.errors import CustosError
+from judging.probabilities import best_label
 from judging.types import score_of, type_of
 from judging.verdicts.calibration import Calibration, CalibrationSet
-from judging.verdicts.probabilities import best_label
 from judging.verdicts.risk import HeldOutVerdicts
 
 Floats = NDArray[np.float64]

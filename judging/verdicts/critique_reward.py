@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from judging.errors import CustosError, FieldError
+from judging.probabilities import best_label, log_probabilities
 from judging.tasks import get_task
 from judging.tasks.base import CritiqueFormat
 from judging.types import FAILURES, MAX_CRITIQUE_TOKENS, JudgeRequest, LabelledExample, Verdict
 from judging.verdicts.build import merge_passes
-from judging.verdicts.probabilities import best_label, log_probabilities
 
 
 class AnyJudge(Protocol):

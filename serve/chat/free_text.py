@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from judging import CustosError, Judge
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
+from judging.judge import Judge
 from judging.messages import Message
 from serve.chat.messages import ChatRequest
 from serve.chat.wire import Ending, Piece, Reply

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from judging.base64_pictures import one_form
 from judging.errors import FieldError
-from judging.files.base64_pictures import one_form
 from judging.messages import Message
 from serve.errors import ApiError
 from serve.limits import Limits

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from judging import CustosError, Judge
-from judging.best_judge import Familiarity, familiarity
-from judging.errors import LONGEST_NAME
+from judging.errors import LONGEST_NAME, CustosError
+from judging.judge import Judge
+from judging.judge.best_judge import Familiarity, familiarity
 from serve.chat.contract import CHAT_CONTRACTS, Contract
 from serve.errors import ApiError
 from serve.queue.service import Service

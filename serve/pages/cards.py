@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from evaluation.measured_tasks import unmeasured_tasks
+from evaluation.report.measured_tasks import unmeasured_tasks
 from evaluation.report.reliability import HEADING
 from evaluation.report.reliability import JSON as RELIABILITY
-from judging import Judge
+from judging.judge import Judge
 
 MEASURES = {"accuracy": "accuracy", "kappa": "kappa", "mcc": "MCC", "fpr": "FPR", "ece": "ECE"}
 RELIABILITY_MEASURES = ("accuracy", "kappa", "macro_f1", "ece")

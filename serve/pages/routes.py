@@ -13,7 +13,7 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from judging import Judge
+from judging.judge import Judge
 from judging.tasks import JudgeTask, get_task
 from serve.call_context import caller_name
 from serve.examples import headline_example, headline_judge, known_choices, task_example

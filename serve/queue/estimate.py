@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from judging import Judge, JudgeRequest
 from judging.errors import FieldError
 from judging.files.pictures import picture_size
+from judging.judge import Judge
 from judging.tasks import get_task
 from judging.tasks.base import Field
+from judging.types import JudgeRequest
 
 TokenCounter = Callable[[str], int]
 """Counts the tokens of a text, for any thread to call."""

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from judging import Judge, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.pictures import MOST_PIXELS, picture_size
+from judging.judge import Judge
 from judging.tasks import get_task
+from judging.types import JudgeRequest, Verdict
 from serve.call_context import call_bytes, caller_name, request_id, require_open
 from serve.pictures.decoders import Decoders
 from serve.queue.estimate import TokenCounter, check_length, request_tokens

@@ -10,7 +10,9 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 from serve.call_context import access_key, caller_name, request_id
 from serve.errors import RETRY_AFTER_S, ApiError
 from serve.limits import Limits

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.errors import CustosError
 from judging.fingerprint import picture_sha256
+from judging.judge import Judge
 from judging.scoring.ask_model import critique_sampling
 from judging.tasks import get_task
+from judging.types import JudgeRequest, Verdict
 
 FILE = "verdicts.sqlite"
 CACHE_ERRORS = (sqlite3.Error, OSError, ValueError)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from judging import CustosError, Judge, JudgeRequest
-from judging.types import Pass
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.types import JudgeRequest, Pass
 from serve.call_context import CallBytes, call_bytes
 from serve.errors import RETRY_AFTER_S, ApiError
 from serve.queue.lanes import Job, Lanes, Pace

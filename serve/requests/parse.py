@@ -10,8 +10,8 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from judging import CustosError, JudgeRequest
-from judging.best_judge import choose_judge
 from judging.files.records import refuse_repeated_keys
+from judging.judge.best_judge import choose_judge
 from serve.errors import ApiError
 from serve.limits import Limits
 from serve.queue.service import Service

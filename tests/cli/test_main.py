@@ -107,7 +107,7 @@ def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
     rows.write_text('{"question": "q", "references": ["a"], "response": "a"}\n')
     code = (
         "import sys, time\n"
-        "from judging import Judge\n"
+        "from judging.judge import Judge\n"
         "def load(source):\n"
         "    print('loading', flush=True)\n"
         "    time.sleep(60)\n"

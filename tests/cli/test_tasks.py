@@ -9,9 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging import Judge, JudgeRequest
-from judging.card import shipped_judges
+from judging.judge import Judge
+from judging.judge.card import shipped_judges
 from judging.tasks import get_task, task_names
+from judging.types import JudgeRequest
 
 EXPECTED = {
     # A rule reads 41 mm for 40 mm; with no options or order in the row the judge decides.

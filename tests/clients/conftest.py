@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from judging import Judge
+from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
 from tests.clients.fake_server import FakeServer
 from tests.conftest import Folders

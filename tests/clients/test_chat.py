@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from clients.chat import ChatClient, Prices, Reply
-from clients.completions import Usage
+from clients.chat import ChatClient, Prices, Reply, Usage
 from clients.connection import ModelServer
 from clients.messages import Decoding, item_key
 from judging.errors import CustosError

@@ -13,7 +13,9 @@ import pytest
 
 from clients.connection import ServerRefusal
 from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient, digest_of_judges
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 from serve.limits import Limits
 from tests.clients.fake_server import FakeServer, Say, Seen
 from tests.serve.made_up import FakeJudge

@@ -4,12 +4,14 @@ import math
 
 import pytest
 
-from clients.remote_engine import Token, label_masses, tokens_after
+from clients.chat import ChatToken, TokenLogprob
+from clients.remote_judge import label_masses, tokens_after
 
 
-def token(text: str, p: float, **others: float) -> Token:
-    near = {text: math.log(p), **{name: math.log(value) for name, value in others.items()}}
-    return Token(text, math.log(p), near)
+def token(text: str, p: float, **others: float) -> ChatToken:
+    near = {text: p, **others}.items()
+    alternatives = [TokenLogprob(token=name, logprob=math.log(value)) for name, value in near]
+    return ChatToken(token=text, logprob=math.log(p), top_logprobs=alternatives)
 
 
 def test_label_masses_by_hand() -> None:

@@ -18,8 +18,6 @@ DOCS = ROOT / "docs"
 SITE_PAGES = sorted(DOCS.rglob("*.md"))
 ROOT_PAGES = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY", "CHANGELOG")]
 PAGES = [*ROOT_PAGES, *SITE_PAGES]
-CURRENT_PAGES = [page for page in PAGES if page.name != "CHANGELOG.md"]
-"""Pages about what is there now; the changelog also names what was there before."""
 
 FENCE = re.compile(r"^( *)```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^\1```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)\s]+)\)")

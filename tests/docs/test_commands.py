@@ -20,7 +20,7 @@ from judging.tasks import get_task
 from judging.types import JudgeRequest
 from serve.chat.contract import CHAT_CONTRACTS
 from tests.docs.commands_in_text import commands_in, commands_of
-from tests.docs.markdown_pages import CURRENT_PAGES, ROOT, blocks, name_of, spans
+from tests.docs.markdown_pages import PAGES, ROOT, blocks, name_of, spans
 from train.methods import method_of, methods
 from train.setup.recipe import parse_recipe, read_values
 from train.setup.recipe_files import find_recipe, recipe_names
@@ -44,7 +44,7 @@ FOREIGN_OPTIONS = {
 """Options of vLLM, accelerate, benchmark scripts and experiments that sentences name."""
 
 
-@pytest.fixture(params=CURRENT_PAGES, ids=name_of)
+@pytest.fixture(params=PAGES, ids=name_of)
 def page(request: pytest.FixtureRequest) -> Path:
     path: Path = request.param
     return path

@@ -8,7 +8,7 @@ from typing import Any
 
 from cli.service.doctor import contract_models, model_names
 from cli.tasks import describe
-from judging.card import SHIPPED, JudgeCard
+from judging.judge.card import SHIPPED, JudgeCard
 from judging.tasks import TASKS, task_names
 from serve.chat.contract import CHAT_CONTRACTS
 from serve.chat.models import ModelNames

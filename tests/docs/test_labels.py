@@ -9,11 +9,11 @@ from typing import get_args
 
 import pytest
 
-from judging import Judge, JudgeRequest, Verdict
+from judging.judge import Judge
 from judging.models.backbones import Backbone
 from judging.tasks import get_task
 from judging.tasks.hieval_ea import ERROR_TYPES
-from judging.types import ReferenceMode, Status
+from judging.types import JudgeRequest, ReferenceMode, Status, Verdict
 from tests.docs.markdown_pages import DOCS
 
 PAGE = DOCS / "labels.md"

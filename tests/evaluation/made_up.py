@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from judging.card import SHIPPED, read_card
+from judging.judge.card import SHIPPED, read_card
+from judging.judge.notes import mode_note
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Verdict
-from judging.verdicts.notes import mode_note
 
 ANSWERERS = ("ant", "bee", "cat")
 TYPED_LABELS = (

@@ -11,7 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from judging import Judge, JudgeRequest
+from judging.judge import Judge
+from judging.types import JudgeRequest
 from serve.queue.service import Service
 from tests.gpu import recipes
 from tests.gpu.figures import DEVICE, REHEARSAL, Figures

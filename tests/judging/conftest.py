@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from judging.card import JudgeCard
 from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.conftest import Folders

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from data_prep.synthetic.charts.generate import plan_rows, plan_twins
-from data_prep.synthetic.charts.responses import frames, questions
-from data_prep.synthetic.words import wordings_of
+from data_prep.made.charts.responses import frames, questions
+from data_prep.made.charts.rows import plan_rows, plan_twins
+from data_prep.made.words.wordings import wordings_of
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample
 from tests.oracles.charts import audit_chart

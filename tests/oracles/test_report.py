@@ -14,9 +14,9 @@ from tests.oracles.text import audit_text
 OWN = ("data_prep.", "judging.", "tests.oracles.")
 AUDITS = ("tests.oracles.text", "tests.oracles.charts", "tests.oracles.pairs")
 GENERATORS = (
-    "data_prep.synthetic.text.generate",
-    "data_prep.synthetic.charts.generate",
-    "data_prep.synthetic.preference_pairs.generate",
+    "data_prep.made.quick_scores",
+    "data_prep.made.charts.rows",
+    "data_prep.made.pairs",
 )
 
 
@@ -57,9 +57,9 @@ def test_an_audit_imports_only_the_standard_library_the_record_types_and_audits(
 @pytest.mark.parametrize("generator", GENERATORS)
 def test_audit_and_generator_share_no_code(audit: str, generator: str) -> None:
     audited, generated = reachable(audit), reachable(generator)
-    assert "data_prep.synthetic.words" in generated and "tests.oracles.report" in audited
+    assert "data_prep.made.words.wordings" in generated and "tests.oracles.report" in audited
     assert not {name for name in audited & generated if not name.startswith("judging")}
-    assert not any(name.startswith("data_prep.synthetic") for name in audited)
+    assert not any(name.startswith("data_prep.made") for name in audited)
 
 
 def test_report_names_row_and_reason() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from data_prep.synthetic.text.generate import generate_examples, responses
-from data_prep.synthetic.words import wordings_of
+from data_prep.made.quick_scores import generate_examples, responses
+from data_prep.made.words.wordings import wordings_of
 from judging.types import JudgeRequest
 from tests.oracles.report import audit_rows
 from tests.oracles.text import audit_text

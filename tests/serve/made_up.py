@@ -15,10 +15,11 @@ from typing import Any
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from judging import CustosError, Judge, JudgeRequest, Verdict
-from judging.card import JudgeCard
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.tasks import get_task
-from judging.types import Pass
+from judging.types import JudgeRequest, Pass, Verdict
 
 
 class FakeJudge(Judge):

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from judging import Judge
+from judging.judge import Judge
 from serve.app import create_app
 from serve.keys import KnownKeys, parse_keys
 from serve.limits import Limits

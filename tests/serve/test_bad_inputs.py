@@ -18,7 +18,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from judging import Judge
+from judging.judge import Judge
 from serve.limits import Limits
 from serve.queue.service import Service
 from serve.requests.remote_images import RemoteImages

@@ -15,9 +15,10 @@ import httpx
 import pytest
 
 from experiments.cost.service_load import running, service_command
-from judging import Judge, Verdict
+from judging.judge import Judge
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
+from judging.types import Verdict
 from serve.limits import Limits
 from serve.queue.service import Service
 from serve.queue.verdict_cache import FILE, VerdictCache

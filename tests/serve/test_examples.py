@@ -1,7 +1,7 @@
 """Examples that the judges of a service take."""
 
 from judging import JudgeRequest, Verdict
-from judging.card import SHIPPED
+from judging.judge.card import SHIPPED
 from judging.tasks import get_task, task_names
 from serve.examples import (
     headline_example,

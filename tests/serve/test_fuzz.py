@@ -28,8 +28,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from judging import Judge, JudgeRequest, Verdict
+from judging.judge import Judge
 from judging.tasks import get_task, task_names
+from judging.types import JudgeRequest, Verdict
 from serve.call_context import HeldBytes
 from serve.limits import Limits
 from serve.middleware import body_limits

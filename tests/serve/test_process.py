@@ -22,7 +22,8 @@ import httpx
 import pytest
 import torch
 
-from judging import Judge, JudgeRequest, Verdict
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 from tests.forks import ROOT, Fork, custos_with, forked
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import wait_until

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from judging.card import SHIPPED, read_card, shipped_judges
+from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
 from judging.verdicts.calibration import CalibrationSet
 from judging.verdicts.risk import HeldOutVerdicts

@@ -13,7 +13,7 @@ import pytest
 import torch
 import yaml
 
-from judging import Judge
+from judging.judge import Judge
 from judging.models.adapters import load_adapter
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from data_prep.tables import source
-from evaluation.evaluate import grade_examples
-from judging import Judge
+from evaluation.report.evaluate import grade_examples
+from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
 from tests.train.made_up import example, examples, write_recipe, write_split
 from train import hieval_stage1

@@ -12,10 +12,10 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from judging import Judge
-from judging.card import CARD_FILE, JudgeCard
 from judging.errors import CustosError
 from judging.files.records import write_json
+from judging.judge import Judge
+from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.forks import run_together

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.files.yaml_text import yaml_errors
+from judging.judge.card import JudgeCard
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE
 from judging.models.gguf_files import NAMED
 

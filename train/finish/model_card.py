@@ -13,12 +13,12 @@ import yaml
 from data_prep.splits.manifest import MANIFEST_NAME
 from data_prep.splits.overlap import paraphrases_left_out
 from evaluation.intervals import wilson_interval
-from evaluation.report.markdown import table, with_interval
-from judging.card import CARD_FILE
+from evaluation.report.markdown import markdown_table, with_interval
 from judging.files.atomic import write_text
+from judging.judge.card import CARD_FILE
+from judging.judge.notes import KNOWS_NOTHING
 from judging.tasks import get_task
 from judging.types import LabelledExample
-from judging.verdicts.notes import KNOWS_NOTHING
 from train.finish.result import RunResult, learned_line, overlap_lines, selection_lines
 from train.loop.progress import Progress, early_stop_line
 from train.rows.rows import Rows
@@ -101,7 +101,7 @@ def _metrics_table(report: Mapping[str, Any]) -> str:
         (name, *(with_interval(metrics.get(metric)) for metric in METRICS))
         for name, metrics in graders.items()
     ]
-    return table(("judge", "accuracy", "kappa", "ECE"), rows)
+    return markdown_table(("judge", "accuracy", "kappa", "ECE"), rows)
 
 
 def _data(result: RunResult) -> list[str]:
@@ -122,7 +122,7 @@ def _data(result: RunResult) -> list[str]:
     ]
     overlaps = overlap_lines(result)
     return [
-        table(("split", "file (SHA-256)", "rows", "questions", "labels"), rows),
+        markdown_table(("split", "file (SHA-256)", "rows", "questions", "labels"), rows),
         "",
         *_mapping(recipe),
         *_origin(path for paths in files.values() for path in paths if path),
@@ -214,4 +214,4 @@ def watched_table(progress: Progress, watched: Mapping[str, Rows]) -> list[str]:
     if not rows:
         return []
     title = "Validation rows of earlier stages, before this one and after (95 % Wilson intervals):"
-    return [title, "", table(("", "n", "accuracy before", "after"), rows), ""]
+    return [title, "", markdown_table(("", "n", "accuracy before", "after"), rows), ""]

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import torch
 from accelerate import Accelerator
 
-from judging.card import CARD_FILE
 from judging.fingerprint import file_sha256
 from judging.judge import CALIBRATION_FILE, Judge
+from judging.judge.card import CARD_FILE
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
 from judging.tasks import get_task
 from judging.types import LabelledExample

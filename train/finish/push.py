@@ -8,11 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from judging.card import CARD_FILE, JudgeCard, read_card, run_folder
 from judging.errors import CustosError
 from judging.judge import CALIBRATION_FILE
+from judging.judge.card import CARD_FILE, JudgeCard, read_card, run_folder
+from judging.judge.notes import KNOWS_NOTHING
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
-from judging.verdicts.notes import KNOWS_NOTHING
 from train.finish.hub_card import base_model, hub_readme
 
 README, REPORT = "README.md", "report.json"

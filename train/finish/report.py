@@ -10,12 +10,16 @@ from typing import Any
 
 from rich.console import Console
 
-from evaluation.evaluate import grade_examples, report_verdicts, resolve_examples
+from evaluation.outcomes import NothingScored
 from evaluation.ranking.favour import family_of
+from evaluation.report.evaluate import (
+    grade_examples,
+    resolve_examples,
+    seen_data,
+    uncalibrated_verdicts,
+)
 from evaluation.report.markdown import with_interval
-from evaluation.report.report import write_report
-from evaluation.seen_data import seen_data
-from evaluation.unscored import NothingScored
+from evaluation.report.report import build_report, write_report
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
 from train.finish.kept_grades import KeptGrades, KeptWindow
@@ -66,10 +70,12 @@ def report_test(
     name = "start" if recipe.adapter.init else "zero_shot"
     beside = {name: list(start.values())} if len(start) == len(examples) else {}
     try:
-        report = report_verdicts(
+        report = build_report(
             examples,
             verdicts,
-            is_calibrated=judge.calibration is not None,
+            uncalibrated=uncalibrated_verdicts(examples, verdicts)
+            if judge.calibration is not None
+            else None,
             seen=seen_data(judge.folder, None, examples),
             seconds=seconds,
             command=command,

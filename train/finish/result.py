@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from data_prep.splits.overlap import Overlap
-from evaluation.comparisons.paired import paired_accuracies
-from evaluation.correction.intervals import clustered_rate
-from evaluation.intervals import Z_95, number_clusters
+from evaluation.intervals import Z_95, clustered_rate, number_clusters
 from evaluation.outcomes import full_label
+from evaluation.paired import paired_accuracies
 from evaluation.report.markdown import with_interval
 from judging.types import LabelledExample, Verdict
 from train.loop.progress import Progress
@@ -134,7 +133,7 @@ def against_start(
     """Compare the finished judge with its start on test rows; a row without a label is not right.
 
     Returns:
-        The figures of :func:`~evaluation.comparisons.paired.paired_accuracies`, with ``split``,
+        The figures of :func:`~evaluation.paired.paired_accuracies`, with ``split``,
         ``start`` and ``chosen_on``, whether the rows also chose the step.
     """
     right, before = (

@@ -15,10 +15,10 @@ import torch
 from peft import set_peft_model_state_dict
 from safetensors.torch import load_file
 
-from evaluation.evaluate import grade_examples
-from judging.card import JudgeCard
+from evaluation.report.evaluate import grade_examples
 from judging.fingerprint import file_sha256
 from judging.judge import CALIBRATION_FILE, Judge
+from judging.judge.card import JudgeCard
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import load_backbone
 from judging.scoring.tree_batch import TreeModel

@@ -12,15 +12,15 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from evaluation.report.plots import draw_learning_curve
-from judging.card import CARD_FILE, JudgeCard
 from judging.files.atomic import atomic_path, atomic_write
+from judging.files.questions import write_question_hashes
 from judging.files.records import write_json
 from judging.fingerprint import package_versions
+from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, MAGNITUDE
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.models.device_dtype import computed_in
-from judging.questions import write_question_hashes
 from judging.rules.listed_options import options_of
 from judging.types import Mode
 from train.loop.checkpoint import best_folder

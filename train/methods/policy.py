@@ -10,8 +10,8 @@ import torch
 from accelerate import Accelerator
 
 from evaluation.outcomes import full_label
-from judging.card import JudgeCard
 from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.messages import END_TOKEN
 from judging.models.backbones import Backbone
 from judging.scoring.engine import GeneratedText, Sampling, texts_in_order

@@ -48,7 +48,7 @@ class PairDataSection(DataSection):
         if path is not None:
             raise ValueError(
                 "a reward is given to one response and has no labels; "
-                "compare rewards on pairs with python -m experiments paradigms"
+                "measure rewards on pairs with custos eval"
             )
 
 

@@ -9,11 +9,9 @@ from functools import reduce
 from itertools import chain
 from pathlib import Path
 
-from data_prep.tables.dropped import check_dropped
+from data_prep.tables.examples import check_dropped, check_row_pictures
 from data_prep.tables.mapping import TableMapping
-from data_prep.tables.pictures import check_row_pictures
-from data_prep.tables.reader import BadRow, read_table
-from data_prep.tables.row_task import task_fields
+from data_prep.tables.reader import BadRow, read_table, task_fields
 from data_prep.tables.source import open_table
 from judging.errors import FieldError, Missing, errors_at
 from judging.tasks import get_task

@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 
 from data_prep.splits.manifest import MANIFEST_NAME, describe_file, write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
-from data_prep.tables.dropped import read_examples
+from data_prep.tables.examples import check_row_pictures, read_examples, show_doubles
 from data_prep.tables.mapping import TableMapping, write_mapping
-from data_prep.tables.pictures import check_row_pictures
 from data_prep.tables.reader import BadRow
 from data_prep.tables.source import open_table
-from data_prep.tables.summary import show_doubles
 from judging.errors import CustosError
 from judging.files.atomic import whole_folder
 from judging.files.near_files import nearest_file

@@ -9,7 +9,7 @@ from data_prep.splits.overlap import Overlap, find_overlaps
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from judging.errors import FieldError
-from judging.questions import count_trained_on
+from judging.files.questions import count_trained_on
 from judging.types import LabelledExample
 from train.setup.data import RunSplits
 from train.setup.recipe import DataSection, Recipe

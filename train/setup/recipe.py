@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.source import open_table
-from judging.card import run_folder
 from judging.errors import CustosError, FieldError
 from judging.files.yaml_text import load_yaml, yaml_errors
+from judging.judge.card import run_folder
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
 from judging.models.backbones import Dtype
 from judging.models.quantization import Quantization

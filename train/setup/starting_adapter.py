@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from judging.card import CARD_FILE, shipped_judges
 from judging.errors import CustosError, FieldError, Missing
+from judging.judge.card import CARD_FILE, shipped_judges
 from judging.models.adapters import (
     ADAPTER_CONFIG,
     ADAPTER_FILE,

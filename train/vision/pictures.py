@@ -15,8 +15,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from data_prep.synthetic.charts.generate import CaptionedPicture, draw_captioned
-from data_prep.synthetic.charts.scenes import NAME, VALUES
+from data_prep.made.charts.rows import CaptionedPicture, draw_captioned
+from data_prep.made.charts.scenes import NAME, VALUES
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
 from judging.models.cpu_cores import num_cores

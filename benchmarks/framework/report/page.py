@@ -14,8 +14,8 @@ from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import model_name
 from benchmarks.framework.report.text import TEMPLATES, figure_parts, interval_cells, one_model
 from evaluation.outcomes import full_label
-from evaluation.report.judged_rates import draw_rates
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
+from evaluation.report.plots import draw_rates
 from judging.errors import FieldError
 
 NOT_SCORED = "not scored"

@@ -10,8 +10,7 @@ from benchmarks.framework.base import Benchmark, Figure
 from benchmarks.framework.estimates import Estimate, estimates
 from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import model_name, paper_tables
-from evaluation.report.judged_rates import UNCORRECTED, order_line
-from evaluation.report.markdown import markdown_templates, p_value
+from evaluation.report.markdown import UNCORRECTED, markdown_templates, order_line, p_value
 from judging.log_lines import one_line
 
 if TYPE_CHECKING:

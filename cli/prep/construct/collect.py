@@ -17,7 +17,7 @@ from data_prep.construction.forms.base import NO, YES
 
 if TYPE_CHECKING:
     from data_prep.construction.forms.base import Form, Value
-    from data_prep.construction.sheets.collect import Collected, Comparison
+    from data_prep.construction.sheets import Collected, Comparison
 
 DISAGREEMENTS, AGREEMENT = "disagreements.jsonl", "agreement.json"
 
@@ -86,11 +86,9 @@ def collect(
     --sheet ben.csv --third carla.csv --out data/labels
     """
     from data_prep.construction.forms.base import FORMS
-    from data_prep.construction.model_writer import REJECTS
-    from data_prep.construction.run_step import ROWS
-    from data_prep.construction.sheets.collect import collect as bring_together
-    from data_prep.construction.sheets.rows import read_gold_rows, read_sheet_rows
-    from data_prep.construction.sheets.table import read_table
+    from data_prep.construction.model_writer import REJECTS, ROWS
+    from data_prep.construction.sheets import collect as bring_together
+    from data_prep.construction.sheets import read_gold_rows, read_sheet_rows, read_table
     from data_prep.splits.manifest import (
         check_replaceable,
         describe_file,

@@ -48,7 +48,7 @@ def pair(
 
     Example: custos prep construct pair --in data/answers/rows.jsonl --out pairs.jsonl
     """
-    from data_prep.construction.match_ups import KEYS, group_responses, pair_responses
+    from data_prep.construction.responses import KEYS, group_responses, pair_responses
 
     for option, path in (("--out", out), ("--scores", scores)):
         if path is not None:

@@ -55,8 +55,8 @@ def respond(
     --model model-a --model model-b --out data/answers
     """
     from clients.messages import Decoding
+    from data_prep.construction.model_writer import ROWS, load_rows
     from data_prep.construction.responses import Question, model_folder, write_responses
-    from data_prep.construction.run_step import ROWS, load_rows
     from data_prep.splits.manifest import describe_file
     from judging.tasks import get_task
 

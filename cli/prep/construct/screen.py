@@ -43,9 +43,9 @@ def screen(
     Example: custos prep construct screen --in data/checked/rows.jsonl
     --responses data/answers/rows.jsonl --verdicts data/judges/verdicts.json --out data/hard.jsonl
     """
-    from data_prep.construction.run_step import load_rows
-    from data_prep.construction.screening import RIGHT_ANSWERS
-    from data_prep.construction.screening import screen as screen_rows
+    from data_prep.construction.model_writer import load_rows
+    from data_prep.construction.responses import RIGHT_ANSWERS
+    from data_prep.construction.responses import screen as screen_rows
     from data_prep.construction.steps.base import StepRow
     from data_prep.splits.filters import read_verdicts
 

@@ -47,8 +47,12 @@ def sheet(
     Example: custos prep construct sheet hieval-ea --in data/answers/rows.jsonl --out anna.html
     """
     from data_prep.construction.forms.base import FORMS
-    from data_prep.construction.sheets.rows import mix_in_gold, read_gold_rows, read_sheet_rows
-    from data_prep.construction.sheets.write import write_sheet
+    from data_prep.construction.sheet_page import write_sheet
+    from data_prep.construction.sheets import (
+        mix_in_gold,
+        read_gold_rows,
+        read_sheet_rows,
+    )
 
     check_is_new(out)  # it may be filled in
     form = FORMS.get(name)

@@ -17,9 +17,14 @@ def statistics(rows: Rows, json_out: JsonOut = None) -> None:
     """
     from rich.table import Table
 
-    from data_prep.construction.run_step import load_rows
-    from data_prep.construction.simplevqa_statistics import PUBLISHED, ClassifiedItem, describe
-    from data_prep.construction.steps.simplevqa import DOMAINS, TASKS
+    from data_prep.construction.model_writer import load_rows
+    from data_prep.construction.steps.simplevqa import (
+        DOMAINS,
+        PUBLISHED,
+        TASKS,
+        ClassifiedItem,
+        describe,
+    )
 
     measured = describe(load_rows(rows, ClassifiedItem))
     names = {**TASKS, **DOMAINS}

@@ -47,7 +47,7 @@ def step(
     --base-url https://api.openai.com/v1 --model gpt-4o --key-env OPENAI_API_KEY --out data/new
     """
     from clients.messages import Decoding
-    from data_prep.construction.run_step import ROWS, load_rows, run_step
+    from data_prep.construction.model_writer import ROWS, load_rows, run_step
     from data_prep.construction.steps.base import STEPS
     from data_prep.splits.manifest import describe_file
 

@@ -18,7 +18,7 @@ from cli.shared.splits import (
     split_and_write,
 )
 from data_prep.sources.evouna import load_evouna
-from data_prep.splits.excluded import read_excluded, without_excluded
+from data_prep.splits.filters import read_excluded, without_excluded
 from data_prep.splits.manifest import describe_file
 
 

@@ -14,8 +14,8 @@ from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import AllowDropped
 from cli.shared.splits import HeldOutSizes, Out, Seed, check_keeps_splits, split_and_write
 from data_prep.sources.hieval import Columns, load_hieval
-from data_prep.sources.hub import HubOptions, is_hub_id, split_files
 from data_prep.splits.manifest import describe_file
+from data_prep.tables.source import HubOptions, is_hub_id, split_files
 from judging.types import parse_record
 
 

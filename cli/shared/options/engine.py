@@ -32,7 +32,7 @@ from judging.verdicts.by_rule import RULES, RuleGrader
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
     from clients.kept_verdicts import Grader
-    from judging import Judge
+    from judging.judge import Judge
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class EngineOptions:
 
     def _load(self, sources: Sequence[str]) -> Grader:
         if not sources:
-            from judging.best_judge import BestJudge
+            from judging.judge.best_judge import BestJudge
 
             names = {name: name for name in default_judges()}
             if self.engine == "openai":
@@ -115,7 +115,7 @@ class EngineOptions:
             CustosError: If a source is no address, no service answers, or a server is named for
                 the model of the services.
         """
-        from clients.judge_pool import JudgePool
+        from clients.pool import JudgePool
 
         if folders := [source for source in sources if not is_address(source)]:
             raise CustosError(

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from judging import Judge, Verdict
+from judging.judge import Judge
 from judging.log_lines import one_line
-from judging.types import score_of
+from judging.types import Verdict, score_of
 
 if TYPE_CHECKING:
     from clients.kept_verdicts import Grader
@@ -59,7 +59,7 @@ class JudgedRates:
         import numpy as np
 
         from evaluation.correction.judged import errors_in_folder, errors_of_judge, judged_rate
-        from evaluation.report.judged_rates import judged_text
+        from evaluation.report.markdown import judged_text
 
         name, folder = (grader.name, grader.folder) if isinstance(grader, Judge) else ("", None)
         by_folder = errors_in_folder(folder)

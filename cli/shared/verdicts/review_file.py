@@ -14,12 +14,10 @@ import numpy as np
 
 from cli.shared.request_rows import read_requests
 from cli.shared.verdicts.tables import TABLE_SUFFIXES, cell_text, read_verdict_table
-from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value
-from data_prep.tables.fields import METADATA
-from data_prep.tables.mapping import TableMapping
-from data_prep.tables.nested_cells import same_name
+from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value, same_name
+from data_prep.tables.mapping import METADATA, TableMapping
 from data_prep.tables.source import open_table
-from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
+from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import SAMPLING_PROBABILITY
 from evaluation.intervals import number_clusters
 from judging import CustosError, JudgeRequest, Verdict

@@ -11,9 +11,9 @@ from pathlib import Path
 import typer
 
 from clients.kept_verdicts import KeptVerdict
+from judging.judge.notes import is_in_untrained_mode, untrained_mode_caution
 from judging.log_lines import one_line
 from judging.types import FAILURES
-from judging.verdicts.notes import is_in_untrained_mode, untrained_mode_caution
 
 
 @dataclass

@@ -145,7 +145,7 @@ def write_table(out: Path, table: GradedTable) -> None:
     else:
         rows = (list(map(cell_text, row)) for row in table.cells())
         both_csv = table.source.is_csv and out.suffix == table.source.path.suffix == ".csv"
-        delimiter = table.source.csv().delimiter if both_csv else None
+        delimiter = table.source.csv.delimiter if both_csv else None
         write_spreadsheet(out, table.columns, rows, delimiter)
 
 
@@ -166,7 +166,7 @@ def table_columns(path: Path) -> Sequence[str]:
 
 def _known_columns(source: Table) -> Sequence[str]:
     if source.is_csv:
-        return source.csv().columns
+        return source.csv.columns
     return table_columns(source.path) if source.is_parquet else ()
 
 

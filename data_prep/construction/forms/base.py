@@ -104,6 +104,8 @@ class Form(ABC):
     guide: ClassVar[str]
     """Instructions for people, shown before they begin."""
     entries: ClassVar[tuple[Entry, ...]]
+    headings: ClassVar[Mapping[str, str]] = {}
+    """Fields of a row that people see, and the heading of each."""
     per_row: ClassVar[int] = 2
     """People who fill in each row before it counts."""
 
@@ -112,9 +114,9 @@ class Form(ABC):
         """Return the columns that a sheet must have."""
         return [entry.name for entry in self.entries if not entry.leaves_out]
 
-    @abstractmethod
     def shown(self, row: Row) -> Mapping[str, str]:
         """Return the texts of a row that people see, each under its heading."""
+        return texts_of(row, **self.headings)
 
     @abstractmethod
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
@@ -138,8 +140,7 @@ class Form(ABC):
         Raises:
             CustosError: If an entry is missing, is not asked for, or does not fit.
         """
-        empty_at_first = (entry for entry in self.entries if not entry.prefilled)
-        if not any(cells.get(entry.name, "").strip() for entry in empty_at_first):
+        if not any(cells.get(e.name, "").strip() for e in self.entries if not e.prefilled):
             return None
         filled: dict[str, Value] = {}
         for entry in sorted(self.entries, key=lambda entry: not entry.leaves_out):
@@ -158,14 +159,9 @@ class Form(ABC):
         return {entry.name: str(row[entry.name]) for entry in self.entries if entry.prefilled}
 
     def majority(self, fillings: Mapping[str, Filled]) -> Mapping[str, Filled] | None:
-        """Return the people who agree, if they are all, or of three or more people most.
+        """Return the fillings of those who agree, if they are all, or of three or more people most.
 
-        Args:
-            fillings: Annotator to values.
-
-        Returns:
-            Their part of the fillings; ``None`` if they are too few, or if people differ in an
-            entry that has to be unanimous.
+        ``None``: they are too few, or people differ in an entry that has to be unanimous.
         """
         differing = set(self.differences(list(fillings.values())))
         if not differing:
@@ -211,6 +207,8 @@ NO_NEED = Entry(
 )
 """Box that ends the annotation of a row (Figures 7 and 8 of TruthfulVQA's paper)."""
 
+NOTE = Entry("note", "Note", "text", required=False, compared=False)
+
 FORMS = Registry[Form]("form", "data_prep.construction.forms")
 form = FORMS.declare
 
@@ -220,6 +218,11 @@ def plain_options(*names: str) -> dict[str, str]:
     return dict.fromkeys(names, "")
 
 
+def yes_or_no(name: str, prompt: str, *, unanimous: bool = False) -> Entry:
+    """Make an entry with the options yes and no."""
+    return Entry(name, prompt, options=plain_options(YES, NO), unanimous=unanimous)
+
+
 def agreed_values(fillings: Mapping[str, Filled]) -> dict[str, Any]:
     """Return the values of the first person: where several filled in a row, they agree."""
     return dict(next(iter(fillings.values())))
@@ -227,11 +230,9 @@ def agreed_values(fillings: Mapping[str, Filled]) -> dict[str, Any]:
 
 def texts_of(row: Row, **headings: str) -> dict[str, str]:
     """Return the fields of a row that are there, as texts by heading."""
-    texts = {}
-    for name, heading in headings.items():
-        value = row.get(name)
-        if isinstance(value, list | tuple):
-            value = "\n".join(map(str, value))
-        if value not in (None, ""):
-            texts[heading] = str(value)
-    return texts
+    values = {heading: row.get(name) for name, heading in headings.items()}
+    return {
+        heading: "\n".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        for heading, value in values.items()
+        if value not in (None, "", [], ())
+    }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import get_args
 
-from data_prep.construction.charthal.recipes import QRelation, QType
 from data_prep.construction.forms.base import (
+    NOTE,
     Entry,
     Filled,
     Form,
@@ -18,14 +19,15 @@ from data_prep.construction.forms.base import (
     texts_of,
 )
 from data_prep.construction.steps.base import Row
+from data_prep.construction.steps.charthal import QRelation, QType
 from data_prep.errors import UnusableText
 from judging.errors import FieldError
 
 KEEP, DISCARD = "keep", "discard"
 RANGES = "acceptable_ranges"
 
-_KEPT = ("status", (KEEP,))
 _RANGE = re.compile(r"\[\s*([^\s,\[\]]+)\s*,\s*([^\s,\[\]]+)\s*\]")
+_IfKept = partial(Entry, asked_if=("status", (KEEP,)))
 
 
 @form
@@ -41,31 +43,15 @@ class ChartHalCheck(Form):
     )
     entries = (
         Entry("status", "Keep the question?", options=plain_options(KEEP, DISCARD)),
-        Entry(
-            "q_type",
-            "Type",
-            options=plain_options(*get_args(QType)),
-            asked_if=_KEPT,
-            prefilled=True,
-        ),
-        Entry(
-            "q_relation",
-            "Relation to the chart",
-            options=plain_options(*get_args(QRelation)),
-            asked_if=_KEPT,
-            prefilled=True,
-        ),
-        Entry("question", "Question", "text", asked_if=_KEPT, prefilled=True),
-        Entry("ref_answer", "Reference answer", "text", asked_if=_KEPT, prefilled=True),
-        Entry(
-            RANGES,
-            "Acceptable ranges, such as [0.8, 1.2]; several are separated by ;",
-            "text",
-            asked_if=_KEPT,
-            required=False,
-        ),
-        Entry("note", "Note", "text", required=False, compared=False),
-    )
+        _IfKept("q_type", "Type", options=plain_options(*get_args(QType)), prefilled=True),
+        _IfKept("q_relation", "Relation to the chart", options=plain_options(*get_args(QRelation)),
+                prefilled=True),
+        _IfKept("question", "Question", "text", prefilled=True),
+        _IfKept("ref_answer", "Reference answer", "text", prefilled=True),
+        _IfKept(RANGES, "Acceptable ranges, such as [0.8, 1.2]; several are separated by ;", "text",
+                required=False),
+        NOTE,
+    )  # fmt: skip
     per_row = 1
 
     def shown(self, row: Row) -> Mapping[str, str]:
@@ -86,7 +72,7 @@ class ChartHalCheck(Form):
         return {**filled, RANGES: "; ".join(f"[{low}, {high}]" for low, high in ranges)}
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Return the question as corrected; ranges go into its answer as ChartHal words them."""
+        """Correct the question; ranges go into its answer as ChartHal words them."""
         values = agreed_values(fillings)
         if values["status"] == DISCARD:
             raise UnusableText("discarded", str(values.get("note", "")))
@@ -105,7 +91,7 @@ def parse_ranges(text: str) -> list[tuple[str, str]]:
         FieldError: If the text holds anything else, an end is no number, or low is above high.
     """
     ranges = []
-    for part in filter(None, (part.strip() for part in text.split(";"))):
+    for part in filter(None, map(str.strip, text.split(";"))):
         match = _RANGE.fullmatch(part)
         if match is None:
             raise FieldError(RANGES, f"'{part}': expected [low, high]")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from data_prep.construction.forms.base import Entry, Filled, Form, form, texts_of
+from data_prep.construction.forms.base import Entry, Filled, Form, form
 from data_prep.construction.steps.base import Row
 
 NO_ANSWER = "no answer"
@@ -26,14 +26,11 @@ class ChartomQuestionnaire(Form):
         f"'{NO_ANSWER}' if you cannot say."
     )
     entries = (Entry("answer", "Your answer", "text", compared=False),)
+    headings = {"question": "Question", "choices": "Choices"}
     per_row = 1
 
-    def shown(self, row: Row) -> Mapping[str, str]:
-        """Return the question and its choices."""
-        return texts_of(row, question="Question", choices="Choices")
-
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Return the item with everybody's answers; ``None`` for none, as HMI counts it."""
+        """Add everybody's answers to the item; ``None`` for none, as HMI counts it."""
         answers = [str(filled["answer"]) for filled in fillings.values()]
         given = [None if answer.casefold() == NO_ANSWER else answer for answer in answers]
         return {**row, "human_answers": [*row.get("human_answers", ()), *given]}

@@ -20,28 +20,41 @@ _SCORE = Entry(
         WRONG: "an element outside the answer set, no answer, or cut off before one",
     },
 )
+_ERROR_TYPE = Entry(
+    "error_type",
+    "What is the main cause?",
+    options={
+        REASONING: "wrong logic or computation, a condition of the text misread, an answer to "
+        "something else",
+        IMAGE: "something the picture shows directly is misread, overlooked or invented",
+        UNANSWERABLE: "says that conditions are missing or wrong, and gives no answer",
+        OVERTHINKING: "breaks off or goes in circles, visibly unfinished",
+        OTHER: "anything else: a bare letter or word, or a form that hides the cause",
+    },
+    asked_if=("score", (PARTIAL, WRONG)),
+)
 
 
 class HiEvalForm(Form):
     """Form that both stages share: how an item is shown, scored and made a labelled example."""
 
     task: ClassVar[str]
+    headings = {
+        "question": "Question",
+        "choices": "Choices",
+        "references": "Ground truth",
+        "response": "Response",
+    }
 
     def shown(self, row: Row) -> Mapping[str, str]:
         """Return domain, question, ground truth and response; the model stays hidden."""
-        headings = {
-            "question": "Question",
-            "choices": "Choices",
-            "references": "Ground truth",
-            "response": "Response",
-        }
         domain = texts_of(row.get("metadata", {}), domain="Domain")
-        texts = {**domain, **texts_of(row, **headings)}
+        texts = {**domain, **super().shown(row)}
         texts.setdefault("Response", "(empty)")
         return texts
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Return the row as a labelled example."""
+        """Make a labelled example of the row."""
         values = agreed_values(fillings)
         label, error_type = values["score"], values.get("error_type")
         return {
@@ -74,19 +87,4 @@ class ErrorAnalysis(HiEvalForm):
     name = task = "hieval-ea"
     summary = "the score, and the type of the error if there is one"
     guide = f"{QuickScore.guide} If it is Partial or Wrong, name the main cause, one only."
-    entries = (
-        _SCORE,
-        Entry(
-            "error_type",
-            "What is the main cause?",
-            options={
-                REASONING: "wrong logic or computation, a condition of the text misread, an "
-                "answer to something else",
-                IMAGE: "something the picture shows directly is misread, overlooked or invented",
-                UNANSWERABLE: "says that conditions are missing or wrong, and gives no answer",
-                OVERTHINKING: "breaks off or goes in circles, visibly unfinished",
-                OTHER: "anything else: a bare letter or word, or a form that hides the cause",
-            },
-            asked_if=("score", (PARTIAL, WRONG)),
-        ),
-    )
+    entries = (_SCORE, _ERROR_TYPE)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from data_prep.construction.forms.base import (
     NO,
+    NOTE,
     YES,
     Entry,
     Filled,
     Form,
     agreed_values,
     form,
-    texts_of,
 )
 from data_prep.construction.steps.base import Row
 from data_prep.errors import UnusableText
@@ -25,6 +26,7 @@ _SUITABLE = (
     "undisputed answer that will not change. The picture is needed, real, and does not spell the "
     "answer out."
 )
+_Text = partial(Entry, kind="text", asked_if=("suitable", (YES,)))
 
 
 @form
@@ -39,48 +41,37 @@ class SimpleVQACheck(Form):
     )
     entries = (
         Entry("suitable", "Is the question suitable?", options={YES: _SUITABLE, NO: ""}),
-        Entry("answer_found", "The answer, by your sources", "text", asked_if=("suitable", (YES,))),
-        Entry(
-            "source1", "First source (URL)", "text", asked_if=("suitable", (YES,)), compared=False
-        ),
-        Entry(
-            "source2", "Second source (URL)", "text", asked_if=("suitable", (YES,)), compared=False
-        ),
-        Entry(
+        _Text("answer_found", "The answer, by your sources"),
+        _Text("source1", "First source (URL)", compared=False),
+        _Text("source2", "Second source (URL)", compared=False),
+        _Text(
             "atomic_answer",
             "The atomic question's answer, if the one shown is wrong",
-            "text",
-            asked_if=("suitable", (YES,)),
             required=False,
         ),
-        Entry("note", "Note", "text", required=False, compared=False),
+        NOTE,
     )
-
-    def shown(self, row: Row) -> Mapping[str, str]:
-        """Return both questions with their answers."""
-        return texts_of(
-            row,
-            question="Question",
-            answer="Answer",
-            atomic_question="Atomic question",
-            atomic_fact="Answer to the atomic question",
-        )
+    headings = {
+        "question": "Question",
+        "answer": "Answer",
+        "atomic_question": "Atomic question",
+        "atomic_fact": "Answer to the atomic question",
+    }
 
     def decides_alone(self, filled: Filled) -> bool:
         """Return whether a person calls it unsuitable: one is enough to discard it."""
         return filled["suitable"] == NO
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Return the item with its sources, if people's answer is the one that it has."""
+        """Add the sources to the item, if people's answer is the one that it has."""
         values = agreed_values(fillings)
         if values["suitable"] == NO:
             raise UnusableText(UNSUITABLE, str(values.get("note", "")))
-        answer = Entry("answer", "", "text")
-        if answer.differs(values["answer_found"], str(row["answer"])):
+        if self.entries[1].differs(values["answer_found"], str(row["answer"])):
             raise UnusableText(OTHER_ANSWER, f"'{values['answer_found']}', not '{row['answer']}'")
-        sources = [
+        sources = (
             str(filled[name]) for filled in fillings.values() for name in ("source1", "source2")
-        ]
+        )
         corrected = values.get("atomic_answer")
         return {
             **row,

@@ -7,13 +7,14 @@ several faults, as in Figure 7; the text of section 5.1 says one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from statistics import mean
+from typing import Any
 
-from data_prep.construction.forms.base import NO_NEED, Entry, Filled, Form, form, texts_of
+from data_prep.construction.forms.base import NO_NEED, Entry, Filled, Form, agreed_values, form
 from data_prep.construction.steps.base import Row
 from data_prep.errors import UnusableText
-from data_prep.sources.judgement_text import PAIR_TASK
+from data_prep.sources.conversations import PAIR_TASK
 from data_prep.truthfulness_tags import MEANINGS
 from judging.tasks.truthful import TIE, A, B
 
@@ -35,18 +36,16 @@ SCORE_MARGIN = 4
 """Scores that differ by so much go to a third person."""
 MIN_RATIONALE_WORDS = 60
 KEEP_FROM, BORDERLINE_FROM = 7, 5
-
-
-def quality_of(score: float) -> str:
-    """Return what a response of this score is good for: ``keep``, ``borderline``, ``exclude``."""
-    if score >= KEEP_FROM:
-        return "keep"
-    return "borderline" if score >= BORDERLINE_FROM else "exclude"
-
-
 LETTERS = "ABCD"
 """Names of the responses on a screen of scores, four at most (Figure 8)."""
 NOT_SCORED = "not scored"
+
+
+def quality_of(score: float) -> str:
+    """Say what a response of this score is good for: ``keep``, ``borderline``, ``exclude``."""
+    if score >= KEEP_FROM:
+        return "keep"
+    return "borderline" if score >= BORDERLINE_FROM else "exclude"
 
 
 def _score(response: str, *, required: bool = True) -> Entry:
@@ -59,26 +58,52 @@ def _score(response: str, *, required: bool = True) -> Entry:
     )
 
 
-def _rationale() -> Entry:
-    return Entry("rationale", "Why?", "text", min_words=MIN_RATIONALE_WORDS, compared=False)
+def _faults(response: str) -> Entry:
+    prompt = f"Which faults does response {response} have?"
+    return Entry(f"faults_{response.lower()}", prompt, "choices", options=MEANINGS, required=False)
 
 
-def _about(response: str) -> tuple[Entry, ...]:
-    letter = response.lower()
-    return (
-        Entry(
-            f"faults_{letter}",
-            f"Which faults does response {response} have?",
-            "choices",
-            options=MEANINGS,
-            required=False,
-        ),
-        _score(response),
-    )
+_RATIONALE = Entry("rationale", "Why?", "text", min_words=MIN_RATIONALE_WORDS, compared=False)
+_BETTER = Entry(
+    "better",
+    "Which response is better?",
+    options={A: "", B: "", TIE: "no preference: almost the same quality"},
+)
+
+
+class TruthfulForm(Form):
+    """Form that both screens share: responses by letter, and people's scores and reasons."""
+
+    headings = {"question": "Question", "references": "Reference answer"}
+
+    def shown(self, row: Row) -> Mapping[str, str]:
+        """Return question, reference and the responses; their models stay hidden."""
+        named = {f"Response {letter}": text for letter, text in self.responses(row).items()}
+        return {**super().shown(row), **named}
+
+    def responses(self, row: Row) -> dict[str, str]:
+        """Return the responses of a row by letter."""
+        return dict(zip(LETTERS, map(str, row["responses"]), strict=False))
+
+    def about(
+        self, row: Row, fillings: Mapping[str, Filled], letters: Iterable[str], **more: Any
+    ) -> dict[str, Any]:
+        """Add people's reasons, mean scores, and what these are good for, to a row's metadata."""
+        scores = {
+            letter: mean(float(str(each[f"score_{letter.lower()}"])) for each in fillings.values())
+            for letter in letters
+        }
+        return {
+            **row.get("metadata", {}),
+            "rationale": "\n".join(str(filled["rationale"]) for filled in fillings.values()),
+            **more,
+            "scores": scores,
+            "quality": {letter: quality_of(score) for letter, score in scores.items()},
+        }
 
 
 @form
-class TruthfulPair(Form):
+class TruthfulPair(TruthfulForm):
     """Comparison of two responses by two people, and by a third where they differ."""
 
     name = PAIR_TASK
@@ -89,53 +114,29 @@ class TruthfulPair(Form):
         "true, whether the question is answered without digression, how clear and complete it is. "
         "Say why in at least 60 words, with strengths and weaknesses of both."
     )
-    entries = (
-        *_about("A"),
-        *_about("B"),
-        Entry(
-            "better",
-            "Which response is better?",
-            options={A: "", B: "", TIE: "no preference: almost the same quality"},
-        ),
-        _rationale(),
-        NO_NEED,
-    )
+    entries = (_faults(A), _score(A), _faults(B), _score(B), _BETTER, _RATIONALE, NO_NEED)
 
-    def shown(self, row: Row) -> Mapping[str, str]:
-        """Return question, reference and both responses; their models stay hidden."""
-        responses = row.get("responses") or (row.get("response_a"), row.get("response_b"))
-        named = dict(zip(("Response A", "Response B"), map(str, responses), strict=True))
-        return {**texts_of(row, question="Question", references="Reference answer"), **named}
+    def responses(self, row: Row) -> dict[str, str]:
+        """Return both responses of a row by letter."""
+        both = row.get("responses") or (row.get("response_a"), row.get("response_b"))
+        return dict(zip((A, B), map(str, both), strict=True))
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Return the pair as a labelled example, with faults, scores and reasons by response."""
-        values = next(iter(fillings.values()))
+        """Make a labelled example of the pair, with faults, scores and reasons by response."""
+        values = agreed_values(fillings)
         faults = {letter: list(values.get(f"faults_{letter.lower()}", ())) for letter in (A, B)}
-        scores = {
-            letter: mean(
-                float(str(filled[f"score_{letter.lower()}"])) for filled in fillings.values()
-            )
-            for letter in (A, B)
-        }
-        metadata = {
-            **row.get("metadata", {}),
-            "rationale": "\n".join(str(filled["rationale"]) for filled in fillings.values()),
-            "faults": faults,
-            "scores": scores,
-            "quality": {letter: quality_of(score) for letter, score in scores.items()},
-        }
         return {
             **row,
             "task": PAIR_TASK,
             "label": values["better"],
             "tags": [f"{letter}: {fault}" for letter in (A, B) for fault in faults[letter]],
             "annotators": list(fillings),
-            "metadata": metadata,
+            "metadata": self.about(row, fillings, (A, B), faults=faults),
         }
 
 
 @form
-class TruthfulScores(Form):
+class TruthfulScores(TruthfulForm):
     """Scores of up to four responses to a question by two people, and a third where they differ."""
 
     name = "truthful-scores"
@@ -146,38 +147,17 @@ class TruthfulScores(Form):
     )
     entries = (
         *(_score(letter, required=letter == LETTERS[0]) for letter in LETTERS),
-        _rationale(),
+        _RATIONALE,
         NO_NEED,
     )
 
-    def shown(self, row: Row) -> Mapping[str, str]:
-        """Return question, reference and the responses; their models stay hidden."""
-        named = {f"Response {letter}": text for letter, text in _lettered(row).items()}
-        return {**texts_of(row, question="Question", references="Reference answer"), **named}
-
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Return the row with the mean score of each response, and what it is good for."""
-        letters = list(_lettered(row))
+        """Add the mean score of each response, and what it is good for."""
+        letters = list(self.responses(row))
         for person, filled in fillings.items():
             scored = [letter for letter in LETTERS if f"score_{letter.lower()}" in filled]
             if scored != letters:
                 detail = f"{person} scored {', '.join(scored)} of {', '.join(letters)}"
                 raise UnusableText(NOT_SCORED, detail)
-        scores = {
-            letter: mean(
-                float(str(filled[f"score_{letter.lower()}"])) for filled in fillings.values()
-            )
-            for letter in letters
-        }
-        metadata = {
-            **row.get("metadata", {}),
-            "rationale": "\n".join(str(filled["rationale"]) for filled in fillings.values()),
-            "scores": scores,
-            "quality": {letter: quality_of(score) for letter, score in scores.items()},
-        }
+        metadata = self.about(row, fillings, letters)
         return {**row, "annotators": list(fillings), "metadata": metadata}
-
-
-def _lettered(row: Row) -> dict[str, str]:
-    """Return the responses of a row by letter."""
-    return dict(zip(LETTERS, map(str, row["responses"]), strict=False))

@@ -12,24 +12,22 @@ from typing import ClassVar
 
 from data_prep.construction.forms.base import (
     NO,
+    NOTE,
     YES,
     Entry,
     Filled,
     Form,
     agreed_values,
     form,
-    plain_options,
     texts_of,
+    yes_or_no,
 )
 from data_prep.construction.steps.base import Row
-from data_prep.construction.steps.truthfulvqa import LEVELS
-from data_prep.construction.truthfulvqa_taxonomy import CATEGORY_OF, TAXONOMY
+from data_prep.construction.steps.truthfulvqa import CATEGORY_OF, LEVELS, TAXONOMY
 from data_prep.errors import UnusableText
 
 NOT_CONFIRMED, RETURNED, NOT_ACCEPTED = "picture not confirmed", "returned", "not accepted"
 """Reasons for discarding a row."""
-
-_NOTE = Entry("note", "Note", "text", required=False, compared=False)
 
 
 @form
@@ -46,22 +44,17 @@ class PictureStage(Form):
         "who chose it sees it as shown; disagree where you do."
     )
     entries = (
-        Entry(
-            "misleads", "Does the picture mislead?", options=plain_options(YES, NO), unanimous=True
-        ),
+        yes_or_no("misleads", "Does the picture mislead?", unanimous=True),
         Entry(
             "subcategory",
             "In which way?",
             options={name: TAXONOMY[category][name] for name, category in CATEGORY_OF.items()},
             asked_if=("misleads", (YES,)),
         ),
-        _NOTE,
+        NOTE,
     )
+    headings = {"what_misleads": "What is said to mislead"}
     per_row = 5
-
-    def shown(self, row: Row) -> Mapping[str, str]:
-        """Return what is said to mislead."""
-        return texts_of(row, what_misleads="What is said to mislead")
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
         """Return the row with the way that most people name."""
@@ -119,17 +112,11 @@ class InspectionStage(QuestionStage):
     summary = "is a question of its level, hard enough, with options that exclude each other?"
     guide = "Check each point by the picture. One 'no' returns the question; say why in the note."
     entries = (
-        Entry("level_fits", "Is it a question of this level?", options=plain_options(YES, NO)),
-        Entry(
-            "difficulty_fits", "Is it neither trivial nor unfair?", options=plain_options(YES, NO)
-        ),
-        Entry(
-            "options_exclusive",
-            "Do the options exclude each other?",
-            options=plain_options(YES, NO),
-        ),
-        Entry("answer_right", "Is the answer right, and no other?", options=plain_options(YES, NO)),
-        _NOTE,
+        yes_or_no("level_fits", "Is it a question of this level?"),
+        yes_or_no("difficulty_fits", "Is it neither trivial nor unfair?"),
+        yes_or_no("options_exclusive", "Do the options exclude each other?"),
+        yes_or_no("answer_right", "Is the answer right, and no other?"),
+        NOTE,
     )
     per_row = 5
     reason, field = RETURNED, "inspected_by"
@@ -142,6 +129,6 @@ class AcceptanceStage(QuestionStage):
     name = "truthfulvqa-acceptance"
     summary = "does an inspected question meet every standard?"
     guide = "Accept only what meets every standard: picture, level, wording, options, answer."
-    entries = (Entry("accepted", "Accept it?", options=plain_options(YES, NO)), _NOTE)
+    entries = (yes_or_no("accepted", "Accept it?"), NOTE)
     per_row = 1
     reason, field = NOT_ACCEPTED, "accepted_by"

@@ -46,8 +46,13 @@ class StepRow(BaseModel):
     id: str = Field(min_length=1)
     images: tuple[str, ...] = ()
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """Return the texts that a model is shown, each under its heading."""
+        return {}
+
     def with_fields(self, **fields: Any) -> Row:
-        """Return the row as it came, with further or other fields."""
+        """Copy the row as it came, with further or other fields."""
         return {**self.model_dump(mode="json", exclude_unset=True), **fields}
 
 
@@ -75,17 +80,17 @@ class Step(ABC, Generic[RowT, ReplyT]):
     def template(self, row: RowT) -> str:
         """Return what the model is told, without the row's own texts and without the schema."""
 
-    @abstractmethod
     def fields(self, row: RowT) -> Mapping[str, str]:
         """Return the row's texts that the model sees, each under its heading."""
+        return row.texts
 
-    @abstractmethod
     def rows(self, row: RowT, reply: ReplyT) -> Iterable[Row]:
-        """Return what becomes of a row: one row with further fields, or several.
+        """Make one row with further fields, here those of the reply, or several.
 
         Raises:
             UnusableText: If nothing can be made of it; the row is rejected for the reason.
         """
+        yield row.with_fields(**reply.model_dump())
 
     def item(self, row: RowT) -> ChatItem:
         """Compose the request about a row."""

@@ -1,8 +1,4 @@
-"""TruthfulVQA's steps: a category for each picture, three levels of questions, and their check.
-
-People write the paper's questions; here a model drafts them, for people to check in three stages
-(``data_prep.construction.forms.truthfulvqa``). That is ours.
-"""
+"""TruthfulVQA's eight categories and 21 subcategories (appendix C), explained in our own words."""
 
 from __future__ import annotations
 
@@ -11,16 +7,63 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from data_prep.construction.steps.base import (
-    Row,
-    Step,
-    StepReply,
-    StepRow,
-    Text,
-    construction_step,
-)
-from data_prep.construction.truthfulvqa_taxonomy import CATEGORY_OF, TAXONOMY
+from data_prep.construction.steps.base import Row, Step, StepReply, StepRow, Text, construction_step
 from data_prep.errors import UnusableText
+
+TAXONOMY: Mapping[str, Mapping[str, str]] = {
+    "Eye Illusion": {
+        "Perceptual Multiplicity": "the picture can be seen as more than one thing",
+        "Optical Illusions": "lines, curves or patterns mislead about size, shape or depth; "
+        "no object was altered",
+    },
+    "Perspective Restriction": {
+        "Cropped or Partial Observation": "only a part of an object is seen, and something else "
+        "seems to continue it",
+        "Unconventional Shooting Angles": "an unusual angle distorts size or place",
+        "Shape Distortion Caused by Natural Phenomena": "reflection, refraction or light bends a "
+        "shape",
+    },
+    "Contextual Bias": {
+        "Background Interference": "an irrelevant background misleads about the subject",
+        "Manipulation of Emotional Atmosphere": "a mood misleads about what is happening",
+    },
+    "Information Hiding": {
+        "Visual Information Distortion": "a part of an object is replaced by a look-alike in "
+        "colour, shape or size",
+        "Blurred/Low-Resolution Processing": "blur or coarse pixels hide what matters",
+        "Concealed Features and Information Masking": "something is covered or blends into its "
+        "surroundings",
+    },
+    "Feature Forgery": {
+        "Physical Feature Manipulation": "a whole object or scene defies physical laws",
+        "Natural Feature Confusion": "a being or plant has the traits of another kind or place",
+        "Insertion of Fake Objects or Elements": "an object that does not belong there is put in, "
+        "or stands for a part of a body",
+    },
+    "Fictional Information": {
+        "Fabricated Flags and Maps": "a flag or a map that belongs to no real country or place",
+        "Imaginary Species": "a creature that does not exist, with parts added, taken away or "
+        "rebuilt from something else",
+    },
+    "Imitative Falsehood": {
+        "Misapplied Reasoning Transfer": "a habit of thought leads to a wrong conclusion",
+        "Reinforcement of Semantic Bias": "a stereotype suggests a wrong reading",
+        "Inheritance of False Information": "a misleading statement invites to be taken over",
+    },
+    "Information Forgery": {
+        "Factual Fabrication": "what is shown or written contradicts common knowledge",
+        "Image Manipulation": "the picture was edited, as in a meeting that never took place",
+        "False Reasoning": "what stands side by side suggests a wrong cause or order",
+    },
+}
+"""Category to its subcategories, with what each is."""
+
+CATEGORY_OF: Mapping[str, str] = {
+    subcategory: category
+    for category, subcategories in TAXONOMY.items()
+    for subcategory in subcategories
+}
+
 
 NOT_MISLEADING, FAULTY = "not misleading", "faulty question"
 """Reasons for rejecting a row."""
@@ -86,10 +129,6 @@ class PlacePicture(Step[Picture, Placed]):
             f"{listed}"
         )
 
-    def fields(self, row: Picture) -> Mapping[str, str]:
-        """Return nothing: the picture is all."""
-        return {}
-
     def rows(self, row: Picture, reply: Placed) -> Iterable[Row]:
         """Return the row with its categories."""
         if not reply.misleading or reply.subcategory is None:
@@ -107,6 +146,12 @@ class PlacedPicture(Picture):
     category: str
     subcategory: str
     what_misleads: Text
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Return what misleads, by heading."""
+        kind = f"{self.category}, {self.subcategory}"
+        return {"Kind of picture": kind, "What misleads": self.what_misleads}
 
     @model_validator(mode="after")
     def _fits_taxonomy(self) -> PlacedPicture:
@@ -166,11 +211,6 @@ class WriteLevels(Step[PlacedPicture, ThreeLevels]):
             "Vary the letter of the right option. No option is 'all' or 'none of the above'."
         )
 
-    def fields(self, row: PlacedPicture) -> Mapping[str, str]:
-        """Return what misleads."""
-        kind = f"{row.category}, {row.subcategory}"
-        return {"Kind of picture": kind, "What misleads": row.what_misleads}
-
     def rows(self, row: PlacedPicture, reply: ThreeLevels) -> Iterable[Row]:
         """Return a row for each level, with the fields of the official file."""
         drafts = (reply.level1, reply.level2, reply.level3)
@@ -194,6 +234,12 @@ class LevelQuestion(PlacedPicture):
     question: Text
     options: Annotated[tuple[Text, ...], Field(min_length=4, max_length=4)]
     ground_truth: Letter
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Return the question and its options, without the answer, by heading."""
+        options = (f"({letter}) {text}" for letter, text in zip("ABCD", self.options, strict=True))
+        return {"Question": self.question, "Options": "\n" + "\n".join(options)}
 
 
 class Inspected(StepReply):
@@ -231,13 +277,6 @@ class Inspect(Step[LevelQuestion, Inspected]):
             "say in a few sentences whether question, options and difficulty are as they should "
             "be, and list what is wrong. Leave the list empty if nothing is."
         )
-
-    def fields(self, row: LevelQuestion) -> Mapping[str, str]:
-        """Return the question and its options, without the answer."""
-        options = "\n".join(
-            f"({letter}) {option}" for letter, option in zip("ABCD", row.options, strict=True)
-        )
-        return {"Question": row.question, "Options": f"\n{options}"}
 
     def rows(self, row: LevelQuestion, reply: Inspected) -> Iterable[Row]:
         """Return the row if nothing is wrong and the model sees the same answer."""

@@ -14,8 +14,8 @@ from benchmarks.framework import base
 from benchmarks.framework.base import BENCHMARKS, benchmark_names, get_benchmark
 from benchmarks.framework.files import join_responses
 from benchmarks.framework.grading import ResponsesToGrade, own_rubrics, read_responses
-from judging import Judge
 from judging.errors import CustosError, FieldError
+from judging.judge import Judge
 from judging.tasks import base as tasks
 from judging.tasks import get_task, task_names
 from judging.types import Verdict

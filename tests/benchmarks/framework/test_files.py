@@ -203,7 +203,8 @@ def test_graded_rows_read_back(tmp_path: Path, suffix: str, keyed: bool, kind: A
 def test_ids_are_checked() -> None:
     check_ids(ROWS)
     # A number and its text are one key of a JSON object.
-    for rows in ([ROWS[0], ROWS[0]], [{"id": 1}, {"id": "1"}], [{"x": 1}]):
+    wrong: list[list[Row]] = [[ROWS[0], ROWS[0]], [{"id": 1}, {"id": "1"}], [{"x": 1}]]
+    for rows in wrong:
         with pytest.raises(FieldError) as error:
             check_ids(rows)
         assert (error.value.location, error.value.field) == (f"row {len(rows)}", "id")

@@ -16,8 +16,7 @@ from benchmarks.framework.matches import (
     responses_by_id,
     tournament_table,
 )
-from evaluation.ranking.bradley_terry import bradley_terry
-from evaluation.ranking.match_results import MatchResults
+from evaluation.ranking.bradley_terry import MatchResults, bradley_terry
 from judging.errors import CustosError, FieldError
 from judging.types import Verdict
 from tests.cli.bench.made_up import read, run, write

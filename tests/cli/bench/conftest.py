@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from judging import Judge
+from judging.judge import Judge
 from tests.cli.bench.made_up import Grader
 from tests.clients.conftest import fake
 

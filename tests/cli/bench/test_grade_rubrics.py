@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from judging.card import JudgeCard
+from judging.judge.card import JudgeCard
 from judging.tasks import base as tasks
 from judging.tasks import get_task
 from tests.cli.bench.made_up import Grader, charthal_responses, grade, read

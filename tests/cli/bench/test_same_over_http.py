@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from benchmarks.framework.base import get_benchmark
 from cli.main import app
-from judging import Judge
+from judging.judge import Judge
 from judging.tasks import TASKS
 from serve.queue.service import Service
 from tests.conftest import Folders

@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 
 from cli.main import app
-from judging import Judge
+from judging.judge import Judge
 from tests.cli.grade.test_verdicts import failing_on_rome, many, write
 from tests.failing_files import FailingFiles
 from tests.serve.made_up import FakeJudge

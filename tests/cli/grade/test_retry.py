@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from judging import Judge
+from judging.judge import Judge
 from tests.cli.grade.test_verdicts import Run, failing_on_rome, judge, many, read, run
 from tests.serve.made_up import FakeJudge
 

@@ -202,7 +202,7 @@ def column_of(fields: dict[str, Any]) -> dict[str, list[Any]]:
 FULL_DISK = """
 import resource, sys
 sys.path.insert(0, {repository!r})
-from judging import Judge
+from judging.judge import Judge
 from tests.serve.made_up import FakeJudge
 from cli.main import app
 import cli.grade

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from cli.shared.verdicts.files import write_verdicts
-from judging import Judge, JudgeRequest, Verdict
 from judging.files.kept_work import locked
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 from tests.evaluation.made_up import untrained_mode_note
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
@@ -342,7 +343,7 @@ def test_verdicts_of_another_judge_or_on_other_rows_are_not_thrown_away(
 SLOW = """
 import sys
 sys.path.insert(0, {repository!r})
-from judging import Judge
+from judging.judge import Judge
 from tests.serve.made_up import FakeJudge
 Judge.load = lambda source: FakeJudge(pause_s=float(source))
 from cli.main import app

@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging.card import SHIPPED, shipped_judges
+from judging.judge.card import SHIPPED, shipped_judges
 
 
 def test_lists_every_shipped_judge_with_its_figures() -> None:
@@ -40,7 +40,7 @@ def test_an_unknown_judge() -> None:
 def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "judge.json").write_text("{}")
-    monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
+    monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
     monkeypatch.setattr("cli.judges.list.SHIPPED", tmp_path)
     for arguments, file in ((["judges"], "report.json"), (["judges", "bare"], "README.md")):
         result = CliRunner().invoke(app, arguments)
@@ -49,7 +49,7 @@ def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_without_shipped_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
+    monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
     result = CliRunner().invoke(app, ["judges"])
     assert result.exit_code == 2
     assert "no judge came with this installation" in result.stderr

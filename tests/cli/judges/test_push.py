@@ -14,7 +14,7 @@ from huggingface_hub import constants
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from judging.card import SHIPPED
+from judging.judge.card import SHIPPED
 from tests.upload_hub import UploadHub, upload_hub
 
 TOKEN = "hf_" + "s" * 34

@@ -7,10 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging import Judge, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.records import write_records
 from judging.fingerprint import file_sha256
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 from tests.evaluation.attacks.made_up import example, examples
 from tests.serve.made_up import FakeJudge
 

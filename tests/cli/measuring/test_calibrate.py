@@ -10,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging import Judge, JudgeRequest
-from judging.card import JudgeCard
 from judging.files.records import write_records
+from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
+from judging.types import JudgeRequest
 from tests.train.made_up import example
 
 BATCH = 4

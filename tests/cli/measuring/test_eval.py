@@ -6,11 +6,12 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.folder import load_evaluation
-from judging import CustosError, Judge, JudgeRequest, Verdict
-from judging.card import JudgeCard
+from evaluation.outcomes import load_evaluation
+from judging.errors import CustosError
 from judging.fingerprint import file_sha256
-from judging.types import Pass
+from judging.judge import Judge
+from judging.judge.card import JudgeCard
+from judging.types import JudgeRequest, Pass, Verdict
 from tests.serve.made_up import FakeJudge, row
 
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging import Judge
+from judging.judge import Judge
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.serve.made_up import FakeJudge, row
 

@@ -14,11 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from data_prep.sources.generic import load_generic
-from evaluation.pairs.paradigms import PARADIGMS
-from evaluation.pairs.sampled_labels import draw_label
-from judging import Judge
-from judging.card import JudgeCard
+from data_prep.splits.manifest import load_generic
+from evaluation.pairs.paradigms import PARADIGMS, draw_label
+from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.scoring.ask_model import critique_sampling
 from judging.scoring.engine import Sampling
 from judging.types import MAX_CRITIQUE_TOKENS

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging import Judge
+from judging.judge import Judge
 from tests.serve.made_up import FakeJudge
 
 NAMES = ("anna", "ben", "carla")

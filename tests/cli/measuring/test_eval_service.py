@@ -11,10 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.folder import load_evaluation
-from judging import Judge, JudgeRequest, Verdict
-from judging.card import JudgeCard
+from evaluation.outcomes import load_evaluation
+from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.models.backbones import load_backbone
+from judging.types import JudgeRequest, Verdict
 from judging.verdicts.calibration import Calibration, CalibrationSet
 from judging.verdicts.risk import HeldOutVerdicts
 from tests.clients.fake_server import FakeServer, Say, completion

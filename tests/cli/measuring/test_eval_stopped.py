@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging import Judge, JudgeRequest, Verdict
 from judging.files.kept_work import locked
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 from tests.serve.made_up import FakeJudge, card_of, row
 
 BATCH = 5

@@ -20,8 +20,8 @@ from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
 from evaluation.correction.scores import corrected_rate
-from judging import Judge
 from judging.files.csv_rows import CsvFile
+from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample
 from tests.serve.made_up import FakeJudge
 

@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging import Judge
+from judging.judge import Judge
 from tests.serve.made_up import FakeJudge
 
 Plain = Callable[[Path, str], bytes]

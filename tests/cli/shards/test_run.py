@@ -18,7 +18,8 @@ from cli.shards.files import Shard
 from cli.shards.ray_pool import Load, RayPool, ShardOutcome, ShardWorker
 from cli.shards.records import ShardSettings
 from cli.shards.run import grade_shards
-from judging import CustosError, Judge
+from judging.errors import CustosError
+from judging.judge import Judge
 from tests.cli.shards.made_up import SETTINGS, contents, write_shards
 from tests.serve.made_up import FakeJudge
 

@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging import CustosError, Judge
+from judging.errors import CustosError
+from judging.judge import Judge
 
 
 def test_a_users_mistake_is_one_line(tmp_path: Path) -> None:

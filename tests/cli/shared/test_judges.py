@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 from cli.main import app
 from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
 from cli.shared.options.engine import EngineOptions
-from judging import CustosError, Judge
-from judging.card import CARD_FILE
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.judge.card import CARD_FILE
 from judging.models.backbones import load_backbone
 from serve.queue.service import Service
 from tests.clients.fake_server import FakeServer
@@ -144,7 +145,7 @@ def test_served_models_go_by_their_names_there() -> None:
 
 
 def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.card.SHIPPED", tmp_path)
+    monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
     with pytest.raises(CustosError, match="--judge NAME=RUN.*--judge embedded"):
         default_judges()
     for name in ("b", "a"):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.shared.progress import counting_bar, job_bar
-from clients.chat import Prices
-from clients.completions import Usage
+from clients.chat import Prices, Usage
 from clients.jobs import JobProgress
 
 

@@ -3,7 +3,8 @@
 import torch
 
 from cli.shared.judges import share_weights
-from judging import Judge, JudgeRequest
+from judging.judge import Judge
+from judging.types import JudgeRequest
 from tests.serve.made_up import row
 
 

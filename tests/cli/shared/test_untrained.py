@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cli.shared.judges import EngineOnUse, untrained_judge
-from judging import Judge, JudgeRequest
+from judging.judge import Judge
 from judging.tasks import get_task
+from judging.types import JudgeRequest
 
 
 def test_it_is_loaded_when_a_model_is_needed_and_decides_as_if_it_had_been() -> None:

@@ -12,8 +12,8 @@ import time
 from contextlib import ExitStack
 from itertools import product
 
-from clients.completions import Completions
-from clients.server_pool import PoolConnection, ServerPool
+from clients.chat import Completions
+from clients.pool import PoolConnection, ServerPool
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.made_up import server
 

@@ -11,10 +11,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from clients import judge_pool, server_health
+from clients import pool as pools
 from clients.connection import ServerRefusal
-from clients.judge_pool import JudgePool
-from clients.server_health import COOL_OFF
+from clients.pool import COOL_OFF, JudgePool
 from judging import CustosError, JudgeRequest
 from tests.clients.fake_server import FakeServer, Say, Seen
 
@@ -132,7 +131,7 @@ def busy_at_first(server: FakeServer, calls: int) -> Callable[[Seen], Say | str]
 def test_a_pool_learns_once_how_many_rows_a_service_takes(
     servers: list[FakeServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge_pool, "WINDOW", 32)
+    monkeypatch.setattr(pools, "WINDOW", 32)
     urls = [service(server) for server in servers[:2]]
     for server in servers[:2]:
         server.answer = too_much_above(server, 4)
@@ -191,7 +190,7 @@ def test_a_service_that_was_down_is_used_once_it_is_back(
     shares, _ = graded(pool, 48)
     assert servers[2].url not in shares
     servers[2].answer = healthy
-    monkeypatch.setattr(server_health, "monotonic", lambda: time.monotonic() + COOL_OFF)
+    monkeypatch.setattr(pools, "monotonic", lambda: time.monotonic() + COOL_OFF)
     shares, _ = graded(pool, 240)
     assert shares[servers[2].url] >= 40
 

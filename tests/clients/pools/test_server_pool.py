@@ -14,14 +14,15 @@ from dataclasses import replace
 import pytest
 
 from cli.shared.judges import load_judge, load_named_judges
-from clients import server_health
-from clients.completions import Completions
+from clients import pool as pools
+from clients.chat import Completions
 from clients.connection import ModelServer, ServerRefusal
+from clients.pool import COOL_OFF, PoolConnection, ServerPool
 from clients.remote_judge import PROBE, remote_judge
-from clients.server_health import COOL_OFF
-from clients.server_pool import PoolConnection, ServerPool
-from judging import CustosError, Judge, JudgeRequest, Verdict
+from judging.errors import CustosError
+from judging.judge import Judge
 from judging.models.backbones import Backbone
+from judging.types import JudgeRequest, Verdict
 from serve.queue.service import Service
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.made_up import server
@@ -126,7 +127,7 @@ def test_work_is_shared_and_nothing_is_asked_twice(
     servers: list[FakeServer], backbone: Backbone, alone: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # No call is overdue, however busy we are.
-    monkeypatch.setattr(server_health, "PATIENCE", 1000)
+    monkeypatch.setattr(pools, "PATIENCE", 1000)
     judge = pooled(servers, backbone)
     assert_judged(list(judge.grade(requests(36))), alone, 36)
     assert min(len(fake.seen) for fake in servers) >= 2
@@ -171,7 +172,7 @@ def test_a_server_that_was_down_is_used_once_it_is_back(
     assert {verdict.status for verdict in judge.grade(requests(12))} == {"scored"}
     servers[2].answer = healthy
     servers[2].seen.clear()
-    monkeypatch.setattr(server_health, "monotonic", lambda: time.monotonic() + COOL_OFF)
+    monkeypatch.setattr(pools, "monotonic", lambda: time.monotonic() + COOL_OFF)
     assert {verdict.status for verdict in judge.grade(requests(24))} == {"scored"}
     assert len(servers[2].seen) >= 4
 

@@ -7,7 +7,8 @@ import pytest
 
 from clients.connection import RequestRefused
 from clients.remote_judge import remote_judge
-from judging import CustosError, Judge
+from judging.errors import CustosError
+from judging.judge import Judge
 from judging.models.backbones import Backbone
 from judging.scoring.engine import UNWANTED, Engine, GeneratedText, texts_in_order
 from judging.scoring.prompts import EncodedPrompt

@@ -14,9 +14,11 @@ import pytest
 
 from clients.connection import ServerRefusal
 from clients.remote_judge import remote_judge, remote_source
-from judging import CustosError, Judge, Verdict
+from judging.errors import CustosError
+from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
 from judging.tasks import get_task
+from judging.types import Verdict
 from judging.verdicts.calibration import Calibration, CalibrationSet
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.made_up import SHORT, pair, server
@@ -232,7 +234,7 @@ def test_a_row_that_fails_midway_is_dropped_there(
 def test_a_run_keeps_its_card_and_calibration(
     fake: FakeServer, backbone: Backbone, here: Judge, tmp_path: Path
 ) -> None:
-    from judging.card import JudgeCard
+    from judging.judge.card import JudgeCard
     from judging.models.adapters import add_adapter
 
     folder = tmp_path / "mine"

@@ -9,7 +9,8 @@ import pytest
 from clients.connection import ModelServer
 from clients.remote_judge import remote_judge
 from experiments.cost.scoring_speed import export_llama, library_model
-from judging import Judge, JudgeRequest
+from judging.judge import Judge
+from judging.types import JudgeRequest
 from tests.clients.remote.vllm_server import vllm_server
 
 QUESTIONS = {

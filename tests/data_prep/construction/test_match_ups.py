@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.construction.match_ups import group_responses, match_ups, pair_responses
+from data_prep.construction.responses import group_responses, match_ups, pair_responses
 from judging.errors import CustosError
 from judging.types import JudgeRequest
 from tests.cli.prep.made_up import run, write_rows

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from data_prep.construction.run_step import load_rows, run_step
+from data_prep.construction.model_writer import load_rows, run_step
 from data_prep.construction.steps.base import STEPS
 from judging.errors import CustosError
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
@@ -112,8 +112,7 @@ import sys
 from pathlib import Path
 from clients.connection import ModelServer
 from clients.messages import Decoding
-from data_prep.construction.model_writer import ModelWriter
-from data_prep.construction.run_step import load_rows, run_step
+from data_prep.construction.model_writer import ModelWriter, load_rows, run_step
 from data_prep.construction.steps.simplevqa import AtomicQuestion, Item
 
 url, rows, out = sys.argv[1:]

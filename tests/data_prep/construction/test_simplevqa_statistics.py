@@ -4,8 +4,13 @@ import re
 
 import pytest
 
-from data_prep.construction.simplevqa_statistics import PUBLISHED, ClassifiedItem, describe
-from data_prep.construction.steps.simplevqa import DOMAINS, TASKS
+from data_prep.construction.steps.simplevqa import (
+    DOMAINS,
+    PUBLISHED,
+    TASKS,
+    ClassifiedItem,
+    describe,
+)
 from tests.published_files import needs_published, published
 
 

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from data_prep.sources.conversations import Headings, load_conversations, to_conversation
+from data_prep.errors import UnusableText
+from data_prep.sources.conversations import (
+    Headings,
+    Judgement,
+    load_conversations,
+    parse_judgement,
+    to_conversation,
+)
 from judging.errors import CustosError
 from judging.types import LabelledExample
+from tests.data_prep.tables.made_up import parquet
 
 JUDGED = (
     "<critique>A counts three boats; there are two.</critique>\n"
@@ -51,26 +59,51 @@ def test_a_reference_and_other_headings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
+    "bad",
     [
-        (row("<image>[[Question]] What?"), r"heading '\[\[Response A\]\]' occurs 0 times"),
-        (row(ASKED + "[[response b]]"), r"heading '\[\[Response B\]\]' occurs 2 times"),
-        (row("<image>" + ASKED), "expected 1 times '<image>'"),
-        (row("Look: " + ASKED), "expected 1 times '<image>'"),
-        (row(images=[]), "expected 0 times '<image>'"),
-        (row(assistant="A"), "no critique in its tags"),
-        (row(assistant=JUDGED.replace("B</label>", "C</label>")), "no label in its tags"),
-        ({"messages": row()["messages"][:2], "images": []}, "then one assistant's"),
-        ({"messages": "hello"}, "field 'messages'"),
-        ([1], "Input should be"),
+        row("<image>[[Question]] What?"),
+        row(ASKED + "[[response b]]"),
+        row("<image>" + ASKED),
+        row("Look: " + ASKED),
+        row(images=[]),
+        row(assistant="A"),
+        row(assistant=JUDGED.replace("B</label>", "C</label>")),
+        {"messages": row()["messages"][:2], "images": []},
+        {"messages": "hello"},
+        [1],
     ],
 )
-def test_bad_rows_are_reported_by_number(tmp_path: Path, bad: Any, message: str) -> None:
-    with pytest.raises(CustosError, match=rf"public\.json row 2: .*{message}"):
+def test_bad_rows_are_reported_by_number(tmp_path: Path, bad: Any) -> None:
+    field = "" if isinstance(bad, list) else ": field 'messages'"
+    with pytest.raises(CustosError, match=rf"public\.json row 2{field}"):
         load(tmp_path, row(), bad)
     bad_rows: list[str] = []
     assert len(load(tmp_path, row(), bad, row(), bad_rows=bad_rows)) == 2
     assert len(bad_rows) == 1
+
+
+def test_a_judgement_is_read_from_its_last_tags() -> None:
+    thought = "<think>maybe <critique>x</critique><label>A</label></think>" + JUDGED
+    assert parse_judgement(thought) == Judgement("A counts three boats; there are two.", "B", 0.85)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "unparsable"),
+        ("B", "unparsable"),
+        (JUDGED.replace("0.85", "85%"), "unparsable"),
+        (JUDGED.replace("0.85", ""), "unparsable"),
+        ("</critique>" + JUDGED.partition("</critique>")[2], "unparsable"),
+        (JUDGED.replace("0.85", "1.2"), "confidence out of range"),
+        (JUDGED.replace("0.85", "nan"), "confidence out of range"),
+        ("<critique> </critique><label>A</label><confidence>1</confidence>", "empty critique"),
+    ],
+)
+def test_texts_that_are_no_judgement(text: str, reason: str) -> None:
+    with pytest.raises(UnusableText) as caught:
+        parse_judgement(text)
+    assert caught.value.reason == reason
 
 
 def test_there_and_back(tmp_path: Path) -> None:
@@ -91,16 +124,14 @@ def test_there_and_back(tmp_path: Path) -> None:
     [read] = load(tmp_path, written)
     same = read.model_copy(update={"id": "", "source": ""})
     assert same.model_dump() == example.model_dump()
+    with pytest.raises(CustosError):
+        to_conversation(example.model_copy(update={"confidence": None}))
 
 
 def test_images_as_bytes_are_saved(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     content = BytesIO()
     Image.new("RGB", (4, 4), "blue").save(content, format="PNG")
     stored = row(images=[{"bytes": content.getvalue(), "path": "0.png"}])
-    path = tmp_path / "public.parquet"
-    pq.write_table(pa.Table.from_pylist([stored]), path)
+    path = parquet(tmp_path / "public.parquet", stored)
     [example] = load_conversations(path, image_folder=tmp_path / "images")
     assert Image.open(example.images[0]).size == (4, 4)

@@ -43,17 +43,16 @@ def test_every_field_of_an_example(tmp_path: Path) -> None:
     assert (examples[3].task, examples[3].variant) == ("hieval-qs", "plain")
 
 
-def test_answers_to_one_question_share_a_group(tmp_path: Path) -> None:
+def test_groups_and_what_is_skipped(tmp_path: Path) -> None:
     rows = [row(), row(question="Capital of France?"), row(question="capital of spain")]
-    groups = [e.group for e in load_evouna(write(tmp_path / "nq.json", rows))]
+    rows += [row(answer_fid=None, judge_gpt35=None, answer_newbing="")]
+    rows += [row(improper=True, golden_answer=None)]
+    examples = load_evouna(write(tmp_path / "nq.json", rows))
+    groups = [example.group for example in examples]
     assert len(set(groups[:10])) == 1
     assert groups[0] != groups[10]
-
-
-def test_null_answers_and_judgements_are_skipped(tmp_path: Path) -> None:
-    rows = [row(answer_fid=None, judge_gpt35=None, answer_newbing="")]
-    examples = load_evouna(write(tmp_path / "nq.json", rows))
-    assert [e.metadata["answerer"] for e in examples] == ["chatgpt", "gpt4", "newbing"]
+    answerers = [example.metadata["answerer"] for example in examples]
+    assert answerers[15:] == ["chatgpt", "gpt4", "newbing"]
 
 
 @pytest.mark.parametrize(
@@ -77,11 +76,6 @@ def test_a_bad_row_names_file_row_and_field(
     assert len(load_evouna(path, bad_rows)) == 10
     assert len(bad_rows) == 1
     assert f"row 2: field '{field}'" in bad_rows[0]
-
-
-def test_an_improper_row_needs_no_golden_answer(tmp_path: Path) -> None:
-    rows = [row(improper=True, golden_answer=None), row()]
-    assert len(load_evouna(write(tmp_path / "nq.json", rows))) == 5
 
 
 @needs_published(PUBLISHED)

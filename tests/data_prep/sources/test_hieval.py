@@ -4,27 +4,24 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-import pyarrow
-import pyarrow.parquet
 import pytest
 from PIL import Image
 
 from data_prep.sources.hieval import Columns, load_hieval
-from data_prep.sources.hub import HubOptions, is_hub_id
+from data_prep.tables.source import HubOptions, is_hub_id
 from judging.errors import CustosError
 from judging.types import LabelledExample
+from tests.data_prep.tables.made_up import lines, parquet, save
 
 ROW = {"question": "Which are prime?", "answer": "2; 3", "response": "2", "label": "partial"}
 
 
 def write(path: Path, rows: list[Any]) -> Path:
     if path.suffix == ".parquet":
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
-    elif path.suffix == ".json":
-        path.write_text(json.dumps(rows), encoding="utf-8")
-    else:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+        return parquet(path, *rows)
+    if path.suffix == ".json":
+        return save(path, json.dumps(rows))
+    return lines(path, *rows)
 
 
 def load_one(
@@ -116,35 +113,28 @@ def test_an_empty_response_is_a_response(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("row", "field"),
     [
-        ({**ROW, "label": "maybe"}, "row 2: field 'label': column 'label': 'maybe' is not one of"),
-        ({**ROW, "answer": " ; "}, "row 2: field 'references': .* at least one element"),
-        ({**ROW, "answer": None}, "row 2: field 'references': .* expected text, got nothing"),
-        ({**ROW, "question": None}, "row 2: field 'question': .* expected text, got nothing"),
-        ({**ROW, "response": {"a": 1}}, "row 2: field 'response': .* expected text, got {'a': 1}"),
-        (["no", "object"], "row 2: expected an object, got list"),
+        ({**ROW, "label": "maybe"}, "field 'label': column 'label'"),
+        ({**ROW, "answer": " ; "}, "field 'references'"),
+        ({**ROW, "answer": None}, "field 'references'"),
+        ({**ROW, "question": None}, "field 'question'"),
+        ({**ROW, "response": {"a": 1}}, "field 'response'"),
+        (["no", "object"], ""),
     ],
 )
-def test_bad_rows(tmp_path: Path, row: Any, message: str) -> None:
+def test_bad_rows(tmp_path: Path, row: Any, field: str) -> None:
     path = write(tmp_path / "qs.jsonl", [ROW, row, ROW])
-    with pytest.raises(CustosError, match=message):
+    with pytest.raises(CustosError, match=f"row 2: {field}"):
         load_hieval(path)
+    path.write_text(path.read_text() + "{oops\n", encoding="utf-8")
     bad_rows: list[str] = []
     assert [loaded.id for loaded in load_hieval(path, bad_rows=bad_rows)] == ["qs-1", "qs-3"]
-    assert len(bad_rows) == 1
-
-
-def test_an_undecodable_line_is_a_bad_row(tmp_path: Path) -> None:
-    path = tmp_path / "qs.jsonl"
-    path.write_text(json.dumps(ROW) + "\n{oops\n", encoding="utf-8")
-    bad_rows: list[str] = []
-    assert len(load_hieval(path, bad_rows=bad_rows)) == 1
-    assert "row 2: not valid JSON" in bad_rows[0]
+    assert len(bad_rows) == 2
 
 
 def test_a_misspelt_optional_column_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match="column 'modle' is missing or empty in every row"):
+    with pytest.raises(CustosError, match="column 'modle'"):
         load_one(tmp_path, ROW, Columns(metadata={"answerer": "modle"}))
 
 
@@ -156,7 +146,7 @@ def test_an_optional_column_that_is_always_empty_is_an_error(
     columns = Columns(images="image")
     both = load_hieval(write(tmp_path / "some.jsonl", rows), columns)
     assert [len(row.images) for row in both] == [0, 1]
-    with pytest.raises(CustosError, match="column 'image' is missing or empty in every row"):
+    with pytest.raises(CustosError, match="column 'image'"):
         load_hieval(write(tmp_path / "none.jsonl", rows[:1]), columns)
 
 
@@ -196,20 +186,13 @@ def test_image_bytes_are_saved_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "folder", "message"),
-    [
-        ({"bytes": png()}, None, "name a folder to save them in"),
-        ({"bytes": b"not an image"}, "images", "12 bytes that are not an image"),
-    ],
+    ("image", "folder"), [({"bytes": png()}, None), ({"bytes": b"not an image"}, "images")]
 )
-def test_bad_image_bytes(
-    tmp_path: Path, image: dict[str, bytes], folder: str | None, message: str
-) -> None:
+def test_bad_image_bytes(tmp_path: Path, image: dict[str, bytes], folder: str | None) -> None:
     path = write(tmp_path / "qs.parquet", [{**ROW, "image": image}])
-    with pytest.raises(CustosError, match=f"row 1: field 'images': .*{message}"):
-        load_hieval(
-            path, Columns(images="image"), image_folder=tmp_path / folder if folder else None
-        )
+    save_to = tmp_path / folder if folder else None
+    with pytest.raises(CustosError, match="row 1: field 'images'"):
+        load_hieval(path, Columns(images="image"), image_folder=save_to)
 
 
 def test_image_urls_and_lists_stay(tmp_path: Path) -> None:

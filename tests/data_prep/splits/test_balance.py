@@ -13,16 +13,20 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cli.main import app
+from data_prep.construction.critiques import critique_item
+from data_prep.construction.forms.base import Value
+from data_prep.construction.forms.truthful import TruthfulPair
 from data_prep.splits.balance import (
     PUBLISHED_TEST,
     balanced_sample,
     balanced_splits,
     class_of,
     hard_and_new_test,
+    in_both_orders,
     item_of,
 )
 from data_prep.splits.splits import SPLITS, HeldOut
-from evaluation.report.published import TABLE_5
+from evaluation.report.markdown import TABLE_5
 from judging.errors import CustosError
 from judging.files.records import read_records, write_records
 from judging.types import LabelledExample
@@ -116,7 +120,7 @@ def test_what_an_earlier_stage_has_seen_is_neither_new_nor_held_out() -> None:
     assert len(only_seen["train"]) == 30
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 12), st.integers(0, 12), st.integers(1, 4), st.integers(0, 9))
 def test_splits_beside_the_test_are_balanced(
     val: int, cal: int, per_question: int, seed: int
@@ -167,17 +171,13 @@ def test_the_papers_test_gives_its_percentages() -> None:
         assert sum(counts) / 10 == overall
 
 
-def test_every_error_type_may_have_its_own_size() -> None:
+def test_every_error_type_may_have_its_own_size_and_needs_hard_cases() -> None:
     examples = _examples({"Wrong; Other": 40, "Wrong; Overthinking": 40})
     hard = [*examples[:20], *examples[40:60]]
     test, _ = hard_and_new_test(examples, hard, [], {"Other": 10, "Overthinking": 20})
     assert Counter(map(class_of, test)) == {"Other": 10, "Overthinking": 20}
-
-
-def test_a_type_without_hard_cases_is_named() -> None:
-    examples = _examples({"Wrong; Other": 9})
-    with pytest.raises(CustosError, match="'Other' has 0 hard and 9 new cases"):
-        hard_and_new_test(examples, [], [], 5)
+    with pytest.raises(CustosError, match="'Other' has 0 hard and 40 new cases"):
+        hard_and_new_test(examples[:40], [], [], 5)
 
 
 def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> None:
@@ -231,3 +231,51 @@ def test_the_verb_takes_the_published_sizes(
     assert result.exit_code == 0, result.output
     test = [row for _, row in read_records(tmp_path / "out" / "test.jsonl", LabelledExample)]
     assert Counter(map(class_of, test)) == sizes
+
+
+def test_what_people_said_of_a_response_follows_it() -> None:
+    row = {
+        "id": "p",
+        "question": "Which river?",
+        "responses": ["green", "brown"],
+        "metadata": {"answerers": ["m1", "m2"], "item": "7"},
+    }
+    said: dict[str, Value] = {
+        "faults_b": ("speculative or fictional",),
+        "score_a": "9",
+        "score_b": "2",
+        "better": "A",
+        "rationale": "Response B invents a river, and Response A does not.",
+    }
+    pair = LabelledExample.model_validate(TruthfulPair().settled(row, {"ann": said}))
+    given, swapped = in_both_orders([pair])
+    assert given == pair
+    assert (swapped.label, swapped.responses) == ("B", ("brown", "green"))
+    assert swapped.tags == ("A: speculative or fictional",)
+    assert swapped.metadata == {
+        "answerers": ["m2", "m1"],
+        "item": "7",
+        "rationale": "Response A invents a river, and Response B does not.",
+        "faults": {"A": ["speculative or fictional"], "B": []},
+        "scores": {"A": 2, "B": 9},
+        "quality": {"A": "exclude", "B": "keep"},
+    }
+    told = critique_item(swapped, show_reasons=True).messages[1].text
+    assert "Faults people marked in response A: speculative or fictional" in told
+    assert "Score people gave response A: 2 of 10" in told
+    back = in_both_orders([swapped])[1]
+    assert (back.tags, back.metadata) == (pair.tags, pair.metadata)
+
+
+def test_tags_that_name_no_response_stay() -> None:
+    pair = LabelledExample(
+        id="p",
+        task="truthful-pure-label",
+        question="Which river?",
+        responses=("green", "brown"),
+        label="None",
+        tags=("source: quiz", "vague"),
+        metadata={"counts": {"A": 1, "C": 2}},
+    )
+    swapped = in_both_orders([pair])[1]
+    assert (swapped.tags, swapped.metadata) == (pair.tags, pair.metadata)

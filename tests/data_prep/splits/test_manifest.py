@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from data_prep.splits.manifest import describe_file, write_prepared
+from data_prep.splits.manifest import describe_file, load_generic, write_prepared
 from data_prep.splits.splits import HeldOut, Splits
 from judging.errors import CustosError
 from judging.files.records import read_records
 from judging.types import LabelledExample
 from tests.data_prep.examples import example
+from tests.data_prep.tables.made_up import parquet, save
 
 
 def prepared() -> Splits:
@@ -126,8 +127,6 @@ def test_only_prepared_files_are_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("manifest", ["", "[]", '{"name": "My extension", "version": "1"}'])
 def test_the_manifest_of_another_program_is_no_proof(tmp_path: Path, manifest: str) -> None:
     (tmp_path / "manifest.json").write_text(manifest)
-    with pytest.raises(CustosError, match=r"would be replaced \(manifest.json\); name a new"):
-        write(tmp_path)
     (tmp_path / "val.jsonl").write_text("mine")
     with pytest.raises(CustosError, match=r"would be replaced \(val.jsonl, manifest.json\)"):
         write(tmp_path)
@@ -141,3 +140,34 @@ def test_describe_file(tmp_path: Path) -> None:
     # SHA-256 of "abc": FIPS 180-2, appendix B.1.
     expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     assert describe_file(path) == {"name": "raw.json", "sha256": expected}
+
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "task": "t", "question": "Q?", "response": "R", "label": "x", "source": "mine"},
+    {"question": "Q?", "responses": ["R", "S"], "label": "y", "images": ["i/1.png"]},
+]
+
+
+def test_rows_in_our_shape(tmp_path: Path) -> None:
+    path = save(tmp_path / "rows.json", json.dumps(ROWS))
+    first, second = load_generic(path)
+    assert (first.id, first.task, first.responses, first.source) == ("a", "t", ("R",), "mine")
+    assert (second.id, second.responses, second.source) == ("rows-2", ("R", "S"), "rows")
+    assert second.images == (str(tmp_path / "i" / "1.png"),)
+    (loaded,) = load_generic(parquet(tmp_path / "rows.parquet", ROWS[0]))
+    assert (loaded.id, loaded.label) == ("a", "x")
+
+
+def test_bad_rows_are_reported_by_number_unless_strict(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    lines = [ROWS[0], {"question": "Q?", "response": "R"}, {**ROWS[0], "labl": "x"}, ROWS[1]]
+    text = "".join(json.dumps(line) + "\n" for line in lines) + "{broken\n"
+    path.write_text(text, encoding="utf-8")
+    bad_rows: list[str] = []
+    assert [loaded.id for loaded in load_generic(path, bad_rows)] == ["a", "rows-4"]
+    messages = [message.partition(f"{path} ")[2] for message in bad_rows]
+    assert [message.split(":")[0] for message in messages] == ["row 2", "row 3", "row 5"]
+    assert "field 'label'" in messages[0]
+    assert "field 'labl'" in messages[1]
+    with pytest.raises(CustosError, match="row 2: field 'label'"):
+        load_generic(path)

@@ -13,7 +13,7 @@ from data_prep.splits.near_duplicates import (
     near_duplicate_clusters,
     question_key,
 )
-from judging.questions import normalise_question
+from judging.files.questions import normalise_question
 from tests.data_prep.examples import example
 
 
@@ -81,13 +81,13 @@ texts = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(texts=texts, threshold=st.sampled_from([0.3, 0.6, 0.75, 1.0]), rare_in=st.integers(1, 4))
 def test_clusters_are_those_of_comparing_every_pair(
     texts: list[str], threshold: float, rare_in: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("data_prep.splits.similarity_join.RARE_IN", rare_in)
+        patch.setattr("data_prep.splits.near_duplicates.RARE_IN", rare_in)
         clusters = near_duplicate_clusters(texts, threshold).tolist()
     assert partition(clusters) == all_pairs_partition(texts, threshold)
 
@@ -95,8 +95,8 @@ def test_clusters_are_those_of_comparing_every_pair(
 def test_clusters_of_many_templates_are_those_of_comparing_every_pair(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("data_prep.splits.similarity_join.PAIRS_AT_ONCE", 500)
-    monkeypatch.setattr("data_prep.splits.similarity_join.CHECKS_AT_ONCE", 20)
+    monkeypatch.setattr("data_prep.splits.near_duplicates.PAIRS_AT_ONCE", 500)
+    monkeypatch.setattr("data_prep.splits.near_duplicates.CHECKS_AT_ONCE", 20)
     rng = random.Random(3)
     syllables = ["ka", "mi", "ron", "ble", "sto", "ni", "qu", "vel"]
     names = ["".join(rng.choices(syllables, k=rng.randint(1, 6))) for _ in range(60)]

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from data_prep.splits.near_duplicates import near_duplicate_clusters
-from data_prep.splits.same_question import same_question_clusters, with_paraphrases
-from judging.questions import has_sentence_model, minilm, normalise_question
+from data_prep.splits.overlap import same_question_clusters, with_paraphrases
+from judging.files.questions import has_sentence_model, minilm, normalise_question
 from tests.data_prep.splits.question_pairs import ALIKE, ALIKE_UNSEEN, SAME, SAME_UNSEEN
 
 Pairs = Iterable[tuple[str, str]]
@@ -58,12 +58,12 @@ def test_clusters_are_those_of_all_pairs() -> None:
         )
     ]
     found = same_question_clusters(texts)
+    pairs = list(itertools.combinations(range(len(texts)), 2))
+    joined = [(i, j) for i, j in pairs if num_joined([(texts[i], texts[j])])]
     cluster = list(range(len(texts)))
     for _ in texts:
-        for i, j in itertools.combinations(range(len(texts)), 2):
-            if num_joined([(texts[i], texts[j])]):
-                cluster[i] = cluster[j] = min(cluster[i], cluster[j])
-    pairs = itertools.combinations(range(len(texts)), 2)
+        for i, j in joined:
+            cluster[i] = cluster[j] = min(cluster[i], cluster[j])
     assert all((found[i] == found[j]) == (cluster[i] == cluster[j]) for i, j in pairs)
     assert 1 < len(set(cluster)) < len(texts)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.synthetic.claims import LABELS, Facet, generate_claims, topics
+from data_prep.made.claims import LABELS, Facet, generate_claims, topics
 from judging.tasks import get_task
 from judging.types import LabelledExample
 

@@ -1,7 +1,7 @@
 import hashlib
 from random import Random
 
-from data_prep.synthetic.seeds import seeded_rng
+from data_prep.made.words.wordings import seeded_rng
 
 
 def test_draws_depend_on_the_key_alone() -> None:

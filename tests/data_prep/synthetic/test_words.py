@@ -1,11 +1,6 @@
 import pytest
 
-from data_prep.synthetic.words import (
-    Wording,
-    WordingSplit,
-    question_wordings_of,
-    wordings_of,
-)
+from data_prep.made.words.wordings import Wording, WordingSplit, question_wordings_of, wordings_of
 
 WORDINGS = (Wording("a", "{x}"), Wording("b", "{x}!", held_out=True))
 

@@ -8,22 +8,17 @@ from typing import Any
 
 import pytest
 
-from data_prep.splits.both_orders import in_both_orders
-from data_prep.tables.dropped import read_examples
+from data_prep.splits.balance import in_both_orders
+from data_prep.tables.examples import read_examples
 from data_prep.tables.labels import UnknownLabel
 from data_prep.tables.mapping import TableMapping, read_mapping, write_mapping
 from data_prep.tables.reader import read_table
 from judging.errors import CustosError, FieldError
-from judging.types import JudgeRequest, LabelledExample
-from tests.data_prep.tables.made_up import save
+from judging.types import LabelledExample
+from tests.data_prep.tables.made_up import HEAD, ROW, examples, lines, requests, save
 
+PEOPLE = TableMapping.model_validate({"annotators": ["anna", "ben"]})
 WORDS = {"right": "Correct", "partly": "Partial", "wrong": "Wrong", "skip": ""}
-ROW: dict[str, Any] = {"question": "?", "references": ["x"], "response": "y"}
-HEAD = "question,references,response"
-
-
-def examples(path: Path, **mapping: Any) -> list[LabelledExample]:
-    return [example for _, example in read_examples(path, TableMapping.model_validate(mapping))]
 
 
 def test_columns_of_single_people(tmp_path: Path) -> None:
@@ -55,11 +50,9 @@ def test_a_label_that_was_decided_wins(tmp_path: Path) -> None:
     ],
 )
 def test_cells_that_hold_several(tmp_path: Path, given: Any, wanted: dict[str, str]) -> None:
-    path = save(tmp_path / "rows.jsonl", json.dumps({**ROW, "annotator_labels": given}))
-    [row] = examples(path)
+    [row] = examples(lines(tmp_path / "rows.jsonl", {**ROW, "annotator_labels": given}))
     assert row.annotator_labels == wanted
-    nested = {**ROW, "metadata": {"votes": given}}
-    path = save(tmp_path / "nested.jsonl", json.dumps(nested))
+    path = lines(tmp_path / "nested.jsonl", {**ROW, "metadata": {"votes": given}})
     [row] = examples(path, columns={"annotator_labels": "metadata.votes"})
     assert row.annotator_labels == wanted
     cell = json.dumps(given).replace('"', '""')
@@ -70,7 +63,7 @@ def test_cells_that_hold_several(tmp_path: Path, given: Any, wanted: dict[str, s
 
 def test_lists_with_names_and_with_separators(tmp_path: Path) -> None:
     row = {**ROW, "annotators": ["u", "v"], "annotator_labels": ["Wrong", "Correct"]}
-    [read] = examples(save(tmp_path / "rows.jsonl", json.dumps(row)))
+    [read] = examples(lines(tmp_path / "rows.jsonl", row))
     assert read.annotator_labels == {"u": "Wrong", "v": "Correct"}
     path = save(tmp_path / "rows.csv", f"{HEAD},annotator_labels\n?,x,y,Wrong; ;Correct\n")
     [read] = examples(path)
@@ -82,7 +75,7 @@ def test_lists_with_names_and_with_separators(tmp_path: Path) -> None:
         {"annotator": "a", "label": "Correct"}]],
 )  # fmt: skip
 def test_cells_that_hold_no_labels_of_people(tmp_path: Path, given: Any) -> None:
-    path = save(tmp_path / "rows.jsonl", json.dumps({**ROW, "annotator_labels": given}))
+    path = lines(tmp_path / "rows.jsonl", {**ROW, "annotator_labels": given})
     with pytest.raises(FieldError) as error:
         list(read_table(path, LabelledExample))
     assert error.value.field.startswith("annotator_labels")
@@ -91,23 +84,19 @@ def test_cells_that_hold_no_labels_of_people(tmp_path: Path, given: Any) -> None
 def test_an_unknown_label_names_the_column(tmp_path: Path) -> None:
     path = save(tmp_path / "rows.csv", f"{HEAD},anna,ben\n?,x,y,Correct,so-so\n")
     with pytest.raises(UnknownLabel) as error:
-        list(
-            read_table(
-                path, LabelledExample, TableMapping.model_validate({"annotators": ["anna", "ben"]})
-            )
-        )
+        list(read_table(path, LabelledExample, PEOPLE))
     assert (error.value.column, error.value.label) == ("ben", "so-so")
 
 
 def test_rows_of_one_person_each(tmp_path: Path) -> None:
     """Long form, as most tools export it: a row for each label."""
-    lines = [f"id,{HEAD},who,label,seconds,domain"]
+    table = [f"id,{HEAD},who,label,seconds,domain"]
     for id, person, label, seconds in (
         *(("1", "anna", "Correct", 3), ("1", "ben", "Wrong", 4), ("1", "carla", "Wrong", 5)),
         *(("2", "anna", "Wrong", 6), ("3", "ben", "Correct", 7), ("3", "anna", "Correct", 7)),
     ):
-        lines.append(f"{id},Which {id}?,x,y,{person},{label},{seconds},law")
-    path = save(tmp_path / "long.csv", "\n".join(lines))
+        table.append(f"{id},Which {id}?,x,y,{person},{label},{seconds},law")
+    path = save(tmp_path / "long.csv", "\n".join(table))
     rows = read_examples(path, TableMapping(columns={"annotators": "who"}))
     assert [number for number, _ in rows] == [1, 4, 5]
     first, second, third = [row for _, row in rows]
@@ -120,10 +109,10 @@ def test_rows_of_one_person_each(tmp_path: Path) -> None:
 
 def test_a_second_row_of_a_person_is_another_item(tmp_path: Path) -> None:
     """Without ids, equal answers of two systems are two items."""
-    lines = [f"{HEAD},annotators,label"]
-    lines += [f"?,x,y,{who},{label}" for who, label in
+    table = [f"{HEAD},annotators,label"]
+    table += [f"?,x,y,{who},{label}" for who, label in
               (("a", "Correct"), ("a", "Wrong"), ("b", "Wrong"), ("b", "Wrong"))]  # fmt: skip
-    first, second = examples(save(tmp_path / "long.csv", "\n".join(lines)))
+    first, second = examples(save(tmp_path / "long.csv", "\n".join(table)))
     assert first.annotator_labels == {"a": "Correct", "b": "Wrong"}
     assert second.annotator_labels == {"a": "Wrong", "b": "Wrong"}
 
@@ -135,18 +124,17 @@ def test_rows_that_are_not_of_one_person_stay(tmp_path: Path) -> None:
         {**ROW, "label": "Correct", "annotators": ["a"], "metadata": {"answerer": "m1"}},
         {**ROW, "label": "Correct", "annotators": ["b"], "metadata": {"answerer": "m2"}},
     ]
-    path = save(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, rows)))
-    read = examples(path)
+    read = examples(lines(tmp_path / "rows.jsonl", *rows))
     assert len(read) == 4
     assert not any(row.annotator_labels for row in read)
 
 
 def test_the_error_type_is_that_of_the_label(tmp_path: Path) -> None:
-    lines = [
+    rows = [
         {**ROW, "task": "hieval-ea", "label": label, "annotators": [who]}
         for who, label in (("a", "Correct"), ("b", "Wrong; Other"), ("c", "Wrong; Other"))
     ]
-    [row] = examples(save(tmp_path / "rows.jsonl", "\n".join(map(json.dumps, lines))))
+    [row] = examples(lines(tmp_path / "rows.jsonl", *rows))
     assert row.label == "Wrong; Other"
     assert row.annotator_labels == {"a": "Correct", "b": "Wrong; Other", "c": "Wrong; Other"}
 
@@ -154,12 +142,9 @@ def test_the_error_type_is_that_of_the_label(tmp_path: Path) -> None:
 def test_requests_do_not_need_people(tmp_path: Path) -> None:
     """A judge grades the same file."""
     path = save(tmp_path / "labels.csv", f"{HEAD},anna,ben\n?,x,y,Correct,so-so\n")
-    mapping = TableMapping.model_validate({"annotators": ["anna", "ben"]})
-    [(_, request)] = read_table(path, JudgeRequest, mapping)
-    assert request.metadata == {}
-    path = save(tmp_path / "rows.jsonl", json.dumps({**ROW, "annotator_labels": ["Correct"]}))
-    [(_, request)] = read_table(path, JudgeRequest)
-    assert request.response == "y"
+    assert requests(path, annotators=["anna", "ben"])[0].metadata == {}
+    path = lines(tmp_path / "rows.jsonl", {**ROW, "annotator_labels": ["Correct"]})
+    assert requests(path)[0].response == "y"
 
 
 def test_annotators_of_a_mapping_are_columns(tmp_path: Path) -> None:

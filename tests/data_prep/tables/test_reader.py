@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.tables.dropped import read_examples
+from data_prep.tables.examples import read_examples, show_doubles
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table, read_table
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.types import JudgeRequest, LabelledExample
-from tests.data_prep.tables.made_up import KINDS, LABELS, MAP, SHEET, save, save_table
+from tests.data_prep.tables.made_up import (
+    HEAD,
+    KINDS,
+    LABELS,
+    MAP,
+    ROW,
+    SHEET,
+    examples,
+    lines,
+    requests,
+    save,
+    save_table,
+)
 
-MAPPING = TableMapping(columns=MAP, labels=LABELS)
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 FILLED = TEXT.filter(lambda text: bool(text.strip()))
 ELEMENT = FILLED.map(str.strip).filter(lambda text: "|" not in text and text[0] != "[")
-ROW = st.fixed_dictionaries(
+SHEET_ROW = st.fixed_dictionaries(
     {
         "Frage": FILLED,
         "gold": st.lists(ELEMENT, min_size=1, max_size=3).map(" | ".join),
@@ -33,13 +42,9 @@ ROW = st.fixed_dictionaries(
 )
 
 
-def examples(path: Path, **mapping: Any) -> list[LabelledExample]:
-    return [example for _, example in read_examples(path, TableMapping(**mapping))]
-
-
 def test_the_sheet_of_a_new_user(tmp_path: Path) -> None:
     path = save(tmp_path / "labels.csv", SHEET)
-    first, second, third = [example for _, example in read_examples(path, MAPPING)]
+    first, second, third = examples(path, columns=MAP, labels=LABELS)
     assert first == LabelledExample(
         question="Who wrote Emma?",
         references=("Jane Austen",),
@@ -49,9 +54,15 @@ def test_the_sheet_of_a_new_user(tmp_path: Path) -> None:
     )
     assert (second.references, second.label) == (("2", "3"), "Partial")
     assert third.references == ("carbon dioxide", "CO2")
+    # One column may fill two fields.
+    columns = {**MAP, "group": "question", "metadata.model": "model"}
+    [first, *_] = examples(path, columns=columns, labels=LABELS)
+    assert first.group == first.question == "Who wrote Emma?"
+    assert first.metadata == {"model": "m1"}
 
 
-@given(rows=st.lists(ROW, min_size=1, max_size=4))
+@settings(max_examples=30)
+@given(rows=st.lists(SHEET_ROW, min_size=1, max_size=4))
 def test_every_kind_of_file_gives_the_same_records(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, str]]
 ) -> None:
@@ -61,17 +72,11 @@ def test_every_kind_of_file_gives_the_same_records(
         labels=LABELS,
         separator="|",
     )
-    by_kind = [
-        list(
-            read_table(
-                save_table(folder / f"a.{kind}", rows, list(rows[0])), LabelledExample, mapping
-            )
-        )
-        for kind in KINDS
-    ]
-    assert all(records == by_kind[0] for records in by_kind)
-    assert [number for number, _ in by_kind[0]] == list(range(1, len(rows) + 1))
-    for (_, example), row in zip(by_kind[0], rows, strict=True):
+    paths = [save_table(folder / f"a.{kind}", rows, list(rows[0])) for kind in KINDS]
+    first, *others = [list(read_table(path, LabelledExample, mapping)) for path in paths]
+    assert all(records == first for records in others)
+    assert [number for number, _ in first] == list(range(1, len(rows) + 1))
+    for (_, example), row in zip(first, rows, strict=True):
         assert example.references == tuple(part.strip() for part in row["gold"].split("|"))
         assert example.question == row["Frage"]
         assert example.response == (row["model_answer"] if row["model_answer"].strip() else "")
@@ -79,85 +84,39 @@ def test_every_kind_of_file_gives_the_same_records(
         assert example.metadata == ({"answerer": row["model"]} if filled else {})
 
 
-def test_an_empty_response_is_a_response(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", "question,references,response_a,response_b\n?,x,,b\n")
-    [(_, request)] = read_table(path, JudgeRequest)
-    assert request.responses == ("", "b")
-    path = save(tmp_path / "b.jsonl", '{"q": "?", "references": ["x"], "answer": null}')
-    mapping = TableMapping(columns={"question": "q", "response": "answer"})
-    [(_, request)] = read_table(path, JudgeRequest, mapping)
-    assert request.response == ""
-
-
-@pytest.mark.parametrize(
-    ("cell", "separator", "references"),
-    [
-        ("a; b;", None, ("a", "b")),
-        ("a|b;c", "|", ("a", "b;c")),
-        ('["a; b", "c"]', None, ("a; b", "c")),
-        ("[1, 2]", None, ("[1, 2]",)),
-        ("[0.8, 1.2]; 1", None, ("[0.8, 1.2]", "1")),
-        # As pandas writes a column of lists, and of arrays.
-        ("""['a; b', "it's", 'c"d', 'e\\nf']""", None, ("a; b", "it's", 'c"d', "e\nf")),
-        ("['a' 'b c'\n 'd']", None, ("a", "b c", "d")),
-        ("['a', None, nan, '']", None, ("a",)),
-        ('["a", null]', None, ("a",)),
-        ("[None]", None, ("[None]",)),
-        ("['a', 1]", None, ("['a', 1]",)),
-        (r"['\d']", None, (r"['\d']",)),
-        (r"['\x']", None, (r"['\x']",)),
-    ],
-)
-def test_lists_in_a_cell(
-    tmp_path: Path, cell: str, separator: str | None, references: tuple[str, ...]
-) -> None:
-    row = {"question": "?", "references": cell, "response": "x", "label": "Wrong"}
-    path = save_table(tmp_path / "a.csv", [row], list(row))
-    assert examples(path, separator=separator)[0].references == references
-
-
-def test_texts_of_json_files_are_one_element_without_a_separator(tmp_path: Path) -> None:
-    row = {"question": "?", "references": "a;b", "response": "x", "label": "Wrong"}
-    path = save_table(tmp_path / "a.jsonl", [row], list(row))
-    assert examples(path)[0].references == ("a;b",)
-    assert examples(path, separator=";")[0].references == ("a", "b")
-
-
-@pytest.mark.parametrize("mapped", [{}, {"group": "question"}])
-def test_numbers_in_json_rows_are_texts(tmp_path: Path, mapped: dict[str, str]) -> None:
-    row = {"id": 7, "question": "?", "references": 4, "response": 4.5, "label": 1}
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(row), encoding="utf-8")
-    [example] = examples(path, columns=mapped, labels={"1": "Wrong"})
-    assert (example.id, example.references, example.response) == ("7", ("4",), "4.5")
-    assert example.label == "Wrong"
-    path.write_text(json.dumps({**row, "label": True}), encoding="utf-8")
-    with pytest.raises(CustosError, match=r"'true' \(1 row, .*\) is not among them"):
-        examples(path, columns=mapped)
-
-
-def test_numbers_and_truth_values_are_texts(tmp_path: Path) -> None:
-    row = {"question": "When?", "gold": [1989, None], "model_answer": 1991.5, "human_label": False}
-    path = save(tmp_path / "a.json", json.dumps([row]))
-    [example] = examples(path, columns=MAP, labels={"false": "Wrong"})
-    assert (example.references, example.response, example.label) == (("1989",), "1991.5", "Wrong")
-
-
-def test_one_column_may_fill_two_fields(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", SHEET)
-    [first, *_] = examples(
-        path, columns={**MAP, "group": "question", "metadata.model": "model"}, labels=LABELS
+def test_an_empty_response_is_one_of_the_rows_own_task(tmp_path: Path) -> None:
+    [request] = requests(
+        save(tmp_path / "a.csv", "question,references,response_a,response_b\n?,x,,b\n")
     )
-    assert (first.group, first.question) == ("Who wrote Emma?", "Who wrote Emma?")
-    assert first.metadata == {"model": "m1"}
+    assert request.responses == ("", "b")
+    path = lines(tmp_path / "b.jsonl", {"q": "?", "references": ["x"], "answer": None})
+    [request] = requests(path, columns={"question": "q", "response": "answer"})
+    assert request.response == ""
+    path = lines(
+        tmp_path / "c.jsonl",
+        {"question": "?", "references": ["r"], "response": None, "response_a": None},
+        {"task": "truthful-pair", "question": "?", "response_a": "x", "response_b": None},
+        {"task": "truthful-pair", "question": "?", "responses": ["x", float("nan")]},
+    )
+    assert [request.responses for request in requests(path)] == [("",), ("x", ""), ("x", "")]
+    with pytest.raises(CustosError):  # a file without responses is none of empty ones
+        requests(lines(tmp_path / "d.jsonl", {"question": "?", "references": ["r"]}))
 
 
-def test_an_error_type_completes_the_label(tmp_path: Path) -> None:
-    text = "question,references,response,label,why\n?,x,y,wrong,overthinking\n?,x,x,Correct,\n"
-    path = save(tmp_path / "a.csv", text)
+def test_an_error_type_completes_the_label_and_no_second_persons(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.csv", f"{HEAD},label,why\n?,x,y,wrong,overthinking\n?,x,x,Correct,\n")
     wrong, right = examples(path, columns={"error_type": "why"}, task="hieval-ea")
     assert (wrong.label, wrong.error_type) == ("Wrong; Overthinking", "Overthinking")
     assert (right.label, right.error_type) == ("Correct", None)
+    text = f"{HEAD},label,second_label,error_type\n?,x,y,Wrong,{{}},Other\n"
+    [row] = examples(save(tmp_path / "b.csv", text.format("Wrong; Overthinking")), task="hieval-ea")
+    assert (row.label, row.second_label) == ("Wrong; Other", "Wrong; Overthinking")
+    with pytest.raises(CustosError, match="'Wrong' .* is not among"):
+        examples(save(tmp_path / "c.csv", text.format("Wrong")), task="hieval-ea")
+    # Where a task names no types, one is no contradiction.
+    text = f"{HEAD},label,error_type\n?,x,y,Wrong,Other\n"
+    [row] = examples(save(tmp_path / "d.csv", text), task="hieval-qs")
+    assert (row.label, row.error_type) == ("Wrong", None)
 
 
 @pytest.mark.parametrize(
@@ -174,78 +133,72 @@ def test_an_error_type_completes_the_label(tmp_path: Path) -> None:
 def test_an_error_type_that_contradicts_the_label(
     tmp_path: Path, label: str, error_type: str, agrees: bool
 ) -> None:
-    text = f"question,references,response,label,why\n?,x,y,{label},{error_type}\n"
-    path = save(tmp_path / "a.csv", text)
+    path = save(tmp_path / "a.csv", f"{HEAD},label,why\n?,x,y,{label},{error_type}\n")
     mapping = TableMapping(
         columns={"error_type": "why"}, labels={"logic": "Reasoning Error"}, task="hieval-ea"
     )
+    [(_, row)] = parse_table(path, LabelledExample, mapping)
     if agrees:
-        [(_, row)] = read_table(path, LabelledExample, mapping)
+        assert isinstance(row, LabelledExample)
         assert (row.label, row.error_type) == (label, label.partition("; ")[2] or None)
-        return
-    with pytest.raises(CustosError) as error:
-        list(read_table(path, LabelledExample, mapping))
-    assert str(error.value) == (
-        f"{path} row 1 below the header: field 'error_type': column 'why': '{error_type}' "
-        f"contradicts the label '{label}'"
-    )
-
-
-def test_an_error_type_is_no_contradiction_where_a_task_names_none(tmp_path: Path) -> None:
-    text = "question,references,response,label,error_type\n?,x,y,Wrong,Other\n"
-    [row] = examples(save(tmp_path / "a.csv", text), task="hieval-qs")
-    assert (row.label, row.error_type) == ("Wrong", None)
-
-
-def test_an_error_type_does_not_complete_the_label_of_a_second_person(tmp_path: Path) -> None:
-    text = "question,references,response,label,second_label,error_type\n?,x,y,Wrong,{},Other\n"
-    path = save(tmp_path / "a.csv", text.format("Wrong; Overthinking"))
-    [row] = examples(path, task="hieval-ea")
-    assert (row.label, row.second_label) == ("Wrong; Other", "Wrong; Overthinking")
-    path = save(tmp_path / "b.csv", text.format("Wrong"))
-    with pytest.raises(CustosError, match="the labels are Correct, .* 'Wrong' .* is not among"):
-        examples(path, task="hieval-ea")
+    else:
+        assert isinstance(row, BadRow)
+        assert isinstance(row.error, FieldError)
+        assert row.error.field == "error_type"
+        assert f"column 'why': '{error_type}'" in row.error.message
 
 
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    ("header", "columns", "advice"),
     [
         (
+            SHEET,
             {},
-            "no column for references, response, label; the columns are question, gold, "
-            "model_answer, human_label, model; say which ones hold them: --map references=gold "
-            "--map response=model_answer --map label=human_label",
+            "--map references=gold --map response=model_answer --map label=human_label",
         ),
-        ({**MAP, "references": "golden"}, "'golden' for 'references'; the nearest is 'gold'"),
-        ({**MAP, "references": "Gold"}, "no column 'Gold' for 'references'; the nearest is 'gold'"),
+        (SHEET, {**MAP, "references": "golden"}, "the nearest is 'gold'"),
+        (SHEET, {**MAP, "references": "Gold"}, "the nearest is 'gold'"),
+        (  # those that are missing and those that would be the next error
+            "ID,Prompt,gold,answer,label\n",
+            {},
+            "--map question=Prompt --map references=gold --map response=answer --map id=ID",
+        ),
+        (f"{HEAD},label,Images\n", {}, "--map images=Images"),
+        (
+            "question,first,answer_2,label\n",
+            {"task": "truthful-pair", "response_a": "first"},
+            "no column for response_b; the columns are question, first, answer_2, label; say which "
+            "ones hold them: --map response_b=answer_2",
+        ),
+        (
+            "question,first,answer_2,label\n",
+            {"task": "truthful-pair", "response_b": "answer_2"},
+            "--map response_a=COLUMN",
+        ),
     ],
 )
-def test_columns_that_are_missing(tmp_path: Path, columns: dict[str, str], message: str) -> None:
-    path = save(tmp_path / "labels.csv", SHEET)
+def test_columns_that_do_not_suit(
+    tmp_path: Path, header: str, columns: dict[str, str], advice: str
+) -> None:
+    task = columns.get("task")
+    path = save(tmp_path / "labels.csv", header)
     with pytest.raises(CustosError) as error:
-        examples(path, columns=columns)
-    assert message in str(error.value)
+        examples(path, columns={k: v for k, v in columns.items() if k != "task"}, task=task)
+    assert advice in str(error.value)
 
 
-def test_missing_columns_and_nearly_named_ones_are_one_error(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", "ID,Prompt,gold,answer,label\n1,?,x,y,Correct\n")
-    with pytest.raises(CustosError) as error:
-        examples(path)
-    options = str(error.value).partition("say which ones hold them: ")[2]
-    assert (
-        options == "--map question=Prompt --map references=gold --map response=answer --map id=ID"
-    )
-
-
-def test_a_column_that_is_nearly_ours(tmp_path: Path) -> None:
-    path = save(
-        tmp_path / "a.csv", "question,references,response,Images,question_id\n?,x,y,a.png,7\n"
-    )
-    with pytest.raises(CustosError, match="'Images' is nearly our field 'images'.*--map images=Im"):
-        list(read_table(path, JudgeRequest))
-    mapping = TableMapping(columns={"metadata.Images": "Images"})
-    [(_, request)] = read_table(path, JudgeRequest, mapping)
+def test_columns_with_names_of_their_own(tmp_path: Path) -> None:
+    path = save(tmp_path / "a.csv", f"{HEAD},Images,question_id\n?,x,y,a.png,7\n")
+    [request] = requests(path, columns={"metadata.Images": "Images"})
     assert request.metadata == {"question_id": "7", "Images": "a.png"}
+    path = save(tmp_path / "b.csv", "question,first,response_b\n?,x,y\n")
+    [request] = requests(path, columns={"response_a": "first"}, task="truthful-pair")
+    assert request.responses == ("x", "y")
+    # What pandas writes unless it is asked not to, and columns that Excel left empty.
+    path = save(tmp_path / "c.csv", f",{HEAD},,\n0,?,x,y,,\n1,?,x,y,,z\n")
+    first, second = requests(path)
+    assert first.metadata == {"column 1": "0"}
+    assert second.metadata == {"column 1": "1", "column 6": "z"}
 
 
 def test_labels_that_the_task_does_not_have(tmp_path: Path) -> None:
@@ -260,105 +213,114 @@ def test_labels_that_the_task_does_not_have(tmp_path: Path) -> None:
     )
     with pytest.raises(CustosError, match="'Partial' is a label with --reference-mode all only"):
         examples(path, columns=MAP, labels={"right": "Correct"}, reference_mode="any")
+    with pytest.raises(CustosError, match="'partly' mapped to 'Partialy'"):
+        examples(path, columns=MAP, labels={**LABELS, "partly": "Partialy"})
 
 
 def test_rows_can_be_left_out(tmp_path: Path) -> None:
     path = save(tmp_path / "a.csv", SHEET + "Where?,,x,wrong,m1\n")
     bad_rows: dict[int, BadRow] = {}
-    rows = read_examples(path, MAPPING, bad_rows, allow_dropped=True)
+    mapping = TableMapping(columns=MAP, labels=LABELS)
+    rows = read_examples(path, mapping, bad_rows, allow_dropped=True)
     assert [number for number, _ in rows] == [1, 2, 3]
     assert bad_rows[4].label == "wrong"
     assert "row 4 below the header: field 'references': column 'gold'" in str(bad_rows[4].error)
     with pytest.raises(CustosError, match=r"1 of 4 rows .* the first is row 4.*wrong \(1\).*allow"):
-        read_examples(path, MAPPING)
+        read_examples(path, mapping)
 
 
-def test_a_task_that_the_row_contradicts(tmp_path: Path) -> None:
-    row = {"question": "?", "references": ["x"], "response": "y", "task": "hieval-ea"}
-    path = save(tmp_path / "a.jsonl", json.dumps(row))
-    with pytest.raises(CustosError, match=r"row 1: field 'task': the row has 'hieval-ea', --task"):
-        list(read_table(path, JudgeRequest, TableMapping(task="hieval-qs")))
-
-
-def test_a_row_of_another_task_with_the_same_labels(tmp_path: Path) -> None:
+def test_a_row_of_another_task_needs_the_same_labels(tmp_path: Path) -> None:
     """A row for judges that write a critique suits judges that write none."""
+    with pytest.raises(FieldError) as error:
+        requests(lines(tmp_path / "a.jsonl", {**ROW, "task": "hieval-ea"}), task="hieval-qs")
+    assert error.value.field == "task"
     row = {"question": "?", "responses": ["x", "y"], "label": "A", "task": "truthful-pair"}
-    path = save(tmp_path / "a.jsonl", json.dumps(row | {"critique": "x is.", "mode": "critique"}))
+    path = lines(tmp_path / "b.jsonl", row | {"critique": "x is.", "mode": "critique"})
     [example] = examples(path, task="truthful-pure-label")
     assert (example.task, example.mode) == ("truthful-pure-label", "score")
-    [(_, request)] = read_table(path, JudgeRequest, TableMapping(task="truthful-pure-label"))
+    [request] = requests(path, task="truthful-pure-label")
     assert (type(request), request.task) == (JudgeRequest, "truthful-pure-label")
-    with pytest.raises(CustosError, match="field 'mode': .* writes no critiques"):
+    with pytest.raises(CustosError, match="field 'mode'"):
         examples(path, task="truthful-pure-label", mode="critique")
-    with pytest.raises(CustosError, match="'truthful-pair', --task is 'truthful-reward'"):
+    with pytest.raises(CustosError, match="field 'task'"):
         examples(path, task="truthful-reward")
 
 
 def test_jsonl_stays_strict_without_mapped_columns(tmp_path: Path) -> None:
     row = {"question": "?", "gold": ["x"], "model_answer": "y", "note": "z"}
-    path = save(tmp_path / "a.jsonl", json.dumps(row))
-    with pytest.raises(CustosError, match="row 1: field 'gold': not one of our fields; with --map"):
-        list(read_table(path, JudgeRequest))
-    mapping = TableMapping(columns={"references": "gold", "response": "model_answer"})
-    [(_, request)] = read_table(path, JudgeRequest, mapping)
+    path = lines(tmp_path / "a.jsonl", row)
+    with pytest.raises(FieldError) as error:
+        requests(path)
+    assert error.value.field == "gold"
+    [request] = requests(path, columns={"references": "gold", "response": "model_answer"})
     assert request.metadata == {"note": "z"}
 
 
 def test_labels_are_not_needed_for_requests(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", SHEET)
-    requests = [request for _, request in read_table(path, JudgeRequest, MAPPING)]
-    assert type(requests[0]) is JudgeRequest
-    assert requests[0].metadata == {"model": "m1"}
-    labelled = {"question": "?", "references": ["x"], "response": "y", "label": "right", "tags": []}
-    path = save(tmp_path / "a.jsonl", json.dumps(labelled))
-    [(_, request)] = read_table(path, JudgeRequest)
+    first, *_ = requests(save(tmp_path / "a.csv", SHEET), columns=MAP, labels=LABELS)
+    assert (type(first), first.metadata) == (JudgeRequest, {"model": "m1"})
+    [request] = requests(lines(tmp_path / "a.jsonl", {**ROW, "label": "right", "tags": []}))
     assert type(request) is JudgeRequest
 
 
-def test_half_of_a_pair_is_refused_from_the_header(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text("question,first,answer_2,winner\n?,x,y,A\n", encoding="utf-8")
-    for name, column, other, suggested in (
-        ("response_a", "first", "response_b", "answer_2"),
-        ("response_b", "answer_2", "response_a", "COLUMN"),
-    ):
-        columns = {name: column, "label": "winner"}
-        mapping = TableMapping(columns=columns, task="truthful-pair")
-        wanted = (
-            f"no column for {other}; the columns are question, first, answer_2, winner; say which "
-            f"ones hold them: --map {other}={suggested}"
-        )
-        with pytest.raises(CustosError, match=re.escape(wanted)):
-            next(parse_table(path, LabelledExample, mapping))
-
-
-def test_one_response_of_a_pair_may_keep_its_own_name(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.csv"
-    path.write_text("question,first,response_b\n?,x,y\n", encoding="utf-8")
-    mapping = TableMapping(columns={"response_a": "first"}, task="truthful-pair")
-    ((_, row),) = read_table(path, JudgeRequest, mapping)
-    assert row.responses == ("x", "y")
-
-
 def test_an_empty_cell_of_a_mapped_column_is_named(tmp_path: Path) -> None:
-    table = "prompt,gold,said\n,Paris,Paris\nWhere?,,Paris\n"
     columns = {"question": "prompt", "references": "gold", "response": "said"}
-    bad: dict[int, BadRow] = {}
-    path = save(tmp_path / "rows.csv", table)
-    rows = list(read_table(path, JudgeRequest, TableMapping(columns=columns), bad))
-    assert [number for number, _ in rows] == [2], "references are the task's to ask for"
-    assert str(bad[1].error).endswith(": field 'question': column 'prompt' is empty")
-    labelled = save(tmp_path / "labelled.csv", table.replace("\n", ",label\n", 1))
-    labelled.write_text(labelled.read_text().replace(",Paris\n", ",Paris,Correct\n"))
-    bad.clear()
-    assert not list(read_table(labelled, LabelledExample, TableMapping(columns=columns), bad))
-    assert str(bad[2].error).endswith(
-        ": field 'references': column 'gold' is empty; task 'hieval-qs' needs it"
-    )
+    mapping = TableMapping(columns=columns)
+    path = save(tmp_path / "rows.csv", "prompt,gold,said,label\n,P,P,Correct\nWhere?,,P,Correct\n")
+    (_, first), (_, second) = parse_table(path, JudgeRequest, mapping)
+    assert isinstance(first, BadRow)
+    assert str(first.error).endswith(": field 'question': column 'prompt' is empty")
+    assert isinstance(second, JudgeRequest), "references are the task's to ask for"
+    _, (_, second_labelled) = parse_table(path, LabelledExample, mapping)
+    assert isinstance(second_labelled, BadRow)
+    assert "field 'references': column 'gold' is empty" in str(second_labelled.error)
 
 
-def test_a_misspelt_label_of_the_mapping_is_named(tmp_path: Path) -> None:
-    path = save(tmp_path / "sheet.csv", SHEET)
-    labels = {**LABELS, "partly": "Partialy"}
-    with pytest.raises(CustosError, match=r"'partly' mapped to 'Partialy' \(1 row, the f.*is not"):
-        read_examples(path, TableMapping(columns=MAP, labels=labels))
+def test_a_field_that_is_null_takes_what_is_given_for_all_rows(tmp_path: Path) -> None:
+    [request] = requests(lines(tmp_path / "rows.jsonl", {**ROW, "mode": None}), mode="score")
+    assert request.mode == "score"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reasoning_is_a_field_or_a_column_of_thoughts(tmp_path: Path, kind: str) -> None:
+    """Data sets of reasoning models hold thoughts in a column called ``reasoning``."""
+    plain = {"question": "?", "references": "x", "response": "<think>y</think>x"}
+
+    def read(*rows: dict[str, str], **mapping: Any) -> list[Any]:
+        path = save_table(
+            tmp_path / f"a.{kind}", rows, [*plain, *(["reasoning"] * (rows != (plain,)))]
+        )
+        parsed = parse_table(path, JudgeRequest, TableMapping(**mapping))
+        return [row for _, row in parsed]
+
+    keep, drop = {**plain, "reasoning": "keep"}, {**plain, "reasoning": "drop"}
+    found = read(keep, drop)
+    assert [each.answers for each in found] == [(plain["response"],), ("x",)]
+    assert [each.responses for each in found] == [(plain["response"],)] * 2
+    [kept] = read(plain, reasoning="keep")
+    assert kept.answers == kept.responses
+    assert [isinstance(each, BadRow) for each in read(keep, drop, reasoning="keep")] == [
+        *(False, True)
+    ]
+    [thoughts] = read({**plain, "reasoning": "Is it y? No."}, reasoning="keep")
+    assert (thoughts.metadata, thoughts.reasoning) == ({"reasoning": "Is it y? No."}, "keep")
+    [nearly] = requests(save(tmp_path / "b.csv", f"{HEAD},Reasoning\n?,x,y,Is it?\n"))
+    assert (nearly.metadata, nearly.reasoning) == ({"Reasoning": "Is it?"}, "drop")
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_double", "contradicts"),
+    [
+        ({}, True, False),
+        ({"label": "Wrong"}, True, True),
+        ({"reference_mode": "any", "label": "Correct"}, False, False),
+        ({"variant": "tolerance", "label": "Correct"}, False, False),
+        ({"choices": ["x", "z"], "label": "Correct"}, False, False),
+    ],
+)
+def test_rows_that_are_judged_alike_are_doubles(
+    changes: dict[str, Any], is_double: bool, contradicts: bool
+) -> None:
+    row = {"question": "Which?", "references": ["x", "y"], "response": "x", "label": "Partial"}
+    rows = [LabelledExample.model_validate(each) for each in (row, {**row, **changes})]
+    assert len(show_doubles(rows)) == is_double + contradicts

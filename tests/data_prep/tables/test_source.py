@@ -1,22 +1,95 @@
-"""Files, folders and data sets of the hub that are named as a table."""
+"""Files, folders and data sets of the hub that are named as a table, and files of mappings."""
 
 from __future__ import annotations
 
 import json
 import re
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import datasets
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from huggingface_hub import constants
 
-from data_prep.tables.mapping import TableMapping
-from data_prep.tables.reader import parse_table, read_table
-from data_prep.tables.source import open_table
+from data_prep.tables.mapping import TableMapping, read_mapping
+from data_prep.tables.source import HubOptions, hub_rows, is_hub_id, open_table, split_files
 from judging.errors import CustosError
-from judging.types import JudgeRequest
-from tests.data_prep.tables.made_up import SHEET, save
+from judging.types import parse_record
+from tests.data_prep.tables.made_up import ROW, SHEET, lines, parquet, requests, save
+from tests.hub_server import silent_hub
+
+REFUSED = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize("hub", [lambda: nullcontext(REFUSED), silent_hub])
+def test_an_unreachable_hub_is_one_line_within_seconds(
+    hub: Callable[[], AbstractContextManager[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with hub() as address:
+        template = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(datasets.config, "HF_ENDPOINT", address)
+        monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+        started = time.perf_counter()
+        with pytest.raises(CustosError) as caught:
+            list(hub_rows("lab/hieval-qs", HubOptions()))
+        assert time.perf_counter() - started < 30, "the library alone would go on for longer"
+    assert str(caught.value).startswith("lab/hieval-qs: no such file here")
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr().err == "", "the library reports each time that it tries again"
+
+
+def test_the_library_may_ask_the_hub_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    offline: list[bool] = []
+
+    def load_dataset(*args: Any, **kwargs: Any) -> None:
+        offline.append(datasets.config.HF_HUB_OFFLINE)
+        raise ConnectionError("not in the cache\nlong explanation")
+
+    def no_route(url: str, **options: object) -> None:
+        raise OSError("no route to host\nlong explanation")
+
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", no_route)
+    with pytest.raises(CustosError, match=r"no route to host$"):
+        list(hub_rows("lab/hieval-qs", HubOptions()))
+    assert offline == [True]
+    assert datasets.config.HF_HUB_OFFLINE is False
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [("lab/qs", True), ("lab/qs.jsonl", False), ("a/b/c", False), ("qs", False), ("/a/b", False)],
+)
+def test_hub_ids(source: str, expected: bool) -> None:
+    assert is_hub_id(source) is expected
+
+
+def test_files_of_a_split_are_named_after_it(tmp_path: Path) -> None:
+    def names(split: str) -> list[str]:
+        return [file.name for file in split_files(tmp_path, split)]
+
+    with pytest.raises(CustosError):
+        names("test")
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("test-00001.parquet", "test-00000.parquet", "train-00000.parquet", "README.md"):
+        (data / name).touch()
+    (data / "manifest.json").touch()
+    assert names("test") == ["test-00000.parquet", "test-00001.parquet"]
+    assert len(names("validation")) == 3, "no file of that name: all of them"
+    (tmp_path / "test.json").touch()
+    assert names("test") == ["test.json"], "the folder itself comes first"
 
 
 def test_a_hub_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,28 +100,25 @@ def test_a_hub_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         return datasets.Dataset.from_list([{"question": "?", "gold": "x", "answer": "y", "n": 3}])
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    mapping = TableMapping(columns={"references": "gold", "response": "answer"})
-    [(_, request)] = read_table("org/answers@v2:en/test", JudgeRequest, mapping)
+    source = Path("org/answers@v2:en/test")
+    [request] = requests(source, columns={"references": "gold", "response": "answer"})
     assert (request.references, request.metadata) == (("x",), {"n": 3})
     assert set(asked) == {("org/answers", "en", "test", "v2")}
 
 
 def test_bytes_in_a_column_that_is_not_ours_are_left_out(tmp_path: Path) -> None:
-    row = {"question": "?", "references": ["x"], "response": "y", "raw": b"\xff", "n": 1}
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.Table.from_pylist([row]), path)
-    mapping = TableMapping(columns={"group": "question"})
-    [(_, request)] = read_table(path, JudgeRequest, mapping)
+    path = parquet(tmp_path / "a.parquet", {**ROW, "raw": b"\xff", "n": 1})
+    [request] = requests(path, columns={"group": "question"})
     assert request.metadata == {"n": 1}
 
 
 def test_sources_that_are_no_tables(tmp_path: Path) -> None:
-    save(tmp_path / "a.csv", SHEET)
-    with pytest.raises(CustosError, match=r"is a folder; name a file in it: a\.csv"):
-        list(read_table(tmp_path, JudgeRequest))
-    with pytest.raises(CustosError, match="no such file"):
-        list(read_table(tmp_path / "b.csv", JudgeRequest))
-    assert list(read_table(save(tmp_path / "c.jsonl", ""), JudgeRequest)) == []
+    save(tmp_path / "pairs.csv", SHEET)
+    with pytest.raises(CustosError, match=r"name a file in it: pairs\.csv"):
+        requests(tmp_path)
+    with pytest.raises(CustosError, match=r"no such file; the nearest is '.*/pairs\.csv'"):
+        requests(tmp_path / "pair.csv")
+    assert requests(save(tmp_path / "c.jsonl", "")) == []
 
 
 @pytest.mark.parametrize(
@@ -59,50 +129,14 @@ def test_a_folder_of_save_to_disk_is_named(tmp_path: Path, file: str, split: str
     save(tmp_path / "dataset_info.json", "{}")
     call = f"datasets.load_from_disk('{tmp_path}'){split}.to_parquet('rows.parquet')"
     with pytest.raises(CustosError, match=f"{re.escape(call)}$"):
-        list(read_table(tmp_path, JudgeRequest))
+        requests(tmp_path)
 
 
 def test_an_array_in_a_file_of_lines_is_named(tmp_path: Path) -> None:
-    rows = [{"question": "?", "references": ["x"], "response": "y"}]
-    path = save(tmp_path / "a.jsonl", json.dumps(rows))
-    message = "the name of a file that is one JSON array must end in .json"
-    with pytest.raises(CustosError, match=f"row 1: expected an object, got list; {message}$"):
-        list(read_table(path, JudgeRequest))
-    save(path, json.dumps(rows, indent=1))
-    with pytest.raises(CustosError, match=rf"a\.jsonl: {message}$"):
-        list(parse_table(path, JudgeRequest))
-
-
-def test_an_index_without_a_name_is_metadata(tmp_path: Path) -> None:
-    """Read what pandas writes unless it is asked not to, and columns that Excel left empty."""
-    path = save(tmp_path / "a.csv", ",question,references,response,,\n0,?,x,y,,\n1,?,x,y,,z\n")
-    (_, first), (_, second) = read_table(path, JudgeRequest)
-    assert first.metadata == {"column 1": "0"}
-    assert second.metadata == {"column 1": "1", "column 6": "z"}
-
-
-def test_a_missing_table_names_the_nearest_file(tmp_path: Path) -> None:
-    (tmp_path / "pairs.csv").write_text("question\n", encoding="utf-8")
-    with pytest.raises(
-        CustosError, match=r"pair\.csv: no such file; the nearest is '.*/pairs\.csv'"
-    ):
-        next(read_table(tmp_path / "pair.csv", JudgeRequest))
-
-
-@pytest.mark.parametrize(
-    ("cell", "references"),
-    [
-        ("AT&amp;T", ("AT&amp;T",)),
-        ("O&#039;Connor;Sin&eacute;ad", ("O&#039;Connor", "Sin&eacute;ad")),
-        ("AT&T;Bell", ("AT&T", "Bell")),
-        ("R&nosuch;D", ("R&nosuch", "D")),
-        ("a; b;", ("a", "b")),
-    ],
-)
-def test_no_entity_of_html_is_cut(tmp_path: Path, cell: str, references: tuple[str, ...]) -> None:
-    path = save(tmp_path / "a.csv", f"question,references,response\nq,{cell},x\n")
-    [(_, request)] = read_table(path, JudgeRequest)
-    assert request.references == references
+    path = lines(tmp_path / "a.jsonl", [ROW])
+    for text in (path.read_text(), json.dumps([ROW], indent=1)):
+        with pytest.raises(CustosError, match="must end in .json$"):
+            requests(save(path, text))
 
 
 def test_cells_that_are_split_unasked_are_counted(tmp_path: Path) -> None:
@@ -112,3 +146,49 @@ def test_cells_that_are_split_unasked_are_counted(tmp_path: Path) -> None:
     [doubt] = table.doubts("gold", None)
     assert "2 rows, the first is row 2" in doubt
     assert table.doubts("gold", ";") == table.doubts("none", None) == []
+
+
+MAPPING = """\
+columns:
+  references: gold
+  metadata.answerer: model
+labels:
+  1: Correct
+  no: Wrong
+separator: "|"
+reference_mode: any
+"""
+
+
+def test_a_mapping_is_read_as_texts(tmp_path: Path) -> None:
+    mapping = read_mapping(save(tmp_path / "mapping.yaml", MAPPING))
+    assert mapping.columns == {"references": "gold", "metadata.answerer": "model"}
+    assert mapping.labels == {"1": "Correct", "no": "Wrong"}
+    assert mapping.given == {"reference_mode": "any"}
+    assert read_mapping(save(tmp_path / "empty.yaml", "")) == TableMapping()
+    with pytest.raises(CustosError, match="quote them"):
+        parse_record(TableMapping, {"labels": {True: "Correct"}}, "recipe.yaml")
+    assert parse_record(TableMapping, {"labels": {1: "Correct"}}, "").labels == {"1": "Correct"}
+    with pytest.raises(CustosError, match="the nearest is '.*/mapping.yaml'$"):
+        read_mapping(tmp_path / "maping.yaml")
+
+
+@pytest.mark.parametrize(
+    ("content", "advice"),
+    [
+        ("columns: {refs: gold}", "the nearest is 'references'$"),
+        ("columns: {xyz: gold}", "take response, .*metadata.NAME"),
+        ("columns: {reference: gold}", "the nearest is 'references'"),
+        ("columns: {response: a, response_a: b}", "map 'response', or 'response_a' and"),
+        ("column: {}", "the nearest is 'columns'; the keys are columns, "),
+        ("task: hieval", "field 'task': 'hieval' is not one of charthal"),
+        ("separator: ''", "field 'separator'"),
+        ("- 1", "mapping.yaml"),
+        ("a: [", "not valid YAML"),
+        ("columns:\n  response: a\n  response: b", "'response' occurs twice(.|\\n)*line 3"),
+        ('"\\ud800": 1', "half a character"),
+    ],
+)
+def test_files_that_are_no_mappings(tmp_path: Path, content: str, advice: str) -> None:
+    with pytest.raises(CustosError, match=advice):
+        read_mapping(save(tmp_path / "mapping.yaml", content))

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from data_prep.synthetic.hard.frames import kinds
-from data_prep.synthetic.words import words_of
+from data_prep.made.hard import kinds
+from data_prep.made.words.wordings import words_of
 from evaluation.attacks.families import attack_words, families
 from evaluation.attacks.search import largest_pool, suffix_pool
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from data_prep.tables.dropped import read_examples
+from data_prep.tables.examples import read_examples
 from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
 from judging.types import Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from experiments.cost.dtype_speed import computing_in, main
-from judging import Judge
 from judging.errors import CustosError
 from judging.files.records import read_records
+from judging.judge import Judge
 from judging.models.attention import VARLEN, describe_attention
 from judging.scoring.tree_engine import TreeEngine
 from judging.types import LabelledExample

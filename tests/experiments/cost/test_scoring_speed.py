@@ -8,7 +8,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from experiments.cost.scoring_speed import compare_speed, export_llama
-from judging import Judge, JudgeRequest
+from judging.judge import Judge
+from judging.types import JudgeRequest
 from tests.tiny import reference_model
 
 

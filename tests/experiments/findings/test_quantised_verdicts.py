@@ -10,7 +10,7 @@ import pytest
 from experiments.findings import quantised_verdicts
 from experiments.findings.quantised_verdicts import FORMS, MERGED, NF4, compare, form_judges, render
 from judging import CustosError, LabelledExample, Verdict
-from judging.card import JudgeCard
+from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.train.made_up import examples

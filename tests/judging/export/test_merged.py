@@ -15,13 +15,13 @@ import torch
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.export import merged as module
 from judging.export.merged import export_merged
 from judging.export.parity import Parity, largest_difference
 from judging.files.pictures import PixelLimits
 from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter, save_adapter
 from judging.models.backbones import load_backbone
 from judging.types import JudgeRequest

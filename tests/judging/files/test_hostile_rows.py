@@ -11,8 +11,8 @@ import pytest
 from benchmarks.framework.files import read_file
 from cli.shared.request_rows import read_requests
 from data_prep.sources.conversations import load_conversations
-from data_prep.sources.generic import load_generic
 from data_prep.sources.hieval import load_hieval
+from data_prep.splits.manifest import load_generic
 from data_prep.tables.cells import as_list, as_metadata
 from data_prep.tables.reader import BadRow, parse_table
 from judging import CustosError, Verdict

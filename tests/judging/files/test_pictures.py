@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from clients.messages import picture_url
-from data_prep.sources.images import save_image
+from data_prep.tables.cells import save_image
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import check_pictures, megapixels, picture_size, read_image
 from judging.fingerprint import picture_sha256

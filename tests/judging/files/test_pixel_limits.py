@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from judging.card import JudgeCard, read_card
 from judging.judge import Judge
+from judging.judge.card import JudgeCard, read_card
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from tests.conftest import HubFolders

@@ -15,9 +15,9 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from judging import Judge
-from judging.card import SHIPPED
 from judging.errors import CustosError
+from judging.judge import Judge
+from judging.judge.card import SHIPPED
 from judging.models.adapters import add_adapter, load_adapter, save_adapter
 from judging.models.backbones import load_backbone
 from judging.models.embedded import vision_weights

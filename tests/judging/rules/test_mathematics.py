@@ -9,7 +9,7 @@ from time import process_time
 import pytest
 from math_verify import parse, verify
 
-from data_prep.synthetic.objective.mathematics import KINDS, make_problem
+from data_prep.made.mathematics import KINDS, make_problem
 from judging.rules.mathematics import same_mathematics
 
 EQUAL = [

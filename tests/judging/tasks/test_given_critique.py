@@ -9,11 +9,11 @@ import pytest
 
 from judging.errors import FieldError
 from judging.judge import Judge
+from judging.judge.notes import AFTER_GIVEN
 from judging.scoring.engine import Sampling
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
-from judging.verdicts.notes import AFTER_GIVEN
 from tests.conftest import Folders
 from tests.tiny import brute_force, reference_model
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from judging.card import SHIPPED, read_card, shipped_judges
 from judging.judge import Judge
+from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.models.backbones import Backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task

@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from judging.card import JudgeCard
 from judging.errors import CustosError
 from judging.judge import Judge
+from judging.judge.card import JudgeCard, encoder_of
 from judging.scoring.engine import Sampling
-from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
+from judging.tasks.base import confidence_in
 from judging.types import JudgeRequest, Pass
 from judging.verdicts.build import before_calibration, merge_passes
 from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
-from judging.verdicts.judgement_text import confidence_in
 from tests.conftest import Folders
 from tests.judging.made_up import ask
 
@@ -274,8 +273,8 @@ def test_an_untrained_model_is_asked_for_a_critique_in_words(name: str, judge: J
     bare = request.model_copy(update={"mode": "score"})
     assert judge.encoder.instruction(task, bare) == own
     card = JudgeCard.for_requests(judge.backbone, [request], 1024)
-    assert Encoder.of_card(judge.backbone, card).instruction(task, request) == own
-    for encoder in (judge.encoder, Encoder.of_card(judge.backbone, card)):
+    assert encoder_of(judge.backbone, card).instruction(task, request) == own
+    for encoder in (judge.encoder, encoder_of(judge.backbone, card)):
         [prompt] = encoder.encode([(task, request)])
         assert prompt.messages[0].text == encoder.instruction(task, request)
         [size] = encoder.measure([(task, request)])

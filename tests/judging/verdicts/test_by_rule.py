@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.comparisons.by_task import verdicts_of_rules
+from evaluation.baselines import verdicts_of_rules
 from judging.types import JudgeRequest, LabelledExample
 from judging.verdicts.by_rule import RuleGrader
 

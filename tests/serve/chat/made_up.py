@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from judging import JudgeRequest, Verdict
-from judging.card import JudgeCard
+from judging.judge.card import JudgeCard
 from judging.tasks import get_task
 from judging.types import Pass
 from serve.chat.contract import CHAT_CONTRACTS, Contract

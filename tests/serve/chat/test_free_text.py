@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from clients.connection import RequestRefused
-from judging import CustosError, Judge
-from judging.errors import FieldError
+from judging.errors import CustosError, FieldError
+from judging.judge import Judge
 from serve.chat.free_text import sampling_of
 from serve.chat.messages import parse_chat
 from serve.limits import Limits

@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 
-from judging import Judge
+from judging.judge import Judge
 from serve.chat.contract import CHAT_CONTRACTS
 from serve.limits import Limits
 from tests.conftest import Folders

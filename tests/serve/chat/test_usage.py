@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from judging import Judge
+from judging.judge import Judge
 from judging.models.backbones import load_backbone
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine

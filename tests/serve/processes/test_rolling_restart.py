@@ -14,8 +14,9 @@ from typing import Any, Self
 import httpx
 import pytest
 
-from clients.judge_pool import JudgePool
-from judging import Judge, JudgeRequest, Verdict
+from clients.pool import JudgePool
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 from tests.conftest import Folders
 from tests.forks import custos, forked, run
 from tests.serve.made_up import row

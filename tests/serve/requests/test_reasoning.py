@@ -11,7 +11,8 @@ from clients.chat_judge import ChatJudge
 from clients.connection import ModelServer
 from clients.judge_client import JudgeClient
 from clients.kept_verdicts import request_key
-from judging import Judge, JudgeRequest
+from judging.judge import Judge
+from judging.types import JudgeRequest
 from serve.queue.verdict_cache import cache_key
 from tests.clients.fake_server import FakeServer, Say, completion
 from tests.conftest import Folders

@@ -2,7 +2,8 @@
 
 import pytest
 
-from judging import Judge, JudgeRequest, Verdict
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
 from serve.queue.service import Service
 from tests.conftest import Folders
 from tests.serve.sockets import serving

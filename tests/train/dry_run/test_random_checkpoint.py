@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 
-from judging import CustosError, Judge
-from judging.card import CARD_FILE, JudgeCard
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.backbones import load_backbone
 from tests.conftest import HubFolders
 from tests.hub import LAYOUTS

@@ -9,9 +9,9 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging import Judge
-from judging.card import JudgeCard
 from judging.files.records import write_records
+from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.scoring import windows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judging import Judge
+from judging.judge import Judge
 from judging.types import LabelledExample
 from tests.train.made_up import example
 from train.finish import kept_grades

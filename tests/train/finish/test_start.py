@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from judging import Judge
-from judging.card import JudgeCard
 from judging.errors import CustosError
+from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.train.made_up import example, examples, recipe, trainer

@@ -10,8 +10,8 @@ import pytest
 import torch
 import yaml
 
-from judging import Judge
 from judging.errors import CustosError
+from judging.judge import Judge
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.engine import Sampling

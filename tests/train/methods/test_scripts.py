@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging.card import read_card
 from judging.errors import CustosError
+from judging.judge.card import read_card
 from judging.models.adapters import ADAPTER_FILE
 from tests.tiny import save_picture
 from tests.train.made_up import write_split

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from judging.errors import FieldError
-from judging.questions import write_question_hashes
+from judging.files.questions import write_question_hashes
 from judging.types import LabelledExample
 from tests.train.made_up import example, write_split
 from train.setup.data import read_splits

@@ -12,8 +12,8 @@ import torch
 import yaml
 from peft.tuners.lora import LoraLayer
 
-from judging.card import SHIPPED
 from judging.errors import CustosError, Missing
+from judging.judge.card import SHIPPED
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.train.made_up import recipe, write_recipe

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from safetensors.torch import load_file
 
-from judging import Judge
+from judging.judge import Judge
 from tests.conftest import Folders
 from tests.forks import ROOT
 from tests.tiny import Family

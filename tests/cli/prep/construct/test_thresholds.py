@@ -13,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 from typer.testing import CliRunner
 
 from cli.main import app
-from data_prep.construction.sheets.rows import item_name
+from data_prep.construction.sheets import item_name
 
 ANSWERS = {"anna": "CCCWWWPC", "ben": "CCCWWWPW", "cem": "WCWCWPCC"}
 """Everybody's scores of eight rows; the last two are gold, and the key is W."""

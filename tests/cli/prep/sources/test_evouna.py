@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from data_prep.splits.excluded import excluded_hash
+from data_prep.splits.filters import excluded_hash
 from judging import CustosError
 from tests.cli.prep.made_up import SPLITS, read, run
 from tests.published_files import needs_published, published

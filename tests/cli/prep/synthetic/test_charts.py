@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from data_prep.synthetic.charts.responses import frames
+from data_prep.made.charts.responses import frames
 from tests.cli.prep.made_up import SPLITS, read, run
 from tests.data_prep.examples import values_of
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from data_prep.synthetic.charts.generate import plan_twins
-from data_prep.synthetic.charts.responses import frames
+from data_prep.made.charts.responses import frames
+from data_prep.made.charts.rows import plan_twins
 from judging.errors import CustosError
 from tests.cli.prep.made_up import read, run
 from tests.data_prep.examples import values_of

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from data_prep.construction.charthal.charts import Chart
-from data_prep.construction.charthal.questions import Question
+from data_prep.construction.charthal import Chart, ChartQuestion
 
 
 def chart(number: int, num_subplots: int, discipline: str, chart_type: str) -> Chart:
@@ -16,10 +15,10 @@ def chart(number: int, num_subplots: int, discipline: str, chart_type: str) -> C
     )
 
 
-def question(number: int = 0, **fields: Any) -> Question:
+def question(number: int = 0, **fields: Any) -> ChartQuestion:
     given = {
         "id": f"7_{number}", "figure_id": "7", "figure_path": "images/7.png", "subq_idx": number,
         "q_type": "desc", "q_relation": "normal", "question": f"How many, {number}?",
         "ref_answer": "About 5.",
     }  # fmt: skip
-    return Question.model_validate(given | fields)
+    return ChartQuestion.model_validate(given | fields)

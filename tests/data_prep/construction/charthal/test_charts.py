@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from data_prep.construction.charthal.charts import load_charts, sample_charts
+from data_prep.construction.charthal import load_charts, sample_charts
 from judging.errors import CustosError, FieldError
 from tests.data_prep.construction.charthal.examples import chart
 

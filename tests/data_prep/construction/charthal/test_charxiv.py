@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from data_prep.construction.charthal.charts import sample_charts
-from data_prep.construction.charthal.charxiv import load_charxiv
+from data_prep.construction.charthal import load_charxiv, sample_charts
 from judging.errors import CustosError
 from tests.cli.prep.made_up import run
 from tests.clients.fake_server import FakeServer, Say, completion

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from data_prep.construction.charthal.benchmark_file import rows_to_check, write_benchmark
-from data_prep.construction.charthal.questions import QUESTIONS
+from data_prep.construction.charthal import QUESTIONS, rows_to_check, write_benchmark
 from data_prep.construction.forms.base import FORMS
 from data_prep.construction.forms.charthal import parse_ranges
-from data_prep.construction.sheets.collect import collect
+from data_prep.construction.sheets import collect
 from data_prep.construction.steps.base import Row
 from judging.errors import CustosError
 from tests.data_prep.construction.charthal.examples import question

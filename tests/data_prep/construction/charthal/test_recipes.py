@@ -1,4 +1,4 @@
-from data_prep.construction.charthal.recipes import CELLS, recipe
+from data_prep.construction.steps.charthal import CELLS, recipe
 
 
 def test_recipes_hold_every_criterion_of_their_cell() -> None:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from data_prep.construction.forms.base import Form
-from data_prep.construction.sheets.rows import item_name
-from data_prep.construction.sheets.table import Sheet, read_table, write_table
+from data_prep.construction.sheets import Sheet, item_name, read_table, write_table
 from data_prep.construction.steps.base import Row
 
 Cells = dict[str, dict[str, str]]

@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.chartom.item import ChartomItem
 from data_prep.construction.forms.base import FORMS, Form
-from data_prep.construction.sheets.collect import Collected, collect
+from data_prep.construction.sheets import Collected, collect
 from data_prep.construction.steps.base import Row
-from data_prep.construction.truthfulvqa_taxonomy import CATEGORY_OF
+from data_prep.construction.steps.truthfulvqa import CATEGORY_OF
 from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.types import LabelledExample

@@ -8,9 +8,8 @@ from PIL import Image
 from selenium.webdriver import ActionChains, Chrome, Keys
 
 from data_prep.construction.forms.base import FORMS
-from data_prep.construction.sheets.page import write_page
-from data_prep.construction.sheets.rows import item_name
-from data_prep.construction.sheets.table import read_table
+from data_prep.construction.sheet_page import write_sheet
+from data_prep.construction.sheets import item_name, read_table
 from data_prep.construction.steps.base import Row
 from judging.errors import CustosError
 from tests.data_prep.construction.charthal.examples import question
@@ -44,7 +43,7 @@ def test_a_page_is_filled_in_with_keys_and_read_back(browser: Chrome, tmp_path: 
     Image.new("RGB", (2000, 30), "red").save(tmp_path / "a.png")
     rows[0] |= {"images": [str(tmp_path / "a.png")], "response": NASTY}
     page = tmp_path / "sheet.html"
-    write_page(page, form, rows)
+    write_sheet(page, form, rows)
     assert "secret-model" not in page.read_text(encoding="utf-8")
     open_page(browser, page, tmp_path)
     assert browser.title == "hieval-ea"
@@ -81,7 +80,7 @@ def test_a_page_is_filled_in_with_keys_and_read_back(browser: Chrome, tmp_path: 
 def test_scores_tags_and_rationales(browser: Chrome, tmp_path: Path) -> None:
     form = FORMS.get("truthful-pair")
     rows = [{"id": "1", "question": "Boats?", "response_a": "Two.", "response_b": "Three."}]
-    write_page(tmp_path / "pair.html", form, rows)
+    write_sheet(tmp_path / "pair.html", form, rows)
     open_page(browser, tmp_path / "pair.html", tmp_path)
     type_keys(browser, Keys.ARROW_DOWN, "9")  # score of A; no faults
     type_keys(browser, "1", "5", Keys.ARROW_DOWN, "q")  # two faults of B, and ten points
@@ -111,7 +110,7 @@ def test_what_is_there_is_corrected_in_place(browser: Chrome, tmp_path: Path) ->
         {**question(n).model_dump(), "q_relation": "irrel", "question": "Q?", "ref_answer": "A."}
         for n in range(3)
     ]
-    write_page(tmp_path / "charts.html", form, rows)
+    write_sheet(tmp_path / "charts.html", form, rows)
     open_page(browser, tmp_path / "charts.html", tmp_path)
     browser.find_element("id", "annotator").send_keys("cem", Keys.ENTER)
     type_keys(browser, "2", Keys.ENTER)  # discard the first
@@ -131,7 +130,7 @@ def test_what_is_there_is_corrected_in_place(browser: Chrome, tmp_path: Path) ->
 def test_a_picture_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     rows = [{**response_rows(1)[0], "images": [str(tmp_path / "none.png")]}]
     with pytest.raises(CustosError, match="row 'q0/secret-model'"):
-        write_page(tmp_path / "sheet.html", FORMS.get("hieval-qs"), rows)
+        write_sheet(tmp_path / "sheet.html", FORMS.get("hieval-qs"), rows)
 
 
 def test_a_row_without_need_of_annotation_is_asked_nothing_else(
@@ -140,7 +139,7 @@ def test_a_row_without_need_of_annotation_is_asked_nothing_else(
     form = FORMS.get("truthful-pair")
     rows: list[Row] = [{"id": "unneeded", "question": "Boats?", "responses": ["Two.", "Three."]}]
     page = tmp_path / "sheet.html"
-    write_page(page, form, rows)
+    write_sheet(page, form, rows)
     open_page(browser, page, tmp_path)
     browser.find_element("id", "annotator").send_keys("anna")
     browser.find_element("css selector", "[name=better][value=A]").click()

@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 
 from data_prep.construction.forms.base import FORMS
-from data_prep.construction.sheets.rows import item_name, mix_in_gold, read_gold_rows
-from data_prep.construction.sheets.table import read_table, write_table
+from data_prep.construction.sheets import (
+    item_name,
+    mix_in_gold,
+    read_gold_rows,
+    read_table,
+    write_table,
+)
 from judging.errors import CustosError
 from tests.cli.prep.made_up import run, write_rows
 from tests.data_prep.construction.sheets.made_up import fill, response_rows

@@ -7,8 +7,7 @@ import pytest
 from benchmarks.simplevqa import published_rows as published
 from benchmarks.simplevqa.item import parse_item
 from data_prep.construction.steps.base import STEPS, Row
-from data_prep.construction.steps.simplevqa import DOMAINS, TASKS, Classified
-from data_prep.construction.steps.simplevqa_rewrite import Seed
+from data_prep.construction.steps.simplevqa import DOMAINS, TASKS, Classified, Seed
 from data_prep.errors import UnusableText
 from judging.types import parse_record
 from tests.data_prep.construction.made_up import reply

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.framework.base import get_benchmark
 from data_prep.construction.steps.base import STEPS, Row
-from data_prep.construction.truthfulvqa_taxonomy import CATEGORY_OF, TAXONOMY
+from data_prep.construction.steps.truthfulvqa import CATEGORY_OF, TAXONOMY
 from data_prep.errors import UnusableText
 from tests.data_prep.construction.made_up import reply
 from tests.published_files import needs_published, published

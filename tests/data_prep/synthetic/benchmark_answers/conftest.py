@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from data_prep.synthetic.benchmark_answers.generate import generate_benchmark_answers
+from data_prep.made.benchmark_answers import generate_benchmark_answers
 from judging.types import LabelledExample
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from data_prep.synthetic.benchmark_answers.chartom import in_other_unit, in_words
+from data_prep.made.chart_answers import in_other_unit, in_words
 from judging.tasks import get_task
 from judging.types import LabelledExample
 

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.synthetic.benchmark_answers.generate import MAKERS, generate_benchmark_answers
-from data_prep.synthetic.benchmark_answers.wordings import wordings_for
+from data_prep.made.benchmark_answers import MAKERS, generate_benchmark_answers
+from data_prep.made.chart_answers import wordings_for
 from judging.tasks import get_task
 from judging.types import LabelledExample
 

@@ -1,7 +1,6 @@
 import pytest
 
-from data_prep.synthetic.charts.generate import plan_rows, plan_twins
-from data_prep.synthetic.charts.rows import PlannedRow
+from data_prep.made.charts.rows import PlannedRow, plan_rows, plan_twins
 from judging.types import LabelledExample
 
 

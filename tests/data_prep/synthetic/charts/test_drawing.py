@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from data_prep.synthetic.charts.drawing import render
-from data_prep.synthetic.charts.generate import draw_captioned
-from data_prep.synthetic.charts.scenes import KINDS, NAME, VALUES, draw_scene
-from data_prep.synthetic.charts.styles import SIZES, draw_style
+from data_prep.made.charts.drawing import render
+from data_prep.made.charts.rows import draw_captioned
+from data_prep.made.charts.scenes import KINDS, NAME, SIZES, VALUES, draw_scene, draw_style
 
 
 @pytest.mark.parametrize("kind", KINDS)

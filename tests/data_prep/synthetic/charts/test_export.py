@@ -3,9 +3,9 @@
 import hashlib
 from pathlib import Path
 
-from data_prep.sources.generic import load_generic
-from data_prep.synthetic.charts.export import write_charts
-from data_prep.synthetic.charts.generate import generate_rows
+from data_prep.made.charts.rows import write_charts
+from data_prep.splits.manifest import load_generic
+from experiments.cost.scoring_speed import generate_rows
 from judging.files.pictures import read_image
 from judging.files.records import read_records
 from judging.types import LabelledExample

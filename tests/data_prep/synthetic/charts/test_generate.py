@@ -2,13 +2,9 @@
 
 from itertools import islice
 
-from data_prep.synthetic.charts.generate import (
-    draw_captioned,
-    generate_rows,
-    plan_rows,
-    plan_twins,
-)
-from data_prep.synthetic.charts.scenes import KINDS
+from data_prep.made.charts.rows import draw_captioned, plan_rows, plan_twins
+from data_prep.made.charts.scenes import KINDS
+from experiments.cost.scoring_speed import generate_rows
 
 
 def test_same_seed_gives_the_same_rows_and_pictures() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.synthetic.charts.operations import operations_for
-from data_prep.synthetic.charts.responses import draw_exercise, score_answers
-from data_prep.synthetic.charts.scenes import KINDS, draw_scene
+from data_prep.made.charts.operations import operations_for
+from data_prep.made.charts.responses import draw_exercise, score_answers
+from data_prep.made.charts.scenes import KINDS, draw_scene
 
 seeds = st.integers(min_value=-(2**63), max_value=2**63)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.synthetic.charts.generate import plan_rows
-from data_prep.synthetic.charts.scenes import KINDS
+from data_prep.made.charts.rows import plan_rows
+from data_prep.made.charts.scenes import KINDS
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample
 

@@ -5,8 +5,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.synthetic.charts.generate import draw_captioned
-from data_prep.synthetic.charts.scenes import KINDS, NAME, VALUES, ChartScene, draw_scene
+from data_prep.made.charts.rows import draw_captioned
+from data_prep.made.charts.scenes import KINDS, NAME, VALUES, ChartScene, draw_scene
 
 seeds = st.integers(min_value=-(2**63), max_value=2**63)
 

@@ -2,10 +2,9 @@
 
 from collections import defaultdict
 
-from data_prep.synthetic.charts.generate import draw_pictures
-from data_prep.synthetic.charts.operations import twin_operations_for
-from data_prep.synthetic.charts.rows import PlannedRow
-from data_prep.synthetic.charts.scenes import KINDS
+from data_prep.made.charts.operations import twin_operations_for
+from data_prep.made.charts.rows import PlannedRow, draw_pictures
+from data_prep.made.charts.scenes import KINDS
 from judging.types import LabelledExample
 
 

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 
-from data_prep.synthetic.charts.operations import GENERAL, operations_for
-from data_prep.synthetic.charts.responses import frames, questions, steps
-from data_prep.synthetic.charts.scenes import KINDS
+from data_prep.made.charts.operations import GENERAL, operations_for
+from data_prep.made.charts.responses import frames, questions, steps
+from data_prep.made.charts.scenes import KINDS
 from judging.types import LabelledExample
 from tests.data_prep.examples import values_of
 

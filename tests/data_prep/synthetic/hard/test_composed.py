@@ -7,8 +7,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from data_prep.synthetic.hard.frames import Frame, alternatives, kinds
-from data_prep.synthetic.hard.generate import generate_hard
+from data_prep.made.hard import Frame, alternatives, generate_hard, kinds
 from judging.types import LabelledExample, Split
 from tests.data_prep.synthetic.hard.test_generate import SOURCES
 

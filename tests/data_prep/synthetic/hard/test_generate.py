@@ -13,9 +13,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
-from data_prep.synthetic.hard.answers import AnswerPool, is_entity, may_mean
-from data_prep.synthetic.hard.frames import kinds
-from data_prep.synthetic.hard.generate import generate_hard
+from data_prep.made.hard import generate_hard, kinds
+from data_prep.made.hard_answers import AnswerPool, is_entity, may_mean
 from judging.tasks import get_task
 from judging.types import LabelledExample, ReferenceMode
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from data_prep.synthetic.hard.items import read_items
+from data_prep.made.hard import read_items
 from judging.types import LabelledExample, ReferenceMode
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from data_prep.synthetic.hard.options import generate_options
+from data_prep.made.hard_options import generate_options
 from judging.tasks import get_task
 from judging.types import LabelledExample
 

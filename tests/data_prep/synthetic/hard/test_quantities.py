@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_prep.synthetic.hard.generate import generate_hard
-from data_prep.synthetic.hard.quantities import OTHER_UNITS, quantity_slots, read_quantity
+from data_prep.made.hard import generate_hard
+from data_prep.made.hard_answers import OTHER_UNITS, quantity_slots, read_quantity
 from judging.types import LabelledExample
 
 UNITS = sorted(OTHER_UNITS)

@@ -11,14 +11,8 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
-from data_prep.synthetic.misleading_charts.drawing import COLOURS, DARK, render
-from data_prep.synthetic.misleading_charts.families import (
-    FAMILIES,
-    POP_RADIUS,
-    SHAPE_3D,
-    Family,
-    MisleadingChart,
-)
+from data_prep.made.misleading_charts import FAMILIES, POP_RADIUS, SHAPE_3D, Family, MisleadingChart
+from data_prep.made.misleading_drawing import COLOURS, DARK, render
 
 Pixels = npt.NDArray[np.uint8]
 

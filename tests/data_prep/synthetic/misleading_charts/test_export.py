@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.chartom.item import hmi
 from benchmarks.framework.base import get_benchmark
-from data_prep.synthetic.misleading_charts.export import write_chart_pairs
-from data_prep.synthetic.misleading_charts.families import FAMILIES, generate_chart_pairs
+from data_prep.made.misleading_charts import FAMILIES, generate_chart_pairs
+from data_prep.made.misleading_drawing import write_chart_pairs
 
 CHARTOM = get_benchmark("chartom")
 PUBLISHED = {

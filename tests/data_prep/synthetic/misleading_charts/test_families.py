@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.chartom.item import acceptable_interval
 from benchmarks.framework.base import get_benchmark
-from data_prep.synthetic.misleading_charts.families import FAMILIES, Family, MisleadingChart
+from data_prep.made.misleading_charts import FAMILIES, Family, MisleadingChart
 
 CHARTOM = get_benchmark("chartom")
 

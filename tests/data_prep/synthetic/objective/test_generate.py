@@ -10,9 +10,10 @@ from random import Random
 import pytest
 import sympy
 
-from data_prep.synthetic.objective.generate import KIND_SHARES, LABELS, generate_objective
-from data_prep.synthetic.objective.mathematics import KINDS, make_problem
-from data_prep.synthetic.words import words_of
+from data_prep.made.claims import LABELS
+from data_prep.made.mathematics import KINDS, make_problem
+from data_prep.made.objective import KIND_SHARES, generate_objective
+from data_prep.made.words.wordings import words_of
 from judging.reasoning import without_thoughts
 
 TRAIN = list(generate_objective(1200, 3, held_out=False))

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
+from data_prep.made.pairs import generate_pairs, split_pairs, write_pairs
 from data_prep.splits.splits import HeldOut
-from data_prep.synthetic.preference_pairs.export import split_pairs, write_pairs
-from data_prep.synthetic.preference_pairs.generate import generate_pairs
 from judging.files.records import read_records
 from judging.types import LabelledExample
 

@@ -10,10 +10,9 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
-from data_prep.synthetic.charts.responses import questions
-from data_prep.synthetic.preference_pairs.generate import CASES, PairRow, generate_pairs
-from data_prep.synthetic.preference_pairs.responses import wordings
-from data_prep.synthetic.words import Wording, read_wordings
+from data_prep.made.charts.responses import questions
+from data_prep.made.pairs import CASES, PairRow, generate_pairs, wordings
+from data_prep.made.words.wordings import Wording, read_wordings
 from judging.tasks import get_task
 
 TIED = ("both right", "both right, both padded", "both wrong")

@@ -1,6 +1,6 @@
 import pytest
 
-from data_prep.synthetic.text.generate import generate_examples
+from data_prep.made.quick_scores import generate_examples
 from judging.types import LabelledExample
 
 

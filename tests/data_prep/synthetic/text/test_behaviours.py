@@ -6,10 +6,10 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.synthetic.text.behaviours import BEHAVIOURS, Behaviour, Situation
-from data_prep.synthetic.text.elements import Element, quantity
-from data_prep.synthetic.text.generate import draw_world
-from data_prep.synthetic.text.names import Language
+from data_prep.made.behaviours import BEHAVIOURS, Behaviour, Situation
+from data_prep.made.elements import Element, quantity
+from data_prep.made.quick_scores import draw_world
+from data_prep.made.words.names import Language
 
 seeds = st.integers(min_value=-(2**63), max_value=2**63)
 

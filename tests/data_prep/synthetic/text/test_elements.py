@@ -2,7 +2,7 @@
 
 import pytest
 
-from data_prep.synthetic.text.elements import chinese, english
+from data_prep.made.elements import chinese, english
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.synthetic.text.behaviours import BEHAVIOURS
-from data_prep.synthetic.text.generate import generate_examples
-from data_prep.synthetic.words import WordingSplit
+from data_prep.made.behaviours import BEHAVIOURS
+from data_prep.made.quick_scores import generate_examples
+from data_prep.made.words.wordings import WordingSplit
 from judging.types import LabelledExample
 from tests.data_prep.examples import values_of
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from data_prep.synthetic.text.behaviours import BEHAVIOURS
-from data_prep.synthetic.text.generate import generate_examples, questions, responses
-from data_prep.synthetic.text.open_worlds import OPEN_WORLDS
-from data_prep.synthetic.text.worlds import SET_WORLDS
+from data_prep.made.behaviours import BEHAVIOURS
+from data_prep.made.quick_scores import generate_examples, questions, responses
+from data_prep.made.worlds import OPEN_WORLDS, SET_WORLDS
 from judging.types import LabelledExample
 from tests.data_prep.examples import values_of
 

@@ -1,0 +1,269 @@
+"""Sheets for people: rows in random order, as a CSV table, and several sheets brought together.
+
+A row's id may name the model that wrote a response, so people see a digest of it. Gold items, whose
+right filling is known, are mixed in to check people with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pydantic import Field
+
+from clients.jobs import Reject
+from data_prep.construction.forms.base import LEFT_OUT, Filled, Form, Value
+from data_prep.construction.model_writer import load_rows
+from data_prep.construction.steps.base import Row, StepRow
+from data_prep.errors import UnusableText
+from judging.errors import CustosError, errors_at
+from judging.files.csv_rows import CsvFile, row_location
+from judging.files.spreadsheets import DELIMITER_BY_SUFFIX, write_spreadsheet
+
+GOLD = "gold"
+"""Field of a gold item: what is to be filled in, by entry."""
+ITEM, PICTURES = "item", "pictures"
+ANNOTATIONS, DIFFERS = "annotations", "differs"
+"""Fields of a row that people disagree on: everybody's values, and the entries that differ."""
+
+
+class GoldRow(StepRow):
+    """A row whose right filling is known."""
+
+    gold: dict[str, Any] = Field(min_length=1)
+
+
+def item_name(row_id: str) -> str:
+    """Return the name under which people see a row."""
+    return hashlib.sha256(row_id.encode()).hexdigest()[:12]
+
+
+def read_sheet_rows(path: Path) -> list[Row]:
+    """Read the rows that a sheet is made of, with absolute pictures; errors as ``load_rows``."""
+    return [row.with_fields() for row in load_rows(path, StepRow)]
+
+
+def read_gold_rows(path: Path, form: Form) -> list[Row]:
+    """Read gold items.
+
+    Raises:
+        CustosError: As ``load_rows``, or if a gold value does not fit the form.
+    """
+    entries = {entry.name: entry for entry in form.entries}
+    rows = load_rows(path, GoldRow)
+    for row in rows:
+        for name, value in row.gold.items():
+            if name not in entries:
+                raise CustosError(f"{path}: row '{row.id}': form '{form.name}' has no '{name}'")
+            entries[name].read(_gold_cell(value))
+    return [row.with_fields() for row in rows]
+
+
+def _gold_cell(value: Any) -> str:
+    """Write a gold value as a person would fill it in."""
+    return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def mix_in_gold(rows: Sequence[Row], gold: Sequence[Row], share: float, seed: int) -> list[Row]:
+    """Put rows in random order, with gold items as the given share of the whole, in [0, 1).
+
+    If there are too few gold items, all are taken. Another seed draws others and another order.
+    """
+    rng = Random(seed)
+    num_gold = min(len(gold), round(len(rows) * share / (1 - share)))
+    chosen = [*rows, *rng.sample(list(gold), num_gold)]
+    rng.shuffle(chosen)
+    return chosen
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet as one person filled it in."""
+
+    annotator: str
+    """Name of the file, without its ending."""
+    filled: Mapping[str, Filled]
+    """Name of an item to its values; items that are not filled in are missing."""
+
+
+def write_table(path: Path, form: Form, rows: Sequence[Row]) -> None:
+    """Write a CSV or TSV sheet; only files of pictures are named in it, the HTML page shows them.
+
+    Raises:
+        CustosError: If the file has another ending.
+    """
+    if path.suffix not in DELIMITER_BY_SUFFIX:
+        raise CustosError(f"{path}: expected a file ending in .csv, .tsv or .html")
+    shown = [form.shown(row) for row in rows]
+    headings = list(dict.fromkeys(heading for texts in shown for heading in texts))
+    entries = [entry.name for entry in form.entries]
+    lines = []
+    for row, texts in zip(rows, shown, strict=True):
+        pictures = [name for name in row.get("images", ()) if not name.startswith("data:")]
+        values = form.start_values(row)
+        lines.append([item_name(row["id"]), "; ".join(pictures), *map(texts.get, headings),
+                      *map(values.get, entries)])  # fmt: skip
+    write_spreadsheet(path, [ITEM, PICTURES, *headings, *entries], lines)
+
+
+def read_table(path: Path, form: Form) -> Sheet:
+    """Read a filled-in sheet, from a spreadsheet program or from the page.
+
+    Raises:
+        CustosError: If it cannot be read, is no sheet of this form, names an item twice, or a row
+            is filled in only in part.
+    """
+    if path.suffix not in DELIMITER_BY_SUFFIX or not path.is_file():
+        raise CustosError(f"{path}: expected a filled-in sheet, a .csv or .tsv file")
+    file = CsvFile(path)
+    if missing := {ITEM, *form.needed} - set(file.columns):
+        raise CustosError(
+            f"{path}: no sheet of form '{form.name}': column '{min(missing)}' is missing"
+        )
+    read: dict[str, Filled | None] = {}
+    for number, cells in file.rows():
+        location = row_location(path, number)
+        if isinstance(cells, CustosError):
+            raise cells
+        name = cells.get(ITEM, "")
+        if name in read:
+            raise CustosError(f"{location}: item '{name}' occurs twice")
+        with errors_at(location):
+            read[name] = form.read(cells)
+    return Sheet(path.stem, {name: filled for name, filled in read.items() if filled is not None})
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Values that two people filled in for one entry of a row."""
+
+    row: str
+    people: tuple[str, str]
+    values: tuple[Value | None, Value | None]
+    question: str
+    """Group or question of the row, or the row where it has none: its rows resemble each other."""
+
+
+@dataclass
+class Collected:
+    """The outcome of several sheets."""
+
+    rows: list[Row] = field(default_factory=list)
+    """Settled rows, with what people said."""
+    discarded: list[Reject] = field(default_factory=list)
+    disagreements: list[Row] = field(default_factory=list)
+    """Rows for a third person: each as it was, with ``annotations`` and ``differs``."""
+    unfinished: list[str] = field(default_factory=list)
+    """Ids of rows that too few people have filled in."""
+    left_out: list[str] = field(default_factory=list)
+    """Ids of rows that people say need no annotation."""
+    pairs: dict[str, list[Comparison]] = field(default_factory=lambda: defaultdict(list))
+    """Entry to what every two people filled in on each row, to measure agreement."""
+    gold: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Annotator to the number of gold items filled in right, and filled in at all."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Count the rows by the end that they came to."""
+        return {
+            "settled": len(self.rows),
+            "discarded": len(self.discarded),
+            "left_out": len(self.left_out),
+            "disagreements": len(self.disagreements),
+            "unfinished": len(self.unfinished),
+        }
+
+
+def collect(
+    form: Form,
+    rows: Sequence[Row],
+    sheets: Sequence[Sheet],
+    third: Sheet | None = None,
+    gold: Sequence[Row] = (),
+    per_row: int | None = None,
+) -> Collected:
+    """Bring sheets together by the rules of a form.
+
+    A row is settled if as many people as the form asks for filled it in and agree, of three or more
+    people most; if one person's values decide alone; or if the third person filled it in. Agreement
+    is measured between every two people of a row, before the third.
+
+    Args:
+        form: The form of all sheets.
+        rows: The rows that the sheets were made of.
+        sheets: Filled-in sheets of people who worked alone; each may hold a part of the rows.
+        third: Sheet that settles disagreements.
+        gold: Gold items that were mixed in; they are scored and left out of the rows.
+        per_row: People who must have filled in a row; default the form's own number.
+
+    Raises:
+        CustosError: If two sheets have the same name, or one holds an item that is no row.
+    """
+    everybody = [*sheets, *([third] if third else [])]
+    if len({sheet.annotator for sheet in everybody}) < len(everybody):
+        raise CustosError("two sheets have the same name; people are told apart by it")
+    items = {item_name(row["id"]) for row in (*rows, *gold)}
+    for sheet in everybody:
+        if strange := sheet.filled.keys() - items:
+            raise CustosError(
+                f"sheet '{sheet.annotator}': item '{min(strange)}' is no row of these"
+            )
+    collected = Collected(
+        gold={sheet.annotator: _gold_score(form, sheet, gold) for sheet in sheets}
+    )
+    for row in rows:
+        name = item_name(row["id"])
+        fillings: Mapping[str, Filled] = {
+            sheet.annotator: sheet.filled[name] for sheet in sheets if name in sheet.filled
+        }
+        question = str(row.get("group") or row.get("question") or row["id"])
+        for (one, first), (other, second) in combinations(fillings.items(), 2):
+            is_annotated = not (LEFT_OUT in first or LEFT_OUT in second)
+            for entry in form.entries:
+                if entry.compared and (is_annotated or entry.leaves_out):
+                    values = first.get(entry.name), second.get(entry.name)
+                    compared = Comparison(row["id"], (one, other), values, question)
+                    collected.pairs[entry.name].append(compared)
+        alone = {person: each for person, each in fillings.items() if form.decides_alone(each)}
+        if third and name in third.filled:
+            fillings = {third.annotator: third.filled[name]}
+        elif alone:
+            fillings = alone
+        elif len(fillings) < (per_row or form.per_row):
+            collected.unfinished.append(row["id"])
+            continue
+        elif (agreeing := form.majority(fillings)) is None:
+            annotations = {person: dict(filled) for person, filled in fillings.items()}
+            differing = form.differences(list(fillings.values()))
+            collected.disagreements.append({**row, ANNOTATIONS: annotations, DIFFERS: differing})
+            continue
+        else:
+            fillings = agreeing
+        if any(LEFT_OUT in filled for filled in fillings.values()):
+            collected.left_out.append(row["id"])
+            continue
+        try:
+            collected.rows.append(form.settled(row, fillings))
+        except UnusableText as error:
+            collected.discarded.append(Reject(id=row["id"], reason=error.reason, detail=str(error)))
+    return collected
+
+
+def _gold_score(form: Form, sheet: Sheet, gold: Sequence[Row]) -> tuple[int, int]:
+    """Count the gold items that a person filled in right, and those filled in at all."""
+    scored = [
+        not any(
+            entry.differs(entry.read(_gold_cell(row[GOLD][entry.name])), filled.get(entry.name))
+            for entry in form.entries
+            if entry.name in row[GOLD]
+        )
+        for row in gold
+        if (filled := sheet.filled.get(item_name(row["id"]))) is not None
+    ]
+    return sum(scored), len(scored)

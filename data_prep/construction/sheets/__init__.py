@@ -1,1 +1,0 @@
-"""Sheets for people: written as CSV or as an HTML page, read back, and brought together."""

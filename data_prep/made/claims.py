@@ -1,0 +1,175 @@
+"""Draw questions whose reference is several sentences, and responses of known coverage.
+
+A value of a facet is a group of phrases that mean the same; another group means something else and
+contradicts it. The sentences of a facet take any phrase of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any, Literal
+
+from data_prep.made.words import names
+from data_prep.made.words.wordings import capital, join_list, seeded_rng, texts, words_of
+from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
+from judging.types import LabelledExample
+
+Coverage = Literal["all", "some", "none", "contradicted"]
+LABELS: dict[Coverage, str] = {
+    "all": CORRECT,
+    "some": PARTIAL,
+    "none": WRONG,
+    "contradicted": WRONG,
+}
+SHARES: dict[Coverage, int] = {"all": 37, "some": 37, "none": 8, "contradicted": 18}
+"""Share of rows by what the response gives of the reference, in percent."""
+ROWS_PER_QUESTION = 4
+SPLIT_REFERENCE_SHARE = 0.25
+"""Share of questions whose reference lists its claims one by one instead of as one text."""
+
+
+@dataclass(frozen=True)
+class Facet:
+    """One thing that can be asked about a topic."""
+
+    asked: str
+    """Name of the facet in a question."""
+    values: tuple[tuple[str, ...], ...]
+    """Groups of phrases; those of a group mean the same."""
+    sentences: tuple[str, ...]
+    """Templates with the slots ``{s}`` (what it is about) and ``{v}`` (the value)."""
+    held_out: tuple[str, ...]
+    """More such templates, which training data never show."""
+
+    @classmethod
+    def of(cls, asked: str, values: str, sentences: dict[str, str]) -> Facet:
+        """Return a facet as ``words/claims.yaml`` has it."""
+        groups = tuple(tuple(map(str.strip, line.split("/"))) for line in texts(values))
+        return cls(asked, groups, texts(sentences["train"]), texts(sentences["held_out"]))
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A kind of thing with its facets."""
+
+    name: str
+    """Template with the slot ``{w}`` for an invented word."""
+    facets: tuple[Facet, ...]
+
+
+@cache
+def topics() -> tuple[Topic, ...]:
+    """Return the invented things that claims are about."""
+    tables: list[dict[str, Any]] = words_of("claims")["topics"]
+    return tuple(
+        Topic(table["name"], tuple(Facet.of(**facet) for facet in table["facets"]))
+        for table in tables
+    )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A facet of the topic with the value that is true of it."""
+
+    facet: Facet
+    value: int
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A question about a topic and the claims that a whole answer makes."""
+
+    subject: str
+    claims: tuple[Claim, ...]
+    question: str
+    references: tuple[str, ...]
+
+
+def generate_claims(num_rows: int, seed: int, *, held_out: bool) -> Iterator[LabelledExample]:
+    """Stream examples of task ``hieval-qs``, mode ``all``, with references of several claims.
+
+    Every four consecutive rows answer the same question. References and responses put a claim into
+    different sentences, with phrases of equal meaning. A response that contradicts a claim is
+    Wrong, whatever else it says. Where ``held_out``, responses have the sentences that training
+    data never show, and only those.
+    """
+    for index in range(num_rows):
+        number = index // ROWS_PER_QUESTION
+        name = f"claims-{'test' if held_out else 'train'}-{seed}"
+        explanation = _draw_explanation(seeded_rng(name, number))
+        rng = seeded_rng(name, "response", index)
+        coverage = rng.choices(list(SHARES), list(SHARES.values()))[0]
+        yield LabelledExample(
+            id=f"{name}-{index}",
+            task="hieval-qs",
+            variant="plain",
+            question=explanation.question,
+            references=explanation.references,
+            reference_mode="all",
+            responses=(_respond(rng, explanation, coverage, held_out=held_out),),
+            label=LABELS[coverage],
+            metadata={"kind": f"claims_{coverage}", "claims": len(explanation.claims)},
+            group=f"{name}-{number}",
+            source="claims",
+        )
+
+
+def _draw_explanation(rng: Random) -> Explanation:
+    topic: Topic = rng.choice(topics())
+    subject = topic.name.format(w=names.word(rng, "en"))
+    facets = rng.sample(topic.facets, rng.randint(2, len(topic.facets)))
+    claims = tuple(Claim(facet, rng.randrange(len(facet.values))) for facet in facets)
+    asked = join_list([facet.asked for facet in facets])
+    sentences = [_put(rng, claim, subject, held_out=False) for claim in claims]
+    listed = rng.random() < SPLIT_REFERENCE_SHARE
+    return Explanation(
+        subject,
+        claims,
+        capital(rng.choice(texts(words_of("claims")["questions"])).format(s=subject, asked=asked)),
+        tuple(sentences) if listed else (" ".join(sentences),),
+    )
+
+
+def _respond(rng: Random, explanation: Explanation, coverage: Coverage, *, held_out: bool) -> str:
+    subject, claims = explanation.subject, list(explanation.claims)
+    fillers = rng.sample(texts(words_of("claims")["fillers"]), rng.choice((0, 0, 1, 1, 2)))
+    if coverage == "none":
+        empty = rng.sample(texts(words_of("claims")["empty"]), rng.randint(1, 3))
+        return _lay_out(rng, [capital(text.format(s=subject)) for text in empty], fillers)
+    if coverage == "some" or (coverage == "contradicted" and rng.random() < 0.4):
+        claims = rng.sample(claims, rng.randint(1, len(claims) - 1))
+    if coverage == "contradicted":
+        changed = rng.randrange(len(claims))
+        claims[changed] = _contradict(rng, claims[changed])
+    if rng.random() < 0.5:
+        rng.shuffle(claims)
+    sentences = [_put(rng, claim, subject, held_out=held_out) for claim in claims]
+    return _lay_out(rng, sentences, fillers)
+
+
+def _contradict(rng: Random, claim: Claim) -> Claim:
+    others = [number for number in range(len(claim.facet.values)) if number != claim.value]
+    return Claim(claim.facet, rng.choice(others))
+
+
+def _put(rng: Random, claim: Claim, subject: str, *, held_out: bool) -> str:
+    """Put a claim into a sentence, with any of the phrases for its value."""
+    template = rng.choice(claim.facet.held_out if held_out else claim.facet.sentences)
+    return capital(template.format(s=subject, v=rng.choice(claim.facet.values[claim.value])))
+
+
+def _lay_out(rng: Random, sentences: list[str], fillers: list[str]) -> str:
+    """Write sentences one after the other, or as a list, with fillers around them."""
+    style = rng.choice(("text", "text", "text", "dashes", "numbers"))
+    if style == "text":
+        body = " ".join(sentences)
+    elif style == "dashes":
+        body = "\n".join(f"- {sentence}" for sentence in sentences)
+    else:
+        body = "\n".join(f"{n}. {sentence}" for n, sentence in enumerate(sentences, 1))
+    gap = " " if style == "text" else "\n"
+    before = fillers[: rng.randint(0, len(fillers))]
+    return gap.join([*before, body, *fillers[len(before) :]])

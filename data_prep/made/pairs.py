@@ -1,0 +1,479 @@
+"""Pairs of responses to questions about pictures, with critiques of what decides.
+
+If exactly one response is right, it wins. Otherwise a response that adds nothing to its answer wins
+over one that does; equals tie (TruthfulJudge, section 5 and appendix F). Labels, critiques,
+confidences and scores follow from what is known of the responses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, Literal
+
+from data_prep.made.charts.drawing import picture_path, render, save_picture
+from data_prep.made.charts.operations import Solution, operations_for
+from data_prep.made.charts.responses import (
+    Exercise,
+    draw_exercise,
+    put_into_words,
+    questions,
+    questions_for,
+    score_answers,
+    slots_of,
+    states_misreading,
+    wordings_for,
+)
+from data_prep.made.charts.scenes import KINDS, ChartScene, View, draw_scene, draw_style
+from data_prep.made.words.wordings import (
+    Wording,
+    WordingSplit,
+    draw_weighted,
+    join_list,
+    read_wordings,
+    seeded_rng,
+    wordings_of,
+    words_of,
+)
+from data_prep.splits.manifest import write_prepared
+from data_prep.splits.splits import HeldOut, Splits, fill_by_group, shuffled
+from data_prep.truthfulness_tags import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
+from judging.tasks.hieval_qs import WRONG
+from judging.tasks.truthful import TIE, A, B
+from judging.types import LabelledExample, Split
+
+CASES = {
+    "one right": 0.52,
+    "one right, padded": 0.08,
+    "both right, one padded": 0.17,
+    "both wrong, one padded": 0.05,
+    "both right": 0.09,
+    "both right, both padded": 0.03,
+    "both wrong": 0.06,
+}
+"""Share of pairs; the last three tie."""
+FAULTS = {MISREAD: 0.35, MISREASONED: 0.25, OFF_TOPIC: 0.2, MADE_UP: 0.2}
+"""Shares of the faults of wrong responses; some exercises do not allow some faults."""
+PADDINGS = {PADDED: 0.6, MADE_UP: 0.4}
+DESCRIBED_SHARE = 0.1
+"""Share of the pairs without a picture that have the data in the question and no reference."""
+REFERENCE_SHARE = 0.5
+"""Share of the pairs with a picture that have a reference answer and so do not need the picture."""
+PICTURE_SHARE = 0.1
+ADDITIONS = {PADDED: "padding", MADE_UP: "guess"}
+"""Tags of what may be added to an answer, and the family that words it."""
+SHORT = ("selected", "inline")
+"""Families of chart frames that state what they work with and no more."""
+WORDED = (*SHORT, *SHORT, "bare", "label")
+"""Families for right responses and, alike, for those with a misreading or faulty logic: a bare
+answer must not tell a judge whether it is right."""
+TRIES = 12
+SCORES_FOLDER = "scores"
+
+Evidence = Literal["reference", "description", "picture"]
+"""The source that a judge can take the right answer from."""
+_ADDED = {PADDED: "adds what nobody asked for", MADE_UP: "adds a guess"}
+_SHOWN_FAULTS = {
+    MISREAD: "misreads a value",
+    MISREASONED: "reasons wrongly",
+    OFF_TOPIC: "does not answer",
+    MADE_UP: "makes things up",
+}
+_CONFIDENCE = {"truth": 0.95, "truth, padded": 0.88, "padding": 0.78, "tie": 0.6}
+"""Confidence by what decides the pair."""
+_PICTURE_DISCOUNT = 0.1
+"""Loss of confidence where only a picture shows the right answer."""
+
+
+@dataclass(frozen=True)
+class PairedResponse:
+    """A response with what is true of it."""
+
+    text: str
+    answers: tuple[str, ...]
+    """Answers that it gives; empty if none."""
+    right: bool
+    fault: str | None
+    """Tag of why the answer is not right, where the response shows it."""
+    wording_ids: tuple[str, ...]
+    """Ids of the wordings that it is made of."""
+    addition: str | None = None
+    """Tag of what is added to the answer."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Return its faults under the paper's names."""
+        return tuple(tag for tag in (self.fault, self.addition) if tag)
+
+    @property
+    def score(self) -> int:
+        """Score it from 0 to 10: false below 5, true above; an addition costs something."""
+        if self.right:
+            return 7 if self.addition else 9
+        if self.fault in (OFF_TOPIC, MADE_UP):
+            return 1
+        return 2 if self.addition else 3
+
+    def described(self, evidence: Evidence) -> str:
+        """Say why it is wrong, as far as a judge can see it, or what it adds.
+
+        A reference alone does not show how a wrong answer came about.
+        """
+        added = f"{_ADDED[self.addition]}" if self.addition else ""
+        if self.right:
+            return added or "nothing else"
+        hidden = evidence == "reference" and self.fault in (MISREAD, MISREASONED)
+        fault = "is wrong" if self.fault is None or hidden else _SHOWN_FAULTS[self.fault]
+        return f"{fault} and {added}" if added else fault
+
+
+Responses = tuple[PairedResponse, PairedResponse]
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """A pair with its critique, its responses one by one, and its picture where it has one.
+
+    Image paths are ``images/<hash>.png``.
+    """
+
+    pair: LabelledExample
+    """Task ``truthful-pair``."""
+    swapped: LabelledExample
+    """The same pair with its responses the other way round."""
+    singles: tuple[LabelledExample, LabelledExample]
+    """Task ``truthful-critique-score``."""
+    png: bytes | None
+
+
+def generate_pairs(
+    num_rows: int, seed: int, wordings: WordingSplit, pictures: float = PICTURE_SHARE
+) -> Iterator[PairRow]:
+    """Stream pairs, of which the share ``pictures`` comes with a picture.
+
+    Row ``i`` depends on the other arguments and ``i`` alone. Questions of ``test``, too, are worded
+    in held-out wordings only.
+    """
+    for number in range(num_rows):
+        rng = seeded_rng("pairs", seed, wordings, pictures, number)
+        yield _draw_row(rng, f"pairs-{wordings}-{seed}-{number}", wordings, pictures)
+
+
+def _draw_row(rng: Random, row_id: str, wordings: WordingSplit, pictures: float) -> PairRow:
+    exercise, scene = _draw_exercise(rng)
+    case = draw_weighted(rng, CASES)
+    while (responses := _Responder(rng, exercise, wordings).both(case)) is None:
+        exercise, scene = _draw_exercise(rng)
+    with_picture = rng.random() < pictures
+    evidence: Evidence = "reference"
+    if rng.random() < ((1 - REFERENCE_SHARE) if with_picture else DESCRIBED_SHARE):
+        evidence = "picture" if with_picture else "description"
+    question = rng.choice(questions_for(exercise, wordings_of(questions(), wordings)))
+    asked = full_question = question.template.format(**slots_of(exercise))
+    if evidence == "description":
+        described = read_wordings("preference_pairs", "descriptions", Wording)
+        description = rng.choice(wordings_of(described, wordings))
+        full_question = description.template.format(data=scene.describe(), question=asked)
+    png = render(scene, draw_style(rng)) if with_picture else None
+    facts = _PairFacts(
+        question=full_question,
+        truth=exercise.references,
+        evidence=evidence,
+        images=(picture_path(png),) if png else (),
+        group=row_id,
+        confidence=confidence(rng, responses, evidence),
+        metadata={
+            "case": case,
+            "evidence": evidence,
+            "needs_picture": evidence == "picture",
+            "kind": scene.kind,
+            "operation": exercise.problem.operation,
+            "question_form": question.id,
+            "asked": asked,
+            "readings": scene.readings(),
+        },
+    )
+    first, second = responses
+    return PairRow(
+        pair=facts.pair(row_id, (first, second)),
+        swapped=facts.pair(f"{row_id}-swapped", (second, first)),
+        singles=(facts.single(f"{row_id}-a", first), facts.single(f"{row_id}-b", second)),
+        png=png,
+    )
+
+
+def _draw_exercise(rng: Random) -> tuple[Exercise, ChartScene]:
+    kind = rng.choice(list(KINDS.values()))
+    scene = draw_scene(rng, kind)
+    return draw_exercise(rng, kind, scene, operations_for(kind.name)), scene
+
+
+@cache
+def wordings() -> tuple[Wording, ...]:
+    """Return all wordings of what pairs say beyond the responses of the chart rows."""
+    return read_wordings("preference_pairs", "responses", Wording)
+
+
+class _Responder:
+    """Draws responses to an exercise whose truth and faults are known."""
+
+    def __init__(self, rng: Random, exercise: Exercise, split: WordingSplit) -> None:
+        self.rng, self.exercise, self.split = rng, exercise, split
+
+    def both(self, case: str) -> Responses | None:
+        """Draw two different responses of a case, in random order; ``None`` if there are none."""
+        if case in ("one right", "one right, padded"):
+            responses = [self.right(), self.wrong(FAULTS)]
+        elif case.startswith("both right"):
+            responses = [self.right(), self.right()]
+        else:  # a response without an answer is not as wrong as one with a false answer
+            answered = {name: FAULTS[name] for name in (MISREAD, MISREASONED)}
+            responses = [self.wrong(answered), self.wrong(answered)]
+        first, second = responses
+        if first is None or second is None:
+            return None
+        if case.endswith("padded"):
+            tag = draw_weighted(self.rng, PADDINGS)
+            first = self.with_addition(first, tag)
+            if case.endswith("both padded"):
+                second = self.with_addition(second, tag)
+        if first.text == second.text:
+            return None
+        return (first, second) if self.rng.random() < 0.5 else (second, first)
+
+    def right(self) -> PairedResponse:
+        """Draw a response with right readings and right logic."""
+        text, ids, _ = self._worded(self.exercise.view, self.exercise.truth)
+        return PairedResponse(text, self.exercise.truth.answers, True, None, ids)
+
+    def wrong(self, faults: Mapping[str, float]) -> PairedResponse | None:
+        """Draw a response with a fault; ``None`` where the exercise does not lend itself to it.
+
+        A misreading or faulty logic shows only where more than the answer is stated.
+        """
+        fault = draw_weighted(self.rng, faults)
+        if fault == OFF_TOPIC:
+            text, name = self._said("off_topic")
+            return PairedResponse(text, (), False, fault, (name,))
+        draft = self._misread() if fault == MISREAD else self._slip()
+        if draft is None:
+            return None
+        believed, solution = draft
+        answers = solution.answers
+        if fault == MADE_UP:
+            text, name = self._said("made_up", answer=join_list(answers))
+            return PairedResponse(text, answers, False, fault, (name,))
+        text, ids, family = self._worded(believed, solution)
+        return PairedResponse(text, answers, False, fault if family in SHORT else None, ids)
+
+    def with_addition(self, response: PairedResponse, tag: str) -> PairedResponse:
+        """Add a sentence that is beside the answer to a response."""
+        stop = "" if response.text[-1] in ".!?" else "."
+        added, name = self._said(ADDITIONS[tag])
+        ids = (*response.wording_ids, name)
+        return replace(
+            response, text=f"{response.text}{stop} {added}", addition=tag, wording_ids=ids
+        )
+
+    def _worded(self, believed: View, solution: Solution) -> tuple[str, tuple[str, str], str]:
+        """Word a solution; return the text, the ids of its wordings, and the frame's family."""
+        wording = self.rng.choice(wordings_for(self.exercise, self.split, WORDED))
+        text = put_into_words(self.exercise, wording, believed, solution)
+        return text, (wording.frame.id, wording.step.id), wording.frame.family
+
+    def _said(self, family: str, **slots: str) -> tuple[str, str]:
+        """Fill a wording of a family; return the text and the wording's id."""
+        worded = [w for w in wordings_of(wordings(), self.split) if w.family == family]
+        wording = self.rng.choice(worded)
+        return wording.template.format(**slots, **slots_of(self.exercise)), wording.id
+
+    def _slip(self) -> tuple[View, Solution] | None:
+        """Draw faulty logic on right readings that shows without the other readings."""
+        view = self.exercise.view
+        slips = [
+            slip.solution
+            for slip in self.exercise.problem.slips(view)
+            if not slip.shows_all and self._is_wrong(slip.solution)
+        ]
+        return (view, self.rng.choice(slips)) if slips else None
+
+    def _misread(self) -> tuple[View, Solution] | None:
+        """Draw right logic on a value that is misread and that the response states."""
+        kind, view = self.exercise.kind, self.exercise.view
+        for _ in range(TRIES):
+            believed = dict(view)
+            name = self.rng.choice(list(view))
+            believed[name] += kind.unit * self.rng.choice((-3, -2, -1, 1, 2, 3))
+            if not kind.allows(believed.values()):
+                continue
+            solution = self.exercise.problem.solve(believed)
+            if solution is None or not self._is_wrong(solution):
+                continue
+            if states_misreading(self.exercise, believed, solution):
+                return believed, solution
+        return None
+
+    def _is_wrong(self, solution: Solution) -> bool:
+        return score_answers(solution.answers, self.exercise.truth.answers) == WRONG
+
+
+@dataclass(frozen=True)
+class _PairFacts:
+    """Everything that the examples of one pair share."""
+
+    question: str
+    truth: tuple[str, ...]
+    evidence: Evidence
+    images: tuple[str, ...]
+    group: str
+    confidence: float
+    metadata: dict[str, Any]
+
+    def pair(self, example_id: str, responses: Responses) -> LabelledExample:
+        """Make the example of the pair with its responses in this order."""
+        return LabelledExample(
+            id=example_id,
+            task="truthful-pair",
+            responses=tuple(response.text for response in responses),
+            label=preference(*responses),
+            critique=f"{self._source()} {_compared(responses, self.evidence)}",
+            confidence=self.confidence,
+            tags=tuple(dict.fromkeys(tag for response in responses for tag in response.tags)),
+            metadata={
+                **self.metadata,
+                "faults": [list(response.tags) for response in responses],
+                "forms": [list(response.wording_ids) for response in responses],
+            },
+            **self._shared_fields(),
+        )
+
+    def single(self, example_id: str, response: PairedResponse) -> LabelledExample:
+        """Make the example of one response of the pair."""
+        said = f" says {join_list(response.answers)} and" if response.answers else ""
+        described = response.described(self.evidence)
+        return LabelledExample(
+            id=example_id,
+            task="truthful-critique-score",
+            responses=(response.text,),
+            label=str(response.score),
+            critique=f"{self._source()} The response{said} {described}.",
+            tags=response.tags,
+            metadata={**self.metadata, "forms": list(response.wording_ids)},
+            **self._shared_fields(),
+        )
+
+    def _source(self) -> str:
+        """State the right answer by the evidence for it."""
+        sources: dict[str, str] = words_of("preference_pairs")["sources"]
+        return sources[self.evidence].format(truth=join_list(self.truth))
+
+    def _shared_fields(self) -> dict[str, Any]:
+        return {
+            "mode": "critique",
+            "question": self.question,
+            "references": self.truth if self.evidence == "reference" else (),
+            "images": self.images,
+            "group": self.group,
+            "source": "pairs",
+        }
+
+
+def preference(first: PairedResponse, second: PairedResponse) -> str:
+    """Return the label of a pair: truth decides; between equals, the response that adds nothing."""
+    a, b = ((response.right, response.addition is None) for response in (first, second))
+    return TIE if a == b else A if a > b else B
+
+
+def confidence(rng: Random, responses: Responses, evidence: Evidence) -> float:
+    """Draw how clear the difference is, as a judge would state it without knowing the label."""
+    first, second = responses
+    if first.right != second.right:
+        decided_by = "truth, padded" if first.addition or second.addition else "truth"
+    else:
+        decided_by = "padding" if preference(first, second) != TIE else "tie"
+    discount = _PICTURE_DISCOUNT if evidence == "picture" else 0
+    return round(_CONFIDENCE[decided_by] - discount + rng.uniform(-0.04, 0.04), 2)
+
+
+def _compared(responses: Responses, evidence: Evidence) -> str:
+    """Write in a few short sentences what decides between two responses."""
+    first, second = (
+        f"Response {name} "
+        + (f"says {join_list(response.answers)}" if response.answers else "gives no answer")
+        for name, response in zip((A, B), responses, strict=True)
+    )
+    label = preference(*responses)
+    lost, won = responses if label == B else responses[::-1]
+    if won.right != lost.right:
+        padded = f", though it {won.described(evidence)}" if won.addition else ""
+        fault = replace(lost, addition=None).described(evidence)
+        loser = A if label == B else B
+        decides = f"Response {label} is right{padded}; Response {loser} {fault}."
+    else:
+        decides = "Both are right" if won.right else "Both are wrong"
+        if label == TIE:
+            decides += " and alike."
+        else:
+            added = _ADDED[lost.addition or ""]
+            decides += f", but Response {A if label == B else B} {added}."
+    return f"{first}; {second}. {decides}"
+
+
+PairSplits = dict[Split, list[PairRow]]
+
+
+def split_pairs(
+    rows: Sequence[PairRow], test: Sequence[PairRow], held_out: HeldOut, seed: int
+) -> PairSplits:
+    """Deal pairs to train, val and cal beside a test split that has wordings of its own.
+
+    Pairs with the same question go to the same split, so val and cal may become a little larger
+    than ``held_out`` says. No two pairs share a picture.
+    """
+    sizes = held_out.targets(len(rows) + len(test))
+    splits = fill_by_group(rows, lambda row: row.pair.metadata["asked"], sizes, seed)
+    return {**splits, "test": list(test)}
+
+
+def write_pairs(
+    out: Path, splits: PairSplits, *, both_orders: bool, source: Mapping[str, Any], **shared: Any
+) -> Splits:
+    """Write pairs to ``out``, single responses to ``out/scores`` and pictures to ``out/images``.
+
+    Args:
+        out: Folder to write to; made if it is missing.
+        splits: Result of :func:`split_pairs`.
+        both_orders: Train on every pair in both orders of its responses.
+        source: What the pairs were made from.
+        shared: ``held_out``, ``seed`` and ``command``, as :func:`write_prepared` takes them.
+
+    Returns:
+        The pairs of every split, as written.
+    """
+
+    def ordered(examples: Iterable[LabelledExample], split: Split) -> list[LabelledExample]:
+        named = (row.model_copy(update={"split": split}) for row in examples)
+        return shuffled(named, shared["seed"])
+
+    pairs: Splits = {}
+    singles: Splits = {}
+    for split, rows in splits.items():
+        for row in rows:
+            if row.png:
+                save_picture(row.png, out)
+        swapped = [row.swapped for row in rows] if both_orders and split == "train" else []
+        pairs[split] = ordered([*(row.pair for row in rows), *swapped], split)
+        alone = (_in_subfolder(single) for row in rows for single in row.singles)
+        singles[split] = ordered(alone, split)
+    write_prepared(out / SCORES_FOLDER, singles, source={**source, "rows_are": "single"}, **shared)
+    write_prepared(out, pairs, source={**source, "rows_are": "pairs"}, **shared)
+    return pairs
+
+
+def _in_subfolder(example: LabelledExample) -> LabelledExample:
+    """Name an example's picture from a folder beside that of the pictures."""
+    images = tuple(f"../{name}" for name in example.images)
+    return example.model_copy(update={"images": images}) if images else example

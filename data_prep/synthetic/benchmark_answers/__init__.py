@@ -1,1 +1,0 @@
-"""Made responses to made questions of three benchmarks; labels hold by construction."""

@@ -1,1 +1,0 @@
-"""Hard responses for quick-score judges: one wording, right or wrong by what it claims."""

@@ -1,1 +1,0 @@
-"""Answers of reasoning models to questions with one right answer."""

@@ -1,1 +1,0 @@
-"""Pairs of responses to questions about pictures, with critiques of what decides."""

@@ -1,1 +1,0 @@
-"""Synthetic quick-score data: invented worlds, and responses whose truth is known."""

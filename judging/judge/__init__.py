@@ -1,0 +1,398 @@
+"""The judge: it takes requests and gives verdicts."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from judging.batches import made_ahead
+from judging.errors import CustosError
+from judging.files.pictures import PixelLimits
+from judging.fingerprint import digest, file_sha256, package_versions
+from judging.judge.card import JudgeCard, encoder_of, instruction_hash, read_card, run_folder
+from judging.judge.names import check_name
+from judging.judge.notes import (
+    AFTER_GIVEN,
+    KNOWS_NOTHING,
+    left_out_note,
+    measured_note,
+    mode_note,
+    pictures_note,
+)
+from judging.judge.resolve import RequestT, resolve
+from judging.models.adapters import ADAPTER_FILE
+from judging.models.backbones import Backbone, Dtype, load_backbone
+from judging.probabilities import log_probabilities
+from judging.scoring.ask_model import OrderedPrompt, ScoredPass
+from judging.scoring.engine import UNWANTED, Engine, Sampling, check_numbers
+from judging.scoring.prompts import Encoder
+from judging.scoring.windows import GPU_WINDOW, PromptGroup, encode_groups, in_windows
+from judging.tasks import get_task, task_names
+from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
+from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict, thoughts_note
+from judging.verdicts.calibration import CalibrationSet, calibration_key, held_out_verdicts
+from judging.verdicts.risk import with_review
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+CALIBRATION_FILE = "calibration.json"
+
+OnText = Callable[[JudgeRequest, Pass, str], None]
+"""Called with the request, a pass that holds only the order of the responses, and new text."""
+
+IsWanted = Callable[[JudgeRequest], bool]
+"""Says whether anybody still waits for the verdict on a request."""
+
+_EncodedWindow = tuple[list[JudgeRequest], dict[int, Verdict], list[PromptGroup]]
+
+
+class Judge:
+    """A backbone and, unless zero-shot, an adapter and its calibration; :meth:`load` makes one.
+
+    Attributes:
+        folder: Run folder that the judge was loaded from, if any.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        backbone: Backbone,
+        engine: Engine,
+        card: JudgeCard | None = None,
+        adapter_sha256: str = "",
+        calibration: CalibrationSet | None = None,
+    ) -> None:
+        self.name = name
+        self.folder: Path | None = None
+        self.backbone = backbone
+        self.engine = engine
+        self.card = card
+        self.adapter_sha256 = adapter_sha256
+        self.calibration = calibration
+        self._fingerprints: dict[tuple[str | None, ...], str] = {}
+        self.encoder = encoder_of(backbone, card)
+        self._encoding = threading.Lock()  # as streams may share the encoder that reads ahead
+
+    @classmethod
+    def load(
+        cls,
+        source: str,
+        *,
+        device: str | None = None,
+        dtype: Dtype | None = None,
+        pixels: PixelLimits | None = None,
+        token_budget: int | None = None,
+    ) -> Judge:
+        """Load a judge.
+
+        Args:
+            source: Run folder, name of a shipped judge, or a backbone for a zero-shot judge. Only
+                a name of the form ``OWNER/NAME`` is looked up on the hub.
+            device: Torch device; default CUDA if there is one.
+            dtype: Format that the weights are rounded to, default bfloat16 (the paper's inference
+                setting).
+            pixels: Limits on pictures of a zero-shot judge; default as
+                :meth:`Backbone.with_pixels` says. A trained judge has those of its card.
+            token_budget: Most tokens in one forward pass; default by device.
+
+        Raises:
+            CustosError: If it cannot be found, is damaged, or does not fit this version.
+        """
+        folder = run_folder(source)
+        if folder is None:
+            check_name(source)
+        from judging.scoring.tree_batch import TreeModel
+        from judging.scoring.tree_engine import TreeEngine
+
+        dtype = dtype or "bfloat16"
+        if folder is None:
+            backbone, card = load_backbone(source, dtype=dtype, device=device), None
+            backbone = backbone.with_pixels(*(pixels or ()))
+        else:
+            card = read_card(folder)
+            backbone = load_backbone(
+                card.backbone,
+                dtype=dtype,
+                device=device,
+                version=card.backbone_version,
+                adapter=folder,
+            )
+            backbone = card.with_pixels(backbone)
+        engine = TreeEngine(
+            TreeModel(backbone.model), backbone.tokenizer.pad_token_id, token_budget, dtype
+        )
+        judge = (
+            cls.of_run(folder, card, backbone, engine)
+            if folder and card
+            else cls(backbone.name, backbone, engine)
+        )
+        check_numbers(engine, judge.encoder)
+        return judge
+
+    @classmethod
+    def of_run(cls, folder: Path, card: JudgeCard, backbone: Backbone, engine: Engine) -> Judge:
+        """Make the judge of a run folder, with the calibration in that folder.
+
+        Raises:
+            CustosError: If the calibration is damaged or belongs to another judge.
+        """
+        judge = cls(folder.name, backbone, engine, card, file_sha256(folder / ADAPTER_FILE))
+        judge.folder = folder
+        if (folder / CALIBRATION_FILE).is_file() and engine.posterior == "exact":
+            judge.calibration = CalibrationSet.load(folder / CALIBRATION_FILE, judge.identity)
+        return judge
+
+    def load_untrained(self) -> Judge:
+        """Load the judge's backbone as a zero-shot judge that sees pictures as this one does."""
+        return Judge.load(self.backbone.name, pixels=self.backbone.pixels)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Return the tasks that the judge was trained for; all tasks if it is zero-shot."""
+        return tuple(self.card.tasks) if self.card else task_names()
+
+    @property
+    def identity(self) -> str:
+        """Return a digest of what a calibration depends on: not packages, not the calibration."""
+        return digest(self._identity_fields())
+
+    def _identity_fields(self) -> dict[str, Any]:
+        changed_pixels = self.backbone.changed_pixels
+        return {
+            "backbone": "local" if Path(self.backbone.name).exists() else self.backbone.name,
+            "backbone_version": self.backbone.version,
+            "adapter_sha256": self.adapter_sha256,
+            "instructions": self.card.instructions if self.card else {},
+            "response_budget": self.encoder.response_budget,
+            "layout": "turns",
+            **(changed_pixels._asdict() if changed_pixels else {}),
+            **self.engine.numerics,
+        }
+
+    def resolve(self, request: RequestT) -> RequestT:
+        """Return a request with the mode and the reference mode that this judge takes it in.
+
+        Raises:
+            FieldError: If the judge does not take it; see :func:`resolve`. If the
+                request states a risk and the judge has no held-out verdicts for a threshold.
+        """
+        resolved = resolve(request, self.name, self.tasks, self.card)
+        if resolved.risk is not None:
+            held_out_verdicts(self.calibration, self.name, resolved)
+        return resolved
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        """Return a digest of everything but the request that could change its verdict.
+
+        Raises:
+            FieldError: If the judge does not take the request.
+        """
+        request, task = self.resolve(request), get_task(request.task)
+        is_cut = len(self.encoder.pictures(task, request)) < len(request.images)
+        key = (task.name, request.variant, task.rubric(request), request.mode, str(is_cut))
+        if key not in self._fingerprints:
+            told = self.encoder.instruction(task, request)
+            self._fingerprints[key] = digest(
+                {
+                    **self._identity_fields(),
+                    **self.engine.location,
+                    "task": task.name,
+                    "variant": request.variant,
+                    "mode": request.mode,
+                    # Left out where all are shown: verdicts of earlier versions are kept.
+                    **({"pictures": "left out"} if is_cut else {}),
+                    "instruction": instruction_hash(told, task.labels(task.rubric(request))),
+                    "calibration": self.calibration.id if self.calibration else None,
+                    "packages": package_versions(),
+                }
+            )
+        return self._fingerprints[key]
+
+    def _signature(self, request: JudgeRequest) -> Signature:
+        """Return what the verdict on a resolved request says of this judge."""
+        return Signature(
+            judge_name=self.name,
+            rubric=get_task(request.task).full_rubric(request),
+            judge=self.fingerprint(request),
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the judge's entry in listings, with all that its fingerprints are made of."""
+        return {
+            "name": self.name,
+            "tasks": self.card.tasks if self.card else dict.fromkeys(self.tasks, ()),
+            "calibration": self.calibration.id if self.calibration else None,
+            **self._identity_fields(),
+            **self.engine.location,
+            "packages": package_versions(),
+        }
+
+    def grade(
+        self,
+        requests: Iterable[JudgeRequest],
+        *,
+        progress: bool = False,
+        calibrated: bool = True,
+        sampling: Sampling | None = None,
+        on_text: OnText | None = None,
+        is_wanted: IsWanted | None = None,
+    ) -> Iterator[Verdict]:
+        """Grade requests, streaming, in order.
+
+        Args:
+            requests: Any number; a window of them is read ahead.
+            progress: Show a progress bar on standard error.
+            calibrated: Apply the judge's calibration, where it has one.
+            sampling: How critiques are drawn; default as :func:`critique_sampling` says.
+            on_text: Called with each new piece of a critique, which may be empty.
+            is_wanted: Asked before the model scores a request; one that nobody waits for any more
+                gives status ``judge_error`` and costs nothing.
+
+        Yields:
+            One verdict per request. A request this judge cannot take gives status ``invalid``.
+
+        Raises:
+            CustosError: If the engine fails as a whole.
+        """
+        reads_ahead = self.backbone.model.device.type == "cuda" and is_wanted is None
+        encoder = self.encoder.twin if reads_ahead else self.encoder
+        taken = in_windows(each_request(requests), encoder, GPU_WINDOW if reads_ahead else None)
+        # Maps, as a loop would hold its window while the next one is encoded.
+        windows = map(partial(self._encode, encoder, sampling, is_wanted), taken)
+        score = partial(self._score, calibrated, on_text, is_wanted)
+        verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
+            itertools.starmap(score, made_ahead(windows) if reads_ahead else windows)
+        )
+        if progress:
+            from judging.progress import progress_over
+
+            total = len(requests) if isinstance(requests, Sequence) else None
+            verdicts = progress_over(verdicts, "grading", total)
+        yield from verdicts
+
+    def _encode(
+        self,
+        encoder: Encoder,
+        sampling: Sampling | None,
+        is_wanted: IsWanted | None,
+        window: list[JudgeRequest],
+    ) -> _EncodedWindow:
+        """Return a window, its verdicts that need no model, and prompts of its other requests."""
+        verdicts: dict[int, Verdict] = {}
+        taken: dict[int, JudgeRequest] = {}
+        for index, given in enumerate(window):
+            if is_wanted and not is_wanted(given):
+                verdicts[index] = Verdict.from_error(UNWANTED, given, judge_name=self.name)
+                continue
+            try:
+                request = self.resolve(given)
+                if ruling := get_task(request.task).rule(request):
+                    verdicts[index] = ruled_verdict(request, ruling, **self._signature(request))
+                else:
+                    taken[index] = request
+            except CustosError as error:
+                verdicts[index] = Verdict.from_error(error, given, judge_name=self.name)
+        with self._encoding:
+            return window, verdicts, encode_groups(taken, encoder, sampling)
+
+    def _score(
+        self,
+        calibrated: bool,
+        on_text: OnText | None,
+        is_wanted: IsWanted | None,
+        window: list[JudgeRequest],
+        verdicts: dict[int, Verdict],
+        groups: list[PromptGroup],
+    ) -> list[Verdict]:
+        def report(prompt: OrderedPrompt, piece: str) -> None:
+            if on_text:
+                on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
+
+        def wanted(prompt: OrderedPrompt) -> bool:
+            return is_wanted is None or is_wanted(window[prompt.request_index])
+
+        for group in groups:
+            for index, fault in group.errors.items():
+                verdicts[index] = Verdict.from_error(fault, window[index], judge_name=self.name)
+            hooks = (report if on_text else None, wanted if is_wanted else None)
+            for index, passes in group.score(self.encoder, self.engine, *hooks).items():
+                verdicts[index] = self._verdict(group.requests[index], passes, calibrated)
+        return [verdicts[index] for index in range(len(window))]
+
+    def _verdict(
+        self, request: JudgeRequest, passes: list[ScoredPass] | CustosError, calibrated: bool
+    ) -> Verdict:
+        signature = self._signature(request)
+        if isinstance(passes, CustosError):
+            return Verdict.from_error(passes, request, **signature)
+        task = get_task(request.task)
+        shown = self.encoder.pictures(task, request)
+        records = [scored.record for scored in passes]
+        probabilities = merge_passes(task, records)
+        key = calibration_key(task, request)
+        # A calibration is fitted on what the judge decides by itself.
+        calibration = self.calibration if calibrated and request.given_critique is None else None
+        is_calibrated = calibration is not None and key in calibration.rubrics
+        if calibration and is_calibrated:
+            probabilities = calibration.posterior(key, log_probabilities(probabilities))
+        notes = [
+            measured_note(self.card, request),
+            mode_note(self.card, task, request, is_calibrated=is_calibrated),
+            pictures_note(request, self.backbone, self.engine, passes[0].scaled_pictures),
+            left_out_note(request, shown),
+            thoughts_note(request),
+            AFTER_GIVEN if request.given_critique is not None else None,
+            KNOWS_NOTHING if self.backbone.has_random_weights else None,
+        ]
+        verdict = make_verdict(
+            request,
+            task,
+            records,
+            probabilities,
+            label_mass=sum(scored.label_mass for scored in passes) / len(passes),
+            posterior=self.engine.posterior,
+            truncated_input=any(scored.truncated_input for scored in passes),
+            note="; ".join(filter(None, notes)) or None,
+            **signature,
+        )
+        if request.risk is None or not is_calibrated:
+            return verdict
+        held_out = held_out_verdicts(calibration, self.name, request)
+        return with_review(verdict, request.risk, held_out.threshold(request.risk))
+
+    def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
+        """Compute the uncalibrated log-probabilities that a calibration is fitted on.
+
+        Args:
+            requests: Requests of one rubric and mode, as :meth:`resolve` returns them.
+
+        Returns:
+            Logarithm of each label's probability, shape ``[requests, labels]``. The probabilities
+            of a request sum to 1; for a pair judged in both orders they are the mean of the two.
+
+        Raises:
+            CustosError: If a request cannot be scored.
+        """
+        import numpy as np
+
+        task = get_task(requests[0].task)
+        # Encoded pictures are heavy: hold no more of them at once than grading does.
+        has_pictures = any(request.images for request in requests)
+        windows = in_windows(requests, self.encoder) if has_pictures else [requests]
+        rows = []
+        for window in windows:
+            [group] = encode_groups(dict(enumerate(window)), self.encoder)
+            for fault in group.errors.values():
+                raise fault
+            for index, passes in sorted(group.score(self.encoder, self.engine).items()):
+                if isinstance(passes, CustosError):
+                    raise CustosError(f"row '{window[index].id}': {passes}")
+                merged = merge_passes(task, [scored.record for scored in passes])
+                rows.append(list(log_probabilities(merged).values()))
+        return np.array(rows)
