@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row, join_responses
-from benchmarks.framework.graded import GradedModel, Measure, ScoredItems
+from benchmarks.framework.graded import GradedModel, ScoredItems, scores_of
 from evaluation.correction.judged import (
     ErrorRates,
     added_width,
@@ -68,7 +68,7 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
         CustosError: If an id is unknown or repeated, or as ``corrected_rate``.
     """
     items = ScoredItems.of(model.benchmark, model.rows, measure)
-    scored, full = list(items.scores.values()), items.measure.full
+    scored, full = list(items.scores.values()), items.full
     human, drawn = human_scores(model, measure), _sampling_probabilities(model)
 
     def column(by_id: Mapping[str, float]) -> Floats:
@@ -87,7 +87,7 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
     raw, by_people = in_unit(rate.raw), in_unit(rate.corrected)
     corrected: dict[str, Any] = without_nan(
         {
-            "metric": items.measure.name,
+            "metric": items.measure,
             "method": rate.method,
             "raw": raw,
             "corrected": by_people,
@@ -121,7 +121,8 @@ def human_scores(model: GradedModel, measure: str | None = None) -> dict[str, fl
     Raises:
         CustosError: If an id is unknown, or there is no judge whom people could correct.
     """
-    scores = Measure(model.benchmark, measure).scores(_graded_by_people(model))
+    measure = measure or model.benchmark.headline
+    scores = scores_of(model.benchmark, _graded_by_people(model), measure)
     return {score.id: score.value for score in scores if score.value is not None}
 
 

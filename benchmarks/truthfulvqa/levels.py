@@ -61,25 +61,14 @@ _OVER_LEVELS: Mapping[str, Callable[[Floats], Floats]] = {
 def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
     """Measure accuracy by the published reading of options, and beside it by what answers state.
 
-    An answer without a readable option is wrong, and counted. Items with the same ``set_id`` (one
-    image at three levels) are resampled together. Without a ``set_id`` each item is a cluster of
-    its own.
-
     Args:
         items: Each has ``category, subcategory, level, ground_truth``, ``set_id``, and either
             ``extracted_answer`` or the ``response`` to read option and stated confidence from.
 
     Returns:
-        Plain shares under the keys of the official code: ``overall_accuracy``;
-        ``level_accuracies`` (keys ``"1"`` to ``"3"``), ``category_accuracies`` and
-        ``subcategory_accuracies``, name to accuracy; ``level_variance`` (population variance) and
-        ``cai``, nan unless all three levels occur. Ours: ``level_mean``, and
-        ``category_level_accuracies``, category to level to accuracy. ``as_stated`` repeats all of
-        these with the option that each answer states. ``ece`` of the confidences stated in the
-        responses and, where there are any, ``calibration`` as ``measure_stated_confidence``
-        returns it. ``intervals`` repeats them under the same names, each with ``value``, ``low``,
-        ``high`` and ``n``. ``n``, ``unreadable``, ``unreadable_as_stated`` and
-        ``read_differently`` are counts.
+        What ``TruthfulVQA.table`` returns, with nan for what does not exist: ``level_variance``
+        (population variance) and ``cai`` unless all three levels occur. Also ``level_mean``,
+        ``category_level_accuracies``, and ``ece`` of the stated confidences.
 
     Raises:
         CustosError: If there are no items, or a field is missing or wrong; the message names the
