@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,7 @@ from benchmarks.framework.matches import Tournament, pair_up, responses_by_id
 from evaluation.ranking.bradley_terry import MatchResults, bradley_terry
 from judging.errors import CustosError, FieldError
 from judging.types import Verdict
-from tests.cli.bench.made_up import read, run, write
 from tests.clients.conftest import fake
-from tests.clients.fake_server import FakeServer, Say, completion
-from tests.clients.remote.test_chat_judge import better
 
 __all__ = ["fake"]
 
@@ -132,31 +128,3 @@ def test_two_judges_rankings_agree_or_not() -> None:
     assert Tournament(matches, tied).compare(tied)["same_outcome"]["value"] == 1
     partly = [verdict(None, "judge_error") if n % 4 == 0 else v for n, v in enumerate(verdicts)]
     assert Tournament(matches, verdicts).compare(partly)["matches"] == 135
-
-
-def test_from_files_to_the_win_matrix(fake: FakeServer, tmp_path: Path) -> None:
-    fake.answer = lambda seen: Say(body=completion(better(seen)))
-    command: list[str | Path] = ["tournament", "truthfulvqa"]
-    command += ["--items", write(tmp_path / "items.json", items(3))]
-    for model, texts in (("x", "917"), ("y", "571"), ("z", "333")):
-        rows = [{"question_id": f"q{n}", "response": text} for n, text in enumerate(texts)]
-        command += ["--responses", f"{model}={write(tmp_path / f'{model}.json', rows)}"]
-    out, table = tmp_path / "matches.jsonl", tmp_path / "table.json"
-    command += ["--judge", fake.url, "--model", "m", "--task", "truthful-pure-label"]
-    done = run(*command, "--out", out, "--json", table)
-    assert done.exit_code == 0, done.stderr
-    found = read(table)
-    # x 9 1 7, y 5 7 1, z 3 3 3: who says more wins
-    for first, second in (("x", "y"), ("x", "z"), ("y", "z")):
-        assert found["win_rate"][first][second]["value"] == pytest.approx(2 / 3)
-        assert found["win_rate"][second][first]["value"] == pytest.approx(1 / 3)
-    assert list(found["models"]) == ["x", "y", "z"]
-    assert len(out.read_text().splitlines()) == 9
-    assert len(fake.seen) == 18  # both orders
-    assert "9 matches on 3 questions: 9 scored" in done.stdout
-
-    command += ["--out", tmp_path / "again.jsonl", "--json", table, "--against", out]
-    done = run(*command)
-    assert f"Kendall's tau-b with {out}: 1 (" in done.stdout
-    assert f"same outcome as {out}: 1 (" in done.stdout
-    assert read(table)["agreement"]["matches"] == 9
