@@ -20,8 +20,7 @@ from judging.errors import CustosError, FieldError
 from judging.rules.fact_rules import choice_of, simplified
 from judging.rules.quantities import KeyUnit, Quantity, final_quantity, parse_fraction, parse_unit
 from judging.rules.rankings import ranking_of
-from judging.tasks import get_task
-from judging.tasks.chartom_fact import CORRECT, UNFINISHED, asks_upward
+from judging.tasks.chartom_fact import UNFINISHED, asks_upward
 from judging.types import JudgeRequest, parse_record
 
 _VERSION = re.compile(r"(?<=.)_[12]\Z")
@@ -113,11 +112,6 @@ class ChartomItem(BaseModel):
             "responses": (response,),
         }
         return parse_record(JudgeRequest, fields, f"item '{self.id}'")
-
-    def read_fact(self) -> bool | None:
-        """Return whether the FACT answer is right by rule; ``None`` if it must be judged."""
-        ruling = get_task("chartom-fact").rule_if_certain(self.fact_request)
-        return None if ruling is None else ruling.label == CORRECT
 
     def measured_hmi(self, alternatives: Sequence[float]) -> float:
         """Return the HMI of the human answers, read as the question is answered.

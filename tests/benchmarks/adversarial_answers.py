@@ -13,6 +13,8 @@ from itertools import permutations
 from benchmarks.chartom.item import ChartomItem
 from judging.rules.fact_rules import number_is_right
 from judging.rules.rankings import ranking_of
+from judging.tasks import get_task
+from judging.tasks.chartom_fact import CORRECT
 
 
 @dataclass(frozen=True)
@@ -373,4 +375,9 @@ def _item(
 
 
 def _reader(item: ChartomItem) -> Callable[[str], bool | None]:
-    return lambda response: item.model_copy(update={"fact_response": response}).read_fact()
+    def read(response: str) -> bool | None:
+        request = item.model_copy(update={"fact_response": response}).fact_request
+        ruling = get_task("chartom-fact").rule_if_certain(request)
+        return None if ruling is None else ruling.label == CORRECT
+
+    return read

@@ -16,7 +16,6 @@ from benchmarks.framework.base import (
     Figure,
     PaperRow,
     PublishedTable,
-    benchmark_names,
     get_benchmark,
 )
 from benchmarks.simplevqa.published_rows import BY_TASK
@@ -99,7 +98,7 @@ COMPARED = {
 below that do it need the texts and do not run everywhere."""
 
 
-@pytest.mark.parametrize("name", benchmark_names())
+@pytest.mark.parametrize("name", BENCHMARKS.names())
 def test_figures_are_those_that_were_compared_with_the_papers(name: str) -> None:
     tables = get_benchmark(name).published
     assert len({table.source for table in tables}) == len(tables)

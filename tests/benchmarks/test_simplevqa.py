@@ -198,8 +198,8 @@ def test_intervals_resample_questions() -> None:
 
 
 def test_several_models_get_a_table_each() -> None:
-    said = enumerate(("AB", "AC", "BA"))
-    rows = [item(n, judge_res={"x": x, "y": y}) for n, (x, y) in said]
+    said = (("A", "B"), ("A", "C"), ("B", "A"))
+    rows = [item(n, judge_res={"x": x, "y": y}) for n, (x, y) in enumerate(said)]
     tables = {name: SIMPLEVQA.table(own) for name, own in SIMPLEVQA.by_model(rows).items()}
     assert tables["x"]["overall"]["CO"] == 2 / 3
     assert tables["y"]["overall"]["NA"] == 1 / 3

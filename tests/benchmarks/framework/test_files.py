@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from benchmarks.framework.base import benchmark_names, get_benchmark
+from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from benchmarks.framework.files import check_ids, read_file, write_graded
 from judging.errors import CustosError, FieldError
 
@@ -70,7 +70,7 @@ WRITERS: dict[str, Callable[[Path, Row], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", benchmark_names())
+@pytest.mark.parametrize("name", BENCHMARKS.names())
 def test_every_benchmark_loads_from_every_form(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

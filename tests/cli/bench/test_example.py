@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.framework.base import benchmark_names, get_benchmark
+from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from tests.cli.bench.made_up import Grader, grade, read, run
 from tests.docs.markdown_pages import DOCS, blocks
 
@@ -21,7 +21,7 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize("name", benchmark_names())
+@pytest.mark.parametrize("name", BENCHMARKS.names())
 @pytest.mark.parametrize("suffix", ["json", "jsonl"])
 def test_an_example_is_graded_and_makes_a_table(
     judge: Grader, name: str, suffix: str, tmp_path: Path
@@ -57,10 +57,10 @@ def test_the_page_shows_what_the_command_writes() -> None:
         for block in blocks(DOCS / "benchmarks.md")
         if block.language == "json"
     }
-    assert shown == {name: list(get_benchmark(name).example) for name in benchmark_names()}
+    assert shown == {name: list(get_benchmark(name).example) for name in BENCHMARKS.names()}
 
 
-@pytest.mark.parametrize("name", benchmark_names())
+@pytest.mark.parametrize("name", BENCHMARKS.names())
 def test_all_missing_fields_of_a_row_are_named(judge: Grader, name: str, tmp_path: Path) -> None:
     def error_of(row: dict[str, Any]) -> str:
         rows = [get_benchmark(name).example[0], row]
