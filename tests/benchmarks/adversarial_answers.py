@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from benchmarks.chartom.item import ChartomItem
-from judging.rules.fact_rules import number_is_right
-from judging.rules.rankings import ranking_of
+from judging.rules.fact_rules import number_is_right, ranking_of
 from judging.tasks import get_task
-from judging.tasks.chartom_fact import CORRECT
+from judging.tasks.chartom import CORRECT
 
 
 @dataclass(frozen=True)
