@@ -11,13 +11,7 @@ import re
 
 import pytest
 
-from benchmarks.framework.base import (
-    BENCHMARKS,
-    Figure,
-    PaperRow,
-    PublishedTable,
-    get_benchmark,
-)
+from benchmarks.framework.base import BENCHMARKS, Figure, PaperRow, PublishedTable, get_benchmark
 from benchmarks.simplevqa.published_rows import BY_TASK
 from benchmarks.truthfulvqa.benchmark import CATEGORIES, DECODINGS
 from evaluation.ranking.bradley_terry import RATING_MEAN

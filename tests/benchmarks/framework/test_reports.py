@@ -244,7 +244,7 @@ def test_differences_are_turned_round() -> None:
     pair = {"models": ["a", "b"], "difference": difference, "p": 0.1, "p_holm": 0.2}
     made_up = {"models": {"a": {}, "b": {}, "c": {}}, "differences": [pair]}
     assert difference_rows(made_up, 100) == [
-        ["a minus b", "-2.00", "-3.00 to -1.00", "9", "0.1000", "0.2000"],
+        ["a minus b", "-2.00", "-3.00 to -1.00", "9", "0.1000", "0.2000"]
     ]
     rows = difference_matrix(made_up, 100)
     assert [row["name"] for row in rows] == ["a", "b", "c"]
@@ -253,13 +253,11 @@ def test_differences_are_turned_round() -> None:
     shares = {"value": -0.25, "low": None, "high": -0.03571, "n": 9}
     pair |= {"difference": shares, "p": 1e-9, "p_holm": 1e-5}
     assert difference_rows({"differences": [pair]}, 1) == [
-        ["a minus b", "25.00", "3.57 to -", "9", "< 0.0001", "< 0.0001"],
+        ["a minus b", "25.00", "3.57 to -", "9", "< 0.0001", "< 0.0001"]
     ]
 
 
-def test_the_page_says_what_a_table_holds_and_how_it_is_sorted(
-    leaderboard: dict[str, Any],
-) -> None:
+def test_the_page_says_what_a_table_holds_and_how_it_is_sorted(leaderboard: dict[str, Any]) -> None:
     results, items = leaderboard["tables"]
     assert (results["title"], items["title"]) == (
         "Published and measured, Table 2",

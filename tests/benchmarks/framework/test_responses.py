@@ -365,13 +365,7 @@ def test_every_table_counts_what_was_cut_off(name: str) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"response: caf\xe9",
-        b"response: [",
-        b"- a",
-        b"response: 3",
-        b"response: a\nresponse: b",
-    ],
+    [b"response: caf\xe9", b"response: [", b"- a", b"response: 3", b"response: a\nresponse: b"],
 )
 def test_a_file_that_is_no_wording_is_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "wording.yaml"

@@ -127,10 +127,7 @@ def test_a_tournament_without_a_single_verdict_fails(
 
 
 def test_a_tournament_is_kept_until_it_is_ranked(
-    fake: FakeServer,
-    play: tuple[str | Path, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, value: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
