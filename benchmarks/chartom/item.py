@@ -144,6 +144,14 @@ class ChartomItem(BaseModel):
         return right
 
 
+def pair_alternatives(items: Iterable[ChartomItem]) -> dict[str, list[float]]:
+    """Return the other strategies' answers on either chart of each pair."""
+    alternatives: dict[str, list[float]] = {}
+    for item in items:
+        alternatives.setdefault(item.pair, []).extend(item.alternatives)
+    return alternatives
+
+
 def _as_text(answer: HumanAnswer) -> str:
     return f"{answer:g}" if isinstance(answer, float) else str(answer)
 
