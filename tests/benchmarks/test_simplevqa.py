@@ -70,7 +70,7 @@ def test_every_spelling_of_a_conclusion_counts() -> None:
     assert [measured[name]["n"] for name in ("CO", "IN", "NA", "CGA", "F")] == [12, 12, 12, 9, 12]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.sampled_from("ABC"), min_size=1, max_size=30))
 def test_the_metrics_belong_together(said: list[str]) -> None:
     overall = SIMPLEVQA.table(graded(said))["overall"]
