@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from judging import JudgeRequest
 from judging.models.backbones import load_backbone
+from judging.types import JudgeRequest
 from tests.cli.bench.made_up import Grader, charthal_responses, fail_on, grade, read, run, write
 from tests.clients.fake_server import FakeServer
 from tests.clients.remote.vllm_replies import VllmReplies
