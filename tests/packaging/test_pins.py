@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
+
 import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from tests.build_context import ROOT
-import re
-from importlib.metadata import distribution
 
+from tests.build_context import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OLDEST_PYTHON = PROJECT["requires-python"].removeprefix(">=") + ".0"
-CONSTRAINTS = [Requirement(line) for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()]
+CONSTRAINTS = [
+    Requirement(line) for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+]
 
 
 @pytest.mark.parametrize("pin", CONSTRAINTS, ids=lambda pin: pin.name)
@@ -30,7 +32,9 @@ def test_a_pin_is_one_version_for_the_oldest_python(pin: Requirement) -> None:
 
 
 def test_every_direct_dependency_is_pinned_within_its_bounds() -> None:
-    pins = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in CONSTRAINTS}
+    pins = {
+        canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in CONSTRAINTS
+    }
     for text in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]):
         requirement = Requirement(text)
         assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)]), text

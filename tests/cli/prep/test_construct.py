@@ -22,9 +22,8 @@ from judging.types import Verdict
 from tests.cli.made_up import read_csv, write_csv
 from tests.cli.prep.made_up import read, run, write_rows
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
-from tests.data_prep.construction.charthal.examples import chart
 from tests.data_prep.construction.conftest import fake as fake
-from tests.data_prep.construction.made_up import lines, say
+from tests.data_prep.construction.made_up import chart, lines, say
 
 JUDGES = ("j1", "j2", "j3", "j4", "j5")
 
