@@ -15,6 +15,7 @@ Without these tasks the tower learns how captions are laid out, and their digits
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,8 +63,11 @@ class WarmupRecipe(Section):
 
 def main(argv: Sequence[str]) -> None:
     """Train a tower as ``key.path=value`` say, and measure it on pictures that it has not seen."""
+    parser = argparse.ArgumentParser(prog="vision_warmup", description=str(__doc__).split("\n")[0])
+    parser.add_argument("keys", nargs="*", metavar="key.path=value")
+    keys = parser.parse_args(argv).keys
     with command_line():
-        recipe = parse_recipe(WarmupRecipe, RECIPE, argv)
+        recipe = parse_recipe(WarmupRecipe, RECIPE, keys)
         folder = recipe.run.output
         check_run_folder(folder, run_identity(recipe, None, {}))
         backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")

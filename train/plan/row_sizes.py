@@ -116,11 +116,25 @@ def row_sizes(
         CustosError: If a row cannot be trained on.
     """
     limits = pixel_limits(recipe, config, supervision.encoder)
-    counts: dict[str, int] = {}
+    encoder, counts = supervision.encoder, dict[str, int]()
     sizes = []
     for example in examples:
         with errors_at(f"row '{example.id}'"):
-            sizes.append(_row_size(example, supervision, config, limits, counts))
+            requests = supervision.requests(example)
+            tree, target = supervision.target(example)
+            task = get_task(requests[0].task)
+            rubric = task.rubric(requests[0])
+            name = f"{task.name}/{rubric}"
+            if name not in counts:
+                counts[name] = len(encoder.text(task.instruction(rubric)))
+            pictures = encoder.pictures(task, requests[0])
+            patches = sum(_patches(picture_size(path), config, limits) for path in pictures)
+            pictured = _picture_tokens(patches, config) + TOKENS_OF_PICTURE * len(pictures)
+            message = max(_message_tokens(request, encoder) for request in requests)
+            paths = tree.paths if len(requests) > 1 else [tree.paths[target]]
+            tokens, supervised = message + pictured + TOKENS_OF_TURNS, sum(map(len, paths))
+            size = RowSize(name, counts[name], tokens, len(requests), tree, supervised, patches)
+            sizes.append(size)
     return sizes
 
 
@@ -172,37 +186,6 @@ def steps_of_epoch(rows: Sequence[RowSize], recipe: Recipe) -> int:
     is_mixed = isinstance(replay, ReplaySection) and replay.train and replay.rho > 0
     sizes = [len(rows)] if is_mixed else Counter(row.rubric for row in rows).values()
     return sum(-(-size // recipe.optim.batch_size) for size in sizes)
-
-
-def _row_size(
-    example: LabelledExample,
-    supervision: Supervision,
-    config: Any,
-    limits: PixelLimits,
-    counts: dict[str, int],
-) -> RowSize:
-    requests, encoder = supervision.requests(example), supervision.encoder
-    tree, target = supervision.target(example)
-    task = get_task(requests[0].task)
-    rubric = task.rubric(requests[0])
-    name = f"{task.name}/{rubric}"
-    if name not in counts:
-        counts[name] = len(encoder.text(task.instruction(rubric)))
-    pictures = encoder.pictures(task, requests[0])
-    patches = sum(_patches(picture_size(path), config, limits) for path in pictures)
-    pictured = _picture_tokens(patches, config)
-    pictured += TOKENS_OF_PICTURE * len(pictures)
-    message = max(_message_tokens(request, encoder) for request in requests)
-    paths = tree.paths if len(requests) > 1 else [tree.paths[target]]
-    return RowSize(
-        name,
-        counts[name],
-        message + pictured + TOKENS_OF_TURNS,
-        len(requests),
-        tree,
-        sum(map(len, paths)),
-        patches,
-    )
 
 
 def _message_tokens(request: JudgeRequest, encoder: Encoder) -> int:
