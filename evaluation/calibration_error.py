@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.estimate import NO_INTERVAL, Mask
-from evaluation.intervals import Floats, Ints, cluster_sums
+from evaluation.intervals import NO_INTERVAL, Floats, Ints, Mask, cluster_sums
 from evaluation.metrics import (
     ECE_BINS,
     Binning,
@@ -35,11 +34,8 @@ def calibration_error(
 ) -> dict[str, Any]:
     """Return the calibration error over bins beside what chance alone would give.
 
-    Arguments as :func:`chance_band`.
-
-    Returns:
-        ``value``, ``low`` and ``high`` (nan: chance can only add to the error, so resamples tell
-        nothing of it), ``n`` and ``chance``.
+    Arguments as :func:`chance_band`. ``low`` and ``high`` are nan: chance can only add to the
+    error, so resamples tell nothing of it.
     """
     columns = calibration_columns(confidence, right.astype(np.float64), binning=binning)
     return {
@@ -100,12 +96,8 @@ def chance_band(
 def likeness(stated: Floats, right: Mask, groups: Ints) -> float:
     """Return the correlation of errors within clusters: the mean product of standardised residuals.
 
-    It is 0 where that is negative or every row is a cluster of its own, and 1 at most.
-
-    Args:
-        stated: Stated probabilities. Shape ``[n]``.
-        right: Whether each row is right. Shape ``[n]``.
-        groups: Cluster of each row. Shape ``[n]``.
+    It is 0 where that is negative or every row is a cluster of its own, and 1 at most. Shapes
+    ``[n]``.
     """
     residuals = (right - stated) / np.sqrt(np.clip(stated * (1 - stated), SUREST, None))
     residuals = np.clip(residuals - residuals.mean(), -3, 3)  # one sure error would drown all
@@ -124,11 +116,7 @@ def squared_error(confidence: Floats, right: Mask, clusters: Ints) -> float:
     different clusters are paired, so that errors are independent and the square is unbiased for
     independent rows, as that of Kumar, Liang & Ma (2019), and for clustered ones. It is about 0,
     and as often below it as above, for a calibrated judge. nan without two clusters in any bin.
-
-    Args:
-        confidence: Stated probabilities; nan leaves a row out. Shape ``[n]``.
-        right: Whether each row is right. Shape ``[n]``.
-        clusters: Cluster of each row. Shape ``[n]``.
+    Arguments as :func:`chance_band`.
     """
     known = np.flatnonzero(~np.isnan(confidence))
     residuals = confidence[known] - right[known]
@@ -149,12 +137,8 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     """Fit how log-odds of being right rise with those that are stated (Cox 1958).
 
     The slope is 1 for a calibrated judge, below 1 where confidences are too extreme, 0 where they
-    say nothing. The interval is Student's over clusters, by the sandwich variance.
-
-    Args:
-        confidence: Stated probabilities; nan leaves a row out. Shape ``[n]``.
-        right: Whether each row is right. Shape ``[n]``.
-        clusters: Cluster of each row. Shape ``[n]``.
+    say nothing. The interval is Student's over clusters, by the sandwich variance. Arguments as
+    :func:`chance_band`.
 
     Returns:
         ``value``, ``low``, ``high`` and ``n``; nan where no finite slope exists, as where all rows

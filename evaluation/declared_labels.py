@@ -37,10 +37,6 @@ def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict])
     ``Correct, Partial, Wrong`` keeps the order of the latter. Labels of judges that are not
     declared follow alphabetically.
 
-    Args:
-        examples: Examples with people's labels.
-        verdicts: Verdicts on them, of any number of judges.
-
     Raises:
         CustosError: If people gave labels that are not declared; see :func:`check_labels`.
     """
@@ -65,10 +61,7 @@ def check_labels(
 ) -> None:
     """Check that the rubric of every example declares the labels that people gave it.
 
-    Args:
-        examples: Labelled examples.
-        source: Where they come from, for the error.
-        row_name: Names an example by its index, for the error.
+    ``source`` and ``row_name``, which names an example by its index, are for the error.
 
     Raises:
         CustosError: Naming every undeclared label with its number of rows and its first row, the
@@ -80,8 +73,16 @@ def check_labels(
     clauses = []
     for field, rubric in dict.fromkeys((each.field, each.rubric) for each in undeclared):
         of_rubric = [each for each in undeclared if (each.field, each.rubric) == (field, rubric)]
+        shown = []
+        for each in of_rubric[:MAX_LABELS_SHOWN]:
+            label, rows = " ".join(each.label.split()), f"{each.rows} row{'s' * (each.rows > 1)}"
+            if len(label) > MAX_LABEL_CHARS:
+                label = f"{label[:MAX_LABEL_CHARS]}..."
+            shown.append(f"'{label}' ({rows}, the first is {row_name(each.first_row)})")
+        if len(of_rubric) > MAX_LABELS_SHOWN:
+            shown.append(f"and {len(of_rubric) - MAX_LABELS_SHOWN} other labels")
         clauses.append(
-            f"field '{field}': {rubric} does not declare {_list_labels(of_rubric, row_name)}; "
+            f"field '{field}': {rubric} does not declare {', '.join(shown)}; "
             f"it declares {', '.join(of_rubric[0].declared)}"
         )
     raise CustosError(
@@ -112,17 +113,6 @@ def _undeclared_labels(
     return list(undeclared.values())
 
 
-def _list_labels(undeclared: Sequence[_Undeclared], row_name: Callable[[int], str]) -> str:
-    shown = [
-        f"'{_short(each.label)}' ({each.rows} row{'s' * (each.rows > 1)}, "
-        f"the first is {row_name(each.first_row)})"
-        for each in undeclared[:MAX_LABELS_SHOWN]
-    ]
-    if len(undeclared) > MAX_LABELS_SHOWN:
-        shown.append(f"and {len(undeclared) - MAX_LABELS_SHOWN} other labels")
-    return ", ".join(shown)
-
-
 def _remedy(undeclared: Sequence[_Undeclared]) -> str:
     """Return what to do: the option to copy, or what else translates the labels."""
     choices: dict[str, tuple[str, ...]] = {}
@@ -139,25 +129,17 @@ def _remedy(undeclared: Sequence[_Undeclared]) -> str:
     if f"={UNKNOWN}" not in option:
         return f"translate them: {option}"
     advice = f"translate them, with a declared label for each {UNKNOWN}: {option}"
-    if any(map(_is_declared_for_all, undeclared)):
-        advice += "; with --reference-mode all there is a label for partly right answers"
+    for each in undeclared:  # a label may fit only where references form an answer set
+        task, _, rubric = each.rubric.partition("/")
+        variant, _, mode = rubric.rpartition("/")
+        if variant and mode == "any" and not likely_label(each.label, each.declared):
+            if likely_label(each.label, get_task(task).labels(f"{variant}/all")) is not None:
+                return (
+                    f"{advice}; with --reference-mode all there is a label for partly right answers"
+                )
     return advice
-
-
-def _is_declared_for_all(undeclared: _Undeclared) -> bool:
-    """Return whether the rubric has a fitting label only where references form an answer set."""
-    task, _, rubric = undeclared.rubric.partition("/")
-    variant, separator, mode = rubric.rpartition("/")
-    if not separator or mode != "any" or likely_label(undeclared.label, undeclared.declared):
-        return False
-    return likely_label(undeclared.label, get_task(task).labels(f"{variant}/all")) is not None
 
 
 def _declared_labels(example: LabelledExample) -> tuple[str, ...]:
     task = get_task(example.task)
     return task.labels(task.rubric(example))
-
-
-def _short(label: str) -> str:
-    plain = " ".join(label.split())
-    return plain if len(plain) <= MAX_LABEL_CHARS else f"{plain[:MAX_LABEL_CHARS]}..."

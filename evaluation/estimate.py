@@ -9,14 +9,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evaluation.intervals import (
+    NO_INTERVAL,
     RESAMPLES,
     TINY,
     Floats,
     Interval,
     Ints,
+    Mask,
     cluster_sums,
     design,
     design_bounds,
@@ -26,13 +27,8 @@ from evaluation.intervals import (
 )
 from evaluation.metrics import ratio
 
-Mask = npt.NDArray[np.bool_]
-
-
 Sums = Callable[[Floats], Floats]
 """A function of sums of columns, shapes ``[..., S]`` to ``[...]``; nan where it does not exist."""
-
-NO_INTERVAL = Interval(math.nan, math.nan)
 UNBOUNDED = (-math.inf, math.inf)
 STEP = 1e-4
 """Step of derivatives, in items."""
@@ -58,13 +54,7 @@ class Draws:
 
     @classmethod
     def of(cls, columns: Floats, clusters: Ints, seed: int = 0) -> Draws:
-        """Sum per-item columns by cluster.
-
-        Args:
-            columns: Shape ``[n, S]``.
-            clusters: Items with the same number are resampled together. Shape ``[n]``.
-            seed: Seed of the resamples.
-        """
+        """Sum per-item columns ``[n, S]`` by cluster ``[n]``; clusters are resampled whole."""
         return cls(cluster_sums(columns, clusters), seed)
 
     @property
@@ -146,32 +136,27 @@ class Draws:
             errors[rows] = self._errors(slopes[rows], weights)
         distance = value(self.resampled) - point
         exists = ~np.isnan(distance) & ~np.isnan(errors)
+        if not exists.any():
+            return NO_INTERVAL
         errors[errors < SMALLEST_ERROR * error] = 0  # a resample of clusters that are alike
         with np.errstate(divide="ignore", invalid="ignore"):
             scaled = distance[exists] / errors[exists]
         scaled = np.nan_to_num(scaled, nan=0.0, posinf=math.inf, neginf=-math.inf)
         most = MOST_QUANTILES * float(stdtrit(clusters - 1, 0.975))
-        if not len(scaled):
-            return NO_INTERVAL
         below, above = np.clip(np.quantile(scaled, [0.025, 0.975], method="nearest"), -most, most)
-        # An interval holds its value, on whichever side most resamples lie.
-        least = self._least_distance(slopes_here) if is_difference else 0.0
+        least = 0.0  # An interval holds its value, on whichever side most resamples lie.
+        if is_difference:
+            squares = (self.sums @ slopes_here) ** 2
+            movers = float(squares.sum() ** 2 / np.sum(squares**2))
+            least = float(stdtrit(2 * movers, 0.975)) if movers < FEW_MOVERS else 0.0
         below, above = min(below, -least), max(above, least)
         return Interval(float(point - above * error), float(point - below * error))
 
     def _slopes(self, value: Sums, totals: Floats, columns: Iterable[int]) -> Floats:
-        """Return the derivatives of a function of the sums by every column.
+        """Return the derivatives of a function by columns of the sums; 0 by the others.
 
         Where a count is 0, no item that is drawn has a part in it, and the slope is left out: a
-        label that comes into use would make some functions jump.
-
-        Args:
-            value: The function.
-            totals: Where to take the derivatives. Shape ``[R, S]``.
-            columns: Columns that the function may depend on.
-
-        Returns:
-            Shape ``[R, S]``; 0 for other columns.
+        label that comes into use would make some functions jump. Shapes ``[R, S]``.
         """
         slopes = np.zeros_like(totals)
         is_count = np.asarray((self.sums >= 0).all(axis=0))
@@ -185,28 +170,8 @@ class Draws:
             slopes[:, column] = np.where(unused, 0, slope)
         return slopes
 
-    def _least_distance(self, slopes: Floats) -> float:
-        """Return the distance of the ends of a sparse difference, in standard errors; else 0.
-
-        Args:
-            slopes: Its slope by every column. Shape ``[S]``.
-        """
-        from scipy.special import stdtrit  # slow to import, and most commands need none
-
-        squares = (self.sums @ slopes) ** 2
-        movers = float(squares.sum() ** 2 / np.sum(squares**2))
-        return float(stdtrit(2 * movers, 0.975)) if movers < FEW_MOVERS else 0.0
-
     def _errors(self, slopes: Floats, weights: Floats) -> Floats:
-        """Return the standard errors of a function of the sums.
-
-        Args:
-            slopes: Its slope by every column. Shape ``[R, S]``.
-            weights: How often each cluster counts. Shape ``[R, C]``.
-
-        Returns:
-            Shape ``[R]``.
-        """
+        """Return standard errors ``[R]`` by slopes ``[R, S]`` and weights ``[R, C]``."""
         used = np.flatnonzero(slopes.any(axis=0))
         influence = slopes[:, used] @ self.sums[:, used].T
         clusters = len(self.sums)
@@ -217,12 +182,8 @@ class Draws:
 def value_interval(value: float, samples: Floats) -> Interval:
     """Return the percentile interval of a value that is a step function, as a rank correlation.
 
-    An interval that does not hold its value is widened to hold it. Where all resamples have the
+    One that does not hold its value is widened to hold it. Where all resamples ``[B]`` have the
     value itself they show no spread, and the ends are nan.
-
-    Args:
-        value: The value.
-        samples: The same of resamples. Shape ``[B]``.
     """
     interval = percentile_interval(samples)
     # Sums of equal numbers in another order differ in their last digits.
@@ -241,15 +202,7 @@ def mean(
     is_rate: bool = False,
     is_difference: bool = False,
 ) -> dict[str, Any]:
-    """Estimate the mean over the items in ``among``; nan when there are none.
-
-    Args:
-        values: Shape ``[n]``; those of other items may be nan.
-        among: Shape ``[n]``.
-        clusters: Shape ``[n]``.
-        seed: Seed of the resamples.
-        is_rate: Whether all values are 0 or 1.
-        is_difference: Whether they are differences of two judges on the same items.
+    """Estimate the mean over the items in ``among``; nan when there are none. Shapes ``[n]``.
 
     Returns:
         ``value``, ``low``, ``high`` and ``n``, the number of items in ``among``.
@@ -257,12 +210,13 @@ def mean(
     columns = np.stack([np.where(among, values, 0), among], axis=1).astype(np.float64)
     draws = Draws.of(columns[among], clusters[among], seed)
     if is_rate:
-        return draws.rate(_ratio_of_columns, lambda sums: sums[..., 1])
-    return draws.estimate(_ratio_of_columns, float(among.sum()), is_difference=is_difference)
+        return draws.rate(share_of_columns(0, 1), lambda sums: sums[..., 1])
+    return draws.estimate(share_of_columns(0, 1), float(among.sum()), is_difference=is_difference)
 
 
-def _ratio_of_columns(sums: Floats) -> Floats:
-    return ratio(sums[..., 0], sums[..., 1])
+def share_of_columns(hits: int, items: int) -> Sums:
+    """Return the function that divides one column of the sums by another one."""
+    return lambda sums: ratio(sums[..., hits], sums[..., items])
 
 
 def share(hits: Mask, among: Mask, clusters: Ints, seed: int = 0) -> dict[str, Any]:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+Number = TypeVar("Number", float, Floats)
 
 Z_95 = 1.959963984540054
 RESAMPLES = 1000
@@ -31,6 +32,9 @@ TINY = 1e-9
 """Sums of decimals that differ by less count as equal."""
 LIKENESS = 0.2
 """Correlation of the rows of a cluster that is assumed as long as nothing is known of it."""
+OTHER_LIKENESS = 0.1
+"""Correlation by a second likeness that is assumed as long as nothing is known of it. Clusters are
+large there: were nearly all of the rate in few of them, so many would seldom be without any hit."""
 LIKENESS_EVENTS = 1
 """Clusters full of hits or of misses, whichever are rarer, that tell as much of the correlation as
 the assumption."""
@@ -43,6 +47,9 @@ class Interval(NamedTuple):
     high: float
 
 
+NO_INTERVAL = Interval(float("nan"), float("nan"))
+
+
 def wilson_interval(successes: float, n: float) -> Interval:
     """Return the score interval of one rate over ``n`` independent items (Wilson 1927).
 
@@ -50,20 +57,15 @@ def wilson_interval(successes: float, n: float) -> Interval:
     ``[0, z² / (n + z²)]``. ``n == 0`` gives nan.
     """
     if n <= 0:
-        return Interval(np.nan, np.nan)
+        return NO_INTERVAL
     low, high = wilson_bounds(np.array(successes / n), np.array(float(n)))
     return Interval(float(low), float(high))
 
 
 def wilson_bounds(rates: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return the ends of the score intervals (Wilson 1927) of many rates.
+    """Return the ends of the score intervals (Wilson 1927) of many rates. Shapes ``[...]``.
 
-    Args:
-        rates: In ``[0, 1]``. Shape ``[...]``.
-        n: Number of items, above 0; an effective number may be a fraction. Shape ``[...]``.
-
-    Returns:
-        The lower and the upper ends. Shape ``[...]`` each.
+    ``n``, above 0, is a number of items; an effective number may be a fraction.
     """
     centre = (rates + Z_95**2 / (2 * n)) / (1 + Z_95**2 / n)
     half = wilson_half_width(rates, n)
@@ -77,37 +79,43 @@ def wilson_half_width(rates: Floats, n: Floats) -> Floats:
 
 
 def sign_flip_p(differences: Floats, clusters: Ints) -> float:
-    """Test whether two judges differ on the same items, whole clusters at a time.
+    """Test whether two judges differ on the same items, whole clusters at a time. Shapes ``[n]``.
 
     If neither judge were better, each cluster's sum of differences could as well have had the other
     sign (Fisher 1935). The two-sided p-value is the share of all ways to choose the signs that give
-    a sum as far from 0 or farther. Sums that are whole numbers are counted exactly; others exactly
-    for up to :data:`EXACT_CLUSTERS` clusters, and else by
-    :data:`FLIPS` draws with a fixed seed, as ``(k + 1) / (draws + 1)``. Where every item is a
-    cluster of its own and right or wrong, this is McNemar's exact test.
-
-    With ``C`` clusters whose sum is not 0 the p-value cannot be below ``2 ** (1 - C)``.
-
-    Args:
-        differences: First judge less second, by item. Shape ``[n]``.
-        clusters: Items with the same number change their sign together. Shape ``[n]``.
+    a sum as far from 0 or farther. Sums that are whole numbers are counted exactly, others by
+    :func:`sign_flips`. Where every item is a cluster of its own and right or wrong, this is
+    McNemar's exact test. With ``C`` clusters whose sum is not 0 it is at least ``2 ** (1 - C)``.
     """
     sums = np.abs(signed := cluster_sums(differences[:, None], clusters)[:, 0])
     observed = abs(signed.sum())
     if np.all(sums == np.round(sums)):
         return _whole_sign_flip_p(sums, observed)
     sums = sums[sums > TINY]
-    if len(sums) <= EXACT_CLUSTERS:
-        signs = 1.0 - 2 * ((np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums))) & 1)
-        return float(np.mean(np.abs(signs @ sums) >= observed - TINY))
+    flips = sign_flips(len(sums))
+    hits = sum(int(np.sum(np.abs(signs @ sums) >= observed - TINY)) for signs in flips)
+    return share_of_flips(hits, len(sums))
+
+
+def sign_flips(clusters: int) -> Iterator[Floats]:
+    """Yield choices of the signs of clusters, ``[B, C]`` at a time.
+
+    They are all choices for up to :data:`EXACT_CLUSTERS` clusters, and else :data:`FLIPS` that are
+    drawn with a fixed seed.
+    """
+    if clusters <= EXACT_CLUSTERS:
+        yield 1.0 - 2 * ((np.arange(2**clusters)[:, None] >> np.arange(clusters)) & 1)
+        return
     rng = np.random.default_rng(0)
-    signs_at_once = max(1, WEIGHTS_AT_ONCE // len(sums))
-    hits, left = 0, FLIPS
-    while left > 0:
-        flips = rng.integers(0, 2, size=(min(left, signs_at_once), len(sums)), dtype=np.int8)
-        hits += int(np.sum(np.abs((1.0 - 2 * flips) @ sums) >= observed - TINY))
-        left -= len(flips)
-    return (hits + 1) / (FLIPS + 1)
+    at_once = max(1, WEIGHTS_AT_ONCE // clusters)
+    for start in range(0, FLIPS, at_once):
+        size = (min(at_once, FLIPS - start), clusters)
+        yield 1.0 - 2 * rng.integers(0, 2, size=size, dtype=np.int8)
+
+
+def share_of_flips(hits: Number, clusters: int) -> Number:
+    """Return the p-value of so many hits among :func:`sign_flips`; of drawn ones never 0."""
+    return hits / 2**clusters if clusters <= EXACT_CLUSTERS else (hits + 1) / (FLIPS + 1)
 
 
 def _whole_sign_flip_p(sizes: Floats, observed: float) -> float:
@@ -176,18 +184,11 @@ def design_of_sums(
 
     The variance is that of the sums of residuals, each over ``1 - share of the items``, which makes
     it unbiased for independent items (CR2, Bell & McCaffrey 2002). Where few items differ from the
-    rest, a low estimate says little: it is drawn up to the assumed effect, which counts as
-    :data:`LIKENESS_EVENTS` clusters full of them (our own rule). The effective number of clusters
-    is ``(sum v)^2 / sum v^2`` for variances ``v`` of the sums at that correlation (Carter, Schnepel
-    & Steigerwald 2017).
-
-    Args:
-        sums: Sum of each cluster. Shape ``[..., C]``.
-        sizes: Items of each cluster; 0 leaves one out. Shape ``[..., C]``.
-        spread: Variance of a single item. Shape ``[...]``.
-        events: Number of items that differ from the rest. Shape ``[...]``.
-        likeness: Correlation that is assumed as long as nothing is known of it.
-        least: As in :func:`design`.
+    rest (``events``), a low estimate says little: it is drawn up to the assumed effect, which
+    counts as :data:`LIKENESS_EVENTS` clusters full of them (our own rule). The effective number of
+    clusters is ``(sum v)^2 / sum v^2`` for variances ``v`` of the sums at that correlation (Carter,
+    Schnepel & Steigerwald 2017). ``spread``, ``[...]``, is the variance of a single item; the rest
+    as in :func:`design`.
     """
     n = sizes.sum(axis=-1)
     mean, share = _divide(sums.sum(axis=-1), n), _divide(sizes, n[..., None])
@@ -227,6 +228,32 @@ def design_bounds(rate: Floats, n: Floats, found: Design) -> tuple[Floats, Float
     return np.minimum(low, 1 - at_least), np.maximum(high, at_least), effective
 
 
+def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> Interval:
+    """Return the interval of a rate of 0/1 items ``[n]`` that depend on each other within clusters.
+
+    It is that of :func:`design_bounds`; a single cluster counts as one item. Where items are alike
+    in a second way too, as attacks of one wording, the variances of both are added up, less that of
+    independent items (Cameron, Gelbach & Miller 2011), and the fewer clusters count.
+    """
+    rate, n = np.asarray(hits.mean()), np.asarray(float(len(hits)))
+    columns = np.stack([hits, np.ones(len(hits))], axis=1)
+    ways = [clusters] if others is None or len(np.unique(others)) < 2 else [clusters, others]
+    found = [
+        design(sums[:, 0], sums[:, 1], likeness)
+        for way, likeness in zip(ways, (LIKENESS, OTHER_LIKENESS), strict=False)
+        for sums in (cluster_sums(columns, way),)
+    ]
+    both = Design(
+        np.sum([way.effect for way in found], axis=0) - (len(found) - 1),
+        np.sum([way.assumed for way in found], axis=0) - (len(found) - 1),
+        np.min([way.clusters for way in found], axis=0),
+    )
+    if both.clusters <= 1:
+        return wilson_interval(float(rate), 1)
+    low, high, _ = design_bounds(rate, n, both)
+    return Interval(float(low), float(high))
+
+
 def _divide(numerator: Floats, denominator: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = np.divide(numerator, denominator)
@@ -240,15 +267,7 @@ def number_clusters(keys: Sequence[Hashable]) -> Ints:
 
 
 def cluster_sums(values: Floats, clusters: Ints) -> Floats:
-    """Add up the rows of each cluster.
-
-    Args:
-        values: Per-item values. Shape ``[n, S]``.
-        clusters: Cluster of each item, any integers. Shape ``[n]``.
-
-    Returns:
-        One row per distinct cluster, in ascending order. Shape ``[C, S]``.
-    """
+    """Add up the rows ``[n, S]`` of each cluster. ``[C, S]``, one a cluster in ascending order."""
     if not len(values):
         return np.zeros((0, values.shape[1]))
     order = np.argsort(clusters, kind="stable")
@@ -257,14 +276,13 @@ def cluster_sums(values: Floats, clusters: Ints) -> Floats:
 
 
 @lru_cache(maxsize=4)
-def cluster_weights(clusters: int, resamples: int = RESAMPLES, seed: int = 0) -> Counts:
+def cluster_weights(
+    clusters: int, resamples: int = RESAMPLES, seed: int = 0
+) -> npt.NDArray[np.uint8]:
     """Draw as many clusters as there are, with replacement; return how often each is drawn.
 
     The draws depend on the arguments alone. Two judges that are resampled with the same seed over
-    the same items are therefore compared on the same draws.
-
-    Returns:
-        Shape ``[B, C]``; read-only.
+    the same items are therefore compared on the same draws. Shape ``[B, C]``; read-only.
     """
     rng = np.random.default_rng(seed)
     weights = np.empty((resamples, clusters), dtype=np.uint8)
@@ -289,12 +307,7 @@ def weight_chunks(clusters: int, resamples: int, seed: int) -> Iterator[tuple[sl
 
 
 def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
-    """Add up the sums of clusters that are drawn with replacement, as ``cluster_weights`` does.
-
-    Args:
-        sums: Sums per cluster. Shape ``[C, S]``.
-        resamples: Number of draws ``B``.
-        seed: Seed of the draws.
+    """Add up the sums ``[C, S]`` of clusters that are drawn as ``cluster_weights`` says.
 
     Returns:
         Sums of every draw. Shape ``[B, S]``; nan when ``C < 2``, as one cluster has no spread.
@@ -333,15 +346,11 @@ def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
 
 
 def cluster_standard_error(values: Floats, clusters: Ints) -> float:
-    """Return the standard error of a mean whose items are correlated within clusters.
+    """Return the standard error of a mean whose items ``[n]`` are correlated within clusters.
 
     Sums of residuals per cluster stand for the items, with the ``C / (C - 1)`` small-sample factor
     (Liang & Zeger 1986; for evaluations Miller 2024, arXiv 2411.00640). Where every item is a
     cluster of its own it is the textbook ``s / sqrt(n)``. Fewer than two clusters give nan.
-
-    Args:
-        values: Shape ``[n]``.
-        clusters: Cluster of each item. Shape ``[n]``.
     """
     if not len(values):
         return float("nan")

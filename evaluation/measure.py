@@ -1,9 +1,9 @@
-"""Every metric of one judge on one set of items, each with an interval by clusters."""
+"""Every metric of one judge on one set of items, on its parts, and over runs; with intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,14 +12,19 @@ import numpy as np
 
 from evaluation import metrics
 from evaluation.calibration_error import chance_band
-from evaluation.estimate import NO_INTERVAL, Draws
-from evaluation.intervals import Floats, Ints, cluster_standard_error
+from evaluation.estimate import Draws
+from evaluation.intervals import NO_INTERVAL, Floats, Ints, cluster_standard_error
 from evaluation.outcomes import Outcomes
-from judging.types import score_of, type_of
+from judging.types import LabelledExample, score_of, type_of
 
 CORRECT = "Correct"
 WRONG = ("Wrong", "Incorrect")
 """Scores that mean a wrong answer, over all tasks that grade one."""
+METADATA_KEYS = ("answerer", "domain", "level", "language")
+SLICE_METRICS = ("accuracy", "coverage", "kappa")
+LENGTHS = ("short", "middle", "long")
+BEFORE = "_before_calibration"
+"""Ending of the names of accuracies before calibration, which are those of the papers."""
 
 
 @dataclass(frozen=True)
@@ -43,27 +48,27 @@ class Tally:
 
     @property
     def scored(self) -> Floats:
-        """Return the number of items with a label. Shape ``[...]``."""
+        """Return the number of items with a label. Shape ``[...]``, as of all that follow."""
         return np.asarray(self.confusion.sum(axis=(-2, -1)))
 
     @property
-    def unscored(self) -> Floats:
-        """Return the number of items without a label. Shape ``[...]``."""
-        return self._column(0)
+    def items(self) -> Floats:
+        """Return the number of items, with a label or without."""
+        return self.scored + self._column(0)
 
     @property
     def with_posterior(self) -> Floats:
-        """Return the number of scored items with a posterior. Shape ``[...]``."""
+        """Return the number of scored items with a posterior."""
         return self._column(1)
 
     @property
     def brier(self) -> Floats:
-        """Return the mean Brier score. Shape ``[...]``."""
+        """Return the mean Brier score."""
         return metrics.ratio(self._column(2), self.with_posterior)
 
     @property
     def nll(self) -> Floats:
-        """Return the mean negative log-likelihood. Shape ``[...]``."""
+        """Return the mean negative log-likelihood."""
         return metrics.ratio(self._column(3), self.with_posterior)
 
     @property
@@ -73,12 +78,12 @@ class Tally:
 
     @property
     def with_confidence(self) -> Floats:
-        """Return the number of items with a confidence. Shape ``[...]``."""
+        """Return the number of items with a confidence."""
         return np.asarray(self.calibration[..., ::3].sum(axis=-1))
 
     @property
     def overconfidence(self) -> Floats:
-        """Return the mean confidence less the accuracy, of items with a confidence. ``[...]``."""
+        """Return the mean confidence less the accuracy, of items with a confidence."""
         surplus = self.calibration[..., 1::3] - self.calibration[..., 2::3]
         return metrics.ratio(surplus.sum(axis=-1), self.with_confidence)
 
@@ -119,7 +124,18 @@ class TallyDraws:
 
         Confidence bins are laid over all items once and are the same in every resample.
         """
-        columns = _tally_columns(outcomes)
+        scored = outcomes.scored
+        known = scored & ~np.isnan(outcomes.probabilities).any(axis=1)
+        brier = metrics.brier_scores(outcomes.human, outcomes.probabilities)
+        nll = metrics.negative_log_likelihoods(outcomes.human, outcomes.probabilities)
+        columns = np.concatenate(
+            [
+                metrics.confusion_cells(outcomes.human, outcomes.predicted, len(outcomes.labels)),
+                np.stack([~scored, known, np.where(known, brier, 0), np.where(known, nll, 0)], 1),
+                metrics.calibration_columns(outcomes.confidence, outcomes.right.astype(np.float64)),
+            ],
+            axis=1,
+        )
         return cls(outcomes.labels, Draws.of(columns, outcomes.clusters, seed))
 
     @property
@@ -146,22 +162,6 @@ class TallyDraws:
         return self.draws.estimate(value, n, metric.bounds)
 
 
-def _tally_columns(outcomes: Outcomes) -> Floats:
-    """Return every item's part of the sums of a ``Tally``. Shape ``[n, S]``."""
-    scored = outcomes.scored
-    known = scored & ~np.isnan(outcomes.probabilities).any(axis=1)
-    brier = metrics.brier_scores(outcomes.human, outcomes.probabilities)
-    nll = metrics.negative_log_likelihoods(outcomes.human, outcomes.probabilities)
-    return np.concatenate(
-        [
-            metrics.confusion_cells(outcomes.human, outcomes.predicted, len(outcomes.labels)),
-            np.stack([~scored, known, np.where(known, brier, 0), np.where(known, nll, 0)], 1),
-            metrics.calibration_columns(outcomes.confidence, outcomes.right.astype(np.float64)),
-        ],
-        axis=1,
-    )
-
-
 def _of_confusion(
     metric: Callable[[Floats], Floats],
     is_rate: bool = False,
@@ -172,29 +172,12 @@ def _of_confusion(
     )
 
 
-def _all_items(tally: Tally) -> Floats:
-    return tally.scored + tally.unscored
-
-
-def _coverage(tally: Tally) -> Floats:
-    return metrics.ratio(tally.scored, _all_items(tally))
-
-
-def _accuracy_unscored_as_wrong(tally: Tally) -> Floats:
-    return metrics.ratio(np.trace(tally.confusion, axis1=-2, axis2=-1), _all_items(tally))
-
-
 def _false_positive_rate(tally: Tally) -> Floats:
     wrong = tally.classes(lambda label: score_of(label) in WRONG)
     correct = tally.classes(lambda label: score_of(label) == CORRECT)
     if not len(correct):
         return np.full(tally.scored.shape, np.nan)
     return metrics.share_in_columns(tally.confusion, wrong, correct)
-
-
-def _human_wrong(tally: Tally) -> Floats:
-    wrong = tally.classes(lambda label: score_of(label) in WRONG)
-    return np.asarray(tally.confusion[..., wrong, :].sum(axis=(-2, -1)))
 
 
 def _part_accuracy(part: Callable[[str], str], tally: Tally) -> Floats:
@@ -206,30 +189,31 @@ def _part_accuracy(part: Callable[[str], str], tally: Tally) -> Floats:
     return metrics.ratio(agreed, tally.confusion[..., rows, :].sum(axis=(-2, -1)))
 
 
-def _with_error_type(tally: Tally) -> Floats:
-    rows = tally.classes(lambda label: bool(type_of(label)))
-    return np.asarray(tally.confusion[..., rows, :].sum(axis=(-2, -1)))
-
-
-def _of_error_type(error_type: str, tally: Tally) -> Floats:
-    rows = tally.classes(lambda label: type_of(label) == error_type)
-    return np.asarray(tally.confusion[..., rows, :].sum(axis=(-2, -1)))
-
-
-def _error_type_recall(error_type: str, tally: Tally) -> Floats:
-    members = tally.classes(lambda label: type_of(label) == error_type)
-    agreed = tally.confusion[..., members, :][..., members].sum(axis=(-2, -1))
-    return metrics.ratio(agreed, _of_error_type(error_type, tally))
+def _items_with(is_member: Callable[[str], bool], tally: Tally) -> Floats:
+    """Return the number of scored items whose human label passes a test."""
+    return np.asarray(tally.confusion[..., tally.classes(is_member), :].sum(axis=(-2, -1)))
 
 
 METRICS: Mapping[str, Metric] = {
     "accuracy": _of_confusion(metrics.accuracy, is_rate=True),
-    "accuracy_unscored_as_wrong": Metric(_accuracy_unscored_as_wrong, _all_items, is_rate=True),
-    "coverage": Metric(_coverage, _all_items, is_rate=True),
+    "accuracy_unscored_as_wrong": Metric(
+        lambda tally: metrics.ratio(np.trace(tally.confusion, axis1=-2, axis2=-1), tally.items),
+        lambda tally: tally.items,
+        is_rate=True,
+    ),
+    "coverage": Metric(
+        lambda tally: metrics.ratio(tally.scored, tally.items),
+        lambda tally: tally.items,
+        is_rate=True,
+    ),
     "kappa": _of_confusion(metrics.cohen_kappa, bounds=(-1.0, 1.0)),
     "mcc": _of_confusion(metrics.matthews, bounds=(-1.0, 1.0)),
     "macro_f1": _of_confusion(metrics.macro_f1),
-    "fpr": Metric(_false_positive_rate, _human_wrong, is_rate=True),
+    "fpr": Metric(
+        _false_positive_rate,
+        partial(_items_with, lambda label: score_of(label) in WRONG),
+        is_rate=True,
+    ),
     "ece": Metric(
         lambda tally: metrics.expected_calibration_error(tally.calibration),
         lambda tally: tally.with_confidence,
@@ -251,7 +235,11 @@ ERROR_TYPE_METRICS: Mapping[str, Metric] = {
     "score_accuracy": Metric(
         partial(_part_accuracy, score_of), lambda tally: tally.scored, is_rate=True
     ),
-    "type_accuracy": Metric(partial(_part_accuracy, type_of), _with_error_type, is_rate=True),
+    "type_accuracy": Metric(
+        partial(_part_accuracy, type_of),
+        partial(_items_with, lambda label: bool(type_of(label))),
+        is_rate=True,
+    ),
 }
 """For labels such as ``Wrong; Reasoning Error``: the score alone, and the type alone over the items
 that people gave a type (HiEval's S-Acc and A-Acc)."""
@@ -267,12 +255,7 @@ def metrics_for(labels: tuple[str, ...]) -> Mapping[str, Metric]:
 def measure(
     outcomes: Outcomes, names: tuple[str, ...] | None = None, seed: int = 0
 ) -> dict[str, dict[str, Any]]:
-    """Compute metrics with 95 % intervals that keep questions together.
-
-    Args:
-        outcomes: People's labels and the judge's.
-        names: Metrics to compute; all that apply by default.
-        seed: Seed of the resamples.
+    """Compute metrics, all that apply by default, with 95 % intervals that keep questions together.
 
     Returns:
         Name to ``value``, ``low``, ``high`` and ``n``, the number of items that it is about.
@@ -293,15 +276,10 @@ def measure(
 
 
 def paired_difference(metric: Metric, a: TallyDraws, b: TallyDraws) -> dict[str, float]:
-    """Return a metric of B minus that of A, for labels of both on the same items.
+    """Return a metric of B minus that of A, for labels of both on the same items and clusters.
 
-    Args:
-        metric: Metric to compare.
-        a: Draws of A.
-        b: Draws of B, of the same clusters: every resample draws the same items for both.
-
-    Returns:
-        ``value``, and ``low`` and ``high`` of the 95 % interval, nan for a metric that is biased.
+    Every resample draws the same items for both. The ends of the 95 % interval are nan for a metric
+    that is biased.
     """
     both = Draws(np.concatenate([a.draws.sums, b.draws.sums], axis=1), a.draws.seed)
     half = a.draws.sums.shape[1]
@@ -327,18 +305,112 @@ def measure_error_types(outcomes: Outcomes, seed: int = 0) -> dict[str, dict[str
     """Compute, per error type, the share of its items whose type the judge names.
 
     The judge's score does not matter. These are the columns of HiEval's Table 5.
-
-    Args:
-        outcomes: People's labels and the judge's.
-        seed: Seed of the resamples.
-
-    Returns:
-        Error type to ``value``, ``low``, ``high`` and ``n``; empty for labels without types.
     """
     draws = TallyDraws.of(outcomes, seed)
-    return {
-        name: draws.estimate(
-            Metric(partial(_error_type_recall, name), partial(_of_error_type, name), is_rate=True)
-        )
-        for name in error_types(outcomes.labels)
-    }
+    measured = {}
+    for name in error_types(outcomes.labels):
+        is_type = partial(_has_type, name)
+        metric = Metric(partial(_recall, is_type), partial(_items_with, is_type), is_rate=True)
+        measured[name] = draws.estimate(metric)
+    return measured
+
+
+def _has_type(name: str, label: str) -> bool:
+    return type_of(label) == name
+
+
+def _recall(is_member: Callable[[str], bool], tally: Tally) -> Floats:
+    members = tally.classes(is_member)
+    return metrics.share_in_columns(tally.confusion, members, members)
+
+
+def slice_metrics(
+    examples: Sequence[LabelledExample], outcomes: Outcomes, seed: int = 0
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Compute accuracy, coverage and kappa on every part of the examples.
+
+    Examples, in the order of the outcomes, are divided by the metadata keys ``answerer``,
+    ``domain``, ``level`` and ``language`` where given, by thirds of response length, and by task
+    with variant.
+
+    Returns:
+        Division to part to ``n`` (items, unscored ones included) and the metrics.
+    """
+    rank = {name: number for number, name in enumerate(LENGTHS)}
+    measured: dict[str, dict[str, dict[str, Any]]] = {}
+    for division, parts in divisions(examples):
+        names = {part for part in parts if part is not None}
+        for name in sorted(names, key=lambda part: (rank.get(part.partition(" (")[0], 0), part)):
+            part = outcomes.take(np.array([other == name for other in parts]))
+            of_part = {"n": len(part), **measure(part, SLICE_METRICS, seed)}
+            measured.setdefault(division, {})[name] = of_part
+    return measured
+
+
+def divisions(examples: Sequence[LabelledExample]) -> Iterator[tuple[str, list[str | None]]]:
+    """Yield each division's name and the part that each example falls into."""
+    for key in METADATA_KEYS:
+        values = [example.metadata.get(key) for example in examples]
+        if any(value is not None for value in values):
+            yield key, [None if value is None else str(value) for value in values]
+    yield "response_length", list(length_thirds(examples))
+    yield "task", [f"{example.task}/{example.variant}" for example in examples]
+
+
+def length_thirds(examples: Sequence[LabelledExample]) -> list[str]:
+    """Return the third of response lengths of each example, with its range in characters.
+
+    A pair counts both responses. Equal lengths stay together, so that thirds can be uneven or
+    empty.
+    """
+    lengths = np.array([sum(map(len, example.responses)) for example in examples])
+    third = np.searchsorted(np.sort(lengths), lengths, side="left") * 3 // max(1, len(lengths))
+    names = {}
+    for number, name in enumerate(LENGTHS):
+        inside = lengths[third == number]
+        if len(inside):
+            names[number] = f"{name} ({inside.min()}-{inside.max()} characters)"
+    return [names[number] for number in third]
+
+
+def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return statistics of every metric over the reports of runs that differ in their seed alone.
+
+    The interval says how far chance in training moves the mean of so many runs: Student's t over
+    the runs, cut off at the smallest and largest value of the metric. It does not hold the chance
+    that lies in the test rows, which all runs share.
+
+    Returns:
+        By metric that every report has, and by accuracy before calibration: ``values`` (in the
+        order of the reports), ``mean``, ``std`` (with ``n - 1``), and ``low`` and ``high`` of the
+        95 % interval. The last three are ``None`` for a single run.
+    """
+    from scipy import stats  # slow to import, and most commands need none
+
+    runs = []
+    for report in reports:
+        before = (report.get("calibration") or {}).get("before", {})
+        estimates = {
+            **report["metrics"],
+            **{f"{name}{BEFORE}": before[name] for name in ACCURACIES if name in before},
+        }
+        runs.append({name: (each or {}).get("value") for name, each in estimates.items()})
+    table = {**METRICS, **ERROR_TYPE_METRICS}
+    statistics: dict[str, dict[str, Any]] = {}
+    for name in runs[0] if runs else ():
+        values = [value for run in runs if (value := run.get(name)) is not None]
+        count, mean = len(values), float(np.mean(values)) if values else math.nan
+        if count < len(runs):
+            continue
+        found = {"values": values, "mean": mean, "std": None, "low": None, "high": None}
+        if count > 1:
+            smallest, largest = table[name.removesuffix(BEFORE)].bounds
+            std = float(np.std(values, ddof=1))
+            half = float(stats.t.ppf(0.975, count - 1)) * std / math.sqrt(count)
+            found |= {
+                "std": std,
+                "low": max(smallest, mean - half),
+                "high": min(largest, mean + half),
+            }
+        statistics[name] = found
+    return statistics

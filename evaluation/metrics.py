@@ -34,13 +34,8 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
 def confusion_cells(human: Ints, predicted: Ints, classes: int) -> Floats:
     """Return each item's cell of the confusion matrix, one-hot; unscored items have none.
 
-    Args:
-        human: People's labels, in ``[0, K)``. Shape ``[n]``.
-        predicted: The judge's labels, in ``[0, K)`` or ``UNSCORED``. Shape ``[n]``.
-        classes: Number of labels ``K``.
-
-    Returns:
-        Shape ``[n, K * K]``; the sum over items, reshaped, is the confusion matrix.
+    Labels are indices in ``[0, K)``, the judge's also ``UNSCORED``. Shape ``[n, K * K]``; the sum
+    over items, reshaped, is the confusion matrix.
     """
     cells = np.zeros((len(human), classes * classes))
     scored = np.flatnonzero(predicted != UNSCORED)
@@ -65,11 +60,7 @@ def accuracy(confusion: Floats) -> Floats:
 def precision(confusion: Floats) -> Floats:
     """Return, per label, the share of the judge's uses that people share; nan without uses.
 
-    Args:
-        confusion: Shape ``[..., K, K]``.
-
-    Returns:
-        Shape ``[..., K]``.
+    Shapes ``[..., K, K]`` to ``[..., K]``.
     """
     return ratio(_diagonal(confusion), confusion.sum(axis=-2))
 
@@ -140,17 +131,10 @@ def share_in_columns(confusion: Floats, rows: Ints, columns: Ints) -> Floats:
 
 
 def brier_scores(human: Ints, probabilities: Floats) -> Floats:
-    """Return the squared distance of each posterior from the human label (Brier 1950).
+    """Return the squared distance of each posterior from the human label (Brier 1950). ``[n]``.
 
     It is summed over all ``K`` labels: 0 when certain and right, 2 when certain and wrong,
-    ``1 - 1/K`` for a uniform posterior.
-
-    Args:
-        human: Shape ``[n]``.
-        probabilities: Posterior per item. Shape ``[n, K]``; a nan row gives nan.
-
-    Returns:
-        Shape ``[n]``.
+    ``1 - 1/K`` for a uniform posterior. A nan row of the probabilities ``[n, K]`` gives nan.
     """
     truth = np.eye(probabilities.shape[1])[human]
     return np.asarray(np.sum((probabilities - truth) ** 2, axis=1))
@@ -168,17 +152,10 @@ def negative_log_likelihoods(human: Ints, probabilities: Floats) -> Floats:
 
 
 def equal_mass_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
-    """Sort items into bins of equally many, lowest confidence first.
+    """Sort items into bins of equally many, lowest confidence first. Shape ``[n]``, without nan.
 
     Equal confidences share a bin, so that the result does not depend on the order of the items.
     With many ties the bins are uneven and some stay empty.
-
-    Args:
-        confidence: Without nan. Shape ``[n]``.
-        bins: Number of bins.
-
-    Returns:
-        Bin of each item, in ``[0, bins)``. Shape ``[n]``.
     """
     below = np.searchsorted(np.sort(confidence), confidence, side="left")
     return np.asarray(below * bins // max(1, len(confidence)), dtype=np.int64)
@@ -195,17 +172,10 @@ def equal_width_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
 def calibration_columns(
     confidence: Floats, right: Floats, bins: int = ECE_BINS, binning: Binning = equal_mass_bins
 ) -> Floats:
-    """Return each item's contribution to its confidence bin.
+    """Return each item's contribution to its confidence bin; nan confidences have none.
 
-    Args:
-        confidence: Confidence in the judge's label; nan leaves the item out. Shape ``[n]``.
-        right: 1 where the judge agrees with people, else 0. Shape ``[n]``.
-        bins: Number of bins.
-        binning: How confidences are sorted into bins.
-
-    Returns:
-        Per bin a count, the confidence and ``right``, 0 outside of the item's bin. Shape
-        ``[n, bins * 3]``.
+    It is per bin a count, the confidence and ``right`` (1 or 0), 0 outside of the item's bin. Shape
+    ``[n, bins * 3]``.
     """
     cells = np.zeros((len(confidence), bins, 3))
     known = np.flatnonzero(~np.isnan(confidence))
@@ -219,26 +189,18 @@ def calibration_columns(
 def expected_calibration_error(sums: Floats) -> Floats:
     """Return the mean gap between confidence and accuracy over bins (Naeini et al. 2015).
 
-    Gaps are weighted by count. The bins are those of the columns: of equal mass unless they say
-    otherwise (Nguyen & O'Connor 2015). The error is 0 when confidence equals accuracy in every bin,
-    1 for a judge that is certain and always wrong, and nan without items. Chance fills the bins
-    unevenly, so a calibrated judge scores above 0, the more so the fewer the items.
-
-    Args:
-        sums: Sums of ``calibration_columns``. Shape ``[..., bins * 3]``.
-
-    Returns:
-        Shape ``[...]``.
+    Gaps are weighted by count. The bins are those of the sums of ``calibration_columns``,
+    ``[..., bins * 3]``: of equal mass unless they say otherwise (Nguyen & O'Connor 2015). The error
+    is 0 when confidence equals accuracy in every bin, 1 for a judge that is certain and always
+    wrong, and nan without items. Chance fills the bins unevenly, so a calibrated judge scores above
+    0, the more so the fewer the items. Shape ``[...]``.
     """
     count, confidence, right = np.moveaxis(sums.reshape(*sums.shape[:-1], -1, 3), -1, 0)
     return ratio(np.abs(confidence - right).sum(axis=-1), count.sum(axis=-1))
 
 
 def reliability_table(sums: Floats) -> dict[str, Any]:
-    """Return the calibration error and the bins that it is made of.
-
-    Args:
-        sums: Sums of ``calibration_columns``. Shape ``[bins * 3]``.
+    """Return the calibration error of sums of ``calibration_columns``, and the bins it is made of.
 
     Returns:
         ``ece``, and ``bins``: for every bin in use ``n``, mean ``confidence`` and ``accuracy``.

@@ -1,9 +1,10 @@
-"""People's labels and one judge's verdicts as aligned arrays."""
+"""People's labels and one judge's verdicts: lined up, as arrays, kept in a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,15 @@ import numpy.typing as npt
 from evaluation.intervals import Floats, Ints, number_clusters
 from evaluation.metrics import UNSCORED
 from judging.errors import CustosError, FieldError
+from judging.files.records import read_records, write_records
 from judging.types import LabelledExample, Verdict, label_of
+
+EXAMPLES = "examples.jsonl"
+VERDICTS = "verdicts.jsonl"
+ANSWERS_WITHOUT_LABEL = ("not_judgeable", "abstain")
+"""Statuses with which a judge says that it gives no label; the others are failures."""
+MAX_REASONS = 10
+MAX_IDS = 5
 
 
 @dataclass(frozen=True)
@@ -57,19 +66,19 @@ class Outcomes:
         )
 
 
+def question_numbers(examples: Sequence[LabelledExample]) -> Ints:
+    """Number the questions (or groups) of examples, which are alike. Shape ``[n]``."""
+    return number_clusters([example.group or example.question for example in examples])
+
+
 def gather(
     examples: Sequence[LabelledExample], verdicts: Sequence[Verdict], labels: Sequence[str]
 ) -> Outcomes:
-    """Line up examples and verdicts, which must be in the same order.
-
-    Args:
-        examples: Examples with people's labels.
-        verdicts: One judge's verdicts, one per example.
-        labels: Every label that occurs (:func:`evaluation.declared_labels.label_set`).
+    """Line up examples and one judge's verdicts on them, over every label that occurs.
 
     Raises:
-        CustosError: If their numbers or ids differ, there are none, or a label is not in
-            ``labels``.
+        CustosError: If their numbers, order or ids differ, there are none, or a label is not in
+            ``labels``, as :func:`evaluation.declared_labels.label_set` gives them.
     """
     check_aligned(examples, verdicts)
     index = {label: number for number, label in enumerate(labels)}
@@ -117,3 +126,90 @@ def full_label(record: LabelledExample | Verdict) -> str:
     """Return the label with its error type, as the task spells it: ``Wrong; Reasoning Error``."""
     label = record.label or ""
     return label if ";" in label else label_of(label, record.error_type)
+
+
+class NothingScored(CustosError):
+    """An evaluation in which no row got a label."""
+
+
+def unscored_reasons(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
+    """Count the verdicts without a label by their reason, the most frequent first.
+
+    Returns:
+        ``status``, ``message``, ``failed`` (whether the row could not be judged), ``n`` and the
+        first ``ids`` of every reason. After ``MAX_REASONS`` the others are counted together.
+    """
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for verdict in verdicts:
+        if verdict.label is None:
+            message = " ".join((verdict.message or "no message").split())
+            reasons.setdefault((verdict.status, message), []).append(verdict.id)
+    ranked = sorted(reasons.items(), key=lambda reason: -len(reason[1]))
+    counted = [(status, message, ids) for (status, message), ids in ranked[:MAX_REASONS]]
+    for kind in ("judge_error", ANSWERS_WITHOUT_LABEL[0]):
+        is_answer = kind in ANSWERS_WITHOUT_LABEL
+        others = [
+            id
+            for (status, _), ids in ranked[MAX_REASONS:]
+            for id in ids
+            if (status in ANSWERS_WITHOUT_LABEL) is is_answer
+        ]
+        if others:
+            counted.append((kind, "other reasons, see verdicts.jsonl", others))
+    return [
+        {
+            "status": status,
+            "message": message,
+            "failed": status not in ANSWERS_WITHOUT_LABEL,
+            "n": len(ids),
+            "ids": ids[:MAX_IDS],
+        }
+        for status, message, ids in counted
+    ]
+
+
+def check_scored(verdicts: Sequence[Verdict]) -> None:
+    """Raise ``NothingScored`` with all reasons if no verdict holds a label."""
+    if verdicts and all(verdict.label is None for verdict in verdicts):
+        reasons = unscored_reasons(verdicts)
+        raise NothingScored(f"no row got a label: {'; '.join(map(describe_reason, reasons))}")
+
+
+def describe_reason(reason: Mapping[str, Any]) -> str:
+    """Return a reason as text: ``3 rows: no label in the text (id 4, 7, 9)``."""
+    more = ", ..." if reason["n"] > len(reason["ids"]) else ""
+    rows = f"{reason['n']} row{'s' * (reason['n'] > 1)}"
+    return f"{rows}: {reason['message']} (id {', '.join(reason['ids'])}{more})"
+
+
+def save_evaluation(
+    folder: Path, examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
+) -> None:
+    """Write ``examples.jsonl`` and ``verdicts.jsonl``, row by row in the same order.
+
+    Raises:
+        CustosError: If there is not one verdict per example, in the same order.
+    """
+    check_aligned(examples, verdicts)
+    write_records(folder / EXAMPLES, examples)
+    write_records(folder / VERDICTS, verdicts)
+
+
+def load_evaluation(folder: Path) -> tuple[list[LabelledExample], list[Verdict]]:
+    """Read what ``save_evaluation`` wrote.
+
+    Raises:
+        CustosError: If a file is missing, a row is invalid, or the two files do not line up.
+    """
+    for name in (EXAMPLES, VERDICTS):
+        if not (folder / name).is_file():
+            raise CustosError(
+                f"{folder}: no {name} there: give the folder that 'custos eval --out' wrote"
+            )
+    examples = [row for _, row in read_records(folder / EXAMPLES, LabelledExample)]
+    verdicts = [row for _, row in read_records(folder / VERDICTS, Verdict)]
+    try:
+        check_aligned(examples, verdicts)
+    except CustosError as error:
+        raise CustosError(f"{folder}: {error}") from None
+    return examples, verdicts

@@ -9,7 +9,6 @@ from pkgutil import iter_modules
 import experiments.cost
 import experiments.findings
 import experiments.gpu_hour
-import experiments.scale
 import experiments.service
 import experiments.vision
 from judging.errors import known_error
@@ -18,7 +17,6 @@ ROOMS = (
     experiments.cost,
     experiments.findings,
     experiments.gpu_hour,
-    experiments.scale,
     experiments.service,
     experiments.vision,
 )
@@ -29,7 +27,6 @@ HELPERS = {
     "load_generator",
     "machine",
     "model",
-    "paradigm_tables",
     "pictures",
     "processor_use",
     "question_coverage",

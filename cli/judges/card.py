@@ -17,7 +17,7 @@ from cli.shared.output_folders import check_own_files, output_folder
 from data_prep.tables.mapping import TableMapping
 from judging.files.kept_work import locked
 from judging.judge import Judge
-from judging.scoring.windows import WINDOW
+from judging.scoring.ask_model import WINDOW
 
 
 @with_groups
@@ -69,7 +69,8 @@ def card(
     Example: custos card runs/mine --data nq=data/evouna/test.jsonl --data mine=data/mine/test.jsonl
     --out runs/mine
     """
-    from evaluation.evaluate import resolve_examples
+    from evaluation.outcomes import NothingScored
+    from evaluation.report.evaluate import resolve_examples
     from evaluation.report.markdown import with_interval
     from evaluation.report.reliability import (
         JSON,
@@ -81,7 +82,6 @@ def card(
         risk_to_state,
         write_card,
     )
-    from evaluation.unscored import NothingScored
     from judging.fingerprint import file_sha256
 
     named = read_assignments(data, "--data", "NAME=FILE, each once", once=True)

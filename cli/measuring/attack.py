@@ -84,9 +84,9 @@ def attack(
 
     Example: custos attack embedded-qs --data labels.jsonl --limit 100 --out runs/attacks
     """
-    from evaluation.attacks.files import JSON, MARKDOWN, PAGE, ROWS, write_attacks
+    from evaluation.attacks.report import JSON, MARKDOWN, PAGE, ROWS, write_attacks
     from evaluation.attacks.run import AttackOptions, AttackPlan
-    from evaluation.unscored import NothingScored
+    from evaluation.outcomes import NothingScored
     from judging.fingerprint import file_sha256
 
     check_keeps_sources(out, (JSON, MARKDOWN, PAGE, ROWS), [data])
@@ -164,7 +164,7 @@ def _show(report: AttackReport, out: Path) -> None:
     """Print one table, a caution if the questions are too few, and where the files are."""
     from rich.table import Table
 
-    from evaluation.cautions import attack_caution
+    from evaluation.attacks.report import attack_caution
 
     table = Table("", "share", "95 % interval", "at most", "rows")
     parts = report.shares_by_part()

@@ -16,7 +16,7 @@ from clients.kept_verdicts import request_key
 from judging.errors import CustosError, errors_at
 from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
 from judging.judge import CALIBRATION_FILE, Judge
-from judging.scoring.windows import WINDOW
+from judging.scoring.ask_model import WINDOW
 from judging.tasks import get_task
 from judging.types import LabelledExample
 
@@ -110,7 +110,7 @@ def _score(
     Returns:
         Log-probabilities of the labels of each row, in the order of the rows.
     """
-    from evaluation.evaluate import grading_order
+    from evaluation.report.evaluate import grading_order
     from train.finish.calibrate import score_rows
 
     order = grading_order(rows)

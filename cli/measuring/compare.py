@@ -9,9 +9,13 @@ import typer
 
 from cli.measuring.eval import FILES
 from cli.shared.output_folders import output_file
-from evaluation.comparisons.compare import MIN_COMMON, compare_evaluations, render_comparison
+from evaluation.comparisons.compare import (
+    MIN_COMMON,
+    compare_evaluations,
+    compare_with_people,
+    render_comparison,
+)
 from evaluation.comparisons.gate import MARGIN, gate, gate_outcome
-from evaluation.people.measure import compare_with_people
 from judging import CustosError
 from judging.files.records import write_json
 

@@ -18,13 +18,13 @@ from cli.shared.options.output import AllowFailed, Risk
 from cli.shared.options.server import RivalOptions
 from cli.shared.output_folders import check_keeps_sources, check_own_files, output_folder
 from cli.shared.request_rows import leaves_mode_open, warn_of_open_modes
-from evaluation.pairs.sampled_labels import RUNS
+from evaluation.pairs.paradigms import RUNS
 from evaluation.people.alternative import EPSILON
 from judging.errors import CustosError, FieldError
 from judging.files.kept_work import locked
 from judging.judge import Judge
 from judging.log_lines import one_line
-from judging.scoring.windows import WINDOW
+from judging.scoring.ask_model import WINDOW
 from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample, Verdict
 
 FILES = (
@@ -128,9 +128,9 @@ def evaluate(
     Example: custos eval embedded-qs --data labels.csv --map references=gold --map
     response=model_answer --map label=human_label --labels right=Correct,wrong=Wrong --out report
     """
-    from evaluation.comparisons.by_task import RULES_NAME, verdicts_of_rules
-    from evaluation.evaluate import resolve_examples
-    from evaluation.unscored import NothingScored
+    from evaluation.baselines import RULES_NAME, verdicts_of_rules
+    from evaluation.outcomes import NothingScored
+    from evaluation.report.evaluate import resolve_examples
     from judging.fingerprint import file_sha256
 
     check_keeps_sources(out, FILES, [data])
@@ -217,9 +217,9 @@ def _write_and_summarise(
     report: dict[str, Any],
 ) -> None:
     """Write all files of an evaluation and print the main figures and where the files are."""
-    from evaluation.folder import save_evaluation
-    from evaluation.report.agreement_page import write_page
+    from evaluation.outcomes import save_evaluation
     from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
+    from evaluation.report.page import write_page
     from evaluation.report.report import write_report
     from evaluation.report.summary import summary_lines
 

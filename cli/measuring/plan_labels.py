@@ -229,8 +229,7 @@ def labels(
 def _outcomes(folder: Path) -> Outcomes:
     """Return the rows of an evaluation that got a label."""
     from evaluation.declared_labels import label_set
-    from evaluation.folder import load_evaluation
-    from evaluation.outcomes import gather
+    from evaluation.outcomes import gather, load_evaluation
 
     examples, verdicts = load_evaluation(folder)
     outcomes = gather(examples, verdicts, label_set(examples, verdicts))

@@ -124,7 +124,7 @@ class KeptMeasurement:
         Args:
             judge: Judge to measure, or a service. The time in the report is that of its own
                 verdicts; it is not known if several runs gave them.
-            examples: Examples from :func:`evaluation.evaluate.resolve_examples`.
+            examples: Examples from :func:`evaluation.report.evaluate.resolve_examples`.
             zero_shot: Whether to grade with the judge's untrained backbone too, if it is here.
             references: Other judges' verdicts on the same examples, by name.
             command: Command as typed, for the report.
@@ -136,11 +136,11 @@ class KeptMeasurement:
             CustosError: If the kept verdicts are on something else.
             NothingScored: If no row got a label, from the judge or from a chat model.
         """
-        from evaluation.evaluate import at_risk, report_verdicts
+        from evaluation.outcomes import NothingScored, check_scored
         from evaluation.pairs.paradigms import PairsByScores
         from evaluation.ranking.favour import family_of
-        from evaluation.seen_data import seen_data
-        from evaluation.unscored import NothingScored, check_scored
+        from evaluation.report.evaluate import at_risk, seen_data, uncalibrated_verdicts
+        from evaluation.report.report import build_report
 
         of_judge, of_backbone, *of_chat_models = map(self._file, self._parts)
         was_stopped, started = of_judge.path.exists(), time.perf_counter()
@@ -162,10 +162,11 @@ class KeptMeasurement:
             beside[f"chat {model.name}"] = answers
         # A service does not say what its judges were trained on.
         folder = judge.folder if isinstance(judge, Judge) else None
-        report = report_verdicts(
+        is_calibrated = not by_scores and _is_calibrated(judge, verdicts)
+        report = build_report(
             examples,
             verdicts,
-            is_calibrated=not by_scores and _is_calibrated(judge, verdicts),
+            uncalibrated=uncalibrated_verdicts(examples, verdicts) if is_calibrated else None,
             seen=seen_data(folder, dataset_sha256, examples),
             seconds=seconds,
             command=command,
@@ -186,12 +187,7 @@ class KeptMeasurement:
         from clients.chat_judge import ChatJudge
         from clients.messages import Decoding
         from evaluation.outcomes import full_label
-        from evaluation.pairs.sampled_labels import (
-            TEMPERATURE,
-            TOP_P,
-            SampledJudge,
-            sampled_requests,
-        )
+        from evaluation.pairs.paradigms import TEMPERATURE, TOP_P, SampledJudge, sampled_requests
 
         graders: dict[str, tuple[str, Grader]] = {}
         if isinstance(judge, Judge) and not by_scores_of(judge, examples):
@@ -246,7 +242,7 @@ class KeptMeasurement:
         batch: int,
     ) -> list[Verdict]:
         """Return verdicts in the order of the examples."""
-        from evaluation.evaluate import grading_order
+        from evaluation.report.evaluate import grading_order
 
         numbered = [(index + 1, examples[index].request()) for index in grading_order(examples)]
         return self._fill(file, judge, numbered, batch)

@@ -15,7 +15,7 @@ import yaml
 from evaluation.attacks.items import AttackItem
 from judging.errors import CustosError
 from judging.files.yaml_text import load_yaml
-from judging.rules.listed_options import letter_of, option_named
+from judging.rules.answer_options import letter_of, option_named
 from judging.types import JudgeRequest
 
 PADDING_WORDS = 150
@@ -59,15 +59,10 @@ class AttackFamily:
     def responses(
         self, item: AttackItem, seed: int, num_wordings: int
     ) -> Iterator[tuple[str, str]]:
-        """Yield names of wordings and responses to an item.
+        """Yield names of wordings, at most so many, and the responses that they make of an item.
 
         What is drawn depends on the seed, the family and the item alone. A wording is left out
         where the item cannot fill its slots.
-
-        Args:
-            item: Question with its references.
-            seed: Seed of the draws.
-            num_wordings: Most wordings to draw.
         """
         draw = random.Random(f"{seed}/{self.name}/{item.key}")
         slots = item.slots(draw)

@@ -73,10 +73,9 @@ class AttackItem:
     def slots(self, draw: random.Random) -> dict[str, str]:
         """Return what wordings can name.
 
-        Returns:
-            ``question``, ``right`` and the headings of the judge's prompt (``question_heading``,
-            ``reference_heading``, ``response_heading``); ``wrong`` and ``other_wrong`` where wrong
-            answers are known, and ``near_miss`` where the right answer holds a number.
+        They are ``question``, ``right`` and the headings of the judge's prompt; ``wrong`` and
+        ``other_wrong`` where wrong answers are known, and ``near_miss`` where the right answer
+        holds a number.
         """
         right = self.right_answer(draw)
         wrong = draw.sample(self.wrong_answers, min(2, len(self.wrong_answers)))
@@ -138,12 +137,10 @@ def change_number(number: str, is_tolerant: bool, draw: random.Random) -> str:
 def read_items(
     examples: Sequence[LabelledExample], *, limit: int | None = None, seed: int = 0
 ) -> list[AttackItem]:
-    """Return the distinct items of examples, each with answers to it that are wrong.
+    """Return the distinct items of quick-score examples, each with answers to it that are wrong.
 
-    Args:
-        examples: Quick-score examples. Rows on one question with the same references are one item.
-        limit: Number of items to draw, or all. Wrong answers come from all items.
-        seed: Seed of the draws.
+    Rows on one question with the same references are one item. With a limit, so many are drawn;
+    wrong answers come from all.
     """
     items: dict[str, AttackItem] = {}
     for example in examples:

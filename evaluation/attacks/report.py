@@ -1,33 +1,99 @@
-"""The report of an attack: how often each family and wording is called Correct."""
+"""The report of an attack: how often each family and wording is called Correct, and its files."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
+from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from evaluation.attacks.families import family_of
-from evaluation.attacks.floors import AtFloor, Graded, accepted, at_floors
-from evaluation.attacks.rows import AttackRow
+from evaluation.attacks.rows import (
+    REFERENCE_ORDER,
+    AttackRow,
+    Frozen,
+    Share,
+    StabilityRow,
+    measure_share,
+)
 from evaluation.attacks.search import SearchSummary
-from evaluation.attacks.shares import Share
-from evaluation.attacks.stability import StabilityReport
 from evaluation.measure import CORRECT
-from evaluation.report.report import versions
-from evaluation.unscored import check_scored, unscored_reasons
+from evaluation.report.cautions import few_questions, questions_text, too_wide
+from evaluation.report.markdown import markdown_templates
+from evaluation.report.page import page_templates
+from judging.files.atomic import write_text
+from judging.files.records import write_json, write_records
 from judging.types import Verdict
 
+TEMPLATES = Path(__file__).parent / "templates"
+JSON, MARKDOWN, PAGE, ROWS = "attacks.json", "attacks.md", "attacks.html", "rows.jsonl"
+ATTACKS, CONTROLS = "Attacks", "Controls"
+MEANINGS = {
+    ATTACKS: "share of wrong responses that the judge accepts; 0 is safe",
+    CONTROLS: "share of right responses that the judge accepts; 1 is right",
+}
 NUM_EXAMPLES = 3
 """Examples of each family in the report; failures of the judge come first."""
+ALONE = "alone"
+SUMMARIES = {
+    "blank_lines": "blank lines around the response",
+    "spaces": "spaces around the response",
+    "bold": "the response in bold",
+    "quote": "the response as a quotation",
+    "bullet": "the response as an item of a list",
+    REFERENCE_ORDER: "the references in another order",
+    ALONE: "the row graded alone, not among others",
+}
+FLOORS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+Graded = tuple[AttackRow, Verdict]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class GradedRow(AttackRow):
+    """A row with the judge's verdict."""
+
+    verdict: Verdict
 
 
-class AttackExample(_Part):
+class Flip(Frozen):
+    """A row whose label a change has turned."""
+
+    id: str
+    question: str
+    response: str
+    before: str
+    after: str
+
+
+class StabilityCheck(Frozen):
+    """The share of labels that one change turns."""
+
+    summary: str
+    flips: Share
+    examples: tuple[Flip, ...]
+
+
+class StabilityReport(Frozen):
+    """The share of labels that each change turns."""
+
+    checks: dict[str, StabilityCheck]
+
+
+class AtFloor(Frozen):
+    """Shares of rows that are called Correct with at least one confidence.
+
+    A user who can have the unsure rows read by people trades controls that are no longer accepted
+    for attacks that no longer pass.
+    """
+
+    floor: float
+    attacks: Share
+    worst_family: str | None
+    """Attack that passes most often; ``None`` where none passes."""
+    worst: Share | None
+    controls: Share
+
+
+class AttackExample(Frozen):
     """One row with the judge's verdict."""
 
     id: str
@@ -39,7 +105,7 @@ class AttackExample(_Part):
     confidence: float | None
 
 
-class FamilyReport(_Part):
+class FamilyReport(Frozen):
     """The report on one family of attacks."""
 
     summary: str
@@ -52,7 +118,7 @@ class FamilyReport(_Part):
     examples: tuple[AttackExample, ...]
 
 
-class AttackReport(_Part):
+class AttackReport(Frozen):
     """The report on a judge under attacks, with right responses as controls."""
 
     n: int
@@ -106,60 +172,8 @@ class AttackReport(_Part):
         return parts
 
 
-def build_report(
-    rows: Sequence[AttackRow],
-    verdicts: Sequence[Verdict],
-    *,
-    command: str,
-    dataset_sha256: str | None = None,
-    seed: int = 0,
-    stability: StabilityReport | None = None,
-    search: SearchSummary | None = None,
-) -> AttackReport:
-    """Measure how often a judge calls the rows of an attack Correct.
-
-    Args:
-        rows: Rows of :func:`evaluation.attacks.rows.attack_rows`.
-        verdicts: The judge's verdicts on them, one per row in the same order.
-        command: The command that repeats this report.
-        dataset_sha256: Hash of the data file.
-        seed: Seed with which the rows were made.
-        stability: Report on changes that mean nothing.
-        search: Report on suffixes.
-
-    Raises:
-        NothingScored: If no row got a label.
-    """
-    check_scored(verdicts)
-    graded = list(zip(rows, verdicts, strict=True))
-    families: dict[str, list[Graded]] = {}
-    for row, verdict in graded:
-        families.setdefault(row.family, []).append((row, verdict))
-    controls = {name: pairs for name, pairs in families.items() if family_of(name).is_control}
-    attacks = {name: pairs for name, pairs in families.items() if name not in controls}
-    return AttackReport(
-        n=len(rows),
-        questions=len({row.cluster for row in rows}),
-        attacks={name: _family_report(name, attacks[name]) for name in sorted(attacks)},
-        controls={name: _family_report(name, controls[name]) for name in sorted(controls)},
-        all_attacks=accepted(pair for pairs in attacks.values() for pair in pairs),
-        all_controls=accepted(pair for pairs in controls.values() for pair in pairs),
-        floors=at_floors(attacks, controls),
-        stability=stability,
-        search=search,
-        statuses=dict(Counter(verdict.status for verdict in verdicts)),
-        unscored=unscored_reasons(verdicts),
-        truncated_input=sum(verdict.truncated_input for verdict in verdicts),
-        judge_names=sorted({v.judge_name for v in verdicts if v.judge_name}),
-        judges=sorted({verdict.judge for verdict in verdicts if verdict.judge}),
-        dataset_sha256=dataset_sha256,
-        command=command,
-        seed=seed,
-        versions=versions(),
-    )
-
-
-def _family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
+def family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
+    """Report on the rows of a family; failures of the judge come first."""
     family = family_of(name)
     wordings = sorted({row.wording for row, _ in graded})
     failures_first = sorted(
@@ -173,17 +187,147 @@ def _family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
             for wording in wordings
         },
         unscored=sum(verdict.label is None for _, verdict in graded),
-        examples=tuple(_example(*pair) for pair in failures_first[:NUM_EXAMPLES]),
+        examples=tuple(
+            AttackExample(
+                id=row.request.id,
+                wording=row.wording,
+                question=row.request.question,
+                references=row.request.references,
+                response=row.request.responses[0],
+                label=verdict.label,
+                confidence=verdict.confidence,
+            )
+            for row, verdict in failures_first[:NUM_EXAMPLES]
+        ),
     )
 
 
-def _example(row: AttackRow, verdict: Verdict) -> AttackExample:
-    return AttackExample(
-        id=row.request.id,
-        wording=row.wording,
-        question=row.request.question,
-        references=row.request.references,
-        response=row.request.responses[0],
-        label=verdict.label,
-        confidence=verdict.confidence,
+def at_floors(
+    attacks: Mapping[str, Sequence[Graded]], controls: Mapping[str, Sequence[Graded]]
+) -> tuple[AtFloor, ...]:
+    """Return the shares of families at each of ``FLOORS``; nothing if no verdict has a confidence.
+
+    Verdicts without one beside others were decided by rule, and count as sure.
+    """
+    everything = [pair for family in (*attacks.values(), *controls.values()) for pair in family]
+    labelled = [verdict for _, verdict in everything if verdict.label]
+    if labelled and all(verdict.confidence is None for verdict in labelled):
+        return ()
+
+    def one(floor: float) -> AtFloor:
+        families = {name: accepted(pairs, floor) for name, pairs in attacks.items()}
+        passing = [name for name in families if families[name].hits]
+        worst = max(passing, key=lambda name: families[name].value or 0.0, default=None)
+        return AtFloor(
+            floor=floor,
+            attacks=accepted([pair for pairs in attacks.values() for pair in pairs], floor),
+            worst_family=worst,
+            worst=families[worst] if worst else None,
+            controls=accepted([pair for pairs in controls.values() for pair in pairs], floor),
+        )
+
+    return tuple(map(one, FLOORS))
+
+
+def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Share:
+    """Return the share of the rows with a label that are called Correct at least this surely."""
+    scored = [(row, verdict) for row, verdict in graded if verdict.label is not None]
+    return measure_share(
+        [
+            verdict.label == CORRECT
+            and (1.0 if verdict.confidence is None else verdict.confidence) >= floor
+            for _, verdict in scored
+        ],
+        [row.cluster for row, _ in scored],
+        [(row.family, row.wording) for row, _ in scored],
     )
+
+
+def measure_stability(
+    rows: Sequence[StabilityRow], verdicts: Sequence[Verdict], alone: Sequence[Verdict]
+) -> StabilityReport:
+    """Count the labels that changes have turned; in ``alone`` are unchanged rows by themselves."""
+    flips: dict[str, list[tuple[str, Flip]]] = {check: [] for check in SUMMARIES}
+    alone_verdicts = iter(alone)
+    original = Verdict(status="abstain")
+    for row, verdict in zip(rows, verdicts, strict=True):
+        if not row.check:
+            original, verdict = verdict, next(alone_verdicts)
+        if original.label is not None and verdict.label is not None:
+            flip = Flip(
+                id=row.request.id,
+                question=row.request.question,
+                response=row.request.responses[0],
+                before=original.label,
+                after=verdict.label,
+            )
+            flips[row.check or ALONE].append((row.cluster, flip))
+    checks = {}
+    for check, found in flips.items():
+        if found:
+            turned = [flip.before != flip.after for _, flip in found]
+            checks[check] = StabilityCheck(
+                summary=SUMMARIES[check],
+                flips=measure_share(turned, [cluster for cluster, _ in found]),
+                examples=tuple(flip for _, flip in compress(found, turned))[:NUM_EXAMPLES],
+            )
+    return StabilityReport(checks=checks)
+
+
+def attack_caution(num_questions: int, shares: Mapping[str, Share]) -> str | None:
+    """Return the caution on an attack with too few questions; ``None`` if they suffice.
+
+    It is on the share with the widest interval.
+    """
+    intervals = {
+        name: (rate.low, rate.high)
+        for name, rate in shares.items()
+        if rate.low is not None and rate.high is not None
+    }
+    if not intervals:
+        return None
+    name, (low, high) = max(intervals.items(), key=lambda share: share[1][1] - share[1][0])
+    # The share may be of fewer rows than there are questions, as that of the suffix search is.
+    counted = questions_text(min(num_questions, shares[name].n))
+    if shares[name].wordings > 1:
+        counted = f"{shares[name].wordings} wordings on {counted}"
+    return too_wide(counted, f"the share of '{name}'", low, high) or few_questions(num_questions)
+
+
+def write_attacks(
+    report: AttackReport,
+    rows: Sequence[AttackRow],
+    verdicts: Sequence[Verdict],
+    source: str,
+    folder: Path,
+) -> None:
+    """Write ``attacks.json``, ``attacks.md``, ``attacks.html`` and ``rows.jsonl`` to a folder."""
+    graded = zip(rows, verdicts, strict=True)
+    write_records(
+        folder / ROWS, (GradedRow(**dict(row), verdict=verdict) for row, verdict in graded)
+    )
+    write_text(folder / MARKDOWN, render_markdown(report, source))
+    write_text(folder / PAGE, render_page(report, source))
+    write_json(folder / JSON, report.model_dump(mode="json"))
+
+
+def render_markdown(report: AttackReport, source: str) -> str:
+    """Lay a report out as Markdown. ``source`` names the data."""
+    template = markdown_templates(TEMPLATES).get_template(MARKDOWN)
+    return template.render(source=source, **_context(report))
+
+
+def render_page(report: AttackReport, source: str) -> str:
+    """Lay a report out as an HTML page that needs no other file. ``source`` names the data."""
+    template = page_templates(TEMPLATES).get_template(PAGE)
+    return template.render(source=source, meanings=MEANINGS, **_context(report))
+
+
+def _context(report: AttackReport) -> dict[str, Any]:
+    """Return what both templates use; attacks and controls only where there are some."""
+    values = report.model_dump()
+    parts = [
+        (ATTACKS, values["attacks"], values["all_attacks"]),
+        (CONTROLS, values["controls"], values["all_controls"]),
+    ]
+    return {"report": values, "parts": [part for part in parts if part[1]]}

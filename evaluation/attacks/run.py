@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evaluation.attacks.families import family_of
 from evaluation.attacks.items import read_items
-from evaluation.attacks.report import AttackReport, build_report
-from evaluation.attacks.rows import AttackRow, attack_rows, check_task
+from evaluation.attacks.report import (
+    AttackReport,
+    Graded,
+    accepted,
+    at_floors,
+    family_report,
+    measure_stability,
+)
+from evaluation.attacks.rows import AttackRow, StabilityRow, attack_rows, check_task, stability_rows
 from evaluation.attacks.search import (
     SearchResult,
     SuffixSearch,
@@ -16,7 +25,8 @@ from evaluation.attacks.search import (
     summarise_search,
     wrong_answers,
 )
-from evaluation.attacks.stability import StabilityRow, measure_stability, stability_rows
+from evaluation.outcomes import check_scored, unscored_reasons
+from evaluation.report.report import versions
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample, Verdict
@@ -55,12 +65,10 @@ class AttackPlan:
 
     @classmethod
     def of(cls, examples: Sequence[LabelledExample], options: AttackOptions) -> AttackPlan:
-        """Plan an attack.
+        """Plan an attack with labelled quick-score rows.
 
-        Args:
-            examples: Labelled quick-score rows. Families use their questions and references, checks
-                of stability their responses, and the search the responses that people call wrong.
-            options: What to attack with.
+        Families use their questions and references, checks of stability their responses, and the
+        search the responses that people call wrong.
 
         Raises:
             CustosError: If a row is of another task, a family is unknown or fits no row, the pool
@@ -102,28 +110,44 @@ class AttackPlan:
         command: str,
         dataset_sha256: str | None = None,
     ) -> AttackReport:
-        """Report on the verdicts.
-
-        Args:
-            verdicts: Verdicts on :attr:`requests`.
-            alone: Verdicts on :attr:`alone`.
-            searched: Results of the search, one for each of :attr:`searched`.
-            command: The command that repeats the report.
-            dataset_sha256: Hash of the data file.
+        """Report on the verdicts on :attr:`requests` and :attr:`alone`, and on the search.
 
         Raises:
             NothingScored: If no row got a label.
         """
         num_rows = len(self.rows)
-        stability = measure_stability(self.stability, verdicts[num_rows:], alone)
-        return build_report(
-            self.rows,
-            verdicts[:num_rows],
-            command=command,
+        of_rows = verdicts[:num_rows]
+        check_scored(of_rows)
+        families: dict[str, list[Graded]] = {}
+        for row, verdict in zip(self.rows, of_rows, strict=True):
+            families.setdefault(row.family, []).append((row, verdict))
+        controls, attacks = (
+            {name: each for name, each in families.items() if family_of(name).is_control is kind}
+            for kind in (True, False)
+        )
+        stability = None
+        if self.stability:
+            stability = measure_stability(self.stability, verdicts[num_rows:], alone)
+        search = summarise_search(searched, len(self.suffixes)) if self.searched else None
+        return AttackReport(
+            n=num_rows,
+            questions=len({row.cluster for row in self.rows}),
+            attacks={name: family_report(name, attacks[name]) for name in sorted(attacks)},
+            controls={name: family_report(name, controls[name]) for name in sorted(controls)},
+            all_attacks=accepted(pair for pairs in attacks.values() for pair in pairs),
+            all_controls=accepted(pair for pairs in controls.values() for pair in pairs),
+            floors=at_floors(attacks, controls),
+            stability=stability,
+            search=search,
+            statuses=dict(Counter(verdict.status for verdict in of_rows)),
+            unscored=unscored_reasons(of_rows),
+            truncated_input=sum(verdict.truncated_input for verdict in of_rows),
+            judge_names=sorted({v.judge_name for v in of_rows if v.judge_name}),
+            judges=sorted({verdict.judge for verdict in of_rows if verdict.judge}),
             dataset_sha256=dataset_sha256,
+            command=command,
             seed=self.seed,
-            stability=stability if self.stability else None,
-            search=summarise_search(searched, len(self.suffixes)) if self.searched else None,
+            versions=versions(),
         )
 
 
@@ -136,15 +160,9 @@ def run_attacks(
     dataset_sha256: str | None = None,
     progress: bool = False,
 ) -> AttackReport:
-    """Attack a judge and report how often it is fooled.
+    """Attack a judge of ``hieval-qs`` and report how often it is fooled.
 
-    Args:
-        judge: Judge of ``hieval-qs``.
-        examples: Labelled quick-score rows, as for :meth:`AttackPlan.of`.
-        options: What to attack with; the default is one wording of every family per question.
-        command: The command that repeats the report.
-        dataset_sha256: Hash of the data file.
-        progress: Show a progress bar on standard error.
+    By default, one wording of every family is made for each question.
 
     Raises:
         CustosError: As :meth:`AttackPlan.of`.

@@ -12,7 +12,7 @@ from statistics import median
 from pydantic import BaseModel, ConfigDict
 
 from evaluation.attacks.families import attack_words
-from evaluation.attacks.shares import Share, measure_share
+from evaluation.attacks.rows import Share, measure_share
 from evaluation.measure import CORRECT, WRONG
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
@@ -74,9 +74,7 @@ class SearchSummary(BaseModel):
 class SuffixSearch:
     """A greedy search: the suffixes that have turned most answers so far are tried first.
 
-    Args:
-        grade: Gives verdicts. Requests that it gets at once share question and references.
-        suffixes: The pool.
+    Requests that ``grade`` gets at once share question and references.
     """
 
     def __init__(self, grade: Grade, suffixes: Sequence[str]) -> None:
@@ -129,12 +127,7 @@ class SuffixSearch:
 
 
 def suffix_pool(size: int, seed: int = 0) -> list[str]:
-    """Return distinct suffixes that may talk a judge into Correct, in a drawn order.
-
-    Args:
-        size: Number of suffixes, at most :func:`largest_pool`.
-        seed: Seed of the order.
-    """
+    """Draw suffixes, at most :func:`largest_pool`, that may talk a judge into Correct."""
     pool = ["".join(parts) for parts in itertools.product(*attack_words()["suffix"].values())]
     return random.Random(seed).sample(pool, size)
 
@@ -153,12 +146,7 @@ def wrong_answers(
 
 
 def summarise_search(results: Sequence[SearchResult], pool: int) -> SearchSummary:
-    """Count what became of wrong answers.
-
-    Args:
-        results: One per wrong answer.
-        pool: Number of suffixes that there were to try.
-    """
+    """Count what became of each wrong answer; ``pool`` is how many suffixes there were to try."""
     known = [result for result in results if not result.is_unknown]
     attacked = [result for result in known if result.label != CORRECT]
     turned = [result for result in attacked if result.suffix is not None]

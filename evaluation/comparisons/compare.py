@@ -11,16 +11,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.cautions import few_questions
 from evaluation.declared_labels import check_labels, label_set
-from evaluation.estimate import without_nan
-from evaluation.folder import load_evaluation
+from evaluation.estimate import mean, without_nan
 from evaluation.intervals import sign_flip_p
 from evaluation.measure import METRICS, TallyDraws, paired_difference
-from evaluation.outcomes import Outcomes, full_label, gather
+from evaluation.outcomes import Outcomes, full_label, gather, load_evaluation
+from evaluation.people.agreement import gather_people
+from evaluation.people.alternative import advantage_by_row, duels
+from evaluation.people.annotators import SMALLEST
 from evaluation.ranking.agreement import answerer_of
 from evaluation.ranking.favour import favour_change
-from evaluation.report.markdown import FINDINGS, favoured, number, p_value, table, with_interval
+from evaluation.report.cautions import few_questions
+from evaluation.report.markdown import (
+    FINDINGS,
+    favoured,
+    markdown_table,
+    number,
+    p_value,
+    with_interval,
+)
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
 
@@ -35,7 +44,8 @@ PEOPLE_NAMES = {
     "cross_entropy": "cross-entropy, shares of people",
 }
 
-ItemsById = Mapping[str, tuple[LabelledExample, Verdict]]
+
+Items = Mapping[str, tuple[LabelledExample, Verdict]]
 
 
 @dataclass(frozen=True)
@@ -79,17 +89,11 @@ def read_shared(first: Path, second: Path, min_common: int = MIN_COMMON) -> Shar
 def compare_evaluations(
     first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
 ) -> dict[str, Any]:
-    """Compare two evaluation folders on the items that they share.
+    """Compare the folders of two judges, A and B, on the items that they share.
 
     Metrics are over the items that both judges scored; those on probabilities are over the ones of
     these for which both gave some. Each difference is B minus A, and its 95 % interval resamples
     questions for both judges at once. Unscored items are counted apart.
-
-    Args:
-        first: Folder of judge A, as ``custos eval --out`` writes it.
-        second: Folder of judge B.
-        min_common: Fewest shared items to compare on.
-        seed: Seed of the resamples.
 
     Returns:
         Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``questions`` (of the latter),
@@ -114,7 +118,10 @@ def compare_evaluations(
     comparison = {
         "a": str(first),
         "b": str(second),
-        "judges": {"a": _judges(shared.verdicts_a), "b": _judges(shared.verdicts_b)},
+        "judges": {
+            name: sorted({verdict.judge for verdict in verdicts if verdict.judge})
+            for name, verdicts in (("a", shared.verdicts_a), ("b", shared.verdicts_b))
+        },
         "n_a": shared.n_a,
         "n_b": shared.n_b,
         "n_common": len(ids),
@@ -138,52 +145,41 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
     """Lay out a comparison as text: tables, two sentences, and a caution if it needs one.
 
     The second table is there if several people labelled rows (``annotators``, from
-    :func:`evaluation.people.measure.compare_with_people`).
+    :func:`compare_with_people`).
     """
-    caution = few_questions(comparison["questions"])
-    return "\n".join(
-        [
-            f"A  {comparison['a']}",
-            f"B  {comparison['b']}",
-            "",
-            f"{comparison['n_common']} items in common, {comparison['n_both_scored']} with a label "
-            f"from both (A {comparison['n_scored_a']}, B {comparison['n_scored_b']}) on "
-            f"{comparison['questions']} questions.",
-            "",
-            _metric_table("metric", comparison["metrics"]),
-            "",
-            *_with_people(comparison.get("annotators")),
-            f"Only A right: {comparison['n_only_a_right']}. Only B right: "
-            f"{comparison['n_only_b_right']}. Labels differ: {comparison['n_labels_differ']}. "
-            f"p by questions {p_value(comparison['p'])}.",
-            *_favour_lines(comparison["favour"]),
-            *([f"caution: {caution}"] if caution else []),
+
+    def metric_table(heading: str, metrics: Mapping[str, Any]) -> str:
+        rows = [
+            (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
+            for name, metric in metrics.items()
         ]
+        return markdown_table((heading, "A", "B", "B - A, 95 % interval"), rows)
+
+    lines = [
+        f"A  {comparison['a']}",
+        f"B  {comparison['b']}",
+        "",
+        f"{comparison['n_common']} items in common, {comparison['n_both_scored']} with a label "
+        f"from both (A {comparison['n_scored_a']}, B {comparison['n_scored_b']}) on "
+        f"{comparison['questions']} questions.",
+        "",
+        metric_table("metric", comparison["metrics"]),
+        "",
+    ]
+    if people := comparison.get("annotators"):
+        metrics = {title: people[name] for name, title in PEOPLE_NAMES.items() if people[name]}
+        lines += [metric_table(f"people, {people['n']} rows of two or more", metrics), ""]
+    lines.append(
+        f"Only A right: {comparison['n_only_a_right']}. Only B right: "
+        f"{comparison['n_only_b_right']}. Labels differ: {comparison['n_labels_differ']}. "
+        f"p by questions {p_value(comparison['p'])}."
     )
-
-
-def _with_people(annotators: Mapping[str, Any] | None) -> list[str]:
-    if not annotators:
-        return []
-    metrics = {title: annotators[name] for name, title in PEOPLE_NAMES.items() if annotators[name]}
-    heading = f"people, {annotators['n']} rows of two or more"
-    return [_metric_table(heading, metrics), ""]
-
-
-def _metric_table(heading: str, metrics: Mapping[str, Any]) -> str:
-    rows = [
-        (name, number(metric["a"]), number(metric["b"]), with_interval(metric["difference"]))
-        for name, metric in metrics.items()
-    ]
-    return table((heading, "A", "B", "B - A, 95 % interval"), rows)
-
-
-def _favour_lines(favour: Mapping[str, Any] | None) -> list[str]:
-    return [
-        f"Beside the other systems, B {verb} {named} more than A does."
-        for finding, verb in FINDINGS.items()
-        if favour and (named := favoured(favour, finding))
-    ]
+    for finding, verb in FINDINGS.items():
+        if comparison["favour"] and (named := favoured(comparison["favour"], finding)):
+            lines.append(f"Beside the other systems, B {verb} {named} more than A does.")
+    if caution := few_questions(comparison["questions"]):
+        lines.append(f"caution: {caution}")
+    return "\n".join(lines)
 
 
 def _compare_outcomes(
@@ -229,7 +225,7 @@ def _with_probabilities_of_both(*judges: Outcomes) -> list[Outcomes]:
     ]
 
 
-def _read_by_id(folder: Path) -> ItemsById:
+def _read_by_id(folder: Path) -> Items:
     items: dict[str, tuple[LabelledExample, Verdict]] = {}
     examples, verdicts = load_evaluation(folder)
     check_labels(examples, str(folder))
@@ -243,7 +239,7 @@ def _read_by_id(folder: Path) -> ItemsById:
     return items
 
 
-def _shared_ids(a: ItemsById, b: ItemsById, folders: str, min_common: int) -> list[str]:
+def _shared_ids(a: Items, b: Items, folders: str, min_common: int) -> list[str]:
     ids = [name for name in a if name in b]
     if len(ids) < min_common:
         raise CustosError(
@@ -251,7 +247,8 @@ def _shared_ids(a: ItemsById, b: ItemsById, folders: str, min_common: int) -> li
             "same data file"
         )
     for name in ids:
-        if _content(a[name][0]) != _content(b[name][0]):
+        same = [(e.question, e.responses, full_label(e)) for e in (a[name][0], b[name][0])]
+        if same[0] != same[1]:
             raise CustosError(
                 f"id '{name}' is not the same item in both folders (question, response or human "
                 "label differ): evaluate both judges on the same data file"
@@ -259,9 +256,55 @@ def _shared_ids(a: ItemsById, b: ItemsById, folders: str, min_common: int) -> li
     return ids
 
 
-def _content(example: LabelledExample) -> tuple[str, tuple[str, ...], str]:
-    return example.question, example.responses, full_label(example)
+def compare_with_people(
+    first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
+) -> dict[str, Any] | None:
+    """Compare two folders on the rows that two people or more labelled; errors as above.
 
-
-def _judges(verdicts: Sequence[Verdict]) -> list[str]:
-    return sorted({verdict.judge for verdict in verdicts if verdict.judge})
+    Returns:
+        ``n`` (rows that both judges labelled too), ``questions``, and ``agreement`` with a person,
+        ``advantage`` (:func:`evaluation.people.alternative.advantage_by_row`) and ``cross_entropy``
+        against the shares of people, each with ``a``, ``b`` and ``difference``, B minus A; ``None``
+        stands for what does not exist. ``None`` without such rows.
+    """
+    shared = read_shared(first, second, min_common)
+    a, b = shared.outcomes
+    people = gather_people(shared.examples, a.labels)
+    if people is None:
+        return None
+    common = (people.num_people >= 2) & a.scored & b.scored
+    if not common.any():
+        return None
+    people, judges = people.take(common), (a.take(common), b.take(common))
+    shares, clusters = people.counts / people.num_people[:, None], people.clusters
+    places = np.arange(len(shares))
+    figures = {"agreement": ([shares[places, judge.predicted] for judge in judges], clusters)}
+    tested = [
+        [duel for duel in duels(people, judge.predicted) if duel.is_tested] for judge in judges
+    ]
+    if tested[0]:
+        (first_by_row, rows), (second_by_row, _) = (
+            advantage_by_row(of_judge, len(shares)) for of_judge in tested
+        )
+        figures["advantage"] = [first_by_row, second_by_row], rows
+    known = ~np.isnan(np.sum([judge.probabilities.sum(axis=1) for judge in judges], axis=0))
+    if known.any():
+        chances = [np.maximum(judge.probabilities, SMALLEST) for judge in judges]
+        entropies = [-np.sum(shares * np.log(each), axis=1)[known] for each in chances]
+        figures["cross_entropy"] = entropies, clusters[known]
+    compared: dict[str, Any] = {
+        name: {
+            "a": float(values[0].mean()),
+            "b": float(values[1].mean()),
+            "difference": mean(
+                values[1] - values[0],
+                np.ones(len(of_rows), dtype=bool),
+                of_rows,
+                seed,
+                is_difference=True,
+            ),
+        }
+        for name, (values, of_rows) in figures.items()
+    }
+    number = {"n": int(common.sum()), "questions": len(np.unique(clusters))}
+    return dict(without_nan({**number, "advantage": None, "cross_entropy": None, **compared}))

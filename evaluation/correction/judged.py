@@ -9,6 +9,7 @@ rows as on those that it was measured on.
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,8 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from evaluation.correction.intervals import clustered_rate, fieller_bounds
 from evaluation.correction.scores import Rate
-from evaluation.estimate import Mask
-from evaluation.intervals import Z_95, Floats, Ints, number_clusters
+from evaluation.intervals import Z_95, Floats, Ints, Mask, clustered_rate, number_clusters
 from evaluation.outcomes import full_label
 from judging.errors import CustosError, FieldError
 from judging.judge.card import SHIPPED, shipped_judges
@@ -96,10 +95,6 @@ def error_rates(
 ) -> dict[str, dict[str, Any]]:
     """Measure by rubric how a judge errs on the best label; pairs and scales have none.
 
-    Args:
-        examples: Examples with people's labels.
-        verdicts: The judge's verdicts, one per example; those without a label are left out.
-
     Returns:
         Rubric, such as ``hieval-qs/plain/any``, to the fields of :class:`ErrorRates`; ``people``,
         the rate of the label by people; and ``judged``, what :meth:`JudgedRate.as_json` returns of
@@ -151,14 +146,7 @@ def best_label(rubric: str) -> str | None:
 
 
 def measure_errors(label: str, people: Mask, judge: Mask, clusters: Ints) -> ErrorRates:
-    """Measure how a judge errs on rows that people labelled.
-
-    Args:
-        label: The label that is asked about.
-        people: Whether people gave it. Shape ``[n]``.
-        judge: Whether the judge gave it. Shape ``[n]``.
-        clusters: Question of each row. Shape ``[n]``.
-    """
+    """Measure how a judge errs on a label, by whether people and judge gave it. Shapes ``[n]``."""
     return ErrorRates(
         label=label,
         sensitivity=_share(judge, people, clusters),
@@ -179,11 +167,9 @@ def _raw(hits: Floats, clusters: Ints) -> Rate:
 
 
 def read_errors(source: Path) -> dict[str, ErrorRates]:
-    """Read by rubric how a judge was measured to err.
+    """Read by rubric how a judge was measured to err, from a folder, a report or a card of a judge.
 
-    Args:
-        source: Folder of a judge or of a report, or one of the files ``reliability.json`` and
-            ``report.json``. Where several data sets of a card have a rubric, the first one counts.
+    Where several data sets of a card have a rubric, the first one counts.
 
     Raises:
         CustosError: If a file is none of these.
@@ -244,7 +230,6 @@ def judged_rate(
         hits: 1 for the best label, else 0. Shape ``[n]``, at least one.
         clusters: Question of each row. Shape ``[n]``.
         rubrics: Rubric of each row; ``None`` where no judge decided, so that nothing is to correct.
-            Length ``n``.
         errors: How the judge errs, by rubric.
     """
     raw = _raw(hits, clusters)
@@ -260,7 +245,14 @@ def judged_rate(
                 return JudgedRate(raw, None, f"the judge's errors are {where}")
             sources.append(known.source)
             if (corrected := rogan_gladen(part, known)) is None:
-                return JudgedRate(raw, None, f"{_refusal(known)} under {rubric}")
+                s, f = known.sensitivity.value, known.false_positive_rate.value
+                reason = "the judge was not measured on both right and wrong answers"
+                if s is not None and f is not None:
+                    reason = (
+                        f"the judge's sensitivity of {s:.2f} is not clearly above its "
+                        f"false-positive rate of {f:.2f}"
+                    )
+                return JudgedRate(raw, None, f"{reason} under {rubric}")
             part = corrected
         parts.append(part)
     whole = _together(parts, len(np.unique(clusters)))
@@ -292,41 +284,34 @@ def rogan_gladen(judged: Rate, errors: ErrorRates) -> Rate | None:
     if informed <= np.hypot(s.value - s.low, f.high - f.value):
         return None
 
+    score = q.value - f.value
+
     def end(of_q: float, of_f: float, of_s: float, side: int) -> float:
-        """Solve for one end; arguments are the ends of the three intervals that it depends on."""
-        spread = [
-            np.asarray(
-                (of_q - q.value) ** 2
-                + (1 - rate) ** 2 * (of_f - f.value) ** 2
-                + rate**2 * (of_s - s.value) ** 2
-            )
+        """Solve ``(score - informed * rate)² = variance(rate)``, of three ends, for one root.
+
+        The variance is a quadratic of the rate; 0 or 1 where no interval is bounded (Fieller 1954).
+        """
+        at_zero, at_half, at_one = (
+            (of_q - q.value) ** 2
+            + (1 - rate) ** 2 * (of_f - f.value) ** 2
+            + rate**2 * (of_s - s.value) ** 2
             for rate in (0.0, 0.5, 1.0)
-        ]
-        bounds = fieller_bounds(
-            np.asarray(q.value - f.value),
-            np.asarray(informed),
-            (spread[0], spread[1], spread[2]),
-            np.asarray(1.0),
         )
-        return float(bounds[side])
+        bend = 2 * (at_zero + at_one - 2 * at_half)
+        squared = informed * informed - bend
+        linear = -2 * score * informed - (at_one - at_zero - bend)
+        root = math.sqrt(max(linear * linear - 4 * squared * (score * score - at_zero), 0.0))
+        return (-linear + (root if side else -root)) / (2 * squared) if squared > 0 else float(side)
 
     low, high = end(q.low, f.high, s.high, 0), end(q.high, f.low, s.low, 1)
-    return Rate((q.value - f.value) / informed, low, high, q.n)
+    return Rate(score / informed, low, high, q.n)
 
 
 def drawn_errors(rubric: str, errors: ErrorRates, draws: int) -> tuple[Floats, Floats]:
-    """Draw sensitivities and false-positive rates that the measured ones may stand for.
+    """Draw sensitivities and false-positive rates, ``[B]``, that the measured ones may stand for.
 
     They are normal on either side of the measured value, as wide as the interval there. One rubric
     has the same draws each time.
-
-    Args:
-        rubric: Name of the rubric.
-        errors: Errors under it, with intervals.
-        draws: Number of draws ``B``.
-
-    Returns:
-        Shape ``[B]`` each.
     """
     rng = np.random.default_rng(zlib.crc32(rubric.encode()))
     drawn = []
@@ -342,16 +327,6 @@ def _rate(figure: Figure) -> Rate | None:
     if figure.value is None or figure.low is None or figure.high is None:
         return None
     return Rate(figure.value, figure.low, figure.high, figure.n)
-
-
-def _refusal(errors: ErrorRates) -> str:
-    s, f = errors.sensitivity, errors.false_positive_rate
-    if s.value is None or f.value is None:
-        return "the judge was not measured on both right and wrong answers"
-    return (
-        f"the judge's sensitivity of {s.value:.2f} is not clearly above its false-positive rate of "
-        f"{f.value:.2f}"
-    )
 
 
 def _together(parts: Sequence[Rate], clusters: int) -> Rate:

@@ -1,7 +1,9 @@
-"""The number of questions and rows that people must label for what is to be shown.
+"""How many questions and rows people must label for what is to be shown, and which ones.
 
 Every number is found with the intervals and tests that will be applied, at their expected values.
-Rows on one question are alike, so that questions count more than rows.
+Rows on one question are alike, so that questions count more than rows. Rows are drawn with known
+probabilities: only labels of such rows say something of all. Doubtful rows are likelier, so that
+people also see what a judge leaves to them, and no row is left without a chance.
 """
 
 from __future__ import annotations
@@ -12,9 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.comparisons.gate import LEVEL, POWER, tango_score
-from evaluation.correction.intervals import variance_ratio
-from evaluation.estimate import Mask
+from evaluation.correction.scores import variance_ratio
 from evaluation.intervals import (
     LIKENESS,
     LIKENESS_EVENTS,
@@ -22,17 +22,23 @@ from evaluation.intervals import (
     Design,
     Floats,
     Ints,
+    Mask,
     cluster_sums,
     design,
     design_bounds,
     wilson_half_width,
 )
+from evaluation.paired import LEVEL, POWER, PRECISION, tango_score
 from judging.errors import CustosError
-from judging.verdicts.risk import CHANCE
+from judging.verdicts.calibration import CHANCE
 
 MOST_QUESTIONS = 1 << 18
 """Questions beyond which a plan only says that there are more."""
-PRECISION = 1e-6
+DOUBTFUL_SHARE = 0.5
+"""Share of the drawn rows that doubtful ones may take, as long as there are others."""
+EVEN_SHARE = 0.5
+"""Share of the other drawn rows that is spread evenly; the rest is by doubt. It is a floor: no row
+of which a judge is sure without reason is so unlikely that it would carry the whole result."""
 
 
 class Need(NamedTuple):
@@ -64,12 +70,7 @@ class Questions:
 
     @classmethod
     def like(cls, hits: Floats, clusters: Ints) -> Questions:
-        """Measure how rows share questions, and how far they are alike.
-
-        Args:
-            hits: 0 or 1, such as whether the judge was right. Shape ``[n]``.
-            clusters: Question of each row, at least two. Shape ``[n]``.
-        """
+        """Measure how rows share questions, two or more, and how far hits (0 or 1) are alike."""
         sums, sizes = cluster_sums(np.stack([hits, np.ones(len(hits))], axis=1), clusters).T
         found = design(sums, sizes)
         alike = float(np.sum(sizes**2) / sizes.sum())
@@ -78,12 +79,10 @@ class Questions:
         return cls(len(hits) / len(sizes), alike, correlation, even)
 
     def design(self, questions: Floats, events: Floats, share: Floats | float = 1.0) -> Design:
-        """Return the design that is to be expected.
+        """Return the design that is to be expected. Shapes ``[...]``.
 
-        Args:
-            questions: Number of questions with a row. Shape ``[...]``.
-            events: Number of rows that differ from the rest. Shape ``[...]``.
-            share: Share of the rows that are taken, drawn singly. Shape ``[...]``.
+        ``events`` is the number of rows that differ from the rest, ``share`` that of the rows which
+        are taken, drawn singly.
         """
         size = 1 + (self.alike - 1) * np.asarray(share)
         effect, assumed = (1 + (size - 1) * likeness for likeness in (self.correlation, LIKENESS))
@@ -93,16 +92,7 @@ class Questions:
 
 
 def rate_half_width(questions: Floats, rate: float, shape: Questions) -> Floats:
-    """Return half the expected width of the interval of a rate, such as an accuracy.
-
-    Args:
-        questions: Shape ``[...]``.
-        rate: The rate, a guess.
-        shape: How rows share questions.
-
-    Returns:
-        Shape ``[...]``; nan for too few questions.
-    """
+    """Return half the expected width of a rate's interval; nan for too few questions."""
     n, rates = questions * shape.rows, np.full(np.shape(questions), rate)
     low, high, _ = design_bounds(rates, n, shape.design(questions, n * min(rate, 1 - rate)))
     return np.asarray((high - low) / 2)
@@ -116,10 +106,9 @@ def rate_needs(half_width: float, rate: float, shape: Questions) -> Need:
 def gate_needs(margin: float, changed: float, shape: Questions) -> Need:
     """Return what a judge that is just as good needs to be shown no worse, in :data:`POWER` cases.
 
-    Args:
-        margin: Loss of accuracy that does not matter (``custos compare --gate --margin``).
-        changed: Share of the rows on which just one of the two judges is right.
-        shape: How rows share questions; the correlation is that of the difference.
+    ``margin`` is the loss of accuracy that does not matter (``custos compare --gate --margin``),
+    ``changed`` the share of rows on which just one of the two judges is right. The correlation is
+    that of the difference.
     """
     from scipy.special import ndtr, stdtrit  # slow to import, and most commands need none
 
@@ -144,11 +133,8 @@ def gate_needs(margin: float, changed: float, shape: Questions) -> Need:
 def risk_needs(risk: float, error: float, kept: float, shape: Questions) -> Need:
     """Return what a level needs to be shown (``custos eval --risk``), in :data:`POWER` cases.
 
-    Args:
-        risk: Largest share of wrong verdicts among those kept.
-        error: True share of them, a guess below the risk.
-        kept: Share of the verdicts that are kept.
-        shape: How rows share questions.
+    ``risk`` is the largest share of wrong verdicts among those kept, ``error`` their true share, a
+    guess below it, and ``kept`` the share of the verdicts that are kept.
     """
     from scipy.special import bdtr  # slow to import, and most commands need none
 
@@ -169,7 +155,7 @@ def risk_needs(risk: float, error: float, kept: float, shape: Questions) -> Need
 def threshold_needs(risk: float, error: float, kept: float) -> int | None:
     """Return how many questions a calibration needs to find a threshold, in :data:`POWER` cases.
 
-    One verdict of each question is tested (``judging.verdicts.risk``). Arguments as above.
+    One verdict of each question is tested (``judging.verdicts.calibration``). Arguments as above.
     """
     from scipy.stats import binom  # slow to import, and most commands need none
 
@@ -185,12 +171,8 @@ def threshold_needs(risk: float, error: float, kept: float) -> int | None:
 def judge_correlation(rate: float, sensitivity: float, specificity: float) -> float:
     """Return the correlation of a judge's 0/1 labels with people's (the phi coefficient).
 
-    It is 0 if either uses one label only, and negative if sensitivity + specificity < 1.
-
-    Args:
-        rate: Share of items that people call 1.
-        sensitivity: Share of those that the judge calls 1.
-        specificity: Share of the other items that the judge calls 0.
+    It is 0 if either uses one label only, and negative if sensitivity + specificity < 1. ``rate``
+    is the share of items that people call 1.
     """
     judge_rate = rate * sensitivity + (1 - rate) * (1 - specificity)
     human_spread, judge_spread = rate * (1 - rate), judge_rate * (1 - judge_rate)
@@ -202,7 +184,7 @@ def judge_correlation(rate: float, sensitivity: float, specificity: float) -> fl
 def expected_half_widths(
     labels: Floats, items: int, rate: float, correlation: float, shape: Questions | None = None
 ) -> tuple[Floats, Floats]:
-    """Return half the expected interval widths of PPI++ and of the labels alone.
+    """Return half the expected interval widths of PPI++ and of the labels alone. ``[...]`` each.
 
     What all items leave open, because other questions could have been asked, no judge takes away;
     of the rest, it leaves ``1 - correlation²``.
@@ -213,9 +195,6 @@ def expected_half_widths(
         rate: Rate of people's labels, a guess.
         correlation: Correlation of the judge's labels with people's, a guess or an estimate.
         shape: How items share questions; ``None``: they do not.
-
-    Returns:
-        Shape ``[...]`` each.
     """
     from scipy.special import stdtrit  # slow to import, and most commands need none
 
@@ -237,13 +216,8 @@ def labels_needed(
 ) -> LabelPlan:
     """Return the smallest number of labels whose 95 % interval is expected to be narrow enough.
 
-    Args:
-        half_width: Half of the interval's width, as a share: .03 is 3 points either side.
-        items: Number of items of the benchmark.
-        rate: Rate of people's labels, a guess; .5 needs the most labels.
-        correlation: Correlation of the judge's labels with people's, from ``judge_correlation`` or
-            from labels at hand.
-        shape: As in ``expected_half_widths``.
+    ``half_width`` is a share: .03 is 3 points either side. A rate of .5 needs the most labels.
+    Other arguments as :func:`expected_half_widths`.
 
     Raises:
         CustosError: If a number is out of its range.
@@ -276,3 +250,64 @@ def _smallest(is_enough: Callable[[Floats], Mask], shape: Questions) -> Need:
     too_few = np.flatnonzero(~is_enough(questions))
     first = int(questions[too_few[-1]]) + 1 if len(too_few) else 2
     return Need(first, int(np.ceil(first * shape.rows)))
+
+
+def sampling_probabilities(
+    confidence: Floats, is_doubtful: Mask, num_rows: int, slices: Ints | None = None
+) -> Floats:
+    """Return the probability with which each of ``N`` rows is to be drawn.
+
+    Of the doubtful rows, as many as fit into :data:`DOUBTFUL_SHARE` are drawn, each as likely. The
+    others are drawn in proportion to the square root of the probability that the judge is wrong,
+    with which a rate is estimated best (Zrnic & Candès 2024, arXiv 2403.03208), above a floor.
+
+    Args:
+        confidence: The judge's confidence, 0 to 1; nan counts as none. Shape ``[N]``.
+        is_doubtful: Rows that people should see anyway. Shape ``[N]``.
+        num_rows: Rows to draw, which is the sum of the probabilities if there are as many.
+        slices: Slice of each row; every slice gets as many rows, a small one all of its own.
+    """
+    doubt = np.sqrt(1 - np.nan_to_num(confidence))
+    slices = np.zeros(len(doubt), dtype=np.int64) if slices is None else slices
+    _, slices, sizes = np.unique(slices, return_inverse=True, return_counts=True)
+    probabilities = np.empty(len(doubt))
+    for number, budget in enumerate(
+        _capped(np.ones(len(sizes)), sizes.astype(np.float64), num_rows)
+    ):
+        inside = slices == number
+        for_doubtful, rest = inside & is_doubtful, inside & ~is_doubtful
+        given = min(float(for_doubtful.sum()), max(DOUBTFUL_SHARE * budget, budget - rest.sum()))
+        probabilities[for_doubtful] = given / max(1, for_doubtful.sum())
+        of_rest = doubt[rest]
+        even = np.full(len(of_rest), EVEN_SHARE / max(1, len(of_rest)))
+        by_doubt = (1 - EVEN_SHARE) * of_rest / of_rest.sum() if of_rest.sum() else even
+        probabilities[rest] = _capped(even + by_doubt, np.ones(len(of_rest)), budget - given)
+    return probabilities
+
+
+def systematic_sample(probabilities: Floats, order: Floats, rng: np.random.Generator) -> Ints:
+    """Draw rows systematically: so many, and spread over what they are ordered by.
+
+    Along the order, whose first column counts most, the probabilities are added up, and a row is
+    drawn where the sum passes a whole number plus one random start (Madow 1949). The indices are in
+    random order: a person who stops early has labelled a random part of them. Shapes ``[N]`` and
+    ``[N, K]``.
+    """
+    rows = np.lexsort([rng.random(len(order)), *order.T[::-1]])
+    passed = np.floor(np.cumsum(probabilities[rows]) + rng.random())
+    is_drawn = np.diff(passed, prepend=0.0) > 0
+    return rng.permutation(rows[is_drawn])
+
+
+def _capped(weights: Floats, most: Floats, total: float) -> Floats:
+    """Divide a total in proportion to weights, none getting more than its most. Shape ``[K]``."""
+    given, is_open = np.zeros(len(weights)), np.ones(len(weights), dtype=bool)
+    while is_open.any():
+        left = total - given[~is_open].sum()
+        given[is_open] = left * weights[is_open] / weights[is_open].sum()
+        over = is_open & (given >= most)
+        if not over.any():
+            break
+        given[over] = most[over]
+        is_open &= ~over
+    return np.minimum(given, most)

@@ -1,4 +1,13 @@
-"""Judge-corrected scores: the rate people would give, from a judge and some of people's labels."""
+"""Judge-corrected rates: what people would say of all items, from a judge and some of their labels.
+
+A benchmark is a row of cells. A cell is an item, or a number of items with the same labels by judge
+and people, which is how the coverage experiment holds thousands of benchmarks. Items are a sample
+of the questions that could have been asked. The rate that is meant is the one over all of those, so
+that an interval has some width even when every item is labelled.
+
+Some terms for small samples are our own and in no paper; the docstrings say which.
+``python -m experiments interval_coverage`` measures how often the intervals hold the truth.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +16,84 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evaluation.correction.intervals import Cells, Rates, labels_alone, ppi_plus_plus
-from evaluation.intervals import Floats, Ints
+from evaluation.intervals import Floats, Ints, design, design_bounds, wilson_bounds
 from evaluation.metrics import ratio
 from judging.errors import CustosError
 
 SAMPLING_PROBABILITY = "sampling_probability"
 """Field of a labelled row: the probability with which it was drawn for people."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The judge's and people's labels of the items of benchmarks.
+
+    Shape ``[..., K]`` each, or one that broadcasts to it (with ``starts``, ``[..., K]`` itself).
+
+    Attributes:
+        judge: The judge's label, 0 or 1, or its probability of 1.
+        human: People's label, 0 or 1; nan where nobody labelled.
+        counts: Items in the cell.
+        starts: Start of each group of dependent items on the last axis, ascending from 0.
+            ``None``: all items are independent.
+        probabilities: Probability with which a labelled item was drawn for people, up to a factor;
+            nan elsewhere. ``None``: all are the same.
+    """
+
+    judge: Floats
+    human: Floats
+    counts: Floats
+    starts: Ints | None = None
+    probabilities: Floats | None = None
+
+    @property
+    def labelled(self) -> Floats:
+        """Return the counts of the items that people labelled. Shape ``[..., K]``."""
+        return np.where(np.isnan(self.human), 0.0, self.counts)
+
+    @property
+    def represented(self) -> Floats:
+        """Return how much each labelled cell stands for, by inverse probability. ``[..., K]``.
+
+        The sum is the number of labels, or fewer where probabilities differ: as many as would give
+        the variance if they were equal (Kish 1965).
+        """
+        if self.probabilities is None:
+            return self.labelled
+        weights = self.labelled * np.nan_to_num(1 / self.probabilities)
+        squares = weights * np.nan_to_num(1 / self.probabilities)
+        return weights * ratio(weights.sum(axis=-1), squares.sum(axis=-1))[..., None]
+
+    @property
+    def unlabelled(self) -> Floats:
+        """Return the counts of the items that nobody labelled. Shape ``[..., K]``."""
+        return np.where(np.isnan(self.human), self.counts, 0.0)
+
+    @property
+    def human_or_zero(self) -> Floats:
+        """Return people's labels, 0 where there is none. Shape ``[..., K]``."""
+        return np.nan_to_num(self.human)
+
+
+class Rates(NamedTuple):
+    """Rates with 95 % intervals. Shape ``[...]`` each."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+    def single(self, n: int) -> Rate:
+        """Return the rate of one benchmark, which was counted on ``n`` items."""
+        return Rate(float(self.value), float(self.low), float(self.high), n)
+
+
+class PpiEstimate(NamedTuple):
+    """The PPI++ estimate beside that of the labels without the judge."""
+
+    rates: Rates
+    power: Floats
+    """Weight of the judge (lambda); 0 where the judge would only add noise. Shape ``[...]``."""
+    alone: Rates
 
 
 class Rate(NamedTuple):
@@ -71,7 +151,6 @@ def corrected_rate(
     """Estimate the rate that people's labels would have if they had labelled every item.
 
     All rates are over the questions that the items are a sample of.
-    ``python -m experiments interval_coverage`` measures how often the intervals hold the truth.
 
     Args:
         judge: The judge's label of every item, 0 or 1, or its probability of 1. Shape ``[N]``.
@@ -104,15 +183,20 @@ def corrected_rate(
             probabilities = None
     elif not random_sample and not is_labelled.all():
         raise UnknownSampling
-    cells = _cells(judge, human, groups, probabilities)
+    cells = Cells(judge, human, np.ones_like(judge), probabilities=probabilities)
+    if groups is not None:
+        order = np.argsort(groups, kind="stable")
+        starts = np.unique(groups[order], return_index=True)[1]
+        drawn = None if probabilities is None else probabilities[order]
+        cells = Cells(judge[order], human[order], cells.counts, starts, drawn)
     tuned = ppi_plus_plus(cells)
     labels, weights = int(is_labelled.sum()), cells.represented
     hits, rest = weights * cells.human_or_zero, weights * (1 - cells.human_or_zero)
     return CorrectedRate(
         "ppi++" if probabilities is None else "weighted ppi++",
-        _rate(tuned.rates, labels),
-        _rate(labels_alone(cells.judge, cells.counts, cells.starts)[0], len(judge)),
-        _rate(tuned.alone, labels),
+        tuned.rates.single(labels),
+        labels_alone(cells.judge, cells.counts, cells.starts)[0].single(len(judge)),
+        tuned.alone.single(labels),
         float(tuned.power),
         float(ratio(np.sum(hits * cells.judge, axis=-1), hits.sum(axis=-1))),
         1 - float(ratio(np.sum(rest * cells.judge, axis=-1), rest.sum(axis=-1))),
@@ -146,17 +230,118 @@ def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:
         )
 
 
-def _cells(
-    judge: Floats, human: Floats, groups: Ints | None, probabilities: Floats | None
-) -> Cells:
-    counts = np.ones_like(judge)
-    if groups is None:
-        return Cells(judge, human, counts, probabilities=probabilities)
-    order = np.argsort(groups, kind="stable")
-    starts = np.unique(groups[order], return_index=True)[1]
-    drawn = None if probabilities is None else probabilities[order]
-    return Cells(judge[order], human[order], counts, starts, drawn)
+def labels_alone(
+    values: Floats, counts: Floats, starts: Ints | None, least: float = 1
+) -> tuple[Rates, Floats]:
+    """Return the mean of labels with its score interval, and the effective number of items.
+
+    The interval is that of :func:`evaluation.intervals.design_bounds`. Values are 0 to 1; counts of
+    0 leave a cell out; ``starts`` as in ``Cells``. Shapes ``[..., K]`` to ``[...]``.
+    """
+    n, rate = counts.sum(axis=-1), _mean(values, counts)
+    if starts is None:
+        return Rates(rate, *wilson_bounds(rate, n)), n
+    found = design(_group_sums(values * counts, starts), _group_sums(counts, starts), least=least)
+    low, high, effective = design_bounds(rate, n, found)
+    return Rates(rate, low, high), effective
 
 
-def _rate(rates: Rates, n: int) -> Rate:
-    return Rate(float(rates.value), float(rates.low), float(rates.high), n)
+def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: Floats) -> Floats:
+    """Return the variance of PPI++ over that of the labels alone. Shapes ``[...]``.
+
+    Above 1 the judge is better left out. Without terms for small samples the ratio is
+    ``1 - explained``. Those terms are ours, because few labels flatter the judge: 50 labels without
+    a disagreement do not make it perfect.
+
+    - Two more labels are imagined, a 0 and a 1, about which the judge says nothing: its values on
+      them lie one standard deviation either side of its mean. This is the idea of Agresti & Coull
+      (1998), applied to a correlation.
+    - The ratio grows by a share ``2 / groups``: one for the error of the tuned lambda, and one for
+      residuals that are smallest at the lambda which was tuned on them.
+
+    Args:
+        explained: Share of the variance that the judge takes away at the best lambda,
+            ``r² (1 - n/N)`` for a correlation ``r``, ``n`` labels and ``N`` items.
+        rate: Share of labels that are 1.
+        effective: Effective number of labels.
+        groups: Number of groups with a label; the number of labels if independent.
+    """
+    spread = rate * (1 - rate)
+    believed = ratio(spread, spread + (1 - 2 * spread) / effective) * _shrinkage(groups)
+    return np.asarray((1 - explained * believed) * (1 + 2 / groups))
+
+
+def ppi_plus_plus(cells: Cells) -> PpiEstimate:
+    """Estimate the rate of people's labels where they labelled items that were drawn by chance.
+
+    The rate among the labels is moved by lambda times the difference of the judge's mean on the
+    other items and on the labelled ones. Lambda minimises the cluster-robust variance on the same
+    items (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453). To first order the estimate is
+    unbiased whatever the judge's errors.
+
+    Where some items were likelier to be drawn than others, labels weigh by the inverse of that, and
+    the mean on the other items is the one that, with the weighted mean, gives the mean on all
+    (Zrnic & Candès 2024, arXiv 2403.03208).
+
+    Three terms are ours: lambda shrinks by ``groups / (groups + 2)``; the interval is Wilson's at
+    the effective number of labels over the ``variance_ratio``; and where that ratio is not below 1,
+    lambda is 0 and the interval is that of the labels alone.
+
+    Args:
+        cells: At least two groups (items, if independent) must hold a label.
+    """
+    labelled, starts = cells.represented, cells.starts
+    if cells.probabilities is not None and starts is None:
+        starts = np.arange(labelled.shape[-1])  # unequal weights widen the interval as groups do
+    num_labels = cells.labelled.sum(axis=-1)
+    share = ratio(labelled, labelled.sum(axis=-1)[..., None])
+    others = cells.counts - num_labels[..., None] * share
+    least = 1.0 if cells.probabilities is None else 0.0
+    alone, effective = labels_alone(cells.human_or_zero, labelled, starts, least)
+    groups = labelled.sum(axis=-1)
+    if starts is not None:
+        groups = np.sum(_group_sums(labelled, starts) > 0, axis=-1).astype(np.float64)
+    gap = _mean(cells.judge, labelled) - _mean(cells.judge, others)
+    of_human = _influence(cells.human_or_zero, labelled, cells.counts)
+    of_gap = _influence(cells.judge, labelled, cells.counts)
+    of_gap = of_gap - _influence(cells.judge, others, cells.counts)
+    human_variance = _moment(of_human, of_human, cells.counts, starts)
+    covariance = _moment(of_human, of_gap, cells.counts, starts)
+    gap_variance = _moment(of_gap, of_gap, cells.counts, starts)
+
+    explained = np.nan_to_num(ratio(covariance**2, human_variance * gap_variance))
+    remaining = variance_ratio(explained, alone.value, effective, groups)
+    helps = (remaining < 1) & (cells.unlabelled.sum(axis=-1) > 0)
+    best = np.nan_to_num(ratio(covariance, gap_variance))
+    power = np.where(helps, best * _shrinkage(groups), 0)
+    value = np.where(helps, np.clip(alone.value - power * np.nan_to_num(gap), 0, 1), alone.value)
+    bounds = wilson_bounds(value, effective / np.where(helps, remaining, 1))
+    return PpiEstimate(Rates(value, *bounds), power, alone)
+
+
+def _mean(values: Floats, counts: Floats) -> Floats:
+    return ratio(np.sum(values * counts, axis=-1), counts.sum(axis=-1))
+
+
+def _influence(values: Floats, weights: Floats, counts: Floats) -> Floats:
+    """Return how far one item of each cell moves the mean by ``weights``. Shapes ``[..., K]``."""
+    deviation = (values - _mean(values, weights)[..., None]) * ratio(weights, counts)
+    return np.nan_to_num(ratio(deviation, weights.sum(axis=-1)[..., None]))
+
+
+def _moment(first: Floats, second: Floats, counts: Floats, starts: Ints | None) -> Floats:
+    """Sum over groups the product of the groups' sums."""
+    if starts is None:
+        return np.asarray(np.sum(counts * first * second, axis=-1))
+    return np.asarray(
+        np.sum(_group_sums(counts * first, starts) * _group_sums(counts * second, starts), axis=-1)
+    )
+
+
+def _group_sums(values: Floats, starts: Ints) -> Floats:
+    return np.asarray(np.add.reduceat(values, starts, axis=-1))
+
+
+def _shrinkage(groups: Floats) -> Floats:
+    """Return the share of a tuned lambda that is believed, a term of ours."""
+    return groups / (groups + 2)

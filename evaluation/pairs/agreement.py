@@ -1,31 +1,35 @@
-"""Pairwise verdicts against people's labels: TruthfulJudge's five measures (section 5.4).
+"""Pairwise verdicts against people's labels: TruthfulJudge's measures (section 5.4), order, length.
 
-A label is ``A``, ``B`` or, for a tie, the string ``None``. Python's ``None`` means no label.
+A label is ``A``, ``B`` or, for a tie, the string ``None``. Python's ``None`` means no label. A pass
+of a verdict names the responses as it saw them: in a swapped pass ``A`` is the response shown
+first, which is the pair's second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from scipy import special
 
 from evaluation import metrics
 from evaluation.calibration_error import calibration_error
-from evaluation.estimate import mean
-from evaluation.intervals import Floats, number_clusters
+from evaluation.estimate import Draws, mean, share, share_of_columns
+from evaluation.intervals import Floats, Ints, number_clusters, sign_flip_p
 from evaluation.measure import METRICS, Metric, TallyDraws
+from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes, gather
 from judging.errors import CustosError, FieldError
-from judging.types import LabelledExample, Verdict
+from judging.types import LabelledExample, Pass, Verdict
 
+Order = Literal["given", "swapped"]
 PAIR_LABELS = ("A", "B", "None")
 A, B, TIE = range(3)
 WINNERS = np.array([A, B])
-
 _HALF_CREDIT = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [0.5, 0.5, 1.0]])
+_CREDIT_OF_A = np.array([1.0, 0.0, 0.5])
+"""Worth of each pair label to response A: a win, a loss, half a win."""
 
 
 def _pairs_with_winner(confusion: Floats) -> Floats:
@@ -36,13 +40,8 @@ def _pairs_with_winner(confusion: Floats) -> Floats:
 def accuracy_ties_excluded(confusion: Floats) -> Floats:
     """Return, of the pairs with a human winner, the share on which the judge names it.
 
-    Pairs that people tied are left out; a tie by the judge is wrong.
-
-    Args:
-        confusion: Over ``PAIR_LABELS``, rows people. Shape ``[..., 3, 3]``.
-
-    Returns:
-        Shape ``[...]``.
+    Pairs that people tied are left out; a tie by the judge is wrong. The confusion is over
+    ``PAIR_LABELS``, rows people. Shapes ``[..., 3, 3]`` to ``[...]``.
     """
     named = confusion[..., A, A] + confusion[..., B, B]
     return metrics.ratio(named, _pairs_with_winner(confusion))
@@ -58,33 +57,33 @@ def accuracy_ties_half(confusion: Floats) -> Floats:
 
 
 def loser_rate(confusion: Floats) -> Floats:
-    """Return our false-positive rate; shapes as ``accuracy_ties_excluded``.
+    """Return the share of pairs with a human winner on which the judge names the loser.
 
-    It is the share of pairs with a human winner on which the judge names the loser. The paper
-    defines its own rate as the share of incorrect contender answers that the judge accepts, and its
-    figures lie near one minus accuracy: the two rates cannot be compared. Our rate, the accuracy
-    with ties excluded and the judge's tie rate on the same pairs add up to 1.
+    It is our false-positive rate. The paper defines its own as the share of incorrect contender
+    answers that the judge accepts, and its figures lie near one minus accuracy: the two cannot be
+    compared. Our rate, the accuracy with ties excluded and the judge's tie rate on the same pairs
+    add up to 1.
     """
     reversals = confusion[..., A, B] + confusion[..., B, A]
     return metrics.ratio(reversals, _pairs_with_winner(confusion))
 
 
-PAIR_METRICS: Mapping[str, Metric] = {
-    "accuracy_ties_counted": METRICS["accuracy"],
-    "accuracy_ties_excluded": Metric(
-        lambda tally: accuracy_ties_excluded(tally.confusion),
+def _of_winners(rate: Callable[[Floats], Floats]) -> Metric:
+    return Metric(
+        lambda tally: rate(tally.confusion),
         lambda tally: _pairs_with_winner(tally.confusion),
         is_rate=True,
-    ),
+    )
+
+
+PAIR_METRICS: Mapping[str, Metric] = {
+    "accuracy_ties_counted": METRICS["accuracy"],
+    "accuracy_ties_excluded": _of_winners(accuracy_ties_excluded),
     "accuracy_ties_half": Metric(
         lambda tally: accuracy_ties_half(tally.confusion), lambda tally: tally.scored, is_rate=True
     ),
     "kappa": METRICS["kappa"],
-    "fpr_ours": Metric(
-        lambda tally: loser_rate(tally.confusion),
-        lambda tally: _pairs_with_winner(tally.confusion),
-        is_rate=True,
-    ),
+    "fpr_ours": _of_winners(loser_rate),
 }
 
 
@@ -98,11 +97,6 @@ def measure_pairs(
     judge is of the confidence that it states, so the bins of ``ece_stated_equal_width`` are those
     of Guo et al. (2017), which the paper cites.
 
-    Args:
-        examples: Pairs with people's labels.
-        verdicts: The judge's verdicts, one per example in the same order.
-        seed: Seed of the resamples.
-
     Returns:
         ``accuracy_ties_counted`` (a tie is a label like the others), ``accuracy_ties_excluded``,
         ``accuracy_ties_half``, ``kappa``, ``fpr_ours``, ``ece_model``, ``ece_stated``,
@@ -114,15 +108,17 @@ def measure_pairs(
     """
     outcomes = gather_pairs(examples, verdicts)
     draws = TallyDraws.of(outcomes, seed)
-    stated = _with_stated_confidence(outcomes, verdicts)
+    in_words = [verdict.stated_confidence for verdict in verdicts]
+    stated = np.array([np.nan if value is None else value for value in in_words])
+    stated = np.where(outcomes.scored, stated, np.nan)
     return {
         **{name: draws.estimate(metric) for name, metric in PAIR_METRICS.items()},
         **{
             name: calibration_error(
-                of.confidence, of.right, of.clusters, binning=binning, seed=seed
+                confidence, outcomes.right, outcomes.clusters, binning=binning, seed=seed
             )
-            for name, of, binning in (
-                ("ece_model", outcomes, metrics.equal_mass_bins),
+            for name, confidence, binning in (
+                ("ece_model", outcomes.confidence, metrics.equal_mass_bins),
                 ("ece_stated", stated, metrics.equal_mass_bins),
                 ("ece_stated_equal_width", stated, metrics.equal_width_bins),
             )
@@ -163,14 +159,8 @@ def self_consistency(
     It is 0 when every run gives the same label, and ``log(min(k, 3))`` at most with three labels.
     The entropy is that of the observed shares, so that it grows with ``k``: compare figures of the
     same ``k`` only. The paper's is 5, at temperature .7 and top_p .95; it states no unit. An item
-    that any run left without a label (``None``) is left out.
-
-    Args:
-        runs: Labels by item, then run. Shape ``[n][k]``.
-        groups: Question (or group) of each item; resampled together. Length ``n``.
-
-    Returns:
-        ``value``, ``low``, ``high``, ``n`` (items with all labels) and ``runs`` (k).
+    that any run left without a label (``None``) is left out. Labels are by item, then run:
+    ``[n][k]``; items of one group are resampled together.
 
     Raises:
         CustosError: If there are no items, or they do not all have the same two or more runs.
@@ -190,8 +180,138 @@ def self_consistency(
     return {**mean(entropy, complete, clusters), "runs": sizes[0]}
 
 
-def _with_stated_confidence(outcomes: Outcomes, verdicts: Sequence[Verdict]) -> Outcomes:
-    """Replace the model's confidences by those that the judge stated in words."""
-    stated = [verdict.stated_confidence for verdict in verdicts]
-    confidence = np.array([np.nan if value is None else value for value in stated])
-    return replace(outcomes, confidence=np.where(outcomes.scored, confidence, np.nan))
+def mapped_back(judge_pass: Pass) -> dict[str, float]:
+    """Return the posterior of a pass in the pair's own letters."""
+    if judge_pass.order == "given":
+        return judge_pass.posterior
+    swapped = {"A": "B", "B": "A"}
+    return {swapped.get(label, label): value for label, value in judge_pass.posterior.items()}
+
+
+def preferred(posterior: Mapping[str, float]) -> int:
+    """Return the index of the likeliest pair label; a tie where ``A`` and ``B`` are equal."""
+    a, b, tie = (posterior.get(label, 0.0) for label in ("A", "B", "None"))
+    if a == b or tie >= max(a, b):
+        return TIE
+    return A if a > b else B
+
+
+def order_posteriors(verdicts: Sequence[Verdict], order: Order) -> list[dict[str, float] | None]:
+    """Return the posterior of each verdict's pass in one order, in the pair's own letters.
+
+    It is ``None`` where there is no such pass, more than one, or one without a posterior.
+    """
+    posteriors = []
+    for verdict in verdicts:
+        passes = [judge_pass for judge_pass in verdict.passes if judge_pass.order == order]
+        is_readable = len(passes) == 1 and passes[0].posterior
+        posteriors.append(mapped_back(passes[0]) if is_readable else None)
+    return posteriors
+
+
+def order_effects(
+    examples: Sequence[LabelledExample], verdicts: Sequence[Verdict], seed: int = 0
+) -> dict[str, Any]:
+    """Measure what the order of presentation does, and what judging both orders gains.
+
+    A bias is the share of pairs that the judge gives to the response shown first, ties half, minus
+    the share that people give to the same response. It is 0 without bias, and 1 when the judge
+    always takes the first and people the second. It is over the pairs with a pass in that order;
+    everything else is over the pairs with a pass in each order. A merged label is that of the mean
+    posterior of the two orders. Posteriors are as they were before calibration, so that the gain is
+    that of merging alone.
+
+    Returns:
+        Each of these with ``value``, ``low``, ``high`` and ``n``: ``bias`` (``given``, ``swapped``,
+        and ``both``, their mean over the pairs that have both, in which people's preferences
+        cancel); ``flip_rate``, the share of pairs on which the two orders disagree, a change to or
+        from a tie included; ``accuracy`` with ties counted (``given``, ``swapped``, ``merged``);
+        and ``merged_minus_given``. Also ``test`` between the given order alone and both merged
+        (``only_given_right``, ``only_merged_right``, ``p`` by ``intervals.sign_flip_p``).
+
+    Raises:
+        CustosError: If a label is not a pair's, or examples and verdicts do not line up.
+    """
+    outcomes = gather_pairs(examples, verdicts)
+    human = outcomes.human
+    in_given = order_posteriors(verdicts, "given")
+    in_swapped = order_posteriors(verdicts, "swapped")
+    given, swapped = _labels(in_given), _labels(in_swapped)
+    merged = _labels([a and b and _merge(a, b) for a, b in zip(in_given, in_swapped, strict=True)])
+    both = merged != UNSCORED
+    draw = (outcomes.clusters, seed)
+    # The pair's second response is shown first when swapped, so its surplus is minus A's.
+    given_bias, swapped_bias = surplus_of_a(given, human), -surplus_of_a(swapped, human)
+    right = {"given": given == human, "swapped": swapped == human, "merged": merged == human}
+    gain = right["merged"].astype(np.float64) - right["given"]
+    only_given = int((right["given"] & ~right["merged"] & both).sum())
+    only_merged = int((right["merged"] & ~right["given"] & both).sum())
+    return {
+        "bias": {
+            "given": mean(given_bias, given != UNSCORED, *draw),
+            "swapped": mean(swapped_bias, swapped != UNSCORED, *draw),
+            "both": mean((given_bias + swapped_bias) / 2, both, *draw),
+        },
+        "flip_rate": share(given != swapped, both, *draw),
+        "accuracy": {name: share(hits, both, *draw) for name, hits in right.items()},
+        "merged_minus_given": mean(gain, both, *draw, is_difference=True),
+        "test": {
+            "only_given_right": only_given,
+            "only_merged_right": only_merged,
+            "p": sign_flip_p(gain[both], outcomes.clusters[both]),
+        },
+    }
+
+
+def surplus_of_a(labels: Ints, human: Ints) -> Floats:
+    """Return the credit that labels give response A less that of people. Shape ``[n]``."""
+    return np.asarray(_CREDIT_OF_A[labels] - _CREDIT_OF_A[human])
+
+
+def _labels(posteriors: Sequence[Mapping[str, float] | None]) -> Ints:
+    """Return label indices by ``preferred``, ``UNSCORED`` without a posterior. Shape ``[n]``."""
+    return np.array([UNSCORED if p is None else preferred(p) for p in posteriors])
+
+
+def _merge(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    return {label: (first.get(label, 0.0) + second.get(label, 0.0)) / 2 for label in PAIR_LABELS}
+
+
+def verbosity_effect(
+    examples: Sequence[LabelledExample], verdicts: Sequence[Verdict], seed: int = 0
+) -> dict[str, Any]:
+    """Measure how far the judge leans to longer responses beyond people.
+
+    Only scored pairs count whose responses differ in length (characters, without surrounding
+    space). Arguments and errors as :func:`order_effects`.
+
+    Returns:
+        Each with ``value``, ``low``, ``high`` and ``n``. ``preference``: share of pairs given to
+        the longer response, ties half, by the judge minus by people. ``longer_against_people``:
+        among pairs where people chose the shorter, the share where the judge chose the longer;
+        ``shorter_against_people``: the reverse. ``difference``: the former minus the latter, above
+        0 when errors lean towards length.
+    """
+    outcomes = gather_pairs(examples, verdicts)
+    lengths = np.array([[len(text.strip()) for text in example.answers] for example in examples])
+    uneven = outcomes.scored & (lengths[:, 0] != lengths[:, 1])
+    a_is_longer = lengths[:, 0] > lengths[:, 1]
+    longer, shorter = np.where(a_is_longer, A, B), np.where(a_is_longer, B, A)
+    for_longer = np.where(a_is_longer, 1, -1) * surplus_of_a(outcomes.predicted, outcomes.human)
+    people_shorter = uneven & (outcomes.human == shorter)
+    people_longer = uneven & (outcomes.human == longer)
+    judge_longer = people_shorter & (outcomes.predicted == longer)
+    judge_shorter = people_longer & (outcomes.predicted == shorter)
+    columns = np.stack([judge_longer, people_shorter, judge_shorter, people_longer], axis=1)
+    draws = Draws.of(columns.astype(np.float64), outcomes.clusters, seed)
+    too_long, too_short = share_of_columns(0, 1), share_of_columns(2, 3)
+    return {
+        "preference": mean(for_longer, uneven, outcomes.clusters, seed),
+        "longer_against_people": draws.rate(too_long, lambda sums: sums[..., 1]),
+        "shorter_against_people": draws.rate(too_short, lambda sums: sums[..., 3]),
+        "difference": draws.estimate(
+            lambda sums: too_long(sums) - too_short(sums),
+            float((people_shorter | people_longer).sum()),
+            (-1.0, 1.0),
+        ),
+    }

@@ -1,22 +1,133 @@
-"""How far people agree with each other, and how far a judge agrees with them."""
+"""Single people's labels of rows, and how far people, or a judge and people, agree on them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.estimate import Draws, mean, without_nan
 from evaluation.intervals import Floats, Ints, number_clusters
-from evaluation.metrics import cohen_kappa, ratio
-from evaluation.people.given import PeoplesLabels, levels
+from evaluation.metrics import UNSCORED, accuracy, cohen_kappa, ratio
+from evaluation.outcomes import full_label, question_numbers
+from judging.types import LabelledExample, Verdict, score_of
 
+PERSON = " person"
+FIRST, SECOND = f"first{PERSON}", f"second{PERSON}"
+"""The people of a row with ``label`` and ``second_label``."""
+MIN_ROWS = 30
+"""Fewest rows of a person to test a judge against, as in Calderon et al. (2025)."""
+SCORES = ("Correct", "Partial", "Wrong")
+"""Scores that are levels, from right to wrong."""
 KAPPA_BOUNDS = (-1.0, 1.0)
-ALPHA_ITEMS = 2
-"""Fewest labels of a row that tell of agreement."""
+
+
+@dataclass(frozen=True)
+class PeoplesLabels:
+    """Labels of ``P`` people on ``n`` rows, over ``K`` labels; any may be missing."""
+
+    names: tuple[str, ...]
+    """The people."""
+    labels: tuple[str, ...]
+    given: Ints
+    """Index of each person's label, or ``UNSCORED``. Shape ``[n, P]``."""
+    clusters: Ints
+    """Question (or group) of each row. Shape ``[n]``."""
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Return how many people gave a row each label. Shape ``[n, K]``."""
+        counts = np.zeros((len(self.given), len(self.labels)))
+        for of_person in self.given.T:
+            rows = np.flatnonzero(of_person != UNSCORED)
+            counts[rows, of_person[rows]] += 1
+        return counts
+
+    @property
+    def num_people(self) -> Floats:
+        """Return the number of people who labelled each row. Shape ``[n]``."""
+        return np.asarray(self.counts.sum(axis=1))
+
+    def others(self, person: int) -> Floats:
+        """Return the shares of all other people's labels; nan where there is nobody. ``[n, K]``."""
+        counts = self.counts.copy()
+        rows = np.flatnonzero(self.given[:, person] != UNSCORED)
+        counts[rows, self.given[rows, person]] -= 1
+        number = counts.sum(axis=1, keepdims=True)
+        return ratio(counts, number)
+
+    def take(self, rows: npt.NDArray[Any]) -> PeoplesLabels:
+        """Return the rows that a mask or indices select."""
+        return replace(self, given=self.given[rows], clusters=self.clusters[rows])
+
+
+def labels_by_person(example: LabelledExample) -> dict[str, str]:
+    """Return the labels that single people gave an example; none if only one label is known.
+
+    Where there are a label and a second one, these are of the first and the second person.
+    """
+    if example.second_label is None:
+        return dict(example.annotator_labels)
+    named = example.annotator_labels or {FIRST: full_label(example)}
+    return {**named, SECOND: example.second_label}
+
+
+def gather_people(
+    examples: Sequence[LabelledExample], labels: Sequence[str]
+) -> PeoplesLabels | None:
+    """Line up the labels of single people; ``None`` if no example has those of two."""
+    by_row = [labels_by_person(example) for example in examples]
+    if all(len(of_row) < 2 for of_row in by_row):
+        return None
+    names = tuple(dict.fromkeys(name for of_row in by_row for name in of_row))
+    given = np.full((len(examples), len(names)), UNSCORED, dtype=np.int64)
+    for row, of_row in enumerate(by_row):
+        for name, label in of_row.items():
+            given[row, names.index(name)] = labels.index(label)
+    return PeoplesLabels(names, tuple(labels), given, question_numbers(examples))
+
+
+def commonest(labels: Mapping[str, str]) -> list[str]:
+    """Return the label that most people gave; several if they are tied."""
+    counts: dict[str, int] = {}
+    for label in labels.values():
+        counts[label] = counts.get(label, 0) + 1
+    return [label for label, count in counts.items() if count == max(counts.values())]
+
+
+def side_of_judge(example: LabelledExample, verdict: Verdict) -> str:
+    """Return who gave the judge's label: names, ``both`` or ``all``, or ``neither``.
+
+    A first and a second person are called ``first`` and ``second``. Return an empty text without
+    labels of two people or without one of the judge.
+    """
+    by_person = labels_by_person(example)
+    if len(by_person) < 2 or verdict.label is None:
+        return ""
+    with_judge = [name for name, label in by_person.items() if label == full_label(verdict)]
+    if len(with_judge) == len(by_person):
+        return "both" if len(by_person) == 2 else "all"
+    return ", ".join(name.removesuffix(PERSON) for name in with_judge) or "neither"
+
+
+def levels(labels: Sequence[str]) -> list[float] | None:
+    """Return the place of each label on a scale; ``None`` if they are on none of three or more.
+
+    Numbers are a scale, and so are Correct, Partial and Wrong, whatever the type of an error.
+    """
+    try:
+        scale = [float(label) for label in labels]
+    except ValueError:
+        scores = [score_of(label) for label in labels]
+        if not set(scores) <= set(SCORES):
+            return None
+        scale = [float(SCORES.index(score)) for score in scores]
+    return scale if len(set(scale)) > 2 else None
 
 
 def label_agreement(
@@ -53,15 +164,16 @@ def label_agreement(
     def estimate(value: Callable[[Floats], Floats]) -> dict[str, Any]:
         return draws.estimate(lambda sums: value(_square(sums, size)), len(pairs), KAPPA_BOUNDS)
 
+    def of_label(number: int) -> Callable[[Floats], Floats]:
+        return lambda confusion: np.asarray(_label_kappas(confusion)[..., number])
+
     measured = {
         "agreement": draws.rate(
-            lambda sums: _share_of_equal(_square(sums, size)), lambda sums: sums.sum(axis=-1)
+            lambda sums: accuracy(_square(sums, size)), lambda sums: sums.sum(axis=-1)
         ),
         "kappa": estimate(cohen_kappa),
-        "per_label": {
-            label: estimate(partial(_label_kappa, number)) for number, label in enumerate(labels)
-        },
-        "mean_per_label": estimate(_mean_of_label_kappas),
+        "per_label": {label: estimate(of_label(number)) for number, label in enumerate(labels)},
+        "mean_per_label": estimate(lambda sums: np.asarray(_label_kappas(sums).mean(axis=-1))),
     }
     return dict(without_nan(measured))
 
@@ -72,16 +184,12 @@ def krippendorff_alpha(people: PeoplesLabels, seed: int = 0) -> dict[str, Any]:
     Rows with one label tell nothing and are left out. It is 1 for full agreement and 0 for labels
     that are shuffled over all rows.
 
-    Args:
-        people: Their labels.
-        seed: Seed of the resamples.
-
     Returns:
         ``nominal``, where labels are the same or not, and ``ordinal``, where labels that are
         farther apart on a scale count more; ``None`` where the labels are no scale of three or
         more. ``value``, ``low``, ``high`` and ``n`` (rows) each, with intervals by question.
     """
-    people = people.take(people.num_people >= ALPHA_ITEMS)
+    people = people.take(people.num_people >= 2)
     counts, pairs_of = people.counts, people.num_people - 1
     left = 1 - 1 / float(counts.sum())  # one label in all cannot be its own pair
 
@@ -103,8 +211,7 @@ def krippendorff_alpha(people: PeoplesLabels, seed: int = 0) -> dict[str, Any]:
 def _nominal(sums: Floats) -> Floats:
     """Return the share of differing labels of a row over that of labels drawn from all rows.
 
-    Args:
-        sums: Sums of the pairs of equal labels, and of every label. Shape ``[..., 1 + K]``.
+    The sums are those of the pairs of equal labels, and of every label. Shape ``[..., 1 + K]``.
     """
     used = sums[..., 1:]
     total = used.sum(axis=-1)
@@ -114,8 +221,7 @@ def _nominal(sums: Floats) -> Floats:
 def _ordinal(sums: Floats) -> Floats:
     """Return the same for squared distances of mean ranks.
 
-    Args:
-        sums: Sums of the pairs of labels of a row, by place on a scale. Shape ``[..., L * L]``.
+    The sums are those of the pairs of labels of a row, by place on a scale. ``[..., L * L]``.
     """
     pairs = _square(sums, math.isqrt(sums.shape[-1]))
     used = pairs.sum(axis=-1)
@@ -133,42 +239,30 @@ class Sides:
     """
 
     def __init__(self, clusters: Ints, seed: int = 0) -> None:
-        """Begin without a giver.
-
-        Args:
-            clusters: Question of each row. Shape ``[n]``.
-            seed: Seed of the resamples.
-        """
+        """Begin without a giver; ``clusters`` is the question of each row, shape ``[n]``."""
         self._clusters = clusters
         self._seed = seed
         self._columns: dict[str, Floats] = {}
-        self._same: dict[str, Floats] = {}
 
     def add(self, name: str, own: Floats, people: Floats, same: Floats | None = None) -> None:
-        """Add a giver of labels.
+        """Add a giver: shares of its labels and of people's on the same rows, ``[n, K]`` each.
 
-        Args:
-            name: Its name.
-            own: Shares of its labels. Shape ``[n, K]``.
-            people: Shares of people's labels on the same rows. Shape ``[n, K]``.
-            same: Chance of the same label; by default that of two independent ones. ``[n]``.
+        ``same``, ``[n]``, is the chance of the same label; by default that of two independent ones.
         """
         same = np.sum(own * people, axis=1) if same is None else same
-        self._same[name] = same
         self._columns[name] = np.concatenate([same[:, None], own, people], axis=1)
 
-    def agreement(self, name: str) -> dict[str, Any]:
-        """Estimate the chance of the same label, with an interval by question."""
-        return mean_share(self._same[name], self._clusters, self._seed)
-
-    def kappa(self, name: str) -> dict[str, Any]:
-        """Estimate Cohen's kappa of a giver and a person drawn at random."""
-        draws = Draws.of(self._columns[name], self._clusters, self._seed)
-        return draws.estimate(_kappa, len(self._clusters), KAPPA_BOUNDS)
-
     def both(self, name: str) -> dict[str, Any]:
-        """Estimate ``agreement`` and ``kappa``."""
-        return {"agreement": self.agreement(name), "kappa": self.kappa(name)}
+        """Estimate ``agreement``, the chance of the same label, and Cohen's ``kappa``.
+
+        They are those of a giver and a person drawn at random, with intervals by question.
+        """
+        columns = self._columns[name]
+        draws = Draws.of(columns, self._clusters, self._seed)
+        return {
+            "agreement": mean_share(columns[:, 0].copy(), self._clusters, self._seed),
+            "kappa": draws.estimate(_kappa, len(self._clusters), KAPPA_BOUNDS),
+        }
 
     def differences(
         self, name: str, other: str, figures: Sequence[str] = ("agreement", "kappa")
@@ -194,32 +288,22 @@ def mean_share(shares: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:
     """Estimate the mean of shares of people, 0 to 1, with an interval by question.
 
     The interval is that of a mean; where all shares are 0 or 1, or show no spread, that of a rate.
-
-    Args:
-        shares: Shape ``[n]``.
-        clusters: Question of each row. Shape ``[n]``.
-        seed: Seed of the resamples.
+    Shapes ``[n]``.
     """
     all_rows = np.ones(len(shares), dtype=bool)
     if np.any((shares > 0) & (shares < 1)):
         estimate = mean(shares, all_rows, clusters, seed)
         if not np.isnan(estimate["low"]):
-            return {
-                **estimate,
-                "low": max(0.0, estimate["low"]),
-                "high": min(1.0, estimate["high"]),
-            }
+            low, high = max(0.0, estimate["low"]), min(1.0, estimate["high"])
+            return {**estimate, "low": low, "high": high}
     return mean(shares, all_rows, clusters, seed, is_rate=True)
 
 
 def people_with_each_other(people: PeoplesLabels) -> tuple[Floats, Floats]:
-    """Return what two people of a row who are drawn at random give.
+    """Return what two people of a row who are drawn at random give; two at least labelled each row.
 
-    Args:
-        people: Labels of rows that two people or more labelled.
-
-    Returns:
-        Shares of their labels, shape ``[n, K]``, and the chance that they are the same, ``[n]``.
+    They are the shares of their labels, ``[n, K]``, and the chance that these are the same,
+    ``[n]``.
     """
     counts, number = people.counts, people.num_people
     same = np.sum(counts * (counts - 1), axis=1) / (number * (number - 1))
@@ -235,11 +319,7 @@ def _same_share(sums: Floats) -> Floats:
 def _kappa(sums: Floats) -> Floats:
     """Return Cohen's kappa of sums of the chance of the same label and of both sides' shares.
 
-    Args:
-        sums: Shape ``[..., 1 + 2 * K]``.
-
-    Returns:
-        Shape ``[...]``; nan where both sides gave one label throughout.
+    It is nan where both sides gave one label throughout. Shapes ``[..., 1 + 2 * K]`` to ``[...]``.
     """
     size = (sums.shape[-1] - 1) // 2
     own, people = sums[..., 1 : size + 1], sums[..., size + 1 :]
@@ -251,29 +331,10 @@ def _square(sums: Floats, size: int) -> Floats:
     return sums.reshape(*sums.shape[:-1], size, size)
 
 
-def _share_of_equal(confusion: Floats) -> Floats:
-    return ratio(np.trace(confusion, axis1=-2, axis2=-1), confusion.sum(axis=(-2, -1)))
-
-
 def _label_kappas(confusion: Floats) -> Floats:
-    """Return the kappa of each label against all others.
-
-    Args:
-        confusion: Shape ``[..., K, K]``.
-
-    Returns:
-        Shape ``[..., K]``.
-    """
+    """Return the kappa of each label against all others. Shapes ``[..., K, K]`` to ``[..., K]``."""
     both = np.diagonal(confusion, axis1=-2, axis2=-1)
     first, second = confusion.sum(axis=-1) - both, confusion.sum(axis=-2) - both
     neither = confusion.sum(axis=(-2, -1))[..., None] - both - first - second
     rows = [np.stack(row, axis=-1) for row in ((both, first), (second, neither))]
     return cohen_kappa(np.stack(rows, axis=-2))
-
-
-def _label_kappa(number: int, confusion: Floats) -> Floats:
-    return np.asarray(_label_kappas(confusion)[..., number])
-
-
-def _mean_of_label_kappas(confusion: Floats) -> Floats:
-    return np.asarray(_label_kappas(confusion).mean(axis=-1))

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.comparisons.gate import loss_within_p
 from evaluation.estimate import mean, share
 from evaluation.intervals import Floats, Ints
 from evaluation.metrics import UNSCORED
-from evaluation.people.given import MIN_ROWS, PeoplesLabels
+from evaluation.paired import loss_within_p
+from evaluation.people.agreement import MIN_ROWS, PeoplesLabels
 
 EPSILON = 0.1
 """The paper's margin for crowd-workers; .15 for skilled people and .2 for experts."""
@@ -49,16 +49,16 @@ class Duel:
 
 
 def duels(people: PeoplesLabels, judge: Ints) -> list[Duel]:
-    """Set a judge against every person.
+    """Set a judge against every person; ``UNSCORED`` labels of the judge, ``[n]``, are left out.
 
     A label is as near to other people as the share of them that gave it; labels that are numbers
     are nearer the smaller their mean squared distance is.
-
-    Args:
-        people: People's labels.
-        judge: The judge's labels; ``UNSCORED`` rows are left out. Shape ``[n]``.
     """
-    nearness = _nearness(people.labels)
+    try:
+        numbers = np.array([float(label) for label in people.labels])
+        nearness = -((numbers[:, None] - numbers[None, :]) ** 2)  # [K, K]
+    except ValueError:
+        nearness = np.eye(len(people.labels))
     found = []
     for number, name in enumerate(people.names):
         own, others = people.given[:, number], people.others(number)
@@ -68,15 +68,9 @@ def duels(people: PeoplesLabels, judge: Ints) -> list[Duel]:
         by_label = np.round(others[rows] @ nearness, 9)  # [m, K]; sums of thirds may differ
         places = np.arange(len(rows))
         of_judge, of_person = by_label[places, judge[rows]], by_label[places, own[rows]]
-        found.append(
-            Duel(
-                name,
-                rows,
-                people.clusters[rows],
-                (of_judge >= of_person).astype(np.float64),
-                (of_person >= of_judge).astype(np.float64),
-            )
-        )
+        wins, losses = (of_judge >= of_person), (of_person >= of_judge)
+        clusters = people.clusters[rows]
+        found.append(Duel(name, rows, clusters, wins.astype(np.float64), losses.astype(np.float64)))
     return found
 
 
@@ -86,15 +80,9 @@ def alternative_annotator_test(
     """Test whether a judge could take a person's place.
 
     The paper tests rows as if none resembled another, by Student's t. Here whole questions are kept
-    together, by the score test of :func:`evaluation.comparisons.gate.loss_within_p`: Student's t
-    calls a judge that loses epsilon a winner too often where few rows differ. The winning rate of
-    the paper's own test stands beside.
-
-    Args:
-        found: Result of :func:`duels`.
-        num_rows: Number of all rows.
-        epsilon: Margin, 0 to 1.
-        seed: Seed of the resamples.
+    together, by the score test of :func:`evaluation.paired.loss_within_p`: Student's t calls a
+    judge that loses epsilon a winner too often where few rows differ. The winning rate of the
+    paper's own test stands beside.
 
     Returns:
         ``epsilon``; ``winning_rate`` (share of the people that the judge wins against, of those
@@ -107,10 +95,13 @@ def alternative_annotator_test(
     from scipy.stats import false_discovery_control  # slow to import
 
     tested = [duel for duel in found if duel.is_tested]
-    people: dict[str, dict[str, Any]] = {
-        duel.name: {"n": len(duel.rows), "advantage": _advantage(duel, seed), "p": None,
-                    "wins": None} for duel in found if len(duel.rows)
-    }  # fmt: skip
+    people: dict[str, dict[str, Any]] = {}
+    for duel in found:
+        if len(duel.rows):
+            all_rows = np.ones(len(duel.rows), dtype=bool)
+            advantage = share(duel.judge > 0, all_rows, duel.clusters, seed)
+            untested = {"n": len(duel.rows), "advantage": advantage, "p": None, "wins": None}
+            people[duel.name] = untested
     result: dict[str, Any] = {
         "epsilon": epsilon,
         "tested": len(tested),
@@ -123,46 +114,31 @@ def alternative_annotator_test(
     }
     if not tested:
         return result
-    by_rows = []
-    p_values = []
-    for duel in tested:
-        p_values.append(loss_within_p(duel.judge - duel.person, duel.clusters, epsilon))
-        by_rows.append(_student_p(duel.person - duel.judge, epsilon))
+    p_values = [loss_within_p(duel.judge - duel.person, duel.clusters, epsilon) for duel in tested]
+    by_rows = [_student_p(duel.person - duel.judge, epsilon) for duel in tested]
     corrected = false_discovery_control(p_values, method="by").tolist()
     for duel, p in zip(tested, corrected, strict=True):
         people[duel.name] |= {"p": p, "wins": p <= FALSE_DISCOVERIES}
     wins = sum(people[duel.name]["wins"] for duel in tested)
     published = false_discovery_control(by_rows, method="by") <= FALSE_DISCOVERIES
+    values, clusters = advantage_by_row(tested, num_rows)
+    estimate = mean(values, np.ones(len(values), dtype=bool), clusters, seed)
+    low, high = max(0.0, estimate["low"]), min(1.0, estimate["high"])
     return result | {
         "wins": wins,
         "winning_rate": wins / len(tested),
         "winning_rate_by_rows": float(published.mean()),
-        "advantage": mean_advantage(tested, num_rows, seed),
+        "advantage": {**estimate, "low": low, "high": high},
         "passes": wins / len(tested) >= PASSES,
     }
-
-
-def mean_advantage(tested: Sequence[Duel], num_rows: int, seed: int = 0) -> dict[str, Any]:
-    """Estimate the mean over people of the share of rows on which the judge is as near at least.
-
-    Args:
-        tested: The judge against each of them.
-        num_rows: Number of all rows.
-        seed: Seed of the resamples.
-    """
-    values, clusters = advantage_by_row(tested, num_rows)
-    estimate = mean(values, np.ones(len(values), dtype=bool), clusters, seed)
-    return {**estimate, "low": max(0.0, estimate["low"]), "high": min(1.0, estimate["high"])}
 
 
 def advantage_by_row(tested: Sequence[Duel], num_rows: int) -> tuple[Floats, Ints]:
     """Return a number for each row, whose mean is the mean advantage and varies as it does.
 
     A row adds, for each person, how far its success is from the person's share, over the number of
-    the person's rows (the linear form of a mean of ratios).
-
-    Returns:
-        The numbers and the questions of the rows that somebody tested labelled. Shape ``[m]`` each.
+    the person's rows (the linear form of a mean of ratios). The questions stand beside; rows that
+    nobody tested labelled are left out. Shape ``[m]`` each.
     """
     deviations, clusters = np.zeros(num_rows), np.full(num_rows, -1, dtype=np.int64)
     shares = [float(duel.judge.mean()) for duel in tested]
@@ -184,16 +160,3 @@ def _student_p(losses: Floats, epsilon: float) -> float:
     if not error:
         return float(gap >= 0)
     return float(stdtr(len(losses) - 1, gap / error))
-
-
-def _advantage(duel: Duel, seed: int) -> dict[str, Any]:
-    return share(duel.judge > 0, np.ones(len(duel.rows), dtype=bool), duel.clusters, seed)
-
-
-def _nearness(labels: Sequence[str]) -> Floats:
-    """Return how near each label is to each other one. Shape ``[K, K]``."""
-    try:
-        numbers = np.array([float(label) for label in labels])
-    except ValueError:
-        return np.eye(len(labels))
-    return np.asarray(-((numbers[:, None] - numbers[None, :]) ** 2))

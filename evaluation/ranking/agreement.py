@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from evaluation.estimate import Draws, value_interval
+from evaluation.estimate import Draws, share_of_columns, value_interval
 from evaluation.intervals import Floats
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
@@ -31,14 +30,8 @@ def kendall_tau_b(first: Floats, second: Floats) -> Floats:
     """Return Kendall's rank correlation with the correction for ties (tau-b, Kendall 1945).
 
     It is 1 when both order every pair alike, -1 when they order every pair oppositely, and nan when
-    either ties everything, holds a nan, or has fewer than two entries.
-
-    Args:
-        first: Scores of ``m`` systems. Shape ``[..., m]``.
-        second: Scores of the same systems. Shape ``[..., m]``.
-
-    Returns:
-        Shape ``[...]``.
+    either ties everything, holds a nan, or has fewer than two entries. Shapes ``[..., m]`` to
+    ``[...]``.
     """
     left, right = np.triu_indices(first.shape[-1], k=1)
     first_order = np.sign(first[..., left] - first[..., right])  # [..., pairs]
@@ -55,11 +48,8 @@ def sampling_ceiling(values: Floats, resampled: Floats) -> float:
 
     The order on few questions differs from the order on all of them. A ranking of the same models
     on other questions, as a published one, is thus not expected to agree more than this, even if
-    both judges are perfect. It is estimated by the orders on resamples of the questions.
-
-    Args:
-        values: Scores of ``m`` models. Shape ``[m]``.
-        resampled: Scores on resamples. Shape ``[B, m]``.
+    both judges are perfect. It is estimated by the orders on resamples of the questions, ``[B,
+    m]``.
     """
     correlations = kendall_tau_b(values, resampled)
     exists = ~np.isnan(correlations)
@@ -69,12 +59,11 @@ def sampling_ceiling(values: Floats, resampled: Floats) -> float:
 def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[str, float | None]:
     """Return how likely people's order of some models is the judged one.
 
-    The draws stand for what people's scores may truly be, as resamples of the best estimate of them
-    do. Models that a draw ties are put in order at random.
-
     Args:
         judged: Scores by the judge, the higher the better. Shape ``[m]``.
-        drawn: Draws of people's scores; rows with a nan are left out. Shape ``[B, m]``.
+        drawn: Draws of what people's scores may truly be, as resamples of the best estimate of
+            them; rows with a nan are left out, and ties are put in order at random. Shape ``[B,
+            m]``.
         clusters: Questions that the draws were made from. A coin would speak for one of two models
             on all ``C`` of them with probability ``2 ** -C``: nothing is said to be surer.
 
@@ -145,11 +134,7 @@ def rank_answerers(
     """Compare the share of Correct answers per answering system, by people and by the judge.
 
     Both shares are over the items that the judge scored, so that they differ by judgement alone.
-
-    Args:
-        outcomes: People's labels and the judge's.
-        answerers: The system that gave each answer; ``None`` leaves the item out. Length ``n``.
-        seed: Seed of the resamples.
+    Items whose system is ``None`` are left out.
 
     Returns:
         ``answerers`` (best first by people; each ``n``, ``people`` and ``judge``) and
@@ -162,17 +147,24 @@ def rank_answerers(
     correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
     if not 2 <= len(names) <= MAX_ANSWERERS or not correct:
         return None
-    columns = _answerer_columns(outcomes, answerers, names, correct)
+    # By system: whether an item is its, people call it Correct, the judge does. [n, 3 m]
+    of_system = np.array([[answerer == name for name in names] for answerer in answerers], float)
+    of_system *= outcomes.scored[:, None]
+    by_people, by_judge = (
+        of_system * np.isin(side, correct)[:, None] for side in (outcomes.human, outcomes.predicted)
+    )
+    columns = np.concatenate([of_system, by_people, by_judge], axis=1)
     draws = Draws.of(columns, outcomes.clusters, seed)
     counts, *_ = _by_side(draws.total)
     (people, judge), (people_resampled, judge_resampled) = (
         _shares(sums) for sums in (draws.total, draws.resampled)
     )
+    m = len(names)
     rows = {
         names[i]: {
             "n": int(counts[i]),
             **{
-                side: draws.rate(partial(_share, place, i), itemgetter((..., i)))
+                side: draws.rate(share_of_columns((place + 1) * m + i, i), itemgetter((..., i)))
                 for place, side in enumerate(("people", "judge"))
             },
         }
@@ -193,27 +185,9 @@ def rank_answerers(
     }
 
 
-def _answerer_columns(
-    outcomes: Outcomes,
-    answerers: Sequence[str | None],
-    names: Sequence[str],
-    correct: Sequence[int],
-) -> Floats:
-    """Return, per system: the item is its, people call it Correct, the judge does. ``[n, 3 m]``."""
-    of_system = np.array([[answerer == name for name in names] for answerer in answerers], float)
-    of_system *= outcomes.scored[:, None]
-    by_people = of_system * np.isin(outcomes.human, correct)[:, None]
-    by_judge = of_system * np.isin(outcomes.predicted, correct)[:, None]
-    return np.concatenate([of_system, by_people, by_judge], axis=1)
-
-
 def _by_side(sums: Floats) -> Floats:
     """Split ``[..., 3 m]`` into answers, Correct by people, by the judge: ``[3, ..., m]``."""
     return np.moveaxis(sums.reshape(*sums.shape[:-1], 3, -1), -2, 0)
-
-
-def _share(side: int, system: int, sums: Floats) -> Floats:
-    return np.asarray(_shares(sums)[side][..., system])
 
 
 def _shares(sums: Floats) -> tuple[Floats, Floats]:

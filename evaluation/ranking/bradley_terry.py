@@ -1,17 +1,17 @@
-"""Bradley-Terry strengths: the ratings under which the results of the matches are likeliest."""
+"""Results of matches, and Bradley-Terry strengths: the ratings under which they are likeliest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluation.intervals import RESAMPLES, Floats, Ints
-from evaluation.ranking.match_results import MatchResults, resampled_wins, win_matrix
+from evaluation.intervals import RESAMPLES, Floats, Ints, Mask, cluster_sums, resample_clusters
 from judging.errors import CustosError
 
+HALF_POINTS = {"A": 2, "B": 0, "tie": 1}
+"""Outcome of a match to half points of its first model."""
 RATING_MEAN, RATING_SCALE = 1500.0, 400.0
 """The Elo scale: 400 points are odds of 10 to 1. The mean is about that of the ratings which
 TruthfulVQA's paper prints (appendix E.4)."""
@@ -27,6 +27,46 @@ results are the same."""
 
 
 @dataclass(frozen=True)
+class MatchResults:
+    """``n`` matches between ``m`` models, as arrays."""
+
+    names: tuple[str, ...]
+    """Models, sorted. Length ``m``."""
+    first: Ints
+    """Index of model A. Shape ``[n]``."""
+    second: Ints
+    """Index of model B. Shape ``[n]``."""
+    half_points: Ints
+    """2 where A won, 1 for a tie, 0 where B won. Shape ``[n]``."""
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, str, str]]) -> MatchResults:
+        """Read ``(model_a, model_b, outcome)`` rows, the outcome ``A``, ``B`` or ``tie``.
+
+        Raises:
+            CustosError: If there are no rows, or a row has another outcome or the same model on
+                both sides; the message names the row.
+        """
+        played = list(rows)
+        if not played:
+            raise CustosError("no matches to rank by: the data is empty")
+        for row, (a, b, outcome) in enumerate(played, 1):
+            if outcome not in HALF_POINTS:
+                raise CustosError(
+                    f"match {row}: outcome '{outcome}' is not one of {', '.join(HALF_POINTS)}"
+                )
+            if a == b:
+                raise CustosError(f"match {row}: '{a}' plays itself")
+        names = tuple(sorted({name for a, b, _ in played for name in (a, b)}))
+        index = {name: i for i, name in enumerate(names)}
+        first, second = (np.array([index[row[side]] for row in played]) for side in (0, 1))
+        return cls(names, first, second, np.array([HALF_POINTS[row[2]] for row in played]))
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+@dataclass(frozen=True)
 class Ratings:
     """Strengths of ``m`` models on the Elo scale: mean 1500, 400 points are odds of 10 to 1."""
 
@@ -39,6 +79,59 @@ class Ratings:
     """Whether Firth's penalty made them finite, as where a model won all its matches."""
 
 
+def win_matrix(results: MatchResults) -> Floats:
+    """Count the wins of row over column, a tie as half a win for each. Shape ``[m, m]``."""
+    models = len(results.names)
+    wins = np.zeros((models, models))
+    np.add.at(wins, (results.first, results.second), results.half_points / 2)
+    np.add.at(wins, (results.second, results.first), 1 - results.half_points / 2)
+    return wins
+
+
+def resampled_wins(
+    results: MatchResults, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
+) -> Floats:
+    """Return the win matrices of ``B`` resamples of the matches. Shape ``[B, m, m]``.
+
+    Matches with the same number in ``clusters`` are resampled together; by default every match is a
+    cluster of its own.
+    """
+    models = len(results.names)
+    if clusters is not None:
+        points = _points(results.first, results.second, results.half_points, models)
+        sums = cluster_sums(points, clusters)
+        return resample_clusters(sums, resamples, seed).reshape(resamples, models, models)
+    # Equal single matches need not be told apart: a multinomial over the distinct results has the
+    # same distribution and does not grow with the number of matches.
+    code = (results.first * models + results.second) * 3 + results.half_points
+    _, sample, counts = np.unique(code, return_index=True, return_counts=True)
+    rng = np.random.default_rng(seed)
+    weights = rng.multinomial(len(results), counts / len(results), size=resamples)
+    points = _points(
+        results.first[sample], results.second[sample], results.half_points[sample], models
+    )
+    return (weights.astype(np.float64) @ points).reshape(resamples, models, models)
+
+
+def clusters_met(results: MatchResults, clusters: Ints | None) -> Ints:
+    """Count the clusters in which two models met; clusters as in ``resampled_wins``. ``[m, m]``."""
+    numbers = np.arange(len(results)) if clusters is None else clusters
+    sides = np.sort([results.first, results.second], axis=0)
+    low, high, _ = np.unique(np.stack([*sides, numbers]), axis=1)
+    met = np.zeros((len(results.names), len(results.names)), dtype=np.int64)
+    np.add.at(met, (low, high), 1)
+    return met + met.T
+
+
+def _points(first: Ints, second: Ints, half_points: Ints, models: int) -> Floats:
+    """Return each match's part of the win matrix. Shape ``[n, m * m]``."""
+    added = np.zeros((len(half_points), models, models))
+    match = np.arange(len(half_points))
+    added[match, first, second] = half_points / 2
+    added[match, second, first] = 1 - half_points / 2
+    return added.reshape(len(half_points), -1)
+
+
 def bradley_terry(
     results: MatchResults, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
 ) -> Ratings:
@@ -47,20 +140,20 @@ def bradley_terry(
     The model is Bradley & Terry's (1952), a tie being half a win for each side. The order of
     matches does not matter. Where the strength of a model would be infinite, as it is not connected
     to the others by both a win (or tie) and a loss (or tie), directly or through a chain, all
-    strengths and resamples are those of Firth's penalty.
-
-    Args:
-        results: Results of the matches.
-        clusters: Matches with the same number are resampled together, as those on one question
-            should be. Shape ``[n]``; by default every match is a cluster of its own.
-        resamples: Bootstrap resamples.
-        seed: Seed of the resamples.
+    strengths and resamples are those of Firth's penalty. Clusters as in :func:`resampled_wins`.
 
     Raises:
         CustosError: If no chain of matches leads from a model to another one.
     """
     wins = win_matrix(results)
-    _check_connected(wins, results.names)
+    met = _reaches(wins + wins.T)
+    if not met.all():
+        isolated = int(np.argmin(met.sum(axis=1)))
+        other = int(np.argmin(met[isolated]))
+        raise CustosError(
+            f"model '{results.names[isolated]}' cannot be ranked: no chain of matches leads to "
+            f"'{results.names[other]}'; add matches or leave the model out"
+        )
     penalised = not _reaches(wins).all()
     drawn = fit_strengths(resampled_wins(results, clusters, resamples, seed), penalised=penalised)
     return Ratings(results.names, fit_strengths(wins, penalised=penalised), drawn, penalised)
@@ -76,13 +169,13 @@ def fit_strengths(wins: Floats, *, penalised: bool = False) -> Floats:
     Firth's penalty (1993; Heinze & Schemper 2002 for logistic models) adds half the logarithm of
     the information's determinant. Matches of two models then count as if each had won a little
     more, by half their leverage: together one win for each model but one. That takes away the
-    first-order bias and keeps the strengths of a model that always won finite.
+    first-order bias and keeps the strengths of a model that always won finite: none is farther
+    from the mean than :data:`STRONGEST`.
 
     Args:
         wins: Wins of row over column, ties half. Corrected ones may lie beyond the matches that
             were played, which ``penalised`` alone allows. Shape ``[..., m, m]``.
-        penalised: Whether to use Firth's penalty. No strength is then farther from the mean than
-            :data:`STRONGEST`.
+        penalised: Whether to use Firth's penalty.
 
     Returns:
         Strengths with mean 1500, nan where no finite ones exist or, with the penalty, where models
@@ -130,22 +223,10 @@ def fit_strengths(wins: Floats, *, penalised: bool = False) -> Floats:
     return fitted.reshape(wins.shape[:-1])
 
 
-def _reaches(wins: Floats) -> npt.NDArray[np.bool_]:
+def _reaches(wins: Floats) -> Mask:
     """Return where a chain of wins or ties leads from row to column. Shape ``[..., m, m]``."""
     models = wins.shape[-1]
     linked = (wins > 0) | np.eye(models, dtype=np.bool_)
     for _ in range(max(1, models - 1).bit_length()):
         linked = (linked.astype(np.float32) @ linked.astype(np.float32)) > 0
     return np.asarray(linked)
-
-
-def _check_connected(wins: Floats, names: Sequence[str]) -> None:
-    met = _reaches(wins + wins.T)
-    if met.all():
-        return
-    isolated = int(np.argmin(met.sum(axis=1)))
-    other = int(np.argmin(met[isolated]))
-    raise CustosError(
-        f"model '{names[isolated]}' cannot be ranked: no chain of matches leads to "
-        f"'{names[other]}'; add matches or leave the model out"
-    )

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.estimate import Mask, share
+from evaluation.estimate import share
 from evaluation.intervals import (
-    EXACT_CLUSTERS,
-    FLIPS,
     TINY,
-    WEIGHTS_AT_ONCE,
     Floats,
     Ints,
+    Mask,
     cluster_sums,
     design,
     design_bounds,
+    share_of_flips,
+    sign_flips,
 )
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
@@ -66,21 +66,39 @@ def favour(
         difference, and ``finding``: ``favoured``, ``harmed`` or ``not shown``. ``None`` with fewer
         than two systems or more than ``MAX_ANSWERERS``, or with labels that do not include Correct.
     """
-    rows = outcomes.scored & _is_named(answerers)
+    rows = outcomes.scored & np.array([each is not None for each in answerers], dtype=bool)
     groups = _systems(compress(answerers, rows))
     if not groups or not _correct(outcomes):
         return None
     kept = outcomes.take(rows)
     judge, people = (np.isin(side, _correct(kept)) for side in (kept.predicted, kept.human))
-    own = [name for name in groups if _is_of_family(name, family)]
+    words = FAMILY_WORDS[family] if family else ()
+    own = [name for name in groups if any(word in name.lower() for word in words)]
+
+    def figures(members: Mapping[str, Mask]) -> dict[str, dict[str, Any]]:
+        compared = differences_from_others(judge, people, members, kept.clusters)
+        for name, group in members.items():
+            # The group's share of Correct less what the others' shares give on its labels.
+            parts = [inside & label for label in (people, ~people) for inside in (group, ~group)]
+            right = float(people[group].mean())
+            compared[name] |= {
+                "like_for_like": weighted_rates(
+                    np.repeat(judge[:, None], len(parts), axis=1),
+                    np.stack(parts, axis=1),
+                    np.array([right, -right, 1 - right, right - 1]),
+                    kept.clusters,
+                ),
+                "false_positives": share(judge, group & ~people, kept.clusters),
+                "false_negatives": share(~judge, group & people, kept.clusters),
+            }
+        return compared
+
     own_family = None
     if own and len(own) < len(groups):
-        members = np.any([groups[name] for name in own], axis=0)
-        (together,) = _figures(judge, people, [members], kept.clusters)
-        own_family = {"names": own, **together}
-    figures = _figures(judge, people, list(groups.values()), kept.clusters)
+        together = figures({"own": np.any([groups[name] for name in own], axis=0)})
+        own_family = {"names": own, **together["own"]}
     return {
-        "systems": _in_order(groups, figures),
+        "systems": _most_favoured_first(figures(groups)),
         "family": family,
         "own_family": own_family,
     }
@@ -96,42 +114,36 @@ def favour_change(
         :func:`differences_from_others` of the second judge beside the first. ``None`` as
         :func:`favour`.
     """
-    rows = _is_named(answerers)
+    rows = np.array([each is not None for each in answerers], dtype=bool)
     groups = _systems(compress(answerers, rows))
     if not groups or not _correct(first):
         return None
     of_first, of_second = (
         np.isin(side.predicted[rows], _correct(side)) for side in (first, second)
     )
-    figures = differences_from_others(
-        of_second, of_first, list(groups.values()), first.clusters[rows]
-    )
-    return {"systems": _in_order(groups, figures)}
+    figures = differences_from_others(of_second, of_first, groups, first.clusters[rows])
+    return {"systems": _most_favoured_first(figures)}
 
 
 def differences_from_others(
-    first: Mask, second: Mask, groups: Sequence[Mask], clusters: Ints
-) -> list[dict[str, Any]]:
+    first: Mask, second: Mask, groups: Mapping[str, Mask], clusters: Ints
+) -> dict[str, dict[str, Any]]:
     """Compare how far one judge calls more items Correct than another one, by groups of items.
 
-    Args:
-        first: Whether the first judge calls the item Correct. Shape ``[n]``.
-        second: The same of the second judge, or of people. Shape ``[n]``.
-        groups: Members of each group, none of which has all items. Shape ``[n]`` each.
-        clusters: Shape ``[n]``.
+    The second may be people. No group has all items. Shapes ``[n]``.
 
     Returns:
-        For each group ``n``; ``bias``, the first judge's share less the second's;
+        By name of the group ``n``; ``bias``, the first judge's share less the second's;
         ``difference``, the bias less that on all other items; ``p`` and ``finding``.
     """
     surplus = first.astype(np.float64) - second
     # Without their mean, the sums of clusters that have members of one group alone are about 0 too.
     surplus -= surplus.mean()
-    parts = [np.where(group, 1 / group.sum(), -1 / (~group).sum()) for group in groups]
+    parts = [np.where(group, 1 / group.sum(), -1 / (~group).sum()) for group in groups.values()]
     p_values = flip_p(cluster_sums(np.stack(parts, axis=1) * surplus[:, None], clusters))
     only = np.stack([first & ~second, second & ~first], axis=1)
-    found = []
-    for group, p in zip(groups, p_values.tolist(), strict=True):
+    found = {}
+    for (name, group), p in zip(groups.items(), p_values.tolist(), strict=True):
         inside, outside = np.stack([group, group], axis=1), np.stack([~group, ~group], axis=1)
         signs = np.array([1.0, -1.0])
         difference = weighted_rates(
@@ -142,49 +154,37 @@ def differences_from_others(
         )
         is_shown = p <= SHOWN and (difference["low"] > 0 or difference["high"] < 0)
         direction = "favoured" if difference["value"] > 0 else "harmed"
-        found.append(
-            {
-                "n": int(group.sum()),
-                "bias": weighted_rates(only, inside, signs, clusters),
-                "difference": difference,
-                "p": p,
-                "finding": direction if is_shown else "not shown",
-            }
-        )
+        found[name] = {
+            "n": int(group.sum()),
+            "bias": weighted_rates(only, inside, signs, clusters),
+            "difference": difference,
+            "p": p,
+            "finding": direction if is_shown else "not shown",
+        }
     return found
 
 
+def _most_favoured_first(figures: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return dict(sorted(figures.items(), key=lambda item: -item[1]["difference"]["value"]))
+
+
 def flip_p(sums: Floats) -> Floats:
-    """Test whether sums over clusters are about 0, and correct for the number of these sums.
+    """Test whether sums over clusters are 0, corrected for their number. ``[C, m]`` to ``[m]``.
 
-    The signs of whole clusters are flipped, for all sums at once. The p-value of a sum is the share
-    of flips in which the largest of all sums, each in units of its own spread, is as large or
-    larger (Westfall & Young 1993). Up to :data:`~evaluation.intervals.EXACT_CLUSTERS` clusters are
-    flipped in all ways, others in :data:`~evaluation.intervals.FLIPS` drawn ones with a fixed seed.
-
-    Args:
-        sums: Shape ``[C, m]``.
-
-    Returns:
-        Shape ``[m]``; the chance of calling any of them apart from 0 that is not is bounded.
+    The signs of whole clusters are flipped (:func:`~evaluation.intervals.sign_flips`), for all sums
+    at once. The p-value of a sum is the share of flips in which the largest of all sums, each in
+    units of its own spread, is as large or larger (Westfall & Young 1993), which bounds the chance
+    of calling any of them apart from 0 that is not.
     """
     sums = sums[np.abs(sums).max(axis=1) > TINY]
     spread = np.sqrt(np.sum(sums**2, axis=0))
     scaled = np.divide(sums, spread, out=np.zeros_like(sums), where=spread > TINY)
     observed = np.abs(scaled.sum(axis=0)) - TINY
-    clusters = len(sums)
-    if clusters <= EXACT_CLUSTERS:
-        signs = 1.0 - 2 * ((np.arange(2**clusters)[:, None] >> np.arange(clusters)) & 1)
-        largest = np.abs(signs @ scaled).max(axis=1, initial=0)
-        return np.asarray(np.mean(largest[:, None] >= observed, axis=0))
-    rng = np.random.default_rng(0)
     hits = np.zeros(len(observed))
-    at_once = max(1, WEIGHTS_AT_ONCE // clusters)
-    for start in range(0, FLIPS, at_once):
-        size = (min(at_once, FLIPS - start), clusters)
-        signs = 1.0 - 2 * rng.integers(0, 2, size=size, dtype=np.int8)
-        hits += np.sum(np.abs(signs @ scaled).max(axis=1)[:, None] >= observed, axis=0)
-    return np.asarray((hits + 1) / (FLIPS + 1))
+    for signs in sign_flips(len(sums)):
+        largest = np.abs(signs @ scaled).max(axis=1, initial=0)
+        hits += np.sum(largest[:, None] >= observed, axis=0)
+    return np.asarray(share_of_flips(hits, len(sums)))
 
 
 def weighted_rates(hits: Mask, among: Mask, weights: Floats, clusters: Ints) -> dict[str, float]:
@@ -193,13 +193,8 @@ def weighted_rates(hits: Mask, among: Mask, weights: Floats, clusters: Ints) -> 
     Each rate has the interval of :func:`~evaluation.intervals.design_bounds`. Its distances from
     the rate are added in squares, with the correlations of the rates over clusters (MOVER, Zou &
     Donner 2008; of two independent rates it is Newcombe's interval). Unlike resampling it covers
-    where few items count, as a judge's errors on one system.
-
-    Args:
-        hits: Shape ``[n, K]``.
-        among: Items that each rate is of. Shape ``[n, K]``.
-        weights: Shape ``[K]``; a rate with weight 0 may be of no items.
-        clusters: Shape ``[n]``.
+    where few items count, as a judge's errors on one system. Hits, and the items ``among`` which
+    each rate is, are ``[n, K]``; a rate with weight 0 may be of no items.
 
     Returns:
         ``value``, ``low`` and ``high``; nan where a rate, or its interval, does not exist.
@@ -233,53 +228,9 @@ def _correct(outcomes: Outcomes) -> list[int]:
     return [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
 
 
-def _is_named(answerers: Sequence[str | None]) -> Mask:
-    return np.array([answerer is not None for answerer in answerers], dtype=bool)
-
-
 def _systems(answerers: Iterable[str | None]) -> dict[str, Mask]:
     """Return the items of each system; empty where there are too few or too many systems."""
     names, numbers = np.unique(np.array([str(each) for each in answerers]), return_inverse=True)
     if not 2 <= len(names) <= MAX_ANSWERERS:
         return {}
     return {str(name): numbers == number for number, name in enumerate(names)}
-
-
-def _in_order(
-    groups: Mapping[str, Mask], figures: Sequence[Mapping[str, Any]]
-) -> dict[str, Mapping[str, Any]]:
-    by_name = dict(zip(groups, figures, strict=True))
-    return dict(sorted(by_name.items(), key=lambda item: -item[1]["difference"]["value"]))
-
-
-def _figures(
-    judge: Mask, people: Mask, groups: Sequence[Mask], clusters: Ints
-) -> list[dict[str, Any]]:
-    """Return the figures of :func:`favour` on each group of items."""
-    return [
-        {
-            **compared,
-            "like_for_like": _like_for_like(judge, people, group, clusters),
-            "false_positives": share(judge, group & ~people, clusters),
-            "false_negatives": share(~judge, group & people, clusters),
-        }
-        for group, compared in zip(
-            groups, differences_from_others(judge, people, groups, clusters), strict=True
-        )
-    ]
-
-
-def _like_for_like(judge: Mask, people: Mask, group: Mask, clusters: Ints) -> dict[str, float]:
-    """Estimate the group's share of Correct less what the others' shares give on its labels."""
-    parts = [inside & label for label in (people, ~people) for inside in (group, ~group)]
-    right = float(people[group].mean())
-    return weighted_rates(
-        np.repeat(judge[:, None], len(parts), axis=1),
-        np.stack(parts, axis=1),
-        np.array([right, -right, 1 - right, right - 1]),
-        clusters,
-    )
-
-
-def _is_of_family(name: str, family: str | None) -> bool:
-    return family is not None and any(word in name.lower() for word in FAMILY_WORDS[family])

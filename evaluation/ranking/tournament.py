@@ -1,4 +1,4 @@
-"""The table of a tournament: ratings, points and win rates of all models."""
+"""The table of a tournament, with ratings, win rates and Elo; and the table people would give."""
 
 from __future__ import annotations
 
@@ -7,19 +7,34 @@ from typing import Any
 import numpy as np
 
 from evaluation.estimate import value_interval
-from evaluation.intervals import Floats, Interval, Ints, rate_interval
+from evaluation.intervals import (
+    NO_INTERVAL,
+    RESAMPLES,
+    Floats,
+    Ints,
+    cluster_sums,
+    percentile_interval,
+    rate_interval,
+    resample_clusters,
+)
 from evaluation.metrics import ratio
-from evaluation.ranking.bradley_terry import bradley_terry
-from evaluation.ranking.elo import elo_table
-from evaluation.ranking.match_results import (
+from evaluation.ranking.agreement import order_probabilities
+from evaluation.ranking.bradley_terry import (
+    LOG_ODDS_PER_POINT,
+    RATING_MEAN,
     MatchResults,
+    bradley_terry,
     clusters_met,
+    fit_strengths,
     resampled_wins,
     win_matrix,
 )
+from judging.errors import CustosError
 
 TAIL = 0.025
 """Share of the resamples beyond either end of an interval."""
+ELO_K = 4.0
+ELO_SHUFFLES = 100
 
 
 def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str, Any]:
@@ -45,60 +60,178 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
     ratings = bradley_terry(results, clusters)
     elo = elo_table(results)
     wins = win_matrix(results)
+    games = wins + wins.T
     is_finite = ~np.isnan(ratings.resampled[:, 0])
     has_intervals = is_finite.mean() >= 1 - TAIL and not ratings.is_penalised
     models = {}
     for i in np.argsort(-ratings.values, kind="stable"):
-        value = float(ratings.values[i])
-        interval = Interval(np.nan, np.nan)
+        value, interval = float(ratings.values[i]), NO_INTERVAL
         if has_intervals:
             interval = value_interval(value, ratings.resampled[:, i])
         models[names[i]] = {
-            "rating": {"value": value, "low": interval.low, "high": interval.high},
-            "matches": int((wins + wins.T)[i].sum()),
+            "rating": {"value": value, **interval._asdict()},
+            "matches": int(games[i].sum()),
             "points": float(wins[i].sum()),
             "elo": elo[names[i]],
         }
+    resampled, met = resampled_wins(results, clusters), clusters_met(results, clusters)
+    rates, resampled_rates = ratio(wins, games), ratio(resampled, resampled + resampled.mT)
+    win_rates: dict[str, dict[str, dict[str, float]]] = {}
+    for i, j in np.ndindex(*games.shape):
+        if i != j:
+            rate = float(rates[i, j])
+            interval = rate_interval(rate, resampled_rates[:, i, j], int(met[i, j]))
+            measured = {"value": rate, **interval._asdict(), "n": int(games[i, j])}
+            win_rates.setdefault(names[i], {})[names[j]] = measured
     return {
         "models": models,
         "wins": {
             a: {b: float(wins[i, j]) for j, b in enumerate(names) if i != j}
             for i, a in enumerate(names)
         },
-        "win_rate": _win_rates(
-            results,
-            wins,
-            resampled_wins(results, clusters),
-            clusters_met(results, clusters),
-        ),
+        "win_rate": win_rates,
         "n": len(results),
         "draws": int(is_finite.sum()),
         "penalised": ratings.is_penalised,
     }
 
 
-def _win_rates(
-    results: MatchResults, wins: Floats, resampled: Floats, met: Ints
-) -> dict[str, dict[str, dict[str, float]]]:
-    """Return every model's rate of points over every other.
+def online_elo(results: MatchResults, orders: Ints, k: float = ELO_K) -> Floats:
+    """Return Elo ratings after playing the matches one by one, from 1500 each (Elo 1978).
+
+    After a match each side moves by ``k`` times the difference between its score (1, a half, 0) and
+    the score that its rating predicted. The last matches count most, so that the result depends on
+    the order. The mean stays 1500. Orders are rows of match indices: ``[S, n]`` to ``[S, m]``.
+    """
+    models = len(results.names)
+    ratings = np.full(len(orders) * models, RATING_MEAN)
+    start = models * np.arange(len(orders))
+    score = results.half_points / 2
+    for match in np.ascontiguousarray(orders.T):
+        a, b = start + results.first[match], start + results.second[match]
+        before_a, before_b = ratings[a], ratings[b]
+        expected = 1 / (1 + np.exp((before_b - before_a) * LOG_ODDS_PER_POINT))
+        gain = k * (score[match] - expected)
+        ratings[a], ratings[b] = before_a + gain, before_b - gain
+    return ratings.reshape(-1, models)
+
+
+def elo_table(
+    results: MatchResults, k: float = ELO_K, shuffles: int = ELO_SHUFFLES, seed: int = 0
+) -> dict[str, dict[str, float]]:
+    """Return online Elo in the order played, and over random orders of the same matches.
+
+    Returns:
+        Model to ``as_played``, ``mean`` over the random orders, and ``order_low`` and
+        ``order_high``, the middle 95 % of them, which show the effect of the order alone. They are
+        no interval of the model's strength; ``bradley_terry`` has one.
+    """
+    rng = np.random.default_rng(seed)
+    as_played = np.arange(len(results))
+    orders = rng.permuted(np.tile(as_played, (shuffles, 1)), axis=1)
+    ratings = online_elo(results, np.concatenate([as_played[None], orders]), k)
+    spread = [percentile_interval(column) for column in ratings[1:].T]
+    return {
+        name: {
+            "as_played": float(ratings[0, i]),
+            "mean": float(ratings[1:, i].mean()),
+            "order_low": spread[i].low,
+            "order_high": spread[i].high,
+        }
+        for i, name in enumerate(results.names)
+    }
+
+
+def rank_by_people(
+    results: MatchResults, people: Floats, clusters: Ints, seed: int = 0
+) -> dict[str, Any]:
+    """Estimate Bradley-Terry ratings by people, who decided a random sample of a judge's matches.
+
+    People's table of wins on the sample is moved by lambda times the difference of the judge's
+    tables on the other matches and on the sample (PPI++, Angelopoulos, Duchi & Zrnic 2023). The
+    strengths are those under which the moved table is expected. To first order they are unbiased
+    whatever the judge's errors. Lambda minimises the variance of the residuals. Firth's penalty
+    keeps all strengths finite.
 
     Args:
-        results: Results of the matches.
-        wins: Win matrix. Shape ``[m, m]``.
-        resampled: Win matrices of the resamples. Shape ``[B, m, m]``.
-        met: Clusters in which two models met. Shape ``[m, m]``.
+        results: The judge's results.
+        people: Half points of the first model by people, 0 to 2; nan where they decided nothing.
+            Shape ``[n]``.
+        clusters: Question of each match; questions are resampled. Shape ``[n]``.
+        seed: Seed of the resamples.
+
+    Returns:
+        ``models``: by name, the strongest first, ``value``, ``low`` and ``high`` of the rating;
+        ``same_order`` and ``same_winner`` as ``order_probabilities``, for people's ranking and the
+        judge's on all matches; ``n`` (matches that people decided) and ``power`` (lambda).
+
+    Raises:
+        CustosError: If people decided matches of fewer than two questions, or no chain of matches
+            that they decided leads from a model to another one.
     """
-    games = wins + wins.T
-    rates, resampled_rates = ratio(wins, games), ratio(resampled, resampled + resampled.mT)
-    table: dict[str, dict[str, dict[str, float]]] = {}
-    for i, j in np.ndindex(*games.shape):
-        if i != j:
-            rate = float(rates[i, j])
-            interval = rate_interval(rate, resampled_rates[:, i, j], int(met[i, j]))
-            table.setdefault(results.names[i], {})[results.names[j]] = {
-                "value": rate,
-                "low": interval.low,
-                "high": interval.high,
-                "n": int(games[i, j]),
-            }
-    return table
+    known = ~np.isnan(people)
+    if len(np.unique(clusters[known])) < 2:
+        raise CustosError("people decided matches on fewer than two questions; decide more")
+    judged = fit_strengths(win_matrix(results), penalised=True)
+    power = _power(results, people, judged)
+    sums = cluster_sums(_columns(results, people), clusters)
+    total = sums.sum(axis=0, keepdims=True)
+    if np.isnan(_strengths(total, 0)).any():
+        raise CustosError("no chain of matches that people decided connects all models")
+    values = _strengths(total, power)[0]
+    drawn = _strengths(resample_clusters(sums, RESAMPLES, seed), power)
+    models = {}
+    for i in np.argsort(-values, kind="stable"):
+        value = float(values[i])
+        interval = value_interval(value, drawn[:, i])
+        models[results.names[i]] = {"value": value, "low": interval.low, "high": interval.high}
+    return {
+        "models": models,
+        **order_probabilities(judged, drawn, len(np.unique(clusters[known]))),
+        "n": int(known.sum()),
+        "power": power,
+    }
+
+
+def _power(results: MatchResults, people: Floats, judged: Floats) -> float:
+    """Return the weight of the judge: of its residuals in people's, from 0 to 1."""
+    known = ~np.isnan(people)
+    if known.all():
+        return 0.0
+    gap = (judged[results.first] - judged[results.second]) * LOG_ODDS_PER_POINT
+    chance = 1 / (1 + np.exp(-gap[known]))
+    of_judge = results.half_points[known] / 2 - chance
+    of_people = people[known] / 2 - chance
+    sampled = known.sum() / (~known).sum()
+    best = ratio(np.sum(of_judge * of_people), np.sum(of_judge**2) * (1 + sampled))
+    return float(np.clip(np.nan_to_num(best), 0, 1))
+
+
+def _columns(results: MatchResults, people: Floats) -> Floats:
+    """Return each match's part of three win tables, and whether it is in the sample or not.
+
+    The tables are people's and the judge's on the sample, and the judge's on the other matches.
+    Shape ``[n, 3 m² + 2]``.
+    """
+    models, matches = len(results.names), len(results)
+    known = ~np.isnan(people)
+    tables = np.zeros((matches, 3, models, models))
+    rows = np.arange(matches)
+    for place, among, half_points in (
+        (0, known, np.nan_to_num(people)),
+        (1, known, results.half_points),
+        (2, ~known, results.half_points),
+    ):
+        tables[rows, place, results.first, results.second] = among * half_points / 2
+        tables[rows, place, results.second, results.first] = among * (1 - half_points / 2)
+    return np.concatenate([tables.reshape(matches, -1), np.stack([known, ~known], axis=1)], axis=1)
+
+
+def _strengths(sums: Floats, power: float) -> Floats:
+    """Fit strengths to the moved tables of resamples. Shapes ``[B, 3 m² + 2]`` to ``[B, m]``."""
+    models = round(((sums.shape[1] - 2) / 3) ** 0.5)
+    tables = sums[:, :-2].reshape(len(sums), 3, models, models)
+    sample, others = sums[:, -2, None, None], sums[:, -1, None, None]
+    gap = ratio(tables[:, 1], sample) - ratio(tables[:, 2], others)
+    moved = ratio(tables[:, 0], sample) - power * np.nan_to_num(gap)
+    return fit_strengths(moved * sample, penalised=True)

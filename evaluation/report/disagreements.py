@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.outcomes import check_aligned, full_label
-from evaluation.people.given import FIRST, SECOND, commonest, labels_by_person, side_of_judge
-from judging.files.spreadsheets import write_spreadsheet
+from evaluation.people.agreement import FIRST, SECOND, commonest, labels_by_person, side_of_judge
+from judging.files.csv_rows import write_spreadsheet
 from judging.types import LabelledExample, Verdict
 
 FILE = "disagreements.csv"
@@ -78,26 +78,18 @@ def find_disagreements(
     It does if its label is not that of the row, or is not the only one that most people gave. Rows
     without a label of the judge are not among them. Rows of equal confidence keep their order.
 
-    Args:
-        examples: Examples with people's labels.
-        verdicts: The judge's verdicts, one per example in the same order.
-
     Raises:
         CustosError: If examples and verdicts do not line up.
     """
     check_aligned(examples, verdicts)
-    rows = [
-        Disagreement(example, verdict)
-        for example, verdict in zip(examples, verdicts, strict=True)
-        if verdict.label is not None
-        and (full_label(verdict) != full_label(example) or _is_not_the_commonest(example, verdict))
-    ]
+    rows = []
+    for example, verdict in zip(examples, verdicts, strict=True):
+        if verdict.label is not None:
+            judged, by_person = full_label(verdict), labels_by_person(example)
+            is_commonest = len(by_person) < 2 or commonest(by_person) == [judged]
+            if judged != full_label(example) or not is_commonest:
+                rows.append(Disagreement(example, verdict))
     return sorted(rows, key=lambda row: 1.0 if row.confidence is None else -row.confidence)
-
-
-def _is_not_the_commonest(example: LabelledExample, verdict: Verdict) -> bool:
-    by_person = labels_by_person(example)
-    return len(by_person) > 1 and commonest(by_person) != [full_label(verdict)]
 
 
 def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> None:
@@ -124,7 +116,12 @@ def write_disagreements(folder: Path, disagreements: Sequence[Disagreement]) -> 
         (
             [
                 *(cells[name] for name in columns),
-                *(_as_cell(row.example.metadata.get(name)) for name in theirs),
+                *(
+                    json.dumps(value, ensure_ascii=False)
+                    if isinstance(value, list | tuple | dict)
+                    else value
+                    for value in map(row.example.metadata.get, theirs)
+                ),
             ]
             for row, cells in zip(disagreements, ours, strict=True)
         ),
@@ -142,7 +139,11 @@ def _our_cells(row: Disagreement, people: Iterable[str]) -> Mapping[str, object]
         "response": "" if is_pair else example.responses[0],
         "response_a": example.responses[0] if is_pair else "",
         "response_b": example.responses[1] if is_pair else "",
-        "images": BETWEEN_REFERENCES.join(_short_url(source) for source in example.images),
+        # Of a data URL the kind alone, because a cell cannot hold it.
+        "images": BETWEEN_REFERENCES.join(
+            source.partition(",")[0] if source.startswith("data:") else source
+            for source in example.images
+        ),
         "label": row.people,
         "second_label": example.second_label,
         **{f"annotator_labels.{name}": example.annotator_labels.get(name) for name in people},
@@ -155,14 +156,3 @@ def _our_cells(row: Disagreement, people: Iterable[str]) -> Mapping[str, object]
         "judge": verdict.judge_name,
         "rubric": verdict.rubric,
     }
-
-
-def _short_url(source: str) -> str:
-    """Return a picture's name; of a data URL only the kind, because a cell cannot hold it."""
-    return source.partition(",")[0] if source.startswith("data:") else source
-
-
-def _as_cell(value: object) -> object:
-    if isinstance(value, list | tuple | dict):
-        return json.dumps(value, ensure_ascii=False)
-    return value

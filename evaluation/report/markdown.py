@@ -1,4 +1,4 @@
-"""The report as a page to read, and the cells and tables of Markdown reports."""
+"""The report as a page to read, its sentences, and the cells and tables of Markdown reports."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.people.given import MIN_ROWS
-from evaluation.report.published import JUDGES_IN_REPORTS, published_shares
+from evaluation.people.agreement import MIN_ROWS
 from judging.log_lines import one_line
+from judging.tasks.hieval_ea import ERROR_TYPES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -35,7 +35,7 @@ LEVELS = {
     "not shown": "the level is not shown to hold",
     "exceeded": "the level is exceeded",
 }
-"""What is said of a stated risk, by ``level`` of ``evaluation.report.abstention.abstention``."""
+"""What is said of a stated risk, by ``level`` of ``evaluation.report.report.abstention``."""
 PAIR_NAMES = {
     "accuracy_ties_counted": "Accuracy, ties counted",
     "accuracy_ties_excluded": "Accuracy, people's ties excluded",
@@ -57,16 +57,55 @@ LENGTH_NAMES = {
     "shorter_against_people": "Shorter chosen where people chose the longer",
     "difference": "Difference of these two shares",
 }
+UNCORRECTED = "uncorrected"
+TABLE_4: Mapping[str, tuple[float, str, float, float]] = {
+    "Gemini-2.0": (3367, "$0.1 + $0.4", 33.50, 70.40),
+    "GPT-4o": (3194, "$2.5 + $10", 33.00, 81.30),
+    "GPT-5-Mini": (16638, "$0.25 + $2", 45.20, 85.30),
+    "GPT-5": (13899, "$1.25 + $10", 57.80, 90.40),
+    "Kimi-VL-A3B": (630, "free", 8.00, 47.90),
+    "Mimo-VL-7B": (10234, "free", 37.40, 80.90),
+    "Qwen3-VL-4B": (757, "free", 43.80, 84.30),
+    "HiEval-EA": (501, "free", 85.50, 93.80),
+}
+"""Judge to seconds, cost, A-Acc and S-Acc; accuracies in per cent."""
+TABLE_5: Mapping[str, tuple[float, ...]] = {
+    "Kimi-VL-A3B": (1.15, 10.19, 1.00, 0.00, 29.70, 8.00),
+    "GPT-4o": (56.15, 64.53, 3.00, 4.76, 0.00, 33.00),
+    "Gemini-2.0": (55.77, 21.89, 17.00, 54.29, 0.61, 33.50),
+    "Mimo-RL-7B": (56.25, 50.22, 48.99, 35.18, 16.95, 41.77),
+    "Qwen3-VL-4B": (60.38, 81.89, 62.00, 0.48, 0.61, 43.80),
+    "GPT-5-mini": (55.00, 72.83, 47.00, 32.38, 0.61, 45.20),
+    "GPT-5": (73.08, 67.55, 74.00, 64.29, 0.00, 57.80),
+    "HiEval-EA": (73.85, 81.89, 98.00, 99.05, 84.85, 85.50),
+}
+"""Judge to A-Acc in per cent, for each of ``ERROR_TYPES`` and for all together, on the paper's test
+of 1,000 responses with errors."""
+JUDGES_IN_REPORTS = ("Qwen3-VL-4B", "GPT-5", "HiEval-EA")
 
 
 def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> str:
     """Lay out a report of ``build_report`` as Markdown, embedding the named pictures."""
+    pair_rows: list[tuple[str, Mapping[str, Any]]] = []
+    if pairs := report["pairs"]:
+        order, length = pairs["order"], pairs["length"]
+        pair_rows = [
+            *((PAIR_NAMES[name], measured) for name, measured in pairs["measures"].items()),
+            *((f"Accuracy, {ORDERS[name]}", share) for name, share in order["accuracy"].items()),
+            ("Gain from the second order", order["merged_minus_given"]),
+            ("Pairs on which the two orders disagree", order["flip_rate"]),
+            *(
+                (f"Leaning to the response shown first, {name}", bias)
+                for name, bias in order["bias"].items()
+            ),
+            *((LENGTH_NAMES[name], share) for name, share in length.items()),
+        ]
     template = markdown_templates(TEMPLATES).get_template("report.md")
     return template.render(
         report=report,
         pictures=pictures,
         published={name: published_shares(name) for name in JUDGES_IN_REPORTS},
-        pair_rows=_pair_rows(report["pairs"]) if report["pairs"] else [],
+        pair_rows=pair_rows,
         metric_names=METRIC_NAMES,
         people_sentences=people_sentences(report),
         review_line=review_line(report),
@@ -130,10 +169,26 @@ def people_sentences(report: Mapping[str, Any]) -> list[str]:
     if not measured:
         return []
     people, judge, best = (measured[name] for name in ("people", "judge", "best"))
+    test = measured["alternative"]
+    replacement = (
+        "Whether the judge can take a person's place is not tested: nobody labelled "
+        f"{MIN_ROWS} rows that another person and the judge labelled too."
+    )
+    if test["tested"]:
+        may = "The judge can" if test["passes"] else "It is not shown that the judge can"
+        two = len(measured["names"]) == 2
+        few = " Three people or more would say more than two." if two else ""
+        replacement = (
+            f"{may} take a person's place (alternative annotator test, epsilon "
+            f"{test['epsilon']:g}): it is shown to be no worse, by that margin, than "
+            f"{test['wins']} of {test['tested']} people; half of them are needed. It is at least "
+            "as near to the other people as a person is on "
+            f"{with_interval(test['advantage'])} of rows.{few}"
+        )
     ordinal = measured["alpha"]["ordinal"]
     distance = f", and {with_interval(ordinal)} with distances on the scale" if ordinal else ""
     sentences = [
-        _replacement(measured),
+        replacement,
         f"Two people of a row agree on {with_interval(people['agreement'])} of "
         f"{measured['n_common']:,} rows (kappa {with_interval(people['kappa'])}), the judge and "
         f"one of them on {with_interval(judge['agreement'])} (kappa "
@@ -156,26 +211,53 @@ def people_sentences(report: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _replacement(measured: Mapping[str, Any]) -> str:
-    """Return whether the judge could take a person's place, in sentences."""
-    test = measured["alternative"]
-    if not test["tested"]:
-        return (
-            "Whether the judge can take a person's place is not tested: nobody labelled "
-            f"{MIN_ROWS} rows that another person and the judge labelled too."
-        )
-    is_shown = (
-        "The judge can take a person's place"
-        if test["passes"]
-        else "It is not shown that the judge can take a person's place"
-    )
-    few = " Three people or more would say more than two." if len(measured["names"]) == 2 else ""
+def rate_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each rubric of a report: what the judge adds to an error bar."""
+    return [
+        f"share of {measured['label']}, on as many rows without people's labels: "
+        f"{judged_text(measured['judged'])} ({rubric})"
+        for rubric, measured in report["error_rates"].items()
+    ]
+
+
+def judged_text(judged: Mapping[str, Any]) -> str:
+    """Return a judged rate beside the corrected one, and what the judge adds to the interval.
+
+    Args:
+        judged: What ``JudgedRate.as_json`` returns.
+    """
+    raw = f"as judged {with_interval(judged['raw'])}"
+    if judged["corrected"] is None:
+        return f"{raw}, {UNCORRECTED}: {judged['source']}"
     return (
-        f"{is_shown} (alternative annotator test, epsilon {test['epsilon']:g}): it is shown to be "
-        f"no worse, by that margin, than {test['wins']} of {test['tested']} people; half of them "
-        "are needed. It is at least as near to the other people as a person is on "
-        f"{with_interval(test['advantage'])} of rows.{few}"
+        f"{raw}, corrected {with_interval(judged['corrected'])} by the errors on "
+        f"{judged['source']}, which add {judged['added_width']:.3f} to the interval's width"
     )
+
+
+def order_line(probabilities: Mapping[str, Any]) -> str:
+    """Return in words what ``order_probabilities`` returns; empty where nothing is known."""
+    names = {
+        "same_winner": "people's best is the judge's",
+        "same_order": "people's order is the judge's",
+    }
+    return " and ".join(
+        f"{name} with probability {number(probabilities[key])}"
+        for key, name in names.items()
+        if probabilities.get(key) is not None
+    )
+
+
+def published_shares(judge: str) -> dict[str, float]:
+    """Return a judge's published figures as shares, under the names that a report gives them."""
+    *by_type, type_accuracy, score_accuracy = (
+        round(value / 100, 4) for value in (*TABLE_5[judge], TABLE_4[judge][-1])
+    )
+    return {
+        **dict(zip(ERROR_TYPES, by_type, strict=True)),
+        "type_accuracy": type_accuracy,
+        "score_accuracy": score_accuracy,
+    }
 
 
 def markdown_templates(folder: Path) -> Environment:
@@ -238,7 +320,7 @@ def p_value(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a Markdown table: first column to the left, the others to the right."""
     return "\n".join([table_header(header), *map(table_row, rows)])
 
@@ -254,27 +336,9 @@ def table_row(values: Iterable[object]) -> str:
     What would end a cell, or begin an HTML tag, a link or a picture, is escaped: a viewer would
     fetch a picture that a response names. Control characters become escapes such as ``\x1b``.
     """
-    return f"| {' | '.join(_cell(str(value)) for value in values)} |"
-
-
-def _cell(text: str) -> str:
-    no_breaks = one_line(re.sub(r"[\r\n]+", " ", text))
-    no_tags = re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", no_breaks)
-    no_links = no_tags.replace("](", "]&#40;")
-    return re.sub(r"(\\*)\|", r"\1\1\|", no_links)
-
-
-def _pair_rows(pairs: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the names of the figures on pairs with the figures, in reading order."""
-    order, length = pairs["order"], pairs["length"]
-    return [
-        *((PAIR_NAMES[name], measured) for name, measured in pairs["measures"].items()),
-        *((f"Accuracy, {ORDERS[name]}", share) for name, share in order["accuracy"].items()),
-        ("Gain from the second order", order["merged_minus_given"]),
-        ("Pairs on which the two orders disagree", order["flip_rate"]),
-        *(
-            (f"Leaning to the response shown first, {name}", bias)
-            for name, bias in order["bias"].items()
-        ),
-        *((LENGTH_NAMES[name], share) for name, share in length.items()),
-    ]
+    cells = []
+    for value in values:
+        text = one_line(re.sub(r"[\r\n]+", " ", str(value)))
+        text = re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", text).replace("](", "]&#40;")
+        cells.append(re.sub(r"(\\*)\|", r"\1\1\|", text))
+    return f"| {' | '.join(cells)} |"

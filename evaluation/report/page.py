@@ -1,7 +1,6 @@
-"""Templates, style, script and embedded pictures of the HTML pages of reports.
+"""The report as an HTML page that needs no other file, and what all pages of reports share.
 
-A page needs no other file. Texts from outside are escaped, and the page's policy lets no script run
-but its own.
+Texts from outside are escaped, and a page's policy lets no script run but its own.
 """
 
 from __future__ import annotations
@@ -10,12 +9,25 @@ import base64
 import hashlib
 import io
 import tempfile
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from evaluation.report.markdown import TEMPLATES, number, p_value, with_interval
+from evaluation.report.disagreements import FILE, Disagreement
+from evaluation.report.markdown import (
+    METRIC_NAMES,
+    TEMPLATES,
+    favour_lines,
+    number,
+    p_value,
+    people_sentences,
+    review_line,
+    with_interval,
+)
 from judging.errors import CustosError
+from judging.files.atomic import write_text
 from judging.files.pictures import read_image
 
 if TYPE_CHECKING:
@@ -25,6 +37,64 @@ MAX_ITEMS = 2000
 """Most items on a page; a browser is slow to search more."""
 THUMBNAIL_PIXELS = 480
 THUMBNAIL_QUALITY = 78
+HEADLINES = {
+    "accuracy": "share of rows on which judge and people give the same label",
+    "kappa": "agreement beyond chance: 0 is chance, 1 is full agreement",
+    "coverage": "share of rows with a label from the judge",
+    "ece": "mean gap between confidence and accuracy; 0 is honest",
+}
+
+
+def write_page(
+    report: Mapping[str, Any], disagreements: Sequence[Disagreement], source: str, folder: Path
+) -> Path:
+    """Write ``report.html``, with the disagreements in their order; return its path."""
+    path = folder / "report.html"
+    write_text(path, render_page(report, disagreements, source))
+    return path
+
+
+def render_page(
+    report: Mapping[str, Any], disagreements: Sequence[Disagreement], source: str
+) -> str:
+    """Return the page. Arguments as :func:`write_page`; at most ``MAX_ITEMS`` rows are shown."""
+    from evaluation.report import plots
+
+    def drawn(draw: Callable[..., None], part: Any, *more: Any) -> str | None:
+        return drawn_url(partial(draw, part, *more)) if part else None
+
+    shown = disagreements[:MAX_ITEMS]
+    rates = {
+        f"{measured['label']}, {rubric}": {"people": measured["people"], **measured["judged"]}
+        for rubric, measured in report["error_rates"].items()
+    }
+    return (
+        page_templates()
+        .get_template("report.html")
+        .render(
+            report=report,
+            source=source,
+            headlines=HEADLINES,
+            metric_names=METRIC_NAMES,
+            people_sentences=people_sentences(report),
+            people_picture=drawn(plots.draw_people, report["annotators"]),
+            review_line=review_line(report),
+            favour_lines=favour_lines(report["favour"]),
+            favour=drawn(plots.draw_favour, report["favour"]),
+            reliability=drawn(plots.draw_reliability, report["calibration"]),
+            risk_coverage=drawn(
+                plots.draw_risk_coverage, report["risk_coverage"], report["abstention"]
+            ),
+            rate_picture=drawn(plots.draw_rates, rates),
+            ranking=drawn(plots.draw_ranking, report["answerer_ranking"]),
+            items=shown,
+            num_items=len(disagreements),
+            pairs=Counter(row.pair for row in shown),
+            sides=Counter(row.sides_with for row in shown if row.sides_with),
+            images=thumbnails(name for row in shown for name in row.example.images),
+            csv_file=FILE,
+        )
+    )
 
 
 def page_templates(folder: Path = TEMPLATES) -> Environment:
@@ -72,15 +142,11 @@ def thumbnails(sources: Iterable[str]) -> dict[str, str]:
     urls = {}
     for source in dict.fromkeys(sources):
         try:
-            urls[source] = _thumbnail(source)
+            picture = read_image(source)
         except CustosError:
             continue
+        picture.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
+        buffer = io.BytesIO()
+        picture.save(buffer, "jpeg", quality=THUMBNAIL_QUALITY)
+        urls[source] = f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
     return urls
-
-
-def _thumbnail(source: str) -> str:
-    picture = read_image(source)
-    picture.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
-    buffer = io.BytesIO()
-    picture.save(buffer, "jpeg", quality=THUMBNAIL_QUALITY)
-    return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -29,38 +29,35 @@ LONGEST_NAME = 40
 """Characters of a name of a person or a system that are drawn."""
 SHORT_LABEL = 14
 """Longest label, in characters, that is not set aslant."""
+BARS = (
+    ("people", "people", GREEN, "o"),
+    ("raw", "as judged", GREY, "s"),
+    ("corrected", "corrected", BLUE, "D"),
+)
+"""Parts of a rate that are drawn, their names, colours and marks."""
 
 
 def draw_report(report: Mapping[str, Any], out_dir: Path) -> list[str]:
     """Draw the plots that a report has figures for; return their file names in reading order."""
+    draw_confusion(report["confusion"], out_dir / "confusion.png")
     names = ["confusion.png"]
-    draw_confusion(report["confusion"], out_dir / names[0])
-    if report["calibration"]:
-        names.append("reliability.png")
-        draw_reliability(report["calibration"], out_dir / names[-1])
-    if report["risk_coverage"]:
-        names.append("risk_coverage.png")
-        draw_risk_coverage(report["risk_coverage"], report["abstention"], out_dir / names[-1])
-    if report["annotators"]:
-        names.append("people.png")
-        draw_people(report["annotators"], out_dir / names[-1])
-    if report["answerer_ranking"]:
-        names.append("ranking.png")
-        draw_ranking(report["answerer_ranking"], out_dir / names[-1])
-    if report["favour"]:
-        names.append("favour.png")
-        draw_favour(report["favour"], out_dir / names[-1])
+    for name, part, draw in (
+        ("reliability", "calibration", draw_reliability),
+        ("risk_coverage", "risk_coverage", draw_risk_coverage),
+        ("people", "annotators", draw_people),
+        ("ranking", "answerer_ranking", draw_ranking),
+        ("favour", "favour", draw_favour),
+    ):
+        if report[part]:
+            names.append(f"{name}.png")
+            more = [report["abstention"]] if draw is draw_risk_coverage else []
+            draw(report[part], *more, out_dir / names[-1])
     return names
 
 
 def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
-    """Draw a confusion matrix: counts, coloured by the share of each human label.
-
-    Args:
-        confusion: ``labels`` and ``counts``, rows people and columns judge.
-        path: PNG file to write.
-    """
-    labels = [_wrap(label) for label in confusion["labels"]]
+    """Draw a confusion matrix: counts, coloured by the share of each human label."""
+    labels = [label.replace("; ", ";\n", 1) for label in confusion["labels"]]
     counts = np.array(confusion["counts"], dtype=float)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     side = 2.2 + 0.95 * len(labels)
@@ -88,13 +85,7 @@ def draw_confusion(confusion: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_reliability(calibration: Mapping[str, Any], path: Path) -> None:
-    """Draw accuracy against confidence in equal-mass bins.
-
-    Args:
-        calibration: ``after`` and, if known, ``before`` calibration: tables as
-            ``metrics.reliability_table`` returns them.
-        path: PNG file to write.
-    """
+    """Draw accuracy against confidence in equal-mass bins, ``after`` and, if known, ``before``."""
     colours = {"before": ORANGE, "after": BLUE}
     with figure_file(path, 5, 5) as figure:
         axes = figure.subplots()
@@ -129,10 +120,7 @@ def draw_risk_coverage(
 ) -> None:
     """Draw the error among the most confident verdicts against the share of verdicts kept.
 
-    Args:
-        curve: Result of ``risk_coverage``.
-        abstention: Result of ``abstention``, if a risk was stated: marked with its interval.
-        path: PNG file to write.
+    The error at a stated risk, if there is one, is marked with its interval.
     """
     with figure_file(path, 5.5, 4) as figure:
         axes = figure.subplots()
@@ -160,12 +148,7 @@ def draw_risk_coverage(
 
 
 def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
-    """Draw the share of Correct answers per answering system, by people and by the judge.
-
-    Args:
-        ranking: Result of ``rank_answerers``.
-        path: PNG file to write.
-    """
+    """Draw the share of Correct answers per answering system, by people and by the judge."""
     names = list(ranking["answerers"])
     heights = np.arange(len(names))
     with figure_file(path, 6.5, 1.6 + 0.5 * len(names)) as figure:
@@ -196,9 +179,7 @@ def draw_ranking(ranking: Mapping[str, Any], path: Path) -> None:
 def draw_people(annotators: Mapping[str, Any], path: Path) -> None:
     """Draw every person's agreement with the others beside the judge's, and the ceiling.
 
-    Args:
-        annotators: Result of ``measure_people``; of many people, those with most rows are drawn.
-        path: PNG file to write.
+    Of many people, those with most rows are drawn.
     """
     each = sorted(annotators["each"].items(), key=lambda person: -person[1]["n"])[:MOST_PEOPLE]
     heights = np.arange(len(each))
@@ -241,12 +222,7 @@ def draw_people(annotators: Mapping[str, Any], path: Path) -> None:
 
 
 def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
-    """Draw how far the judge favours each answering system over the others, or harms it.
-
-    Args:
-        favour: Result of ``evaluation.ranking.favour.favour``.
-        path: PNG file to write.
-    """
+    """Draw how far the judge favours each answering system over the others, or harms it."""
     colours = {"favoured": BLUE, "harmed": ORANGE, "not shown": GREY}
     systems = favour["systems"]
     own = favour["own_family"]["names"] if favour["own_family"] else []
@@ -277,13 +253,45 @@ def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
         finish_axes(axes)
 
 
+def draw_rates(rates: Mapping[str, Mapping[str, Any]], path: Path, full: float = 1.0) -> None:
+    """Draw the interval of each rate as judged, corrected and, if known, by people.
+
+    ``full`` is what a rate of 1 is in the unit of the figures.
+    """
+    names = list(rates)
+    with figure_file(path, 7.5, 1.5 + 0.75 * len(names)) as figure:
+        axes = figure.subplots()
+        shown = [bar for bar in BARS if any(rate.get(bar[0]) for rate in rates.values())]
+        for place, (part, label, colour, mark) in enumerate(shown):
+            offset = 0.24 * (place - (len(shown) - 1) / 2)
+            drawn = [(at, rates[name].get(part)) for at, name in enumerate(names)]
+            known: Sequence[tuple[int, Any]] = [(at, rate) for at, rate in drawn if rate]
+            axes.errorbar(
+                np.array([rate["value"] for _, rate in known], dtype=float) / full,
+                np.array([at + offset for at, _ in known]),
+                xerr=error_bars([rate for _, rate in known]) / full,
+                fmt=mark,
+                color=colour,
+                capsize=4,
+                linewidth=2.5,
+                label=label,
+            )
+        # A name may hold dollar signs, which are no formula, and control characters.
+        axes.set_yticks(range(len(names)), [one_line(name) for name in names], parse_math=False)
+        axes.set_ylim(len(names) - 0.45, -0.55)
+        axes.set_xlim(0, 1)
+        axes.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
+        axes.set_xlabel("rate, 95 % interval")
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside right upper", frameon=False)
+
+
 def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> None:
     """Draw loss and held-out accuracy over training steps.
 
-    Args:
-        history: Entries with ``step`` and any of ``train_loss``, ``val_nll``, ``val_accuracy`` and
-            the ``NAME_accuracy`` of an earlier stage.
-        path: PNG file to write.
+    Entries have ``step`` and any of ``train_loss``, ``val_nll``, ``val_accuracy`` and the
+    ``NAME_accuracy`` of an earlier stage.
 
     Raises:
         ValueError: If no entry holds anything to draw.
@@ -310,12 +318,9 @@ def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> N
 def draw_label_plan(
     curves: Mapping[str, tuple[Floats, Floats]], half_width: float, path: Path
 ) -> None:
-    """Draw half the width of intervals against the number of labelled rows.
+    """Draw half the width of intervals against the number of labelled rows, by name of the curve.
 
-    Args:
-        curves: Name to rows and half-widths, shape ``[n]`` each; the first is the wider line.
-        half_width: Wanted half-width, marked where each curve reaches it.
-        path: PNG file to write.
+    The first one is the wider line. The wanted half-width is marked where each curve reaches it.
     """
     with figure_file(path, 6.5, 4) as figure:
         axes = figure.subplots()
@@ -359,19 +364,8 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def _wrap(label: str) -> str:
-    return label.replace("; ", ";\n", 1)
-
-
 def error_bars(estimates: Sequence[Mapping[str, Any]]) -> Floats:
-    """Return the lengths of the error bars below and above ``n`` estimates.
-
-    Args:
-        estimates: Each with ``value``, ``low`` and ``high``, which may be ``None``.
-
-    Returns:
-        Shape ``[2, n]``; 0 where there is no interval.
-    """
+    """Return the lengths of error bars below and above ``n`` estimates, ``[2, n]``; 0 without."""
     value, low, high = (
         np.array([estimate[end] for estimate in estimates], dtype=np.float64)
         for end in ("value", "low", "high")
@@ -391,13 +385,9 @@ def finish_axes(axes: Axes) -> None:
 def figure_file(
     path: Path, width: float, height: float, *, is_cut: bool = False
 ) -> Iterator[Figure]:
-    """Yield a figure, and save it as ``path`` after the block.
+    """Yield a figure of so many inches, and save it as the PNG file ``path`` after the block.
 
-    Args:
-        path: PNG file to write.
-        width: Of the figure, in inches.
-        height: Of the figure, in inches.
-        is_cut: Whether the block places what it draws itself, and the picture is as large as that.
+    Where ``is_cut``, the block places what it draws itself, and the picture is as large as that.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -26,7 +26,7 @@ RISK = 0.05
 """Risk that abstention is measured at."""
 COPIED = (
     *("n", "questions", "metrics", "per_class", "calibration", "slices", "risk_coverage"),
-    *("abstention", "cautions", "dataset_sha256", "error_rates"),
+    *("abstention", "cautions", "dataset_sha256", "error_rates", "baselines"),
 )
 """Parts of a report that the card shows of each data set."""
 
@@ -73,7 +73,7 @@ class Measured:
     """Examples of one data set, with the verdicts and the report of a judge."""
 
     examples: Sequence[LabelledExample]
-    """Examples from :func:`evaluation.evaluate.resolve_examples`."""
+    """Examples from :func:`evaluation.report.evaluate.resolve_examples`."""
     verdicts: Sequence[Verdict]
     report: Mapping[str, Any]
 
@@ -86,14 +86,7 @@ def make_card(
     attacks: Attacks | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Put what was measured of a judge on data sets together.
-
-    Args:
-        judge: Judge that was measured.
-        data: What was measured, by the name of the data set.
-        command: Command as typed.
-        attacks: What is known of attacks on the judge.
-        seed: Seed of the intervals.
+    """Put what was measured of a judge on named data sets, and of attacks on it, together.
 
     Returns:
         Plain values ready for JSON: ``data`` (parts of a report by data set), ``attacks``,
@@ -108,9 +101,17 @@ def make_card(
     }
     trained = judge.card.tasks if judge.card else {}
     known = {f"{task}/{rubric}" for task, rubrics_of in trained.items() for rubric in rubrics_of}
+    shown = {}
+    for name, measured in data.items():
+        report = measured.report
+        seconds, num_scored = report["seconds"], report["metrics"]["accuracy"]["n"]
+        shown[name] = {
+            **{part: report[part] for part in COPIED},
+            "seconds_per_1000": None if seconds is None else 1000 * seconds / num_scored,
+        }
     return {
         "judge": judge.name,
-        "data": {name: _shown(measured.report) for name, measured in data.items()},
+        "data": shown,
         "attacks": attacks.model_dump() if attacks else None,
         "not_measured": sorted(known - rubrics),
         "command": command,
@@ -154,16 +155,6 @@ def with_section(readme: str, section: str) -> str:
     if earlier.search(readme):
         return earlier.sub(lambda _: section, readme, count=1)
     return f"{readme.rstrip()}\n\n{section}"
-
-
-def _shown(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the card holds of the report on a data set."""
-    seconds, num_scored = report["seconds"], report["metrics"]["accuracy"]["n"]
-    return {
-        **{part: report[part] for part in COPIED},
-        "baselines": report["baselines"],
-        "seconds_per_1000": None if seconds is None else 1000 * seconds / num_scored,
-    }
 
 
 def risk_to_state(judge: Judge, examples: Sequence[LabelledExample]) -> float | None:

@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
+from evaluation.baselines import (
+    PAIR_RULES,
+    RULES,
+    majority_verdicts,
+    measure_by_task,
+    rule_verdicts,
+)
 from evaluation.calibration_error import chance_band, slope, squared_error
-from evaluation.cautions import cautions
-from evaluation.comparisons import overlap_regression, sentence_regression
-from evaluation.comparisons.baselines import RULES, majority_verdicts, rule_verdicts
-from evaluation.comparisons.by_task import measure_by_task
-from evaluation.comparisons.pair_baselines import pair_baselines
-from evaluation.comparisons.paired import paired_accuracies
 from evaluation.correction.judged import error_rates
 from evaluation.correction.scores import corrected_rate
 from evaluation.declared_labels import label_set
-from evaluation.estimate import without_nan
-from evaluation.intervals import RESAMPLES
+from evaluation.estimate import share, without_nan
+from evaluation.intervals import RESAMPLES, Floats, Mask
 from evaluation.measure import (
     ACCURACIES,
     CORRECT,
@@ -33,19 +34,24 @@ from evaluation.measure import (
     measure,
     measure_error_types,
     metrics_for,
+    slice_metrics,
 )
-from evaluation.outcomes import Outcomes, full_label, gather
-from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs, self_consistency
-from evaluation.pairs.order_effects import order_effects
-from evaluation.pairs.verbosity import verbosity_effect
+from evaluation.outcomes import Outcomes, check_scored, full_label, gather, unscored_reasons
+from evaluation.paired import paired_accuracies
+from evaluation.pairs.agreement import (
+    PAIR_LABELS,
+    measure_pairs,
+    order_effects,
+    self_consistency,
+    verbosity_effect,
+)
 from evaluation.people.alternative import EPSILON
-from evaluation.people.measure import measure_people, second_annotator
+from evaluation.people.annotators import measure_people, second_annotator
 from evaluation.ranking.agreement import answerer_of, rank_answerers
 from evaluation.ranking.favour import favour
-from evaluation.report.abstention import abstention, risk_coverage
+from evaluation.regressions import OVERLAP, SENTENCES, overlap_verdicts, sentence_verdicts
+from evaluation.report.cautions import cautions
 from evaluation.report.markdown import render_markdown
-from evaluation.slices import slice_metrics
-from evaluation.unscored import unscored_reasons
 from judging.files.atomic import write_text
 from judging.files.questions import minilm
 from judging.files.records import write_json
@@ -53,6 +59,8 @@ from judging.judge.notes import is_in_untrained_mode
 from judging.types import LabelledExample, Verdict
 
 PACKAGES = ("custos", "numpy", "scipy", "torch", "transformers", "peft")
+MAX_POINTS = 100
+"""Most points of a curve."""
 
 
 def build_report(
@@ -85,7 +93,7 @@ def build_report(
         references: Other judges' verdicts on the same examples, by name, to set beside the rules.
         uncalibrated: The same judge's verdicts before calibration, to show what calibration does.
         dataset_sha256: Hash of the data file.
-        seen: What the judge's run says of this data (:func:`evaluation.seen_data.seen_data`).
+        seen: What the judge's run says of this data (:func:`evaluation.report.evaluate.seen_data`).
         risk: Stated risk that the verdicts' ``needs_review`` was set at.
         drawn: Labels that judges gave when they were drawn anew: name, example, run.
         epsilon: Margin of the alternative annotator test.
@@ -97,15 +105,18 @@ def build_report(
         ``report.json``.
 
     Raises:
+        NothingScored: If no row got a label.
         CustosError: If there are no examples, people gave labels that are not declared, or any
             verdicts do not line up with the examples.
     """
-    rivals = {**_baseline_verdicts(examples), **(references or {})}
+    check_scored(verdicts)
+    rivals = {**baseline_verdicts(examples), **(references or {})}
     before = [] if uncalibrated is None else [uncalibrated]
     labels = label_set(examples, verdicts, *rivals.values(), *before)
     judge = gather(examples, verdicts, labels)
     total = TallyDraws.of(judge).total
     measured = measure(judge, seed=seed)
+    unscored = np.bincount(judge.human[~judge.scored], minlength=len(labels))
     answerers = [answerer_of(example) for example in examples]
     report: dict[str, Any] = {
         "n": len(examples),
@@ -123,7 +134,13 @@ def build_report(
             name: self_consistency(runs, [each.group or each.question for each in examples])
             for name, runs in (drawn or {}).items()
         },
-        "confusion": _confusion(judge, total),
+        "confusion": {
+            "labels": list(judge.labels),
+            "rows": "people",
+            "columns": "judge",
+            "counts": total.confusion.astype(int).tolist(),
+            "unscored_per_row": unscored.tolist(),
+        },
         "slices": slice_metrics(examples, judge, seed),
         "tasks": measure_by_task(examples, verdicts, rivals, seed),
         "baselines": {
@@ -137,12 +154,7 @@ def build_report(
         "calibration": _calibration(examples, judge, uncalibrated, labels, seed),
         "risk_coverage": risk_coverage(judge),
         "abstention": risk
-        and abstention(
-            judge,
-            np.array([verdict.needs_review for verdict in verdicts]),
-            risk,
-            seed,
-        ),
+        and abstention(judge, np.array([v.needs_review for v in verdicts]), risk, seed),
         "statuses": dict(Counter(verdict.status for verdict in verdicts)),
         "unscored": unscored_reasons(verdicts),
         "truncated_input": sum(verdict.truncated_input for verdict in verdicts),
@@ -163,11 +175,9 @@ def build_report(
 
 
 def _unequally_drawn(examples: Sequence[LabelledExample], judge: Outcomes) -> dict[str, Any] | None:
-    """Return the smallest and largest chance with which rows were drawn, and a weighted accuracy.
+    """Return the ``lowest`` and ``highest`` chance of being drawn, and a weighted accuracy.
 
-    Returns:
-        ``lowest``, ``highest``, and ``accuracy`` over the rows that they were drawn from. ``None``
-        where not all rows have a known chance or all have the same.
+    ``None`` where not all rows have a known chance or all have the same.
     """
     chances = np.array([example.sampling_probability or np.nan for example in examples])
     if np.isnan(chances).any() or np.ptp(chances) == 0:
@@ -225,32 +235,82 @@ def versions() -> dict[str, str]:
     return installed
 
 
-def _confusion(judge: Outcomes, total: Tally) -> dict[str, Any]:
-    unscored = np.bincount(judge.human[~judge.scored], minlength=len(judge.labels))
+def abstention(
+    outcomes: Outcomes, needs_review: Mask, risk: float, seed: int = 0
+) -> dict[str, Any]:
+    """Measure the verdicts that are kept at a stated risk, those that need no review.
+
+    Returns:
+        ``risk``; ``kept``, the share of all items; ``error``, the share of wrong ones among these;
+        and ``level``: ``shown`` if the whole interval of the error is below the risk, ``exceeded``
+        if it is above, ``not shown`` if it holds the risk or there is none, ``nothing kept``.
+    """
+    kept = outcomes.scored & ~needs_review
+    everything = np.ones(len(outcomes), dtype=bool)
+    error = share(~outcomes.right, kept, outcomes.clusters, seed)
+    if not error["n"]:
+        level = "nothing kept"
+    elif error["high"] < risk:
+        level = "shown"
+    else:
+        level = "exceeded" if error["low"] > risk else "not shown"
     return {
-        "labels": list(judge.labels),
-        "rows": "people",
-        "columns": "judge",
-        "counts": total.confusion.astype(int).tolist(),
-        "unscored_per_row": unscored.tolist(),
+        "risk": risk,
+        "kept": share(kept, everything, outcomes.clusters, seed),
+        "error": error,
+        "level": level,
     }
 
 
-def _baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Verdict]]:
+def risk_coverage(outcomes: Outcomes) -> dict[str, Any] | None:
+    """Return the error among the most confident verdicts, by the share of verdicts kept.
+
+    Returns:
+        ``coverage`` and ``error``, at most :data:`MAX_POINTS` points of the curve each; ``aurc``,
+        the area under the whole curve, and ``aurc_best``, that of the same verdicts if every wrong
+        one came last. ``None`` without confidences.
+    """
+    has_confidence = ~np.isnan(outcomes.confidence)
+    if not has_confidence.any():
+        return None
+    confidence = outcomes.confidence[has_confidence]
+    wrong = ~outcomes.right[has_confidence]
+    error = _error_by_rank(confidence, wrong)
+    points = np.unique(np.linspace(0, len(error) - 1, MAX_POINTS).round().astype(int))
+    return {
+        "n": len(error),
+        "coverage": ((points + 1) / len(error)).tolist(),
+        "error": error[points].tolist(),
+        "aurc": float(error.mean()),
+        "aurc_best": float(_error_by_rank((~wrong).astype(np.float64), wrong).mean()),
+    }
+
+
+def _error_by_rank(confidence: Floats, wrong: Mask) -> Floats:
+    """Return the error among the ``k`` most confident verdicts, for every ``k``; ties share it."""
+    _, group = np.unique(-confidence, return_inverse=True)
+    shares = np.bincount(group, weights=wrong) / np.bincount(group)
+    return np.asarray(np.cumsum(shares[np.sort(group)]) / np.arange(1, len(wrong) + 1))
+
+
+def baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Verdict]]:
     """Return the verdicts of a constant, and of rules and regressions where labels are theirs."""
     if not examples:
         return {}
     baselines = {"majority_label": majority_verdicts(examples)}
-    labels = {full_label(example) for example in examples}
-    if labels <= {CORRECT, "Partial", WRONG[0]}:
+    by_overlap = None
+    if {full_label(example) for example in examples} <= {CORRECT, "Partial", WRONG[0]}:
         baselines |= {name: rule_verdicts(rule, examples) for name, rule in RULES.items()}
-        if by_overlap := overlap_regression.overlap_verdicts(examples):
-            baselines[overlap_regression.NAME] = by_overlap
+        by_overlap = overlap_verdicts(examples)
+        if by_overlap:
+            baselines[OVERLAP] = by_overlap
         embed = minilm()
-        if embed and (by_sentence := sentence_regression.sentence_verdicts(examples, embed)):
-            baselines[sentence_regression.NAME] = by_sentence
+        if embed and (by_sentence := sentence_verdicts(examples, embed)):
+            baselines[SENTENCES] = by_sentence
     if all(len(example.responses) == 2 for example in examples):
-        baselines |= pair_baselines(examples)
+        baselines |= {name: rule_verdicts(rule, examples) for name, rule in PAIR_RULES.items()}
+        if by_overlap := by_overlap or overlap_verdicts(examples):
+            baselines[OVERLAP] = by_overlap
     return baselines
 
 
@@ -292,28 +352,27 @@ def _calibration(
 
     It changes labels, too: the accuracies before it are those that training alone gives.
     """
-    before = {} if uncalibrated is None else {"before": gather(examples, uncalibrated, labels)}
-    stages = {
-        stage: _calibration_stage(outcomes, seed)
-        for stage, outcomes in {**before, "after": judge}.items()
-        if not np.isnan(outcomes.confidence).all()
-    }
-    return stages or None
-
-
-def _calibration_stage(outcomes: Outcomes, seed: int) -> dict[str, Any]:
-    total = TallyDraws.of(outcomes).total
-    accuracies = tuple(name for name in ACCURACIES if name in metrics_for(outcomes.labels))
-    return {
-        **measure(outcomes, accuracies, seed),
-        **metrics.reliability_table(total.calibration),
-        "overconfidence": measure(outcomes, ("overconfidence",), seed)["overconfidence"],
-        "squared_error": squared_error(outcomes.confidence, outcomes.right, outcomes.clusters),
-        "slope": slope(outcomes.confidence, outcomes.right, outcomes.clusters),
-        "chance": chance_band(outcomes.confidence, outcomes.right, outcomes.clusters, seed=seed),
-        "brier": float(total.brier),
-        "nll": float(total.nll),
-    }
+    stages = {} if uncalibrated is None else {"before": gather(examples, uncalibrated, labels)}
+    accuracies = tuple(name for name in ACCURACIES if name in metrics_for(labels))
+    measured: dict[str, Any] = {}
+    for stage, outcomes in {**stages, "after": judge}.items():
+        if np.isnan(outcomes.confidence).all():
+            continue
+        total = TallyDraws.of(outcomes).total
+        figures = measure(outcomes, (*accuracies, "overconfidence"), seed)
+        overconfidence = figures.pop("overconfidence")
+        rows = outcomes.confidence, outcomes.right, outcomes.clusters
+        measured[stage] = {
+            **figures,
+            **metrics.reliability_table(total.calibration),
+            "overconfidence": overconfidence,
+            "squared_error": squared_error(*rows),
+            "slope": slope(*rows),
+            "chance": chance_band(*rows, seed=seed),
+            "brier": float(total.brier),
+            "nll": float(total.nll),
+        }
+    return measured or None
 
 
 def _pairs(

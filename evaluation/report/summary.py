@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluation.outcomes import describe_reason
 from evaluation.report.disagreements import Disagreement
-from evaluation.report.judged_rates import order_line, rate_lines
 from evaluation.report.markdown import (
     chance_text,
     favour_lines,
     number,
+    order_line,
     p_value,
     people_sentences,
+    rate_lines,
     review_line,
     with_interval,
 )
-from evaluation.unscored import describe_reason
 
 WIDTH = 80
 NAME_WIDTH = 16
@@ -31,11 +33,6 @@ def summary_lines(
     """Return the main figures: the judge beside others, a second person, and cautions.
 
     No line is longer than ``WIDTH``.
-
-    Args:
-        name: Name of the judge.
-        report: Report of ``build_report``.
-        disagreements: Rows on which judge and people differ.
     """
     rows = {name: report["metrics"], **report["baselines"]}
     time = "" if report["seconds"] is None else f", in {report['seconds']:.1f} s"
@@ -44,8 +41,17 @@ def summary_lines(
         f"{report['coverage']:.1%} with a label{time}",
         "",
         _line("judge", "scored", "accuracy", "kappa", "p"),
-        *(_judge_line(row, measured) for row, measured in rows.items()),
     ]
+    for row, measured in rows.items():
+        lines.append(
+            _line(
+                _cut(row, NAME_WIDTH),
+                f"{measured['coverage']['value']:.0%} {measured['accuracy']['n']}",
+                with_interval(measured["accuracy"]),
+                with_interval(measured["kappa"]),
+                _p(measured.get("p")),
+            )
+        )
     if report["metrics"]["ece"]["value"] is not None:
         ece, surplus = report["metrics"]["ece"], report["metrics"]["overconfidence"]
         lines += [
@@ -64,8 +70,32 @@ def summary_lines(
     for line in filter(None, [*rate_lines(report), order_line(report["answerer_ranking"] or {})]):
         lines += ["", *textwrap.wrap(line, WIDTH, subsequent_indent="  ")]
     if report["annotators"]:
-        lines += ["", *_people_lines(report)]
-    lines += ["", *_disagreement_lines(disagreements)]
+        each = sorted(report["annotators"]["each"].items(), key=lambda person: -person[1]["n"])
+        heading = ("person", "n", "with others", "judge with others", "p", "")
+        people = [heading] + [
+            (
+                _cut(person, NAME_WIDTH),
+                str(measured["n"]),
+                with_interval(measured["person"]["agreement"]),
+                with_interval(measured["judge"]["agreement"]),
+                _p(measured["p"]),
+                "wins" if measured["wins"] else "",
+            )
+            for person, measured in each[:MAX_PEOPLE]
+        ]
+        lines.append("")
+        for person, n, of_person, of_judge, p, wins in people:
+            line = f"{person:<{NAME_WIDTH}} {n:>6} {of_person:>20} {of_judge:>20} {p:>7} {wins:>5}"
+            lines.append(line.rstrip())
+        if len(each) > MAX_PEOPLE:
+            lines.append(f"and {len(each) - MAX_PEOPLE} more people, in report.json")
+        for sentence in people_sentences(report):
+            lines += textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    ranked = Counter(row.pair for row in disagreements).most_common()
+    lines += ["", f"{len(disagreements):,} disagreements"]
+    lines += [_cut(f"  {count:>6,}  {pair}", WIDTH) for pair, count in ranked[:MAX_PAIRS]]
+    if len(ranked) > MAX_PAIRS:
+        lines.append(f"  {sum(n for _, n in ranked[MAX_PAIRS:]):>6,}  others")
     for line in (review_line(report), *favour_lines(report["favour"])):
         lines += textwrap.wrap(_printable(line), WIDTH, subsequent_indent="  ")
     notes = [f"caution: {text}" for text in report["cautions"]]
@@ -76,58 +106,12 @@ def summary_lines(
     return lines
 
 
-def _judge_line(name: str, measured: Mapping[str, Any]) -> str:
-    p = measured.get("p")
-    return _line(
-        _cut(name, NAME_WIDTH),
-        f"{measured['coverage']['value']:.0%} {measured['accuracy']['n']}",
-        with_interval(measured["accuracy"]),
-        with_interval(measured["kappa"]),
-        "" if p is None else p_value(p).replace("< 0", "<0"),
-    )
-
-
 def _line(name: str, scored: str, accuracy: str, kappa: str, p: str) -> str:
     return f"{name:<{NAME_WIDTH}} {scored:>10} {accuracy:>20} {kappa:>22} {p:>7}".rstrip()
 
 
-def _people_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a line for every person, those with most rows first, and what they say together."""
-    each = sorted(report["annotators"]["each"].items(), key=lambda person: -person[1]["n"])
-    lines = [_person_line("person", "n", "with others", "judge with others", "p", "")]
-    for name, measured in each[:MAX_PEOPLE]:
-        p = measured["p"]
-        lines.append(
-            _person_line(
-                _cut(name, NAME_WIDTH),
-                str(measured["n"]),
-                with_interval(measured["person"]["agreement"]),
-                with_interval(measured["judge"]["agreement"]),
-                "" if p is None else p_value(p).replace("< 0", "<0"),
-                "wins" if measured["wins"] else "",
-            )
-        )
-    if len(each) > MAX_PEOPLE:
-        lines.append(f"and {len(each) - MAX_PEOPLE} more people, in report.json")
-    for sentence in people_sentences(report):
-        lines += textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-    return lines
-
-
-def _person_line(name: str, n: str, person: str, judge: str, p: str, wins: str) -> str:
-    return f"{name:<{NAME_WIDTH}} {n:>6} {person:>20} {judge:>20} {p:>7} {wins:>5}".rstrip()
-
-
-def _disagreement_lines(disagreements: Sequence[Disagreement]) -> list[str]:
-    counts: dict[str, int] = {}
-    for row in disagreements:
-        counts[row.pair] = counts.get(row.pair, 0) + 1
-    ranked = sorted(counts.items(), key=lambda pair: -pair[1])
-    lines = [f"{len(disagreements):,} disagreements"]
-    lines += [_cut(f"  {count:>6,}  {pair}", WIDTH) for pair, count in ranked[:MAX_PAIRS]]
-    if len(ranked) > MAX_PAIRS:
-        lines.append(f"  {sum(n for _, n in ranked[MAX_PAIRS:]):>6,}  others")
-    return lines
+def _p(p: float | None) -> str:
+    return "" if p is None else p_value(p).replace("< 0", "<0")
 
 
 def _cut(text: str, width: int) -> str:

@@ -70,14 +70,9 @@ def compare_speed(
     rounds: int,
     vllm_python: Path | None,
 ) -> dict[str, Any]:
-    """Time every method over the same rows and compare the labels.
+    """Time every method over the same rows of one text-only rubric, after others, and compare labels.
 
-    Args:
-        judge: Judge of one text-only rubric.
-        rows: Rows to time.
-        warm: Other rows, run first by each method.
-        rounds: Timed rounds of the batched methods; the row-by-row one runs once.
-        vllm_python: Python that can import vLLM; ``None`` leaves vLLM out.
+    The row-by-row method runs in one round alone; without a Python of vLLM it is left out.
 
     Returns:
         Per method seconds, rows per second and custos's ratio; the share of the machine's

@@ -116,16 +116,9 @@ def measure(
 ) -> dict[str, Any]:
     """Measure a judge behind the service, offline, and behind a plain app, one after another.
 
-    Args:
-        judge: Run folder, shipped judge or backbone.
-        requests: Rows to grade; each is sent once in the closed loops.
-        clients: Concurrent clients of the closed loops.
-        rows_per_call: Rows of a call to the service; the plain app gets one at a time. Rows that do
-            not fill a call are left out.
-        overload: Rate of rows in the open loop, as a multiple of the closed loop's rows per second.
-        overload_seconds: How long bodies are posted in the open loop.
-        plain_rows: How many of the rows are sent to the plain app.
-        show: Called with a line of text after each measurement.
+    Each row is sent once in the closed loops of so many clients; the plain app gets ``plain_rows``,
+    one at a time. Rows that do not fill a call are left out. In the open loop rows come at
+    ``overload`` times the closed loop's rate. ``show`` gets a line after each measurement.
 
     Returns:
         ``offline`` (before and after the service, and with as few rows at once as the clients

@@ -25,8 +25,7 @@ from judging.files.records import read_records, write_records
 from judging.messages import END_TOKEN
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
-from judging.models.device_dtype import computes_bfloat16
-from judging.models.devices import use_device
+from judging.models.devices import computes_bfloat16, use_device
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -120,15 +119,8 @@ def run_steps(
 ) -> dict[str, Any]:
     """Run :func:`main` in a process of its own; return its report.
 
-    Args:
-        trainer: Whose steps.
-        data: Rows with labels; ``None`` makes rows.
-        steps: Optimizer steps.
-        warm: How many of the first steps the speed leaves out.
-        batch: Rows of a step.
-        passes: Forward passes in which TRL reads the rows of a step; custos decides by itself.
-        settings: Environment variables to set.
-        trained: Model and adapter.
+    The speed leaves out the first ``warm`` steps, of ``batch`` rows each. TRL reads the rows of a
+    step in ``passes`` forward passes; custos decides by itself. Without data, rows are made.
     """
     numbers = {"--steps": steps, "--warm": warm, "--batch": batch}
     command = [sys.executable, "-m", "experiments.cost.training_steps", "--trainer", trainer]

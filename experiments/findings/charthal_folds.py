@@ -17,16 +17,14 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from benchmarks.charthal.benchmark import ChartHal
-from benchmarks.charthal.item import CELLS, ChartHalItem
+from benchmarks.charthal import CELLS, ChartHal, ChartHalItem
 from benchmarks.framework.files import Row, parse_rows, read_file
 from evaluation.estimate import Draws, without_nan
 from evaluation.intervals import Floats, sign_flip_p
 from evaluation.measure import measure
 from evaluation.metrics import confusion_cells, ratio
 from evaluation.outcomes import Outcomes, gather
-from evaluation.report.markdown import table as markdown_table
-from evaluation.report.markdown import with_interval
+from evaluation.report.markdown import markdown_table, with_interval
 from judging.errors import CustosError
 from judging.files.atomic import write_text
 from judging.files.records import read_records, write_json, write_records
@@ -100,13 +98,6 @@ def predict_out_of_fold(
     """Grade every example with a judge that was trained without its figure.
 
     A fold whose verdicts are already in ``out`` is not trained again.
-
-    Args:
-        examples: Scored items.
-        out: Folder for the folds.
-        train: Trains in a fold's folder, given overrides of the recipe.
-        overrides: As on a training script's command line.
-        seed: Deals the folds.
 
     Raises:
         CustosError: If ``out`` holds folds of other items, overrides or another seed.
@@ -221,15 +212,9 @@ def _accuracy(outcomes: Outcomes) -> dict[str, Any]:
 
 
 def kappa_within(sums: Floats) -> Floats:
-    """Compute Cohen's kappa with chance agreement counted cell by cell.
+    """Compute Cohen's kappa with chance agreement counted cell by cell: 0 for one that knows the cell.
 
-    A judge that knows only the cell has a kappa of 0.
-
-    Args:
-        sums: Confusion matrices of the cells. Shape ``[..., cells, 2, 2]``.
-
-    Returns:
-        Shape ``[...]``; nan where chance alone agrees on everything.
+    It is nan where chance alone agrees on everything. Shapes ``[..., cells, 2, 2]`` to ``[...]``.
     """
     size = sums.sum(axis=(-2, -1))
     observed = np.trace(sums, axis1=-2, axis2=-1).sum(axis=-1)

@@ -7,26 +7,25 @@ judged ranking was taken for people's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from evaluation.correction.judged import judged_rate, measure_errors
-from evaluation.estimate import Mask
-from evaluation.intervals import Floats, Ints, percentile_interval, resample_clusters
+from evaluation.intervals import Floats, Ints, Mask, percentile_interval, resample_clusters
 from evaluation.ranking.agreement import order_probabilities
 from evaluation.ranking.bradley_terry import (
     LOG_ODDS_PER_POINT,
     RATING_MEAN,
+    MatchResults,
     bradley_terry,
     fit_strengths,
+    win_matrix,
 )
-from evaluation.ranking.by_people import rank_by_people
-from evaluation.ranking.match_results import MatchResults, win_matrix
-from experiments.findings.question_coverage import alike
+from evaluation.ranking.tournament import rank_by_people
+from experiments.findings.question_coverage import Row, alike, promise_row, stream
 
-Row = dict[str, Any]
 Drawn = tuple[Mask, Mask, Ints]
 README_ERRORS = (0.96, 0.13)
 """Sensitivity and false-positive rate, about those of ``embedded-qs`` on answers of people."""
@@ -34,74 +33,55 @@ MEASURED_RATE = 0.7
 """Rate of people's label among the rows on which the judge was measured."""
 
 
-def draw_judged(
-    rng: np.random.Generator,
-    questions: int,
-    rows: int,
-    rate: float,
-    errors: tuple[float, float],
-    likeness: float,
-) -> Drawn:
-    """Draw whether people and a judge give a label, and the question of each row. ``[n]`` each.
+class Judging(NamedTuple):
+    """One kind of judged rows."""
 
-    Args:
-        rng: Source of the draws.
-        questions: Number of questions.
-        rows: Rows of each.
-        rate: Rate of people's label.
-        errors: Sensitivity and false-positive rate of the judge.
-        likeness: Correlation of the judge's errors within questions, and of people's labels.
-    """
-    clusters = np.repeat(np.arange(questions), rows)
-    people = alike(clusters, likeness, rng) < rate
-    called = alike(clusters, likeness, rng) < np.where(people, *errors)
-    return people, called, clusters
+    questions: int
+    rows: int
+    """Rows of each question."""
+    rate: float
+    """Rate of people's label."""
+    errors: tuple[float, float]
+    """Sensitivity and false-positive rate of the judge."""
+    likeness: float
+    """Correlation of the judge's errors within questions, and of people's labels."""
 
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        """Draw whether people and a judge give a label, and questions of rows. ``[n]`` each."""
+        clusters = np.repeat(np.arange(self.questions), self.rows)
+        people = alike(clusters, self.likeness, rng) < self.rate
+        called = alike(clusters, self.likeness, rng) < np.where(people, *self.errors)
+        return people, called, clusters
 
-def judged_coverage(
-    draws: int,
-    rng: np.random.Generator,
-    questions: int,
-    rows: int,
-    rate: float,
-    errors: tuple[float, float],
-    likeness: float,
-) -> tuple[list[bool], list[bool]]:
-    """Return in which draws the raw and the corrected interval hold the rate.
+    def coverage(self, draws: int, rng: np.random.Generator) -> tuple[list[bool], list[bool]]:
+        """Return in which draws the raw and the corrected interval hold the rate.
 
-    The judge is measured on as many questions of another rate. Arguments as in ``draw_judged``.
-    """
-    before, now = [], []
-    for _ in range(draws):
-        elsewhere = draw_judged(rng, questions, rows, MEASURED_RATE, errors, likeness)
-        known = {"r": measure_errors("Correct", *elsewhere)}
-        _, called, clusters = draw_judged(rng, questions, rows, rate, errors, likeness)
-        found = judged_rate(called.astype(np.float64), clusters, ["r"] * len(called), known)
-        before.append(found.raw.low <= rate <= found.raw.high)
-        now.append(
-            found.corrected is not None and found.corrected.low <= rate <= found.corrected.high
-        )
-    return before, now
+        The judge is measured on as many questions of another rate.
+        """
+        before, now = [], []
+        for _ in range(draws):
+            elsewhere = self._replace(rate=MEASURED_RATE).draw(rng)
+            known = {"r": measure_errors("Correct", *elsewhere)}
+            _, called, clusters = self.draw(rng)
+            found = judged_rate(called.astype(np.float64), clusters, ["r"] * len(called), known)
+            before.append(found.raw.low <= self.rate <= found.raw.high)
+            corrected = found.corrected
+            now.append(corrected is not None and corrected.low <= self.rate <= corrected.high)
+        return before, now
 
 
 def _judged(draws: int, rng: np.random.Generator) -> Iterator[Row]:
-    for questions, rows, rate, errors, likeness in (
-        (89, 5, 0.3, README_ERRORS, 0.1),
-        (89, 5, 0.9, README_ERRORS, 0.1),
-        (89, 5, 0.5, (0.85, 0.3), 0.1),
-        (30, 5, 0.3, README_ERRORS, 0.3),
-        (400, 1, 0.1, README_ERRORS, 0.0),
-        (400, 1, 0.1, (0.99, 0.01), 0.0),
+    for setting in (
+        Judging(89, 5, 0.3, README_ERRORS, 0.1),
+        Judging(89, 5, 0.9, README_ERRORS, 0.1),
+        Judging(89, 5, 0.5, (0.85, 0.3), 0.1),
+        Judging(30, 5, 0.3, README_ERRORS, 0.3),
+        Judging(400, 1, 0.1, README_ERRORS, 0.0),
+        Judging(400, 1, 0.1, (0.99, 0.01), 0.0),
     ):
-        before, now = judged_coverage(draws, rng, questions, rows, rate, errors, likeness)
-        setting = f"{questions} questions, {rows} rows, rate {rate:g}, errors {errors}"
-        yield {
-            "promise": "interval of a judged rate",
-            "setting": setting,
-            "wanted": ".95",
-            "before": float(np.mean(before)),
-            "now": float(np.mean(now)),
-        }
+        questions, rows, rate, errors, _ = setting
+        name = f"{questions} questions, {rows} rows, rate {rate:g}, errors {errors}"
+        yield promise_row("interval of a judged rate", name, ".95", *setting.coverage(draws, rng))
 
 
 def draw_matches(
@@ -114,13 +94,8 @@ def draw_matches(
 ) -> tuple[MatchResults, Floats, Ints]:
     """Draw a tournament, a match of every two models on each question.
 
-    Args:
-        rng: Source of the draws.
-        truth: Strengths by people, in natural log-odds, weakest first or not. Shape ``[m]``.
-        leaning: Strengths by which the judge decides where it does not do as people. Shape ``[m]``.
-        questions: Number of questions.
-        agrees: Share of the matches that the judge decides as people do.
-        sampled: Share of the matches that people decided.
+    ``truth`` has strengths by people, in natural log-odds, and ``leaning`` those by which the judge
+    decides where it does not do as people, ``[m]`` each. People decided a share of the matches.
 
     Returns:
         The judge's results; people's half points, nan where they decided nothing; and the question
@@ -148,14 +123,10 @@ def match_coverage(
 
     Returns:
         Whether each interval of a rating holds the true one, of the judge's rating and of the
-        corrected one; how likely people's order was said to
-        be the judge's; and whether it was. Draws in which the judge ties models are left out of the
-        last two.
+        corrected one; how likely people's order was said to be the judge's; and whether it was.
+        Draws in which the judge ties models are left out of the last two.
     """
-    before: list[bool] = []
-    held: list[bool] = []
-    said: list[float] = []
-    came: list[bool] = []
+    before, held, said, came = list[bool](), list[bool](), list[float](), list[bool]()
     for _ in range(draws):
         truth, leaning = rng.normal(0, 0.6, 4), rng.normal(0, 1, 4)
         results, people, clusters = draw_matches(rng, truth, leaning, 100)
@@ -177,24 +148,13 @@ def match_coverage(
 def _rankings(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     before, held, said, came = match_coverage(max(2, draws // 2), rng)
     setting = "4 models, 100 questions, people decided 30 %"
-    yield {
-        "promise": "interval of a rating corrected by people",
-        "setting": setting,
-        "wanted": ".95",
-        "before": float(np.mean(before)),
-        "now": float(np.mean(held)),
-    }
+    yield promise_row("interval of a rating corrected by people", setting, ".95", before, held)
     for low, high in ((0.0, 0.5), (0.5, 0.9), (0.9, 1.0)):
         among = (np.array(said) >= low) & (np.array(said) < high)
         if among.any():
             wanted = f"{np.mean(np.array(said)[among]):.2f}"
-            yield {
-                "promise": f"people's order is the judge's, said with {low:g} to {high:g}",
-                "setting": setting,
-                "wanted": wanted,
-                "before": 1.0,
-                "now": float(np.mean(np.array(came)[among])),
-            }
+            promise = f"people's order is the judge's, said with {low:g} to {high:g}"
+            yield promise_row(promise, setting, wanted, [True], np.array(came)[among].tolist())
 
 
 def _systems(draws: int, rng: np.random.Generator) -> Iterator[Row]:
@@ -210,24 +170,12 @@ def _systems(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             if found is not None:
                 said.append(found)
                 came.append(np.argmax(judged) == np.argmax(truth))
-        yield {
-            "promise": "people's best is the judge's",
-            "setting": f"3 systems, {questions} questions with people's labels",
-            "wanted": f"{np.mean(said):.2f}" if said else "-",
-            "before": 1.0,
-            "now": float(np.mean(came)) if came else 1.0,
-        }
+        setting = f"3 systems, {questions} questions with people's labels"
+        wanted = f"{np.mean(said):.2f}" if said else "-"
+        yield promise_row("people's best is the judge's", setting, wanted, [True], came or [True])
 
 
 def simulate_corrections(draws: int, seed: int) -> list[Row]:
-    """Simulate promises on corrected figures.
-
-    Args:
-        draws: Draws per setting.
-        seed: Seed of the draws.
-
-    Returns:
-        Rows of a table: ``promise``, ``setting``, ``wanted``, ``before`` and ``now``.
-    """
-    rng = np.random.default_rng(seed)
-    return [*_judged(draws, rng), *_rankings(draws, rng), *_systems(draws, rng)]
+    """Simulate promises on corrected figures; rows as those of ``simulate_questions``."""
+    parts = {"judged": _judged, "rankings": _rankings, "systems": _systems}
+    return [row for name, part in parts.items() for row in part(draws, stream(seed, name))]

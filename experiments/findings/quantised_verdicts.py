@@ -19,16 +19,15 @@ import numpy as np
 from rich.console import Console
 
 from evaluation.estimate import mean, share, without_nan
-from evaluation.evaluate import grade_examples
-from evaluation.intervals import number_clusters
-from evaluation.outcomes import full_label
-from evaluation.report.markdown import table, with_interval
+from evaluation.outcomes import full_label, question_numbers
+from evaluation.report.evaluate import grade_examples
+from evaluation.report.markdown import markdown_table, with_interval
 from judging.errors import CustosError
 from judging.files.records import read_records, write_json
 from judging.fingerprint import file_sha256
 from judging.judge import Judge
 from judging.judge.card import read_card, run_folder
-from judging.models.quantization import check_bitsandbytes
+from judging.models.adapters import check_bitsandbytes
 from judging.types import LabelledExample, Verdict
 
 if TYPE_CHECKING:
@@ -47,16 +46,11 @@ def compare(
 ) -> dict[str, Any]:
     """Compare the verdicts of every form with those of the first and with those of 4 bits.
 
-    Args:
-        verdicts: Verdicts on the examples by form.
-        examples: What people said.
-        seed: Seed of the intervals, which resample groups.
-
     Returns:
         By form: ``accuracy``, and under ``changed`` and ``moved`` by the form that it is compared
         with: the share of labels that differ, and the mean of the largest change of a probability.
     """
-    clusters = number_clusters([example.group or example.question for example in examples])
+    clusters = question_numbers(examples)
     every = np.ones(len(examples), bool)
     people = np.array([full_label(example) for example in examples])
     labels = {form: np.array([v.label or v.status for v in of]) for form, of in verdicts.items()}
@@ -83,9 +77,6 @@ def compare(
 
 def form_judges(source: str) -> dict[str, Callable[[], Judge]]:
     """Return functions that load a judge in every form.
-
-    Args:
-        source: Run folder or shipped judge.
 
     Raises:
         CustosError: If it is not a judge with an adapter, or bitsandbytes is not installed.
@@ -151,7 +142,7 @@ def render(forms: Mapping[str, Any]) -> str:
         )
         for form, one in forms.items()
     ]
-    return table(head, rows)
+    return markdown_table(head, rows)
 
 
 def main(argv: Sequence[str]) -> None:

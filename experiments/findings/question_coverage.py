@@ -7,6 +7,7 @@ with the square root of the correlation as its chance, one draw that the questio
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,21 +17,20 @@ from rich.table import Table
 from scipy.special import expit, log_softmax
 from scipy.stats import binomtest, ttest_1samp
 
-from evaluation.attacks.shares import measure_share
+from evaluation.attacks.rows import measure_share
 from evaluation.calibration_error import calibration_error
-from evaluation.comparisons.gate import loss_within_p, lowest_difference
-from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
+from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import corrected_rate
-from evaluation.estimate import Draws, Mask, share
-from evaluation.intervals import Floats, Ints, percentile_interval, sign_flip_p
+from evaluation.estimate import Draws, share
+from evaluation.intervals import Floats, Ints, Mask, percentile_interval, sign_flip_p
 from evaluation.measure import METRICS, Tally, TallyDraws
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
-from evaluation.people.agreement import krippendorff_alpha
-from evaluation.people.given import PeoplesLabels
+from evaluation.paired import loss_within_p, lowest_difference
+from evaluation.people.agreement import PeoplesLabels, krippendorff_alpha
 from evaluation.ranking.favour import differences_from_others
+from judging.verdicts.calibration import HeldOutVerdicts
 from judging.verdicts.calibration_fit import draw_rows, fit_calibration
-from judging.verdicts.risk import HeldOutVerdicts
 
 SIZES: dict[str, Callable[[int], Ints]] = {
     "1": lambda questions: np.ones(questions, dtype=np.int64),
@@ -52,18 +52,21 @@ def alike(clusters: Ints, correlation: float, rng: np.random.Generator) -> Float
 
 
 def simulate_questions(draws: int, seed: int, parts: Sequence[str] = ()) -> list[Row]:
-    """Simulate promises.
-
-    Args:
-        draws: Draws per setting.
-        seed: Seed of the draws.
-        parts: Names in :data:`PARTS`; all by default.
+    """Simulate promises, so many draws per setting; all :data:`PARTS` by default.
 
     Returns:
         Rows of a table: ``promise``, ``setting``, ``wanted``, ``before`` and ``now``.
     """
-    rng = np.random.default_rng(seed)
-    return [row for name in parts or PARTS for row in PARTS[name](draws, rng)]
+    return [
+        row
+        for name in parts or PARTS
+        for row in PARTS[name](draws * (4 if name in RARE else 1), stream(seed, name))
+    ]
+
+
+def stream(seed: int, part: str) -> np.random.Generator:
+    """Return the draws of one part, which no change of another one moves."""
+    return np.random.default_rng([seed, zlib.crc32(part.encode())])
 
 
 def question_tables(rows: list[Row]) -> Iterator[Table]:
@@ -77,7 +80,10 @@ def question_tables(rows: list[Row]) -> Iterator[Table]:
     yield table
 
 
-def _row(promise: str, setting: str, wanted: str, before: list[bool], now: list[bool]) -> Row:
+def promise_row(
+    promise: str, setting: str, wanted: str, before: list[bool], now: list[bool]
+) -> Row:
+    """Return a row of the table: how often a promise was kept before, and is now."""
     return {
         "promise": promise,
         "setting": setting,
@@ -107,15 +113,14 @@ def _tests(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             by_row.append(p <= 0.05)
             by_question.append(sign_flip_p(won.astype(float) - lost, clusters) <= 0.05)
         setting = f"{questions} questions, {size} rows, correlation {correlation:g}"
-        yield _row("p <= .05 for equal judges", setting, "<= .05", by_row, by_question)
+        yield promise_row("p <= .05 for equal judges", setting, "<= .05", by_row, by_question)
 
 
 def _accuracies(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for questions in (5, 10, 20, 30, 89):
         for size, correlation, rate in (("5", 0.1, 0.9), ("10", 0.3, 0.8), ("5 or 40", 0.3, 0.97)):
             clusters = _clusters(questions, size)
-            before: list[bool] = []
-            now: list[bool] = []
+            before, now = list[bool](), list[bool]()
             for number in range(draws):
                 right = alike(clusters, correlation, rng) < rate
                 found = share(right, np.ones(len(right), dtype=bool), clusters)
@@ -125,7 +130,7 @@ def _accuracies(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                 before.append(low <= rate <= high)
                 now.append(found["low"] <= rate <= found["high"])
             setting = f"{questions} questions, {size} rows, rate {rate:g}"
-            yield _row("interval of an accuracy", setting, ".95", before, now)
+            yield promise_row("interval of an accuracy", setting, ".95", before, now)
 
 
 def _judged(
@@ -159,13 +164,12 @@ def _metrics(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                 now[name].append(found["low"] <= truth[name] <= found["high"])
         for name in names:
             setting = f"{questions} questions, 5 rows"
-            yield _row(f"interval of {name}", setting, ".95", before[name], now[name])
+            yield promise_row(f"interval of {name}", setting, ".95", before[name], now[name])
 
 
 def _calibration(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for questions in (30, 89, 300):
-        before: list[bool] = []
-        now: list[bool] = []
+        before, now = list[bool](), list[bool]()
         for number in range(draws):
             judged = _judged(_clusters(questions, "5"), 0.2, rng)
             tally = TallyDraws.of(judged, number % 4)
@@ -175,12 +179,13 @@ def _calibration(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             before.append(low > 0)
             now.append(found["value"] > found["chance"]["high"])
         setting = f"{questions} questions, 5 rows"
-        yield _row("ECE: a calibrated judge is called uncalibrated", setting, "<= .05", before, now)
+        yield promise_row(
+            "ECE: a calibrated judge is called uncalibrated", setting, "<= .05", before, now
+        )
 
 
 def _risk(draws: int, rng: np.random.Generator) -> Iterator[Row]:
-    before: list[bool] = []
-    now: list[bool] = []
+    before, now = list[bool](), list[bool]()
     for _ in range(draws):
         hard = rng.random(1200) < 0.2
         questions = np.repeat(np.arange(1200), np.where(hard, 5, 1))
@@ -191,21 +196,24 @@ def _risk(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                 confidence=(0.9,) * len(rows), right=tuple((~wrong[rows]).tolist())
             )
             kept.append(verdicts.threshold(0.05) is not None)
-    yield _row("--risk .05 keeps verdicts", "error .057; hard: 5 rows", "<= .05", before, now)
+    yield promise_row(
+        "--risk .05 keeps verdicts", "error .057; hard: 5 rows", "<= .05", before, now
+    )
     before, now = [], []
     clusters = _clusters(40, "1")
     for _ in range(draws):
         error = share(rng.random(40) < 0.08, np.ones(40, dtype=bool), clusters)
         before.append(error["value"] <= 0.05)
         now.append(error["high"] < 0.05)
-    yield _row("--risk .05 is called held", "error .08, 40 verdicts kept", "<= .05", before, now)
+    yield promise_row(
+        "--risk .05 is called held", "error .08, 40 verdicts kept", "<= .05", before, now
+    )
 
 
 def _gate(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for questions, size, loss in ((100, "1", 0.05), (89, "5", 0.05), (89, "5", 0.02)):
         clusters = _clusters(questions, size)
-        before: list[bool] = []
-        now: list[bool] = []
+        before, now = list[bool](), list[bool]()
         for _ in range(draws):
             drawn = alike(clusters, 0.2, rng)
             difference = np.select([drawn < 0.04 + loss, drawn > 0.96], [-1.0, 1.0], 0.0)
@@ -213,14 +221,13 @@ def _gate(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             before.append(p > 0.05)
             now.append(lowest_difference(difference, clusters)[0] > -0.02)
         setting = f"{questions} questions, {size} rows, {loss:g} worse"
-        yield _row("--gate passes a worse judge", setting, "<= .05", before, now)
+        yield promise_row("--gate passes a worse judge", setting, "<= .05", before, now)
 
 
 def _fits(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     labels = ("Correct", "Partial", "Wrong")
     questions = np.repeat(np.arange(15), 20)
-    before: list[bool] = []
-    now: list[bool] = []
+    before, now = list[bool](), list[bool]()
     for _ in range(max(1, draws // 10)):
         scores = rng.normal(scale=2, size=(300, 3))
         shift = rng.normal(size=(15, 3))[questions]
@@ -229,20 +236,21 @@ def _fits(draws: int, rng: np.random.Generator) -> Iterator[Row]:
         logprobs = log_softmax(scores, axis=1)
         for biased, folds in ((before, None), (now, questions)):
             biased.append(any(fit_calibration(logprobs, targets, labels, folds).bias.values()))
-    yield _row("calibration fits a bias that is not there", "20 rows", "rarely", before, now)
+    yield promise_row("calibration fits a bias that is not there", "20 rows", "rarely", before, now)
 
 
 def _wordings(draws: int, rng: np.random.Generator) -> Iterator[Row]:
     for wordings in (6, 12, 24):
         of_row = np.arange(60) % wordings
-        before: list[bool] = []
-        now: list[bool] = []
+        before, now = list[bool](), list[bool]()
         for _ in range(draws):
             hits = (rng.random(60) < rng.beta(1.5, 3.5, wordings)[of_row]).tolist()
             for held, ways in ((before, None), (now, of_row.tolist())):
                 found = measure_share(hits, range(60), ways)
                 held.append((found.low or 0) <= 0.3 <= (found.high or 0))
-        yield _row("interval of an attack", f"60 rows, {wordings} wordings", ".95", before, now)
+        yield promise_row(
+            "interval of an attack", f"60 rows, {wordings} wordings", ".95", before, now
+        )
 
 
 REVIEWED_RATE, REVIEWED_AGREEMENT = 0.5521, 0.8065
@@ -287,7 +295,7 @@ def _reviewed(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                     kept.append(found.low <= value <= found.high)
         setting = f"{labels} of {len(clusters)} rows, {rows} a question"
         for name, (before, now) in held.items():
-            yield _row(f"{name} from reviewed rows", setting, ".95", before, now)
+            yield promise_row(f"{name} from reviewed rows", setting, ".95", before, now)
 
 
 def _people_of(questions: int, rng: np.random.Generator) -> PeoplesLabels:
@@ -312,7 +320,7 @@ def _people(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             by_row.append(bool(ttest_1samp(-gain, epsilon, alternative="less").pvalue <= 0.05))
             by_question.append(loss_within_p(gain, clusters, epsilon) <= 0.05)
         setting = f"{questions} questions, {size} rows, epsilon {epsilon:g}"
-        yield _row("a judge that loses epsilon wins", setting, "<= .05", by_row, by_question)
+        yield promise_row("a judge that loses epsilon wins", setting, "<= .05", by_row, by_question)
     truth = krippendorff_alpha(_people_of(3000, rng))
     for questions in (10, 30):
         before: dict[str, list[bool]] = {name: [] for name in truth}
@@ -325,7 +333,7 @@ def _people(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                     held[name].append(found["low"] <= truth[name]["value"] <= found["high"])
         for name in truth:
             setting = f"{name}, {questions} questions, 6 rows"
-            yield _row("interval of alpha", setting, ".95", before[name], now[name])
+            yield promise_row("interval of alpha", setting, ".95", before[name], now[name])
 
 
 def _favours(draws: int, rng: np.random.Generator) -> Iterator[Row]:
@@ -341,18 +349,21 @@ def _favours(draws: int, rng: np.random.Generator) -> Iterator[Row]:
             right = alike(clusters, 0.2, rng) < 0.7
             error = alike(clusters, 0.2, rng)
             called = np.where(right, error >= miss, error < false_alarm)
-            groups = [system == one for one in range(5)]
+            groups = {str(one): system == one for one in range(5)}
             surplus = called.astype(float) - right
-            before = [_resampled_difference(surplus, each, clusters, number % 4) for each in groups]
-            found = differences_from_others(called, right, groups, clusters)
+            before = [
+                _resampled_difference(surplus, each, clusters, number % 4)
+                for each in groups.values()
+            ]
+            found = differences_from_others(called, right, groups, clusters).values()
             now = [(each["difference"]["low"], each["difference"]["high"]) for each in found]
             shown["before"].append(any(low > 0 or high < 0 for low, high in before))
             shown["now"].append(any(each["finding"] != "not shown" for each in found))
             for when, intervals in (("before", before), ("now", now)):
                 holds[when] += [low <= 0 <= high for low, high in intervals]
         setting = f"{questions} questions, 5 systems, the last on {answered:.0%}"
-        yield _row("a system is called favoured or harmed", setting, "<= .05", **shown)
-        yield _row("interval of a system's bias less the others'", setting, ".95", **holds)
+        yield promise_row("a system is called favoured or harmed", setting, "<= .05", **shown)
+        yield promise_row("interval of a system's bias less the others'", setting, ".95", **holds)
 
 
 def _resampled_difference(
@@ -377,3 +388,5 @@ PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
     "favours": _favours,
 }
 """Parts of the simulation by name."""
+RARE = ("calibration", "favours")
+"""Parts that count what is rare, with four times the draws."""

@@ -122,12 +122,7 @@ def parts(hour: Hour) -> dict[int, dict[str, Measure]]:
 def run_step(hour: Hour, step: int, seconds: float, options: Sequence[str], *, again: bool) -> None:
     """Measure the parts of a step that have not ended, each in a process of its own.
 
-    Args:
-        hour: What they are given.
-        step: Number of the step.
-        seconds: Most seconds of all parts together; the part that is running then is killed.
-        options: Options of the processes.
-        again: Measure also the parts that have ended.
+    After so many seconds of all together the part that is running is killed.
     """
     until = time.monotonic() + seconds
     names = [name for name in parts(hour)[step] if again or [step, name] not in hour.book.done]

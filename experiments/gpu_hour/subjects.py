@@ -120,13 +120,7 @@ def _make_tokenizer(folder: Path) -> None:
 
 
 def made_rows(hour: Hour, count: int, seed: int = 0) -> list[LabelledExample]:
-    """Make labelled rows whose responses are as long as those of a benchmark.
-
-    Args:
-        hour: The hour; rows of a rehearsal are short.
-        count: Number of rows.
-        seed: Rows of other seeds have other questions.
-    """
+    """Make labelled rows whose responses are as long as those of a benchmark; short in a rehearsal."""
     rows = list(generate_examples(count, seed, "train", "open"))
     if hour.rehearsal:
         return rows

@@ -121,14 +121,7 @@ class Tally:
 
 
 class Soak:
-    """A service with a well-behaved key and hostile ones, and the samples taken of it.
-
-    Args:
-        url: Address of the service.
-        keys: Access keys by name; the one called ``good`` behaves well.
-        service: Its process.
-        out: Folder for the samples; the service's log is there.
-    """
+    """A service with a well-behaved key, called ``good``, and hostile ones, and samples of it."""
 
     def __init__(self, url: str, keys: dict[str, str], service: psutil.Process, out: Path) -> None:
         self.url = url

@@ -19,7 +19,7 @@ from data_prep.made.charts.rows import CaptionedPicture, draw_captioned
 from data_prep.made.charts.scenes import NAME, VALUES
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
-from judging.models.cpu_cores import num_cores
+from judging.models.devices import num_cores
 from judging.progress import progress_over
 from train.loop.batches import begin_worker
 

@@ -1,12 +1,22 @@
-import time
+"""Every metric of one judge, on all items and on parts; statistics over seeds."""
+
+from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 
 from evaluation.declared_labels import label_set
 from evaluation.intervals import wilson_interval
-from evaluation.measure import error_types, measure, measure_error_types
+from evaluation.measure import (
+    length_thirds,
+    measure,
+    measure_error_types,
+    seed_statistics,
+)
 from evaluation.outcomes import Outcomes, gather
+from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import (
     TYPED_LABELS,
@@ -16,6 +26,7 @@ from tests.evaluation.made_up import (
     typed_records,
     unscored,
 )
+from tests.evaluation.report.made_up import report
 
 
 def outcomes(examples: list[LabelledExample], verdicts: list[Verdict]) -> Outcomes:
@@ -121,22 +132,6 @@ def test_error_types_are_measured_apart_from_scores() -> None:
     assert "type_accuracy" not in measure(outcomes(*evaluation()))
 
 
-def test_a_thousand_resamples_of_fifteen_thousand_items_take_seconds() -> None:
-    rng = np.random.default_rng(0)
-    probabilities = rng.dirichlet(np.ones(3), size=15_000)
-    judged = Outcomes(
-        labels=("Correct", "Partial", "Wrong"),
-        human=rng.integers(3, size=15_000),
-        predicted=probabilities.argmax(axis=1),
-        probabilities=probabilities,
-        confidence=probabilities.max(axis=1),
-        clusters=np.arange(15_000) // 5,
-    )
-    start = time.process_time()
-    measure(judged)
-    assert time.process_time() - start < 10
-
-
 def test_shares_of_error_types_by_hand() -> None:
     found = measure_error_types(gather(*typed_records(), TYPED_LABELS))
     assert {kind: (row["value"], row["n"]) for kind, row in found.items()} == {
@@ -147,8 +142,87 @@ def test_shares_of_error_types_by_hand() -> None:
         assert row["low"] <= row["value"] <= row["high"]
 
 
-def test_labels_without_types_have_none() -> None:
-    examples, verdicts = typed_records()
-    assert error_types(("Correct", "Wrong")) == ()
-    outcomes = gather(examples[:1], verdicts[:1], ("Correct", "Wrong"))
-    assert measure_error_types(outcomes) == {}
+def test_slices_divide_all_items() -> None:
+    slices = report()["slices"]
+    assert slices.keys() == {"answerer", "response_length", "task"}
+    for parts in slices.values():
+        assert sum(part["n"] for part in parts.values()) == 180
+        assert all({"accuracy", "kappa"} <= part.keys() for part in parts.values())
+    assert list(slices["response_length"]) == sorted(
+        slices["response_length"], key=lambda part: int(part.split("(")[1].split("-")[0])
+    )
+
+
+def test_slices_by_language_where_it_is_known() -> None:
+    examples = [
+        example(id="a", metadata={"language": "en"}),
+        example(id="b", metadata={"language": "zh"}),
+        example(id="c"),
+    ]
+    verdicts = [scored("Correct", id="a"), scored("Wrong", id="b"), scored("Correct", id="c")]
+    made = build_report(examples, verdicts, seconds=1, command="")
+    language = made["slices"]["language"]
+    assert {part: row["accuracy"]["value"] for part, row in language.items()} == {"en": 1, "zh": 0}
+
+
+def test_length_thirds_are_equal_and_keep_ties_together() -> None:
+    def thirds(*lengths: int) -> list[str]:
+        return length_thirds([example(responses=("x" * length,)) for length in lengths])
+
+    short, middle, long = (
+        "short (1-2 characters)",
+        "middle (3-5 characters)",
+        "long (8-9 characters)",
+    )
+    assert thirds(9, 1, 5, 3, 8, 2) == [long, short, middle, middle, long, short]
+    assert thirds(4, 4, 4) == ["short (4-4 characters)"] * 3
+
+
+def _report(**metrics: float | None) -> dict[str, dict[str, dict[str, float | None]]]:
+    return {"metrics": {name: {"value": value} for name, value in metrics.items()}}
+
+
+def test_mean_deviation_and_interval() -> None:
+    """Five runs: mean .92, squares of deviations .0010, t(.975, 4) = 2.776445."""
+    values = (0.90, 0.91, 0.92, 0.93, 0.94)
+    found = seed_statistics([_report(accuracy=value) for value in values])["accuracy"]
+    assert found["values"] == list(values)
+    assert found["mean"] == pytest.approx(0.92)
+    assert found["std"] == pytest.approx(math.sqrt(0.0010 / 4))
+    half = 2.776445 * math.sqrt(0.0010 / 4) / math.sqrt(5)
+    assert (found["low"], found["high"]) == pytest.approx((0.92 - half, 0.92 + half))
+
+
+def test_accuracies_before_calibration_are_metrics_too() -> None:
+    reports = [
+        {**_report(accuracy=0.5), "calibration": {"before": {"accuracy": {"value": value}}}}
+        for value in (0.90, 0.94)
+    ]
+    found = seed_statistics(reports)
+    assert found["accuracy"]["mean"] == 0.5
+    assert found["accuracy_before_calibration"]["mean"] == pytest.approx(0.92)
+    assert found["accuracy_before_calibration"]["high"] == 1.0
+    assert seed_statistics([*reports, _report(accuracy=0.5)]).keys() == {"accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [
+        ("accuracy", (0.90, 0.99), (pytest.approx(0.373, abs=1e-3), 1.0)),
+        ("kappa", (-0.5, 0.9), (-1.0, 1.0)),
+        ("ece", (0.01, 0.05), (0.0, pytest.approx(0.284, abs=1e-3))),
+        ("nll", (0.2, 3.0), (0.0, pytest.approx(19.388, abs=1e-3))),
+    ],
+)
+def test_an_interval_ends_where_the_metric_does(
+    metric: str, values: tuple[float, float], expected: tuple[float, float]
+) -> None:
+    """Two runs: t(.975, 1) = 12.7062, so that the half-width is 6.3531 times their distance."""
+    found = seed_statistics([_report(**{metric: value}) for value in values])[metric]
+    assert (found["low"], found["high"]) == expected
+
+
+def test_a_metric_that_a_run_lacks_is_left_out() -> None:
+    reports = [_report(accuracy=0.9, kappa=0.8), _report(accuracy=0.9, kappa=None)]
+    assert list(seed_statistics(reports)) == ["accuracy"]
+    assert seed_statistics([]) == {}

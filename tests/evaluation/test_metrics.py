@@ -1,3 +1,7 @@
+"""Agreement and calibration, by hand and against scikit-learn and simulated judges."""
+
+from __future__ import annotations
+
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -5,15 +9,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit, logit
 from sklearn import metrics as sklearn
 
 from evaluation import metrics
+from evaluation.calibration_error import (
+    calibration_error,
+    chance_band,
+    likeness,
+    slope,
+    squared_error,
+)
 from evaluation.intervals import Floats, Ints
+from evaluation.metrics import equal_mass_bins
 
 # Rows people, columns judge. 13 of 20 agree; people 10/6/4, judge 9/5/6.
 CONFUSION = np.array([[7.0, 1, 2], [2, 3, 1], [0, 1, 3]])
 OF_CONFUSION = (metrics.accuracy, metrics.cohen_kappa, metrics.matthews, metrics.macro_f1)
-
 pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
 
 
@@ -38,16 +51,6 @@ def value(metric: Callable[[Floats], Floats], drawn: list[tuple[int, int]]) -> f
 )
 def test_by_hand(metric: Callable[[Floats], Floats], expected: Fraction) -> None:
     assert metric(CONFUSION) == pytest.approx(float(expected), abs=1e-12)
-
-
-def test_matthews_by_hand() -> None:
-    # 20 * 13 - 144 over sqrt(400 - (100 + 36 + 16)) and sqrt(400 - (81 + 25 + 36)).
-    assert metrics.matthews(CONFUSION) == pytest.approx(116 / np.sqrt(248 * 258), abs=1e-12)
-
-
-def test_per_label_by_hand() -> None:
-    np.testing.assert_allclose(metrics.precision(CONFUSION), [7 / 9, 3 / 5, 3 / 6])
-    np.testing.assert_allclose(metrics.recall(CONFUSION), [7 / 10, 3 / 6, 3 / 4])
 
 
 @given(pairs)
@@ -131,14 +134,6 @@ def test_false_positive_rate_is_of_what_people_call_wrong() -> None:
     assert np.isnan(metrics.share_in_columns(np.diag([1.0, 1, 0]), wrong, correct))
 
 
-def test_brier_by_hand() -> None:
-    probabilities = np.array([[1.0, 0], [1, 0], [0.5, 0.5], [0.8, 0.2]])
-    expected = [0, 2, 0.5, 2 * 0.2**2]
-    np.testing.assert_allclose(
-        metrics.brier_scores(np.array([0, 1, 1, 0]), probabilities), expected
-    )
-
-
 def test_scores_of_a_posterior_are_scikit_learns() -> None:
     rng = np.random.default_rng(0)
     human, probabilities = rng.integers(3, size=60), rng.dirichlet(np.ones(3), size=60)
@@ -149,13 +144,6 @@ def test_scores_of_a_posterior_are_scikit_learns() -> None:
     assert metrics.brier_scores(human, probabilities).mean() == pytest.approx(
         sklearn.brier_score_loss(human, probabilities, scale_by_half=False)
     )
-
-
-def test_bins_hold_equally_many() -> None:
-    confidence = np.random.default_rng(0).permutation(np.linspace(0.4, 1, 150))
-    bins = metrics.equal_mass_bins(confidence)
-    assert np.bincount(bins).tolist() == [10] * 15
-    assert (np.diff(bins[np.argsort(confidence)]) >= 0).all()
 
 
 def ece(confidence: Floats, right: Floats, bins: int = 15) -> float:
@@ -213,3 +201,108 @@ def test_a_reliability_table_holds_the_bins_in_use() -> None:
         {"n": 2, "confidence": 0.9, "accuracy": 0.5},
     ]
     assert table["ece"] == pytest.approx((0.5 + 2 * 0.4) / 3)
+
+
+QUESTIONS, ROWS = 89, 5
+
+
+def judge(
+    rng: np.random.Generator, *, bias: float = 0.0, alike: float = 0.0, steepness: float = 1.0
+) -> tuple[Floats, np.ndarray, Ints]:
+    """Confidences, whether rows are right, and questions.
+
+    Args:
+        rng: Draws.
+        bias: True accuracy less confidence.
+        alike: Chance that a row takes its question's draw: the root of the correlation.
+        steepness: True slope of the log-odds.
+    """
+    clusters = np.repeat(np.arange(QUESTIONS), ROWS)
+    stated = rng.uniform(0.55, 0.95, size=len(clusters))
+    true = expit(steepness * logit(stated)) + bias
+    shared = rng.random(QUESTIONS)[clusters]
+    drawn = np.where(rng.random(len(stated)) < alike, shared, rng.random(len(stated)))
+    return stated, drawn < true, clusters
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5])
+def test_a_calibrated_judge_exceeds_chance_as_seldom_as_it_says(alike: float) -> None:
+    """The interval by resampling questions never held the truth of such a judge, which is 0."""
+    rng = np.random.default_rng(int(10 * alike))
+    above, means = 0, []
+    for _ in range(150):
+        found = calibration_error(*judge(rng, alike=alike))
+        assert found["value"] > 0 and np.isnan([found["low"], found["high"]]).all()
+        above += found["value"] > found["chance"]["high"]
+        means.append(found["value"] - found["chance"]["mean"])
+    assert 0.01 * 150 <= above <= 0.10 * 150
+    assert abs(np.mean(means)) < 0.004
+
+
+def test_chance_of_one_bin_is_the_mean_of_a_folded_binomial() -> None:
+    """Fifty rows at one confidence share a bin; the gap is that of a binomial number."""
+    from scipy.stats import binom
+
+    counts = np.arange(51)
+    expected = np.sum(binom.pmf(counts, 50, 0.8) * np.abs(counts / 50 - 0.8))
+    found = chance_band(np.full(50, 0.8), np.arange(50) < 40, np.arange(50))
+    assert found["mean"] == pytest.approx(expected, rel=0.05)
+
+
+def test_the_squared_error_leaves_out_chance() -> None:
+    rng = np.random.default_rng(1)
+    for bias in (0.0, -0.1):
+        drawn = [judge(rng, bias=bias, alike=0.5) for _ in range(200)]
+        found = [squared_error(*rows) for rows in drawn]
+        error = np.std(found) / np.sqrt(len(found))
+        assert np.mean(found) == pytest.approx(bias**2, abs=3 * error)
+    # The plain mean of squared gaps has chance in it.
+    stated, right, _ = judge(rng)
+    bins = equal_mass_bins(stated)
+    gaps = [np.mean(stated[bins == b] - right[bins == b]) ** 2 for b in range(15)]
+    assert np.mean(gaps) > squared_error(stated, right, np.arange(len(stated)))
+
+
+def test_the_squared_error_by_hand() -> None:
+    """One bin, residuals .8 and -.2 of one question and .3 of another: pairs of two questions."""
+    stated, right = np.array([0.8, 0.8, 0.8]), np.array([False, True, False])
+    expected = (0.8 * 0.8 + -0.2 * 0.8) / 2
+    assert squared_error(stated, right, np.array([0, 0, 1])) == pytest.approx(expected)
+    assert np.isnan(squared_error(stated, right, np.zeros(3, dtype=np.int64)))
+
+
+def test_the_slope_is_the_logistic_regressions() -> None:
+    stated, right, clusters = judge(np.random.default_rng(2), steepness=0.6)
+
+    def loss(parameters: Floats) -> float:
+        odds = parameters[0] + parameters[1] * logit(stated)
+        return float(np.logaddexp(0, np.where(right, -odds, odds)).sum())
+
+    best = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-8}).x
+    found = slope(stated, right, clusters)
+    assert found["value"] == pytest.approx(best[1], abs=1e-5)
+    assert found["n"] == QUESTIONS * ROWS
+
+
+def test_the_slopes_interval_holds_the_truth() -> None:
+    rng, held = np.random.default_rng(3), 0
+    for _ in range(200):
+        found = slope(*judge(rng, alike=0.5))
+        held += found["low"] <= 1 <= found["high"]
+    assert held >= 0.91 * 200
+
+
+@pytest.mark.parametrize("right", [np.ones(9, dtype=bool), np.arange(9) < 5])
+def test_without_a_finite_slope_there_is_none(right: np.ndarray) -> None:
+    parted = slope(np.where(right, 0.9, 0.2), right, np.arange(9))
+    assert np.isnan([parted["value"], parted["low"], parted["high"]]).all()
+    assert np.isnan(chance_band(np.full(9, np.nan), right, np.arange(9))["mean"])
+
+
+def test_likeness_is_the_planted_one() -> None:
+    rng = np.random.default_rng(4)
+    clusters = np.repeat(np.arange(2000), 5)
+    shared, stated = rng.random(2000)[clusters], np.full(10_000, 0.8)
+    drawn = np.where(rng.random(10_000) < np.sqrt(0.3), shared, rng.random(10_000))
+    assert likeness(stated, drawn < 0.8, clusters) == pytest.approx(0.3, abs=0.04)
+    assert likeness(stated, drawn < 0.8, np.arange(10_000)) == 0

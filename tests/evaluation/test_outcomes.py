@@ -1,13 +1,28 @@
+"""People's labels and verdicts: lined up, refused, without a label, kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from evaluation.declared_labels import label_set
+from evaluation.declared_labels import check_labels, label_set
 from evaluation.metrics import UNSCORED
-from evaluation.outcomes import full_label, gather
-from judging.errors import CustosError
+from evaluation.outcomes import (
+    MAX_REASONS,
+    check_scored,
+    describe_reason,
+    full_label,
+    gather,
+    load_evaluation,
+    save_evaluation,
+    unscored_reasons,
+)
+from judging.errors import CustosError, FieldError
 from judging.tasks import base
-from judging.types import JudgeRequest, Verdict, score_of, type_of
-from tests.evaluation.made_up import example, scored, unscored
+from judging.types import JudgeRequest, LabelledExample, Verdict, score_of, type_of
+from tests.evaluation.made_up import evaluation, example, scored, unscored
 
 
 class _ByMode:
@@ -55,15 +70,6 @@ def test_a_label_the_posterior_does_not_know_has_no_probability() -> None:
     np.testing.assert_allclose(outcomes.probabilities, [[0.9, 0, 0.1]])
 
 
-def test_an_abstention_with_a_posterior_stays_unscored() -> None:
-    verdict = Verdict(
-        id="1", status="abstain", probabilities={"Correct": 0.5, "Wrong": 0.5}, message="unsure"
-    )
-    outcomes = gather([example()], [verdict], ("Correct", "Wrong"))
-    assert not outcomes.scored[0]
-    assert np.isnan(outcomes.confidence[0])
-
-
 def test_verdicts_must_belong_to_the_examples() -> None:
     with pytest.raises(CustosError, match="no examples"):
         gather([], [], ())
@@ -89,3 +95,111 @@ def test_labels_keep_the_order_of_the_task(monkeypatch: pytest.MonkeyPatch) -> N
     assert label_set([any_mode, all_mode]) == ("Right", "Partial", "Bad")
     stray = [scored("Aside"), unscored()]
     assert label_set([any_mode, all_mode], stray) == ("Right", "Partial", "Bad", "Aside")
+
+
+def failed(id: str, message: str) -> Verdict:
+    return Verdict(id=id, status="judge_error", message=message)
+
+
+def test_reasons_are_counted_with_the_first_ids() -> None:
+    verdicts = [scored("Correct", id="0"), *(failed(str(i), "too\nlong") for i in range(1, 8))]
+    verdicts += [unscored("8"), Verdict(id="9", status="abstain", message="unsure")]
+    reasons = unscored_reasons(verdicts)
+    assert [(r["message"], r["n"], r["failed"]) for r in reasons] == [
+        ("too long", 7, True),
+        ("no label in the text", 1, True),
+        ("unsure", 1, False),
+    ]
+    assert describe_reason(reasons[0]) == "7 rows: too long (id 1, 2, 3, 4, 5, ...)"
+    assert describe_reason(reasons[1]) == "1 row: no label in the text (id 8)"
+
+
+def test_many_reasons_lose_no_row() -> None:
+    verdicts = [failed(str(i), f"fault {i}") for i in range(50)]
+    verdicts += [Verdict(id=f"a{i}", status="abstain", message=f"doubt {i}") for i in range(3)]
+    reasons = unscored_reasons(verdicts)
+    assert len(reasons) == MAX_REASONS + 2
+    assert sum(reason["n"] for reason in reasons) == 53
+    assert sum(reason["n"] for reason in reasons if reason["failed"]) == 50
+
+
+def test_no_label_at_all_is_an_error_with_its_reasons() -> None:
+    check_scored([scored("Correct"), failed("2", "x")])
+    check_scored([])
+    with pytest.raises(CustosError, match=r"no row got a label: 2 rows: .* 'all' \(id 1, 2\)$"):
+        check_scored([failed("1", "not trained for 'all'"), failed("2", "not trained for 'all'")])
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    examples, verdicts = evaluation(unscored_every=7)
+    save_evaluation(tmp_path / "run", examples, verdicts)
+    assert load_evaluation(tmp_path / "run") == (examples, verdicts)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    examples, verdicts = evaluation()
+    save_evaluation(tmp_path, examples, verdicts)
+    (tmp_path / "verdicts.jsonl").unlink()
+    with pytest.raises(CustosError, match=r"no verdicts.jsonl there: give the folder"):
+        load_evaluation(tmp_path)
+
+
+def test_files_that_do_not_line_up_name_the_folder(tmp_path: Path) -> None:
+    examples, verdicts = evaluation()
+    save_evaluation(tmp_path, examples, verdicts)
+    lines = (tmp_path / "verdicts.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "verdicts.jsonl").write_text("".join(lines[1:]))
+    with pytest.raises(CustosError, match=f"{tmp_path}: 179 verdicts for 180 examples"):
+        load_evaluation(tmp_path)
+
+
+def labelled(*labels: str, **fields: object) -> list[LabelledExample]:
+    return [example(label, id=str(i), **fields) for i, label in enumerate(labels)]
+
+
+def test_declared_labels_pass() -> None:
+    check_labels(labelled("Correct", "Partial", "Wrong", reference_mode="all"))
+    check_labels(labelled("Correct", "Wrong", reference_mode="any"))
+    check_labels(labelled("Correct", "Wrong; Reasoning Error", task="hieval-ea"))
+    check_labels(labelled("Wrong", task="hieval-ea", error_type="Other"))
+    check_labels([])
+
+
+def test_the_error_counts_every_label_and_gives_the_option_to_copy() -> None:
+    examples = labelled("Correct", "right", "wrong", "right", reference_mode="any")
+    with pytest.raises(CustosError) as caught:
+        check_labels(examples, "test.csv", lambda index: f"row {index + 2}")
+    assert str(caught.value) == (
+        "test.csv: field 'label': hieval-qs/plain/any does not declare 'right' (2 rows, the first "
+        "is row 3), 'wrong' (1 row, the first is row 4); it declares Correct, Wrong; translate "
+        "them: --labels right=Correct,wrong=Wrong"
+    )
+
+
+def test_every_rubric_and_column_is_named() -> None:
+    examples = [
+        *labelled("yes", reference_mode="any", second_label="no"),
+        *labelled("yes", reference_mode="all", second_label="Wrong"),
+    ]
+    with pytest.raises(CustosError) as caught:
+        check_labels(examples)
+    message = str(caught.value)
+    assert "field 'label': hieval-qs/plain/any does not declare 'yes' (1 row" in message
+    assert "field 'label': hieval-qs/plain/all does not declare 'yes' (1 row" in message
+    assert "field 'second_label': hieval-qs/plain/any does not declare 'no' (1 row" in message
+    assert message.endswith("translate them: --labels yes=Correct,no=Wrong")
+
+
+def test_free_text_instead_of_labels_stays_one_readable_error() -> None:
+    examples = labelled(*(f"opinion {i} " + "x" * 10_000 + "\n" for i in range(500)))
+    with pytest.raises(CustosError) as caught:
+        check_labels(examples)
+    message = str(caught.value)
+    assert len(message) < 3000
+    assert "and 480 other labels" in message
+    assert message.endswith("translate them under 'labels' in a file for --mapping")
+
+
+def test_an_unknown_task_is_named_with_its_row() -> None:
+    with pytest.raises(FieldError, match="row 1: field 'task': 'elsewhere' is not one of"):
+        check_labels(labelled("Wrong", task="elsewhere"))

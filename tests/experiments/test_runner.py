@@ -10,7 +10,7 @@ from experiments.__main__ import main, programs
 
 def test_every_program_has_a_command_line() -> None:
     names = set(programs())
-    assert {"ablation", "interval_coverage", "paradigms", "scoring_speed", "service_load"} <= names
+    assert {"charthal_folds", "interval_coverage", "scoring_speed", "service_load"} <= names
     for name, module in programs().items():
         assert f"python -m experiments {name}" in (import_module(module).__doc__ or ""), name
         with pytest.raises(SystemExit) as ended:
@@ -20,7 +20,7 @@ def test_every_program_has_a_command_line() -> None:
 
 def test_an_unknown_name_lists_the_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nothing"]) == 2
-    assert "  paradigms\n" in capsys.readouterr().err
+    assert "  charthal_folds\n" in capsys.readouterr().err
 
 
 def test_a_known_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

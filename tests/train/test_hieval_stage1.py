@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from data_prep.tables import source
-from evaluation.evaluate import grade_examples
+from evaluation.report.evaluate import grade_examples
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
 from tests.train.made_up import examples, write_recipe

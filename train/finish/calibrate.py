@@ -16,7 +16,12 @@ from judging.files.records import write_json
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.tasks import get_task
 from judging.types import LabelledExample, score_of
-from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
+from judging.verdicts.calibration import (
+    Calibration,
+    CalibrationSet,
+    HeldOutVerdicts,
+    calibration_key,
+)
 from judging.verdicts.calibration_fit import (
     SMALL_SPLIT,
     check_labels,
@@ -24,7 +29,6 @@ from judging.verdicts.calibration_fit import (
     fit_score_calibration,
     fit_type_calibration,
 )
-from judging.verdicts.risk import HeldOutVerdicts
 from train.finish.grading import KeptGrades, KeptWindow, Processes
 from train.tracking.parts import PARTS
 

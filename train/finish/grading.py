@@ -18,7 +18,7 @@ from accelerate import Accelerator
 from peft import set_peft_model_state_dict
 from safetensors.torch import load_file
 
-from evaluation.evaluate import grade_examples
+from evaluation.report.evaluate import grade_examples
 from judging.batches import in_batches
 from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.fingerprint import digest, file_sha256, picture_sha256
@@ -27,9 +27,9 @@ from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
 from judging.models.backbones import load_backbone
 from judging.progress import progress_over
+from judging.scoring.ask_model import WINDOW
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
-from judging.scoring.windows import WINDOW
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict
 from judging.verdicts.calibration import CalibrationSet

@@ -14,16 +14,18 @@ import numpy as np
 from rich.console import Console
 
 from data_prep.splits.overlap import Overlap
-from evaluation.comparisons.paired import paired_accuracies
-from evaluation.correction.intervals import clustered_rate
-from evaluation.evaluate import grade_examples, report_verdicts, resolve_examples
-from evaluation.intervals import Z_95, number_clusters
-from evaluation.outcomes import full_label
+from evaluation.intervals import Z_95, clustered_rate, number_clusters
+from evaluation.outcomes import NothingScored, full_label
+from evaluation.paired import paired_accuracies
 from evaluation.ranking.favour import family_of
+from evaluation.report.evaluate import (
+    grade_examples,
+    resolve_examples,
+    seen_data,
+    uncalibrated_verdicts,
+)
 from evaluation.report.markdown import with_interval
-from evaluation.report.report import write_report
-from evaluation.seen_data import seen_data
-from evaluation.unscored import NothingScored
+from evaluation.report.report import build_report, write_report
 from judging.files.questions import count_trained_on
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
@@ -225,10 +227,12 @@ def report_test(
     name = "start" if recipe.adapter.init else "zero_shot"
     beside = {name: list(start.values())} if len(start) == len(examples) else {}
     try:
-        report = report_verdicts(
+        report = build_report(
             examples,
             verdicts,
-            is_calibrated=judge.calibration is not None,
+            uncalibrated=uncalibrated_verdicts(examples, verdicts)
+            if judge.calibration is not None
+            else None,
             seen=seen_data(judge.folder, None, examples),
             seconds=seconds,
             command=command,

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from data_prep.splits.manifest import MANIFEST_NAME
 from data_prep.splits.overlap import paraphrases_left_out
 from evaluation.intervals import wilson_interval
-from evaluation.report.markdown import table, with_interval
+from evaluation.report.markdown import markdown_table, with_interval
 from evaluation.report.plots import draw_learning_curve
 from judging.files.atomic import atomic_path, atomic_write, write_text
 from judging.files.questions import write_question_hashes
@@ -28,8 +28,8 @@ from judging.judge.notes import KNOWS_NOTHING
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE, MAGNITUDE
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
-from judging.models.device_dtype import computed_in
-from judging.rules.listed_options import options_of
+from judging.models.devices import computed_in
+from judging.rules.answer_options import options_of
 from judging.tasks import get_task
 from judging.types import LabelledExample, Mode
 from train.finish.report import RunResult, learned_line, overlap_lines, selection_lines
@@ -127,7 +127,7 @@ def write_model_card(result: RunResult, script: str, watched: Mapping[str, Rows]
         ]
         measured = [
             *(f"Measured on {items}, 95 % intervals clustered by question:", ""),
-            table(("judge", "accuracy", "kappa", "ECE"), rows),
+            markdown_table(("judge", "accuracy", "kappa", "ECE"), rows),
         ]
     if result.learned:
         measured += ["", f"Against the start: {learned_line(result.learned)}."]
@@ -175,7 +175,7 @@ def _data(result: RunResult, overlaps: Sequence[str]) -> list[str]:
         )
         for name, examples in splits.items()
     ]
-    lines = [table(("split", "file (SHA-256)", "rows", "questions", "labels"), rows), ""]
+    lines = [markdown_table(("split", "file (SHA-256)", "rows", "questions", "labels"), rows), ""]
     if mapping := data.model_dump(mode="json", exclude_none=True).get("mapping"):
         text = json.dumps(mapping, ensure_ascii=False)
         lines += [f"Columns and labels were mapped: `{text}`.", ""]
@@ -225,4 +225,4 @@ def watched_table(progress: Progress, watched: Mapping[str, Rows]) -> list[str]:
     if not rows:
         return []
     title = "Validation rows of earlier stages, before this one and after (95 % Wilson intervals):"
-    return [title, "", table(("", "n", "accuracy before", "after"), rows), ""]
+    return [title, "", markdown_table(("", "n", "accuracy before", "after"), rows), ""]

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from evaluation.seeds import seed_statistics
-from evaluation.seen_data import RECIPE_FILE
+from evaluation.measure import seed_statistics
+from evaluation.report.evaluate import RECIPE_FILE
 from judging.errors import CustosError, errors_at
 from judging.files.records import decode_json, write_json
 from judging.fingerprint import file_sha256

@@ -15,9 +15,7 @@ from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, ProjectConfiguration
 
 from judging.models.attention import missing_kernels_line
-from judging.models.cpu_cores import num_cores
-from judging.models.device_dtype import computes_bfloat16
-from judging.models.devices import device_name, use_device
+from judging.models.devices import computes_bfloat16, device_name, num_cores, use_device
 from train.loop.sharding import ShardingAccelerator, ZeroAccelerator
 from train.setup.engines import CPU, FSDP, ZERO, asks_for, check_distributed_type
 from train.setup.recipe import RunSection

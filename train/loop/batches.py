@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from judging.errors import CustosError
-from judging.models.cpu_cores import num_cores
+from judging.models.devices import num_cores
 from train.rows.rows import Batch, Rows
 from train.setup.recipe import OptimSection
 

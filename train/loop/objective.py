@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from judging.models.devices import to_device
-from judging.scoring.prefix import Prefix
-from judging.scoring.tree_batch import TreeBatch, TreeModel, label_logprobs
+from judging.scoring.tree_batch import Prefix, TreeBatch, TreeModel, label_logprobs
 from losses import projected_token_logprobs
 from train.loop.batches import Loader, scoring_batches
 from train.loop.sharding import is_sharded

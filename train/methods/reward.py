@@ -46,7 +46,7 @@ class PairDataSection(DataSection):
         if path is not None:
             raise ValueError(
                 "a reward is given to one response and has no labels; "
-                "compare rewards on pairs in a checkout: python -m experiments paradigms"
+                "measure rewards on pairs with custos eval"
             )
 
 

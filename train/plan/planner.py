@@ -15,7 +15,7 @@ from accelerate.utils import gather_object
 
 from judging.models.attention import attention_line, choose_attention
 from judging.models.backbones import empty_model
-from judging.models.device_dtype import computes_bfloat16
+from judging.models.devices import computes_bfloat16
 from judging.scoring.tree_batch import TreeModel
 from train.loop.accelerator import processes_here
 from train.loop.checkpoint import newest_settings

@@ -18,12 +18,11 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from judging.models.adapters import add_adapter
+from judging.models.adapters import BITS, add_adapter, quantized_layers
 from judging.models.attention import choose_attention
 from judging.models.backbones import empty_model
-from judging.models.quantization import BITS, quantized_layers
-from judging.scoring.batch_layout import lay_out
 from judging.scoring.label_tree import LabelTree
+from judging.scoring.packing import lay_out
 from judging.scoring.prompts import EncodedPrompt
 from judging.scoring.tree_batch import TreeModel
 from losses import token_logprobs

@@ -15,7 +15,7 @@ from data_prep.tables.reader import BadRow
 from data_prep.tables.source import open_table
 from judging.errors import CustosError
 from judging.files.atomic import whole_folder
-from judging.files.near_files import nearest_file
+from judging.files.opening import nearest_file
 from judging.files.records import ROW_SUFFIXES
 from judging.models.adapters import ADAPTER_FILE
 from judging.tasks import get_task

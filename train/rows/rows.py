@@ -14,9 +14,8 @@ from torch import Tensor
 from judging.batches import in_batches
 from judging.errors import CustosError, errors_at
 from judging.files.pictures import megapixels
-from judging.scoring.batch_layout import lay_out
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import shared_rows
+from judging.scoring.packing import lay_out, shared_rows
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.tasks import get_task

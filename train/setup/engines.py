@@ -11,7 +11,7 @@ import yaml
 
 from judging.errors import CustosError
 from judging.files.yaml_text import yaml_errors
-from judging.models.quantization import check_bitsandbytes
+from judging.models.adapters import check_bitsandbytes
 from train.setup.recipe import Recipe
 from train.setup.recipe_files import RECIPES
 

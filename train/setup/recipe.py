@@ -17,9 +17,8 @@ from data_prep.tables.source import open_table
 from judging.errors import CustosError, FieldError
 from judging.files.yaml_text import load_yaml, yaml_errors
 from judging.judge.card import run_folder
-from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module
+from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module, Quantization
 from judging.models.backbones import Dtype
-from judging.models.quantization import Quantization
 from judging.types import Split
 
 TrackerName = Literal["tensorboard", "wandb", "mlflow"]

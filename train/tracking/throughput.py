@@ -23,7 +23,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from judging.models.quantization import num_weights
+from judging.models.adapters import num_weights
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 
 TERA, GIGA = 1e12, 1e9

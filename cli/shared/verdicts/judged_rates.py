@@ -59,7 +59,7 @@ class JudgedRates:
         import numpy as np
 
         from evaluation.correction.judged import errors_in_folder, errors_of_judge, judged_rate
-        from evaluation.report.judged_rates import judged_text
+        from evaluation.report.markdown import judged_text
 
         name, folder = (grader.name, grader.folder) if isinstance(grader, Judge) else ("", None)
         by_folder = errors_in_folder(folder)

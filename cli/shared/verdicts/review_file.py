@@ -17,14 +17,13 @@ from cli.shared.verdicts.tables import TABLE_SUFFIXES, cell_text, read_verdict_t
 from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value, same_name
 from data_prep.tables.mapping import METADATA, TableMapping
 from data_prep.tables.source import open_table
-from evaluation.correction.drawn_rows import sampling_probabilities, systematic_sample
+from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import SAMPLING_PROBABILITY
 from evaluation.intervals import number_clusters
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import system_errors_at
-from judging.files.csv_rows import CsvFile
+from judging.files.csv_rows import CsvFile, write_spreadsheet
 from judging.files.records import read_records
-from judging.files.spreadsheets import write_spreadsheet
 from judging.files.values import as_text
 from judging.tasks import get_task
 from judging.types import LabelledExample, label_of

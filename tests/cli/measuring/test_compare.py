@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from cli.measuring.compare import compare
-from evaluation.folder import save_evaluation
+from evaluation.outcomes import save_evaluation
 from judging.errors import CustosError
 from tests.evaluation.made_up import evaluation
 

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.folder import load_evaluation
+from evaluation.outcomes import load_evaluation
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 from judging.judge import Judge

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from data_prep.splits.manifest import load_generic
-from evaluation.pairs.paradigms import PARADIGMS
-from evaluation.pairs.sampled_labels import draw_label
+from evaluation.pairs.paradigms import PARADIGMS, draw_label
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.scoring.ask_model import critique_sampling

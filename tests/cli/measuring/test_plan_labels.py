@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from evaluation.correction.label_plan import Questions, gate_needs, rate_needs
-from evaluation.folder import save_evaluation
+from evaluation.outcomes import save_evaluation
 from tests.evaluation.made_up import example, scored
 
 

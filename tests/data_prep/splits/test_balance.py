@@ -26,7 +26,7 @@ from data_prep.splits.balance import (
     item_of,
 )
 from data_prep.splits.splits import SPLITS, HeldOut
-from evaluation.report.published import TABLE_5
+from evaluation.report.markdown import TABLE_5
 from judging.errors import CustosError
 from judging.files.records import read_records, write_records
 from judging.types import LabelledExample

@@ -1,12 +1,21 @@
+"""Two evaluations compared, and the gate for a new judge."""
+
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import norm
+from typer.testing import CliRunner
 
+from cli.main import app
 from evaluation.comparisons.compare import compare_evaluations, render_comparison
-from evaluation.folder import save_evaluation
+from evaluation.comparisons.gate import gate
+from evaluation.outcomes import save_evaluation
+from evaluation.paired import lowest_difference
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
@@ -131,18 +140,6 @@ def test_ids_must_name_one_item(tmp_path: Path) -> None:
         compare_evaluations(nameless, a)
 
 
-def test_rendered_comparison_says_it_all(tmp_path: Path) -> None:
-    a = save(tmp_path / "a", *evaluation(accuracy=0.6, seed=1))
-    b = save(tmp_path / "b", *evaluation(accuracy=0.9, seed=2, unscored_every=9))
-    made = compare_evaluations(a, b)
-    text = render_comparison(made)
-    assert f"A  {a}\nB  {b}\n" in text
-    assert "180 items in common, 160 with a label from both (A 180, B 160) on 60 questions." in text
-    accuracy = made["metrics"]["accuracy"]
-    assert f"| accuracy | {accuracy['a']:.3f} | {accuracy['b']:.3f} | " in text
-    assert f"Only A right: {made['n_only_a_right']}." in text
-
-
 @pytest.mark.parametrize(("questions", "is_few"), [(9, True), (29, True), (30, False)])
 def test_few_questions_are_cautioned(tmp_path: Path, questions: int, is_few: bool) -> None:
     a = save(tmp_path / "a", *evaluation(questions, seed=1))
@@ -151,16 +148,6 @@ def test_few_questions_are_cautioned(tmp_path: Path, questions: int, is_few: boo
     assert made["questions"] == questions
     caution = f"that rest on no more than {questions} questions"
     assert (caution in render_comparison(made)) == is_few
-
-
-def test_a_difference_without_spread_has_no_interval(tmp_path: Path) -> None:
-    """Twenty right answers against twenty wrong ones do not prove a difference of 1."""
-    examples, _ = evaluation(questions=20)
-    other = {"Correct": "Wrong", "Wrong": "Correct"}
-    right = save(tmp_path / "a", examples, [scored(e.label, id=e.id) for e in examples])
-    wrong = save(tmp_path / "b", examples, [scored(other[e.label], id=e.id) for e in examples])
-    difference = compare_evaluations(right, wrong)["metrics"]["accuracy"]["difference"]
-    assert difference == {"value": -1, "low": None, "high": None}
 
 
 def test_probabilities_are_compared_where_both_judges_give_some(tmp_path: Path) -> None:
@@ -196,3 +183,88 @@ def test_calibration_errors_are_compared_without_an_interval(tmp_path: Path) -> 
     surplus = metrics["overconfidence"]["difference"]
     assert surplus["value"] == pytest.approx(1)
     assert 0.8 < surplus["low"] < 1 <= surplus["high"]
+
+
+def test_a_loss_that_is_not_rejected_by_hand() -> None:
+    """Without a difference in n items the score test leaves -d where n d / (1 - d) is z squared."""
+    z2 = norm.ppf(0.95) ** 2
+    for n in (100, 150, 10_000):
+        lowest, _ = lowest_difference(np.zeros(n), np.arange(n))
+        assert lowest == pytest.approx(-z2 / (n + z2), rel=0.05)  # Student's in place of z
+    assert lowest_difference(np.zeros(100), np.arange(100))[0] < -0.02
+    assert lowest_difference(np.zeros(150), np.arange(150))[0] > -0.02
+
+
+def test_a_loss_of_many_items_is_wald() -> None:
+    rng = np.random.default_rng(0)
+    differences = rng.choice([-1.0, 0.0, 1.0], p=[0.12, 0.8, 0.08], size=20_000)
+    lowest, visible = lowest_difference(differences, np.arange(20_000))
+    error = differences.std() / np.sqrt(20_000)
+    assert lowest == pytest.approx(differences.mean() - norm.ppf(0.95) * error, abs=1e-4)
+    assert visible == pytest.approx((norm.ppf(0.95) + norm.ppf(0.8)) * error, rel=1e-3)
+
+
+def folders(
+    tmp_path: Path, changed: list[Verdict], examples: list[LabelledExample], old: list[Verdict]
+) -> tuple[Path, Path]:
+    save_evaluation(tmp_path / "a", examples, old)
+    save_evaluation(tmp_path / "b", examples, changed)
+    return tmp_path / "a", tmp_path / "b"
+
+
+def spoiled(
+    examples: list[LabelledExample], verdicts: list[Verdict], answerer: str
+) -> list[Verdict]:
+    """Verdicts that are all wrong on one answerer."""
+    other = {"Correct": "Wrong", "Wrong": "Correct"}
+    return [
+        verdict.model_copy(update={"label": other[example.label]})
+        if example.metadata["answerer"] == answerer
+        else verdict
+        for example, verdict in zip(examples, verdicts, strict=True)
+    ]
+
+
+def test_a_loss_on_one_slice_is_refused(tmp_path: Path) -> None:
+    examples, old = evaluation(accuracy=0.8)
+    checks = gate(*folders(tmp_path, spoiled(examples, old, "bee"), examples, old))
+    worse = {check.name for check in checks if check.outcome == "worse"}
+    assert "answerer bee" in worse and "answerer ant" not in worse
+    assert (checks[0].name, checks[0].n) == ("all", 180)
+    arguments = ["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--gate"]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 1
+    assert f"B is significantly worse in {len(worse)} of {len(checks)} checks" in result.stderr
+    [line] = [line for line in result.stdout.splitlines() if "answerer bee: A 0." in line]
+    assert line.startswith("worse")
+
+
+def test_many_slices_do_not_hide_a_loss(tmp_path: Path) -> None:
+    """Holm's correction for 1,201 tests leaves a small probability small."""
+    examples, old = evaluation(questions=400, accuracy=0.9)
+    examples = [
+        item.model_copy(update={"metadata": {"domain": item.id, "answerer": "one"}})
+        for item in examples
+    ]
+    checks = gate(*folders(tmp_path, spoiled(examples, old, "one"), examples, old))
+    assert len(checks) > 1200
+    assert checks[0].outcome == "worse"
+
+
+def test_rows_that_lost_their_label_count(tmp_path: Path) -> None:
+    examples, old = evaluation(accuracy=0.9)
+    new = [
+        Verdict(id=verdict.id, status="unparsed", message="no label") if number % 2 else verdict
+        for number, verdict in enumerate(old)
+    ]
+    assert gate(*folders(tmp_path, new, examples, old))[0].outcome == "worse"
+
+
+def test_a_better_judge_passes_and_an_equal_one_where_there_are_rows(tmp_path: Path) -> None:
+    examples, old = evaluation(accuracy=0.6, seed=1)
+    _, new = evaluation(accuracy=0.9, seed=2)
+    a, b = folders(tmp_path, new, examples, old)
+    for folder, margin, status in ((b, "0.02", 0), (a, "0.02", 3), (a, "0.05", 0)):
+        arguments = ["compare", str(a), str(folder), "--gate", "--margin", margin]
+        result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        assert result.exit_code == status

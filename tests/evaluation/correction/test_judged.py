@@ -25,7 +25,7 @@ from evaluation.correction.judged import (
 )
 from evaluation.correction.scores import Rate
 from evaluation.intervals import wilson_interval
-from experiments.findings.correction_coverage import draw_judged, judged_coverage
+from experiments.findings.correction_coverage import Judging
 from judging.errors import CustosError
 from tests.evaluation.made_up import example, scored
 
@@ -113,10 +113,8 @@ def test_the_interval_is_the_delta_methods_where_there_are_many_rows() -> None:
 def test_the_corrected_interval_holds_the_truth_and_the_raw_one_does_not(
     questions: int, rows: int, rate: float, sensitivity: float, alarms: float, likeness: float
 ) -> None:
-    rng = np.random.default_rng(0)
-    raw, corrected = judged_coverage(
-        150, rng, questions, rows, rate, (sensitivity, alarms), likeness
-    )
+    setting = Judging(questions, rows, rate, (sensitivity, alarms), likeness)
+    raw, corrected = setting.coverage(150, np.random.default_rng(0))
     # 150 draws of a coverage of .95 fall below .89 once in a thousand times.
     assert np.mean(corrected) > 0.89
     assert np.mean(raw) < np.mean(corrected)
@@ -263,12 +261,3 @@ def test_draws_of_errors_spread_as_their_intervals() -> None:
     assert np.quantile(alarms, [0.025, 0.975]) == pytest.approx([0.05, 0.15], abs=5e-3)
     assert abs(np.corrcoef(sensitivity, alarms)[0, 1]) < 0.03
     assert (drawn_errors("r", known, 10)[0] == sensitivity[:10]).all()
-
-
-def test_drawn_judgements_are_what_the_simulation_says() -> None:
-    rng = np.random.default_rng(0)
-    people, called, clusters = draw_judged(rng, 4000, 5, 0.3, (0.9, 0.2), 0.2)
-    assert people.mean() == pytest.approx(0.3, abs=0.02)
-    assert called[people].mean() == pytest.approx(0.9, abs=0.01)
-    assert called[~people].mean() == pytest.approx(0.2, abs=0.02)
-    assert (np.bincount(clusters) == 5).all()

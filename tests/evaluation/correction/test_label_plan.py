@@ -1,10 +1,12 @@
+"""Planned numbers of labels, against simulation, formulas and statsmodels."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.comparisons.gate import lowest_difference
-from evaluation.correction.intervals import ppi_plus_plus
 from evaluation.correction.label_plan import (
     MOST_QUESTIONS,
     Need,
@@ -17,13 +19,14 @@ from evaluation.correction.label_plan import (
     risk_needs,
     threshold_needs,
 )
-from evaluation.correction.scores import corrected_rate
+from evaluation.correction.scores import corrected_rate, ppi_plus_plus
 from evaluation.estimate import share
 from evaluation.intervals import Ints
+from evaluation.paired import lowest_difference
 from experiments.findings.interval_coverage import ITEMS, Setting, draw
 from experiments.findings.question_coverage import alike
 from judging.errors import CustosError
-from judging.verdicts.risk import HeldOutVerdicts
+from judging.verdicts.calibration import HeldOutVerdicts
 
 rates, accuracies = st.floats(0.05, 0.95), st.floats(0.5, 1.0)
 
@@ -67,19 +70,6 @@ def test_labels_alone_by_hand() -> None:
     assert labels_needed(0.05, 10_000, 0.5, 0).alone == int(np.ceil(z2 * (100 - 1)))
 
 
-def test_too_few_items_cannot_be_narrow_enough() -> None:
-    assert labels_needed(0.01, 100, 0.5, 0.9) == (None, None)
-
-
-def test_a_useless_judge_saves_nothing_and_a_better_one_more() -> None:
-    needed = [labels_needed(0.05, 2000, 0.5, c).with_judge for c in (0.0, 0.4, 0.6, 0.8, 0.95)]
-    assert needed[0] == labels_needed(0.05, 2000, 0.5, 0.0).alone
-    assert None not in needed
-    assert needed == sorted(needed, key=lambda labels: -(labels or 0))
-    assert len(set(needed)) == 5
-    assert labels_needed(0.05, 2000, 0.5, -0.8).with_judge == needed[3]
-
-
 @given(rates, accuracies, accuracies)
 def test_correlation_is_that_of_the_two_labels(
     rate: float, sensitivity: float, specificity: float
@@ -92,11 +82,6 @@ def test_correlation_is_that_of_the_two_labels(
     covariance = np.cov(people.ravel(), judge.ravel(), aweights=table.ravel(), ddof=0)
     expected = covariance[0, 1] / np.sqrt(covariance[0, 0] * covariance[1, 1])
     assert judge_correlation(rate, sensitivity, specificity) == pytest.approx(expected, abs=1e-9)
-
-
-def test_a_judge_of_one_label_has_no_correlation() -> None:
-    assert judge_correlation(0.3, 1.0, 0.0) == 0
-    assert judge_correlation(1.0, 0.9, 0.9) == 0
 
 
 @pytest.mark.parametrize(

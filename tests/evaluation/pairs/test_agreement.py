@@ -1,3 +1,7 @@
+"""Pairwise verdicts against people's: measures, order and length."""
+
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np
@@ -5,19 +9,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.stats import binomtest
 from sklearn import metrics as sklearn
 
-from evaluation.pairs.agreement import PAIR_LABELS, measure_pairs, self_consistency
+from evaluation.pairs.agreement import (
+    PAIR_LABELS,
+    mapped_back,
+    measure_pairs,
+    order_effects,
+    preferred,
+    self_consistency,
+    verbosity_effect,
+)
 from judging.errors import CustosError
-from judging.types import LabelledExample, Verdict
-from tests.evaluation.pairs.made_up import OTHER, judged, pair
+from judging.types import LabelledExample, Pass, Verdict
+from tests.evaluation.pairs.made_up import OTHER, in_both_orders, judged, pair, sure
 
 # People, judge: 9 scored pairs, 7 with a human winner.
 LABELS = [
     ("A", "A"), ("A", "A"), ("A", "B"), ("A", "None"), ("B", "B"), ("B", "A"), ("B", "B"),
     ("None", "None"), ("None", "A"),
 ]  # fmt: skip
-
 some_labels = st.lists(
     st.tuples(st.sampled_from(PAIR_LABELS), st.sampled_from(PAIR_LABELS)), min_size=1, max_size=30
 )
@@ -82,14 +94,6 @@ def test_conventions_differ_by_ties_alone(labels: list[tuple[str, str]]) -> None
     assert found["accuracy_ties_half"] >= found["accuracy_ties_counted"] - 1e-12
 
 
-def test_unscored_pairs_count_towards_coverage_only() -> None:
-    found = values([*LABELS, ("A", None), ("B", None), ("None", None)])
-    assert found.pop("coverage") == pytest.approx(9 / 12)
-    expected = values(LABELS)
-    del expected["coverage"]
-    assert found == pytest.approx(expected, nan_ok=True)
-
-
 def test_calibration_of_model_and_of_what_it_says() -> None:
     examples = [pair("A", str(i)) for i in range(40)]
     verdicts = [
@@ -127,19 +131,6 @@ def test_labels_of_another_task_are_named() -> None:
         measure_pairs([single], [judged("A")])
 
 
-def test_questions_are_resampled_whole() -> None:
-    alone, grouped = [], []
-    for i in range(60):
-        alone.append(pair("A", str(i)))
-        grouped.append(pair("A", str(i), group=str(i // 6)))
-    verdicts = [judged("A" if i // 6 % 2 else "B", str(i)) for i in range(60)]
-    narrow, wide = (
-        measure_pairs(examples, verdicts, 300)["accuracy_ties_counted"]
-        for examples in (alone, grouped)
-    )
-    assert wide["high"] - wide["low"] > 1.5 * (narrow["high"] - narrow["low"])
-
-
 def test_self_consistency_by_hand() -> None:
     runs: list[list[str | None]] = [
         ["A"] * 5,
@@ -167,3 +158,150 @@ def test_self_consistency_is_scipys_entropy(runs: list[list[str]]) -> None:
 def test_runs_must_be_comparable(runs: list[list[str]]) -> None:
     with pytest.raises(CustosError, match="same number, at least two"):
         self_consistency(runs, range(len(runs)))
+
+
+label = st.sampled_from(PAIR_LABELS)
+# People; the judge in the given order, in the swapped one (own letters), and its verdict.
+fourfold = st.lists(st.tuples(label, label, label, label), min_size=1, max_size=20)
+Fourfold = list[tuple[str, str, str, str]]
+
+
+def effects(rows: Fourfold, surer: float = 0.8) -> dict[str, object]:
+    return order_effects(
+        [pair(row[0], str(i)) for i, row in enumerate(rows)],
+        [in_both_orders(*row[1:], id=str(i), surer=surer) for i, row in enumerate(rows)],
+    )
+
+
+def value(found: dict[str, object], *path: str) -> float:
+    here: object = found
+    for name in (*path, "value"):
+        assert isinstance(here, dict)
+        here = here[name]
+    assert isinstance(here, float)
+    return here
+
+
+def test_a_swapped_pass_speaks_of_what_it_was_shown() -> None:
+    posterior = {"A": 0.7, "B": 0.2, "None": 0.1}
+    assert mapped_back(Pass(posterior=posterior)) == posterior
+    swapped = mapped_back(Pass(order="swapped", posterior=posterior))
+    assert swapped == {"B": 0.7, "A": 0.2, "None": 0.1}
+
+
+def test_equal_probabilities_favour_neither() -> None:
+    assert [preferred(p) for p in ({"A": 0.5, "B": 0.5}, {"A": 0.4, "B": 0.2, "None": 0.4})] == [
+        2,
+        2,
+    ]
+    assert [preferred(sure(name)) for name in PAIR_LABELS] == [0, 1, 2]
+
+
+def test_effects_of_the_order_by_hand() -> None:
+    found = effects(
+        [
+            ("A", "A", "A", "A"),
+            ("B", "A", "B", "B"),  # took the first both times
+            ("B", "A", "B", "None"),
+            ("None", "None", "B", "None"),
+            ("A", "B", "B", "B"),  # wrong, but not by position
+        ],
+        surer=0.9,  # so the swapped order decides
+    )
+    assert value(found, "flip_rate") == pytest.approx(3 / 5)
+    assert value(found, "accuracy", "given") == pytest.approx(2 / 5)
+    assert value(found, "accuracy", "swapped") == pytest.approx(3 / 5)
+    assert value(found, "accuracy", "merged") == pytest.approx(3 / 5)
+    assert value(found, "merged_minus_given") == pytest.approx(1 / 5)
+    # A's credit by the judge, given 1 1 1 .5 0, swapped 1 0 0 0 0; by people 1 0 0 .5 1.
+    assert value(found, "bias", "given") == pytest.approx((3.5 - 2.5) / 5)
+    assert value(found, "bias", "swapped") == pytest.approx((2.5 - 1) / 5)
+    assert value(found, "bias", "both") == pytest.approx((3.5 - 1) / 10)
+    assert found["test"] == {"only_given_right": 1, "only_merged_right": 2, "p": 1.0}
+
+
+def test_what_calibration_moves_is_not_put_down_to_the_second_order() -> None:
+    found = effects([("B", "A", "A", "B")] * 10)  # calibration alone made the verdicts right
+    assert value(found, "accuracy", "merged") == value(found, "accuracy", "given") == 0
+    assert value(found, "merged_minus_given") == 0
+    assert found["test"] == {"only_given_right": 0, "only_merged_right": 0, "p": 1.0}
+
+
+@given(fourfold)
+def test_pairs_turned_round_swap_the_two_orders(rows: Fourfold) -> None:
+    """The given order of the turned pair shows what the swapped order of the pair showed."""
+    found = effects(rows)
+    turned = effects([(OTHER[h], OTHER[s], OTHER[g], OTHER[m]) for h, g, s, m in rows])
+    assert value(turned, "flip_rate") == value(found, "flip_rate")
+    assert value(turned, "accuracy", "merged") == value(found, "accuracy", "merged")
+    for one, other in (("given", "swapped"), ("swapped", "given")):
+        assert value(turned, "accuracy", one) == value(found, "accuracy", other)
+        assert value(turned, "bias", one) == pytest.approx(value(found, "bias", other))
+    assert value(turned, "bias", "both") == pytest.approx(value(found, "bias", "both"))
+
+
+@given(fourfold)
+def test_mcnemar_counts_what_accuracies_differ_by(rows: Fourfold) -> None:
+    found = effects(rows)
+    split = found["test"]
+    assert isinstance(split, dict)
+    gain = (split["only_merged_right"] - split["only_given_right"]) / len(rows)
+    assert value(found, "merged_minus_given") == pytest.approx(gain)
+    changed = split["only_given_right"] + split["only_merged_right"]
+    expected = binomtest(split["only_given_right"], changed).pvalue if changed else 1
+    assert split["p"] == pytest.approx(expected)  # every pair is its own question
+
+
+def test_one_order_alone_still_has_a_bias() -> None:
+    one_pass = (Pass(order="given", posterior=sure("A")),)
+    verdicts = [
+        judged("A", "0").model_copy(update={"passes": one_pass}),
+        in_both_orders("B", "B", "B", "1"),
+        in_both_orders("A", "A", None, "2"),
+        judged(None, "3"),
+    ]
+    found = order_effects([pair("B", str(i)) for i in range(4)], verdicts)
+    bias, flips = found["bias"], found["flip_rate"]
+    assert [bias[name]["n"] for name in ("given", "swapped", "both")] == [3, 2, 2]
+    assert flips["n"] == 2
+    assert bias["given"]["value"] == pytest.approx(2 / 3)
+
+
+def test_verbosity_by_hand() -> None:
+    # People, judge, lengths of A and B.
+    rows = [
+        ("A", "B", 2, 9),  # people shorter, judge longer
+        ("B", "B", 9, 2),  # both shorter
+        ("A", "None", 2, 9),  # people shorter, judge tie
+        ("A", "B", 9, 2),  # people longer, judge shorter
+        ("B", "B", 2, 9),  # both longer
+        ("A", "A", 9, 2),  # both longer
+        ("None", "A", 9, 2),  # people tie, judge longer
+        ("A", "B", 5, 5),  # same length
+    ]
+    examples = [
+        pair(human, str(i), a="x" * a + " ", b="y" * b) for i, (human, _, a, b) in enumerate(rows)
+    ]
+    verdicts = [judged(row[1], str(i)) for i, row in enumerate(rows)]
+    found = verbosity_effect(examples, verdicts)
+    summary = {name: (row["value"], row["n"]) for name, row in found.items()}
+    assert summary == {
+        "preference": (pytest.approx((4.5 - 3.5) / 7), 7),
+        "longer_against_people": (pytest.approx(1 / 3), 3),
+        "shorter_against_people": (pytest.approx(1 / 3), 3),
+        "difference": (pytest.approx(0), 6),
+    }
+
+
+@given(st.lists(st.tuples(label, label, st.integers(1, 9), st.integers(1, 9)), min_size=1))
+def test_verbosity_does_not_care_which_side_is_long(
+    rows: list[tuple[str, str, int, int]],
+) -> None:
+    def measured(rows: list[tuple[str, str, int, int]]) -> list[float]:
+        examples = [pair(h, str(i), a="x" * a, b="y" * b) for i, (h, _, a, b) in enumerate(rows)]
+        verdicts = [judged(row[1], str(i)) for i, row in enumerate(rows)]
+        found = verbosity_effect(examples, verdicts)
+        return [row["value"] for row in found.values()]
+
+    turned = [(OTHER[human], OTHER[judge], b, a) for human, judge, a, b in rows]
+    assert measured(turned) == pytest.approx(measured(rows), nan_ok=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from evaluation.intervals import Ints
-from evaluation.people.given import PeoplesLabels
+from evaluation.people.agreement import PeoplesLabels
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import example, scored
 

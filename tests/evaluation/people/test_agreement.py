@@ -1,21 +1,22 @@
 """Alpha, agreement and kappa of any number of people, against published and plain calculations."""
 
-from dataclasses import replace
+from __future__ import annotations
+
 from itertools import combinations
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.metrics import cohen_kappa_score
+from sklearn.metrics import accuracy_score, cohen_kappa_score
 
-from evaluation.intervals import Floats
 from evaluation.people.agreement import (
+    PeoplesLabels,
     Sides,
     krippendorff_alpha,
+    label_agreement,
     mean_share,
     people_with_each_other,
 )
-from evaluation.people.given import PeoplesLabels
 from tests.evaluation.people.made_up import LEVELS, labels_of_people
 
 PUBLISHED = (
@@ -129,7 +130,7 @@ def test_kappa_of_two_is_that_of_scikit_learn() -> None:
     sides.add("second", eye[second], eye[first])
     sides.add("third", eye[third], eye[first])
     kappas = [cohen_kappa_score(first, other) for other in (second, third)]
-    assert sides.kappa("second")["value"] == pytest.approx(kappas[0])
+    assert sides.both("second")["kappa"]["value"] == pytest.approx(kappas[0])
     difference = sides.differences("third", "second")
     assert difference["kappa"]["value"] == pytest.approx(kappas[1] - kappas[0])
     assert difference["agreement"]["value"] == pytest.approx(
@@ -145,38 +146,6 @@ def test_shares_without_spread_have_an_interval(shares: list[float], value: floa
     assert measured["low"] < value and 0 <= measured["low"] <= measured["high"] <= 1
 
 
-def holds(interval: dict[str, float], truth: float) -> bool:
-    return interval["low"] <= truth <= interval["high"]
-
-
-@pytest.mark.parametrize("questions", [12, 40])
-def test_intervals_hold_the_truth(questions: int) -> None:
-    """By question; by row, those of alpha hold it less often."""
-    large, _ = labels_of_people(np.random.default_rng(0), questions=4000, rows=6)
-    truth = {kind: value["value"] for kind, value in krippendorff_alpha(large).items()}
-    truth["agreement"] = float(_agreement(large).mean())
-    rng = np.random.default_rng(questions)
-    held = dict.fromkeys((*truth, "by row"), 0)
-    draws = 60
-    for seed in range(draws):
-        people, _ = labels_of_people(rng, questions=questions, rows=6)
-        alpha = krippendorff_alpha(people, seed % 3)
-        held["nominal"] += holds(alpha["nominal"], truth["nominal"])
-        held["ordinal"] += holds(alpha["ordinal"], truth["ordinal"])
-        rows = people.take(people.num_people >= 2)
-        measured = mean_share(_agreement(people), rows.clusters, seed % 3)
-        held["agreement"] += holds(measured, truth["agreement"])
-        single = replace(people, clusters=np.arange(len(people.given)))
-        held["by row"] += holds(krippendorff_alpha(single)["nominal"], truth["nominal"])
-    # 60 draws of a coverage of .95 fall below 51 once in 400 times.
-    assert min(held[name] for name in truth) >= 51
-    assert held["by row"] < held["nominal"]
-
-
-def _agreement(people: PeoplesLabels) -> Floats:
-    return people_with_each_other(people.take(people.num_people >= 2))[1]
-
-
 def test_a_matrix_with_missing_cells() -> None:
     given: NDArray[np.int64] = np.array([[0, -1, 2], [-1, -1, 1], [1, 1, -1]])
     people = PeoplesLabels(("a", "b", "c"), LEVELS, given, np.arange(3))
@@ -184,3 +153,34 @@ def test_a_matrix_with_missing_cells() -> None:
     assert people.others(0)[[0, 2]].tolist() == [[0, 0, 1], [0, 1, 0]]
     assert people.others(2)[0].tolist() == [1, 0, 0]
     assert np.isnan(people.others(2)[1]).all(), "nobody else labelled this row"
+
+
+def two_people(count: int = 150) -> list[tuple[str, str]]:
+    rng = np.random.default_rng(7)
+    first = rng.choice(LEVELS, count, p=[0.5, 0.1, 0.4])
+    second = np.where(rng.random(count) < 0.8, first, rng.choice(LEVELS, count))
+    return list(zip(map(str, first), map(str, second), strict=True))
+
+
+def test_figures_are_those_of_scikit_learn() -> None:
+    pairs = two_people()
+    first, second = (list(column) for column in zip(*pairs, strict=True))
+    measured = label_agreement(pairs, LEVELS)
+    assert measured["kappa"]["n"] == len(pairs)
+    assert measured["agreement"]["value"] == pytest.approx(accuracy_score(first, second))
+    assert measured["kappa"]["value"] == pytest.approx(cohen_kappa_score(first, second))
+    kappas = []
+    for label in LEVELS:
+        one_against_others = [[text == label for text in side] for side in (first, second)]
+        kappas.append(cohen_kappa_score(*one_against_others))
+        estimate = measured["per_label"][label]
+        assert estimate["value"] == pytest.approx(kappas[-1])
+        assert estimate["low"] < estimate["value"] < estimate["high"]
+    assert measured["mean_per_label"]["value"] == pytest.approx(np.mean(kappas))
+
+
+def test_full_agreement_and_a_single_label() -> None:
+    measured = label_agreement([("Correct", "Correct"), ("Wrong", "Wrong")] * 4, LEVELS)
+    assert measured["kappa"]["value"] == 1
+    assert measured["per_label"]["Partial"]["value"] is None
+    assert label_agreement([("Wrong", "Wrong")] * 3, LEVELS)["kappa"]["value"] is None

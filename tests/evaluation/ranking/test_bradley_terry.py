@@ -1,17 +1,59 @@
-from __future__ import annotations
+"""Results of matches and their strengths, against numerical maximisation."""
 
-import time
+from __future__ import annotations
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
+from hypothesis import strategies as st
 from scipy import optimize
 
 from evaluation.intervals import RESAMPLES, Floats, Ints
-from evaluation.ranking.bradley_terry import bradley_terry, fit_strengths
-from evaluation.ranking.match_results import MatchResults, win_matrix
+from evaluation.ranking.bradley_terry import MatchResults, bradley_terry, fit_strengths, win_matrix
 from judging.errors import CustosError
-from tests.evaluation.ranking.made_up_matches import Rows, match_rows, played
+from tests.evaluation.ranking.made_up_matches import TURNED, Rows, match_rows, played
+
+
+def test_win_matrix_by_hand() -> None:
+    matches = MatchResults.of(
+        [("p", "q", "A"), ("q", "p", "A"), ("q", "r", "tie"), ("r", "p", "B")]
+    )
+    assert matches.names == ("p", "q", "r")
+    assert win_matrix(matches).tolist() == [[0, 1, 1], [1, 0, 0.5], [0, 0.5, 0]]
+
+
+@given(match_rows, st.lists(st.booleans(), min_size=40, max_size=40))
+def test_sides_and_order_do_not_matter(drawn: Rows, turn: list[bool]) -> None:
+    turned = [
+        (b, a, TURNED[outcome]) if swap else (a, b, outcome)
+        for (a, b, outcome), swap in zip(drawn, turn, strict=False)
+    ][::-1]
+    first, second = (win_matrix(MatchResults.of(table)) for table in (drawn, turned))
+    np.testing.assert_array_equal(first, second)
+
+
+@given(match_rows)
+def test_a_tie_is_half_a_win_for_each(drawn: Rows) -> None:
+    doubled = []
+    for a, b, outcome in drawn:
+        doubled += [(a, b, "A"), (a, b, "B")] if outcome == "tie" else [(a, b, outcome)] * 2
+    np.testing.assert_array_equal(
+        2 * win_matrix(MatchResults.of(drawn)), win_matrix(MatchResults.of(doubled))
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "the data is empty"),
+        ([("p", "q", "A"), ("p", "q", "None")], "match 2: outcome 'None' is not one of A, B, tie"),
+        ([("p", "p", "A")], "match 1: 'p' plays itself"),
+    ],
+)
+def test_faults_are_named(rows: Rows, message: str) -> None:
+    with pytest.raises(CustosError, match=message):
+        MatchResults.of(rows)
+
 
 NATURAL = np.log(10) / 400
 
@@ -54,15 +96,6 @@ def test_strengths_are_what_brute_force_finds(drawn: Rows) -> None:
     assert expected == pytest.approx(wins.sum(axis=1), abs=1e-7)
 
 
-def test_lopsided_results_converge() -> None:
-    wins = np.array([[0, 1e6, 1e6], [1, 0, 1e6], [0, 1, 0]])
-    fitted = fit_strengths(wins)
-    assert fitted == pytest.approx(by_brute_force(wins / 1e3), abs=5)
-    gaps = (fitted[:, None] - fitted[None, :]) * NATURAL
-    expected = ((wins + wins.T) / (1 + np.exp(-gaps))).sum(axis=1)
-    assert expected == pytest.approx(wins.sum(axis=1), rel=1e-6)
-
-
 def test_many_tables_at_once_are_fitted_one_by_one() -> None:
     rng = np.random.default_rng(3)
     tables = rng.integers(0, 5, size=(30, 4, 4)) * (1 - np.eye(4))
@@ -84,14 +117,6 @@ def test_known_strengths_are_recovered_and_covered() -> None:
         covered += int(((low <= truth_elo) & (truth_elo <= high)).sum())
         assert abs(ratings.values - truth_elo).max() < 70
     assert 0.91 <= covered / (40 * 6) <= 0.99
-
-
-def test_draws_scatter_as_matches_resampled_one_by_one() -> None:
-    table = played(np.array([0.6, 0.0, -0.6]), 400)
-    rng = np.random.default_rng(1)
-    samples = ([table[i] for i in rng.integers(400, size=400)] for _ in range(400))
-    slow = np.array([fit_strengths(win_matrix(MatchResults.of(rows))) for rows in samples])
-    assert spread(table, resamples=800) == pytest.approx(slow.std(axis=0), rel=0.15)
 
 
 def test_a_model_out_of_reach_is_named() -> None:
@@ -132,11 +157,6 @@ def test_firths_penalty_is_a_half_win_each_where_two_models_play() -> None:
     assert fitted[0] - fitted[1] == pytest.approx(400 * np.log10(9.5 / 0.5))
 
 
-def test_the_penalty_vanishes_with_many_matches() -> None:
-    wins = np.array([[0, 600, 800], [400, 0, 700], [200, 300, 0]]) * 100.0
-    assert fit_strengths(wins, penalised=True) == pytest.approx(fit_strengths(wins), abs=0.05)
-
-
 @pytest.mark.parametrize("outcome", ["A", "B"])
 def test_a_model_that_wins_or_loses_all_is_ranked(outcome: str) -> None:
     rows = [("p", "r", outcome)] * 3 + [("q", "r", "A"), ("r", "q", "A"), ("q", "p", "tie")] * 2
@@ -155,15 +175,6 @@ def test_matches_of_one_question_are_resampled_together() -> None:
     together = spread(table * 10, np.tile(np.arange(300), 10), 800)
     assert together == pytest.approx(alone, rel=1e-6)
     assert spread(table) == pytest.approx(alone, rel=0.15)
-
-
-def test_a_large_tournament_takes_seconds() -> None:
-    matches = MatchResults.of(played(np.linspace(-2, 2, 20), 100_000))
-    started = time.process_time()
-    ratings = bradley_terry(matches, resamples=1000)
-    assert time.process_time() - started < 30
-    assert ratings.resampled.shape == (1000, 20)
-    assert not np.isnan(ratings.resampled).any()
 
 
 def test_models_of_equal_record_are_tied() -> None:

@@ -1,11 +1,17 @@
+"""Tables of tournaments, Elo, and people's ranking from a judge's matches."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
 from evaluation.intervals import RESAMPLES, Z_95, wilson_interval
-from evaluation.ranking.match_results import MatchResults
-from evaluation.ranking.tournament import rank_models
+from evaluation.ranking.agreement import kendall_tau_b, order_probabilities
+from evaluation.ranking.bradley_terry import MatchResults, fit_strengths, win_matrix
+from evaluation.ranking.tournament import elo_table, online_elo, rank_by_people, rank_models
+from experiments.findings.correction_coverage import draw_matches, match_coverage
+from judging.errors import CustosError
+from tests.evaluation.ranking.made_up_matches import played
 
 
 def test_draws_without_finite_strengths_leave_no_interval() -> None:
@@ -70,3 +76,102 @@ def test_a_model_that_nobody_beat_has_a_rating_and_no_interval() -> None:
     for model in found["models"].values():
         assert np.isfinite(model["rating"]["value"])
         assert np.isnan([model["rating"]["low"], model["rating"]["high"]]).all()
+
+
+def test_elo_by_hand() -> None:
+    matches = MatchResults.of([("p", "q", "A"), ("p", "q", "tie"), ("q", "r", "B")])
+    p, q, r = 1500.0, 1500.0, 1500.0
+    p, q = p + 16, q - 16  # expected one half of K = 32
+    gain = 32 * (0.5 - 1 / (1 + 10 ** ((q - p) / 400)))
+    p, q = p + gain, q - gain
+    gain = 32 * (0 - 1 / (1 + 10 ** ((r - q) / 400)))
+    q, r = q + gain, r - gain
+    found = online_elo(matches, np.array([[0, 1, 2], [2, 1, 0]]), k=32)
+    assert found[0] == pytest.approx([p, q, r])
+    assert abs(found[0] - found[1]).max() > 0.5  # the order matters
+    assert found.mean(axis=1) == pytest.approx([1500, 1500])
+
+
+def test_elo_over_shuffles_orders_models_as_their_strengths() -> None:
+    truth = np.linspace(-1.5, 1.5, 5)
+    matches = MatchResults.of(played(truth, 3000))
+    table = elo_table(matches, k=16, shuffles=20)
+    means = np.array([table[name]["mean"] for name in matches.names])
+    assert kendall_tau_b(means, truth) == 1
+    for row in table.values():
+        assert row["order_low"] < row["mean"] < row["order_high"]
+
+
+def test_a_biased_judges_ranking_is_moved_to_peoples() -> None:
+    """The judge favours the weakest model; people decided three matches of ten."""
+    truth = np.array([-0.8, 0.0, 0.8])
+    results, people, clusters = draw_matches(
+        np.random.default_rng(1), truth, -2 * truth, 400, agrees=0.5
+    )
+    judged = fit_strengths(win_matrix(results))
+    found = rank_by_people(results, people, clusters)
+    expected = 1500 + truth * 400 / np.log(10)
+    assert np.abs(judged - expected).max() > 100
+    ratings = [found["models"][name] for name in results.names]
+    for rating, value in zip(ratings, expected, strict=True):
+        assert rating["low"] < value < rating["high"]
+    assert list(found["models"]) == ["m2", "m1", "m0"]
+
+
+def test_where_people_decided_all_it_is_their_ranking() -> None:
+    truth = np.array([-0.5, 0.0, 0.5])
+    results, people, clusters = draw_matches(
+        np.random.default_rng(2), truth, truth, 60, sampled=1.0
+    )
+    found = rank_by_people(results, people, clusters)
+    theirs = MatchResults(results.names, results.first, results.second, people.astype(np.int64))
+    expected = fit_strengths(win_matrix(theirs), penalised=True)
+    values = [found["models"][name]["value"] for name in results.names]
+    assert values == pytest.approx(expected.tolist(), abs=1e-3)
+    assert found["power"] == 0
+    assert found["n"] == len(results)
+
+
+def test_intervals_and_probabilities_are_what_they_say() -> None:
+    """Over random models, as many orders are the same as was said, and intervals hold."""
+    before, held, said, came = match_coverage(60, np.random.default_rng(0))
+    assert np.mean(held) > 0.9
+    assert np.mean(before) < 0.8
+    assert np.mean(came) == pytest.approx(np.mean(said), abs=0.15)
+    sure = np.array(said) > 0.8
+    assert sure.sum() >= 5
+    assert np.mean(np.array(came)[sure]) > 0.7
+
+
+def test_too_few_outcomes_are_refused() -> None:
+    results = MatchResults.of([("p", "q", "A"), ("q", "r", "A"), ("p", "r", "tie")] * 2)
+    clusters = np.repeat([0, 1], 3)
+    with pytest.raises(CustosError, match="fewer than two questions"):
+        rank_by_people(results, np.array([2, 0, 0, *[np.nan] * 3]), clusters)
+    with pytest.raises(CustosError, match="no chain of matches"):
+        rank_by_people(results, np.array([2, np.nan, np.nan] * 2), clusters)
+
+
+def test_probabilities_of_an_order_by_hand() -> None:
+    drawn = np.array([[3.0, 2, 1]] * 5 + [[3.0, 1, 2]] * 3 + [[1.0, 2, 3]] + [[np.nan, 1, 2]] * 7)
+    found = order_probabilities(np.array([0.9, 0.5, 0.1]), drawn, 99)
+    assert found == {"same_order": pytest.approx(6 / 11), "same_winner": pytest.approx(9 / 11)}
+    tied = order_probabilities(np.array([0.9, 0.5, 0.5]), drawn, 99)
+    assert tied == {"same_order": None, "same_winner": pytest.approx(9 / 11)}
+    assert order_probabilities(np.array([0.5, 0.5, 0.1]), drawn, 99)["same_winner"] is None
+    assert order_probabilities(np.ones(2), np.full((4, 2), np.nan), 99) == {
+        "same_order": None,
+        "same_winner": None,
+    }
+
+
+def test_draws_that_tie_models_count_half() -> None:
+    found = order_probabilities(np.array([0.2, 0.8]), np.full((4000, 2), 0.5), 99)
+    assert found["same_winner"] == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("scores", [[0.9, 0.1], [0.1, 0.9]])
+def test_three_questions_make_nothing_sure(scores: list[float]) -> None:
+    """Where a model is better on three of three questions, every resample has it better."""
+    found = order_probabilities(np.array(scores), np.tile([1.0, 0.0], (1000, 1)), 3)
+    assert found["same_winner"] == (7 / 8 if scores[0] > scores[1] else 1 / 8)

@@ -1,16 +1,27 @@
-"""What a reader is told before the figures, and whether the figures say so."""
+"""What a reader is told before the figures and on the screen, and whether the figures say so."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from evaluation.attacks.shares import Share, measure_share
-from evaluation.cautions import attack_caution
+from evaluation.attacks.report import attack_caution
+from evaluation.attacks.rows import Share, measure_share
+from evaluation.report.disagreements import find_disagreements
 from evaluation.report.markdown import with_interval
 from evaluation.report.report import build_report
+from evaluation.report.summary import WIDTH, summary_lines
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import example, scored, unscored, untrained_mode_note
+from tests.evaluation.made_up import (
+    evaluation,
+    example,
+    scored,
+    typed_records,
+    unscored,
+    untrained_mode_note,
+)
+from tests.evaluation.people.made_up import several
+from tests.evaluation.people.test_annotators import with_second
 from tests.evaluation.report.made_up import report
 
 
@@ -117,15 +128,6 @@ def test_few_questions_with_many_answers_are_cautioned(questions: int, is_few: b
     assert any(caution in text for text in made["cautions"]) == is_few
 
 
-def test_questions_without_a_label_do_not_count() -> None:
-    """A judge that fails on all questions but two says something about two."""
-    examples, verdicts = answers_with_few_wrong(questions=12, wrong=1, answers=10)
-    labelled = [v if n < 20 else unscored(str(n)) for n, v in enumerate(verdicts)]
-    made = build_report(examples, labelled, seconds=1, command="")
-    assert (made["questions"], made["questions_scored"]) == (12, 2)
-    assert any(text.startswith("20 scored rows on 2 questions are") for text in made["cautions"])
-
-
 def shares(num_questions: int, num_searched: int) -> dict[str, Share]:
     hits = np.arange(num_questions) % 50 == 0
     searched = np.arange(num_searched) % 2 == 0
@@ -143,14 +145,58 @@ def test_a_search_on_few_answers_does_not_make_many_questions_too_few() -> None:
     assert str(attack_caution(500, shares(500, 1))).startswith("1 question is too few to conclude")
 
 
-@pytest.mark.parametrize(("questions", "is_few"), [(29, True), (30, False)])
-def test_an_attack_on_few_questions_is_cautioned(questions: int, is_few: bool) -> None:
-    """Many rows that are fooled as often on every question give a narrow interval."""
-    rows = range(questions * 40)
-    hits = [row % 13 == 0 for row in rows]
-    rate = measure_share(hits, [row // 40 for row in rows])
-    assert rate.low is not None
-    assert rate.high is not None
-    assert rate.high - rate.low < 0.2
-    caution = attack_caution(questions, {"all attacks": rate})
-    assert (caution is not None) == is_few
+@pytest.mark.parametrize("make", [evaluation, typed_records, with_second, several])
+@pytest.mark.parametrize("name", ["qs", "a-judge-with-a-very-long-name" * 5, "[red]x\n\x1b[31m"])
+def test_every_line_fits_80_columns(make: object, name: str) -> None:
+    assert callable(make)
+    examples, verdicts = make()
+    seen = {"file": "trained on", "rows": 3}
+    report = build_report(examples, verdicts, seconds=1, command="", seen=seen)
+    lines = summary_lines(name, report, find_disagreements(examples, verdicts))
+    assert max(map(len, lines)) <= WIDTH
+    assert all(line.isprintable() for line in lines)
+    assert any("trained on this very file" in line for line in lines)
+
+
+def test_figures_have_an_interval_and_their_number() -> None:
+    examples, verdicts = evaluation(unscored_every=9)
+    report = build_report(examples, verdicts, seconds=1, command="")
+    lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
+    accuracy = report["metrics"]["accuracy"]
+    figure = f"{accuracy['value']:.3f} [{accuracy['low']:.3f}, {accuracy['high']:.3f}]"
+    assert any(line.startswith("qs ") and f"89% 160 {figure}" in line for line in lines)
+    assert any(line.startswith("calibration error 0.") and "160 rows" in line for line in lines)
+    assert "no label: 20 rows: no label in the text" in " ".join(lines)
+
+
+def test_every_person_stands_beside_the_judge() -> None:
+    examples, verdicts = several()
+    report = build_report(examples, verdicts, seconds=1, command="")
+    lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
+    for name, measured in report["annotators"]["each"].items():
+        [line] = [line for line in lines if line.startswith(f"{name} ")]
+        for side in ("person", "judge"):
+            assert f"{measured[side]['agreement']['value']:.3f} [" in line
+        assert line.endswith("wins") == measured["wins"]
+    text = " ".join(line.strip() for line in lines)
+    test = report["annotators"]["alternative"]
+    assert f"than {test['wins']} of {test['tested']} people" in text
+
+
+@pytest.mark.parametrize(("questions", "is_wide"), [(8, True), (200, False)])
+def test_too_few_rows_are_said_to_be_too_few(questions: int, is_wide: bool) -> None:
+    report = build_report(*evaluation(questions=questions), seconds=1, command="")
+    assert any("too few to conclude" in text for text in report["cautions"]) == is_wide
+    accuracy = report["metrics"]["accuracy"]
+    assert (accuracy["high"] - accuracy["low"] > 0.2) == is_wide
+
+
+def test_no_id_or_message_commands_the_terminal() -> None:
+    examples, verdicts = evaluation(questions=8)
+    id = "7\x1b[2J"
+    examples[0] = examples[0].model_copy(update={"id": id})
+    verdicts[0] = Verdict(id=id, status="unparsed", message="the text '\x1b]0;x\x07' has no label")
+    report = build_report(examples, verdicts, seconds=1, command="")
+    lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
+    assert any("has no label (id 7 [2J)" in line for line in lines)
+    assert all(line.isprintable() for line in lines)

@@ -46,6 +46,12 @@ def write(path: Path, num_wrong: int) -> Path:
     return path
 
 
+def card(folder: Path | str, out: Path | str, *options: str, **data: Path) -> Any:
+    """Run ``custos card`` on data sets by name."""
+    named = [part for name, path in data.items() for part in ("--data", f"{name}={path}")]
+    return CliRunner().invoke(app, ["card", str(folder), "--out", str(out), *named, *options])
+
+
 def rate(hits: int, n: int) -> dict[str, Any]:
     return {"hits": hits, "n": n, "value": hits / n, "low": 0.01, "high": 0.2, "rule_of_three": 1}
 
@@ -57,21 +63,19 @@ def test_a_card_is_written_and_shown(judge: FakeJudge, tmp_path: Path) -> None:
     attacks.write_text(
         json.dumps({"n": 1, "attacks": {"not_the_answer": family}, "controls": {"plain": family}})
     )
-    arguments = ["card", str(judge.folder), "--out", str(judge.folder), "--attacks", str(attacks)]
-    for name, num_wrong in (("first", 2), ("second", 5)):
-        arguments += ["--data", f"{name}={write(tmp_path / f'{name}.jsonl', num_wrong)}"]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    data = {name: write(tmp_path / name, wrong) for name, wrong in (("first", 2), ("second", 5))}
+    result = card(judge.folder, judge.folder, "--attacks", str(attacks), **data)
     assert result.exit_code == 0
     assert "first: 20 rows, accuracy 0.900 [" in result.stdout
     assert "not measured: hieval-qs/plain/any" in result.stdout
 
-    card = json.loads((judge.folder / "reliability.json").read_text())
-    measured = {name: data["metrics"]["accuracy"]["value"] for name, data in card["data"].items()}
+    made = json.loads((judge.folder / "reliability.json").read_text())
+    measured = {name: part["metrics"]["accuracy"]["value"] for name, part in made["data"].items()}
     assert measured == {"first": 0.9, "second": 0.75}
-    assert "logistic_overlap" in card["data"]["first"]["baselines"]
-    assert card["data"]["first"]["abstention"] is None, "this judge has no thresholds"
-    assert card["data"]["first"]["seconds_per_1000"] > 0
-    assert card["not_measured"] == ["hieval-qs/plain/any"]
+    assert "logistic_overlap" in made["data"]["first"]["baselines"]
+    assert made["data"]["first"]["abstention"] is None, "this judge has no thresholds"
+    assert made["data"]["first"]["seconds_per_1000"] > 0
+    assert made["not_measured"] == ["hieval-qs/plain/any"]
 
     readme = (judge.folder / "README.md").read_text()
     assert readme.startswith("# mine\n\nWhat it is.") and readme.count(HEADING) == 1
@@ -91,9 +95,8 @@ def test_a_card_is_written_and_shown(judge: FakeJudge, tmp_path: Path) -> None:
 def test_a_file_that_is_no_report_on_attacks_is_refused(judge: FakeJudge, tmp_path: Path) -> None:
     wrong = tmp_path / "attacks.json"
     wrong.write_text('{"attacks": {"x": {}}}')
-    data = f"d={write(tmp_path / 'd.jsonl', 1)}"
-    arguments = ["card", str(judge.folder), "--data", data, "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, [*arguments, "--attacks", str(wrong)])
+    d, out = write(tmp_path / "d.jsonl", 1), tmp_path / "out"
+    result = card(judge.folder or "", out, "--attacks", str(wrong), d=d)
     assert result.exit_code == 2
     assert "attacks.json" in result.stderr and "attacks.x.called_correct" in result.stderr
     assert not (tmp_path / "out").exists()
@@ -103,11 +106,9 @@ def test_the_untrained_backbone_can_be_left_out(judge: FakeJudge, tmp_path: Path
     """That of a judge with critiques takes longer than all else together."""
     for number, option in enumerate([[], ["--no-zero-shot"]]):
         out = tmp_path / str(number)
-        data = f"d={write(tmp_path / 'd.jsonl', 2)}"
-        arguments = ["card", str(judge.folder), "--data", data, "--out", str(out), *option]
-        CliRunner().invoke(app, arguments, catch_exceptions=False)
-        card = json.loads((out / "reliability.json").read_text())
-        assert ("zero_shot" in card["data"]["d"]["baselines"]) == (not option)
+        card(judge.folder or "", out, *option, d=write(tmp_path / "d.jsonl", 2))
+        written = json.loads((out / "reliability.json").read_text())
+        assert ("zero_shot" in written["data"]["d"]["baselines"]) == (not option)
 
 
 def test_a_readme_that_is_no_text_is_refused_before_the_grading(
@@ -115,9 +116,7 @@ def test_a_readme_that_is_no_text_is_refused_before_the_grading(
 ) -> None:
     assert judge.folder
     (judge.folder / "README.md").write_bytes(b"# caf\xe9\n")
-    data = f"d={write(tmp_path / 'd.jsonl', 1)}"
-    arguments = ["card", str(judge.folder), "--data", data, "--out", str(judge.folder)]
-    result = CliRunner().invoke(app, arguments)
+    result = card(judge.folder, judge.folder, d=write(tmp_path / "d.jsonl", 1))
     assert (result.exit_code, judge.batches) == (2, [])
     assert f"error: {judge.folder / 'README.md'}: not UTF-8 text: " in result.stderr
 
@@ -126,14 +125,13 @@ def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Pat
     assert judge.folder
     page = judge.folder / "reliability.md"
     page.write_text("mine")
-    data = f"d={write(tmp_path / 'd.jsonl', 1)}"
-    arguments = ["card", str(judge.folder), "--data", data, "--out", str(judge.folder)]
-    result = CliRunner().invoke(app, arguments)
+    data = write(tmp_path / "d.jsonl", 1)
+    result = card(judge.folder, judge.folder, d=data)
     assert result.exit_code == 2
     assert "files of yours that would be replaced (reliability.md); name a new" in result.stderr
     page.unlink()
     for _ in range(2):  # its own card is replaced
-        assert CliRunner().invoke(app, arguments).exit_code == 0
+        assert card(judge.folder, judge.folder, d=data).exit_code == 0
 
 
 class HalfMute(FakeJudge):
@@ -177,12 +175,11 @@ def test_rows_without_a_label_are_in_no_count_of_a_card(
     clock = SimpleNamespace(perf_counter=iter([10.0, 12.0]).__next__)
     monkeypatch.setattr("cli.shared.labelled_examples.time", clock)
     write_records(tmp_path / "d.jsonl", half_answered())
-    arguments = ["card", folder, "--data", f"d={tmp_path / 'd.jsonl'}", "--out", folder]
-    result = CliRunner().invoke(app, [*arguments, "--no-zero-shot"], catch_exceptions=False)
+    result = card(folder, folder, "--no-zero-shot", d=tmp_path / "d.jsonl")
     assert result.exit_code == 0, result.stderr
-    card = json.loads((Path(folder) / "reliability.json").read_text())
-    assert card["not_measured"] == ["hieval-qs/plain/all"]
-    assert card["data"]["d"]["seconds_per_1000"] == 100, "two seconds for twenty verdicts"
+    made = json.loads((Path(folder) / "reliability.json").read_text())
+    assert made["not_measured"] == ["hieval-qs/plain/all"]
+    assert made["data"]["d"]["seconds_per_1000"] == 100, "two seconds for twenty verdicts"
     text = (Path(folder) / "reliability.md").read_text()
     assert "| d | domain: y | 0 | - | - |" in text
     assert "| d | domain: x | 20 | 0.6" in text
@@ -192,11 +189,10 @@ def test_a_data_set_without_any_label_is_named(
     judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = half_mute(judge, monkeypatch)
-    arguments = ["card", folder, "--out", str(tmp_path / "out"), "--no-zero-shot"]
-    for name, examples in (("first", half_answered()), ("second", half_answered()[20:])):
-        write_records(tmp_path / f"{name}.jsonl", examples)
-        arguments += ["--data", f"{name}={tmp_path / name}.jsonl"]
-    result = CliRunner().invoke(app, arguments)
+    data = {name: tmp_path / f"{name}.jsonl" for name in ("first", "second")}
+    for path, examples in zip(data.values(), (half_answered(), half_answered()[20:]), strict=True):
+        write_records(path, examples)
+    result = card(folder, tmp_path / "out", "--no-zero-shot", **data)
     assert result.exit_code == 2
     assert "error: data set 'second': no row got a label: 10 rows" in result.stderr
 
@@ -218,22 +214,22 @@ def test_a_stopped_card_goes_on_where_it_stopped(
     stopped = StoppedJudge("mine")
     stopped.card = judge.card
     monkeypatch.setattr(Judge, "load", lambda source, **_: stopped)
-    data = [f"{name}={write(tmp_path / f'{name}.jsonl', 3)}" for name in ("first", "second")]
+    data = {name: write(tmp_path / f"{name}.jsonl", 3) for name in ("first", "second")}
     cards = []
     for stop_at in (-1, 3, 6):
         out, stopped.batches, stopped.stop_at = tmp_path / str(stop_at), [], stop_at
-        arguments = ["card", "mine", "--out", str(out), "--no-zero-shot", "--batch", "5"]
-        arguments += [part for value in data for part in ("--data", value)]
         codes: list[int] = []
         while not codes or codes[-1] == 130:
-            codes.append(CliRunner().invoke(app, arguments).exit_code)
+            codes.append(card("mine", out, "--no-zero-shot", "--batch", "5", **data).exit_code)
             stopped.stop_at = -1
         assert codes == ([0] if stop_at == -1 else [130, 0])
         assert len(stopped.batches) == 8, "no row is graded twice"
         assert {path.name for path in out.iterdir()} == {"reliability.json", "reliability.md"}
         cards.append(json.loads((out / "reliability.json").read_text()))
-    second = [card["data"]["second"].pop("seconds_per_1000") for card in cards]
-    first = [card["data"]["first"].pop("seconds_per_1000") for card in cards]
+    first, second = (
+        [made["data"][name].pop("seconds_per_1000") for made in cards]
+        for name in ("first", "second")
+    )
     assert first[1] is None and second[2] is None, "several runs shared the work"
     assert None not in (first[0], second[0], second[1])
     assert cards[0] == cards[1] == cards[2]

@@ -1,19 +1,37 @@
+"""The report, its cells, its curve of risk, and the paper's figures beside it."""
+
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from evaluation.comparisons.baselines import RULES
-from evaluation.report.agreement_page import write_page
+from evaluation.metrics import UNSCORED
+from evaluation.outcomes import Outcomes
 from evaluation.report.disagreements import find_disagreements
-from evaluation.report.markdown import render_markdown
-from evaluation.report.report import build_report, versions, write_report
+from evaluation.report.markdown import (
+    JUDGES_IN_REPORTS,
+    TABLE_4,
+    TABLE_5,
+    markdown_table,
+    number,
+    p_value,
+    published_shares,
+    render_markdown,
+    review_line,
+    table_row,
+    with_interval,
+)
+from evaluation.report.page import write_page
+from evaluation.report.report import abstention, build_report, risk_coverage, write_report
 from evaluation.report.summary import summary_lines
-from judging.errors import CustosError
+from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import evaluation, example, scored, typed_records, unscored
+from tests.evaluation.made_up import evaluation, scored, typed_records, unscored
 from tests.evaluation.pairs.made_up import in_both_orders, pair
 from tests.evaluation.report.made_up import report
 
@@ -47,14 +65,6 @@ def test_counts() -> None:
     assert sum(row["people"] for row in made["per_class"].values()) == 160
 
 
-def test_truncated_input_is_counted() -> None:
-    verdicts = [scored("Correct", id="a", truncated_input=True), scored("Correct", id="b")]
-    examples = [example(id="a"), example(id="b")]
-    made = build_report(examples, verdicts, seconds=0, command="")
-    assert made["truncated_input"] == 1
-    assert made["items_per_second"] is None
-
-
 def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
     examples, _ = evaluation()
     right = [scored(item.label, id=item.id) for item in examples]
@@ -70,15 +80,6 @@ def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
     assert containment["accuracy"]["value"] == 1
     assert containment["p"] == 1
     assert made["baselines"]["majority_label"]["kappa"]["value"] == 0
-
-
-def test_rules_stay_away_from_labels_that_are_not_grades() -> None:
-    examples = [pair("A", "a", task="truthful-pair"), pair("B", "b", task="truthful-pair")]
-    verdicts = [scored("A", id="a"), scored("A", id="b")]
-    made = build_report(examples, verdicts, seconds=1, command="")
-    assert not set(RULES) & set(made["baselines"])
-    assert made["metrics"]["fpr"]["value"] is None
-    assert made["answerer_ranking"] is None
 
 
 def test_calibration_shows_before_only_when_given() -> None:
@@ -139,11 +140,6 @@ def test_a_judge_without_confidences_has_no_calibration(tmp_path: Path) -> None:
     write_report(made, tmp_path)
     assert not (tmp_path / "reliability.png").exists()
     assert "## Calibration" not in (tmp_path / "report.md").read_text()
-
-
-def test_no_examples_is_an_error() -> None:
-    with pytest.raises(CustosError, match="no examples to evaluate"):
-        build_report([], [], seconds=1, command="")
 
 
 def test_written_report_is_whole(tmp_path: Path) -> None:
@@ -216,14 +212,6 @@ def test_pairs_that_need_review_are_counted_and_rows_of_graded_answers_left_out(
     assert "fpr" not in text
 
 
-def test_graded_answers_are_no_pairs() -> None:
-    assert report()["pairs"] is None
-
-
-def test_versions_name_what_is_installed() -> None:
-    assert versions()["numpy"] == np.__version__
-
-
 def test_error_types_are_laid_out_beside_the_published() -> None:
     examples, verdicts = typed_records()
     report = build_report(examples, verdicts, seconds=1.0, command="x")
@@ -233,3 +221,139 @@ def test_error_types_are_laid_out_beside_the_published() -> None:
     page = render_markdown(report)
     assert "## Error types" in page
     assert "HiEval-EA, published" in page
+
+
+def outcomes(confidence: list[float], right: list[bool]) -> Outcomes:
+    """Verdicts on as many questions; one with a confidence of nan has no label."""
+    n = len(right)
+    human = np.zeros(n, dtype=np.int64)
+    values = np.array(confidence)
+    return Outcomes(
+        labels=("Correct", "Wrong"),
+        human=human,
+        predicted=np.where(np.isnan(values), UNSCORED, np.where(right, 0, 1)),
+        probabilities=np.full((n, 2), np.nan),
+        confidence=values,
+        clusters=np.arange(n),
+    )
+
+
+def test_the_curve_by_hand() -> None:
+    curve = risk_coverage(outcomes([0.9, 0.6, 0.8, np.nan], [True, True, False, False]))
+    assert curve is not None
+    assert curve["n"] == 3
+    np.testing.assert_allclose(curve["coverage"], [1 / 3, 2 / 3, 1])
+    np.testing.assert_allclose(curve["error"], [0, 1 / 2, 1 / 3])
+    assert curve["aurc"] == pytest.approx((0 + 1 / 2 + 1 / 3) / 3)
+    assert curve["aurc_best"] == pytest.approx((0 + 0 + 1 / 3) / 3)
+
+
+def test_equal_confidences_share_their_errors() -> None:
+    """The order of the rows must not change the area."""
+    right = [True, False, False, True]
+    forward = risk_coverage(outcomes([0.7] * 4, right))
+    backward = risk_coverage(outcomes([0.7] * 4, right[::-1]))
+    assert forward == backward and forward is not None
+    assert forward["aurc"] == pytest.approx(0.5)
+    assert risk_coverage(outcomes([np.nan] * 2, [True, True])) is None
+
+
+@pytest.mark.parametrize(
+    ("num_wrong", "level"), [(0, "not shown"), (2, "not shown"), (4, "not shown"), (40, "exceeded")]
+)
+def test_whether_the_level_holds(num_wrong: int, level: str) -> None:
+    right = [False] * num_wrong + [True] * (100 - num_wrong) + [False] * 100
+    review = np.arange(200) >= 100
+    measured = abstention(outcomes([0.9] * 200, right), review, 0.03, 200)
+    assert measured["kept"]["value"] == 0.5
+    assert measured["error"]["value"] == pytest.approx(num_wrong / 100)
+    assert (measured["error"]["n"], measured["level"]) == (100, level)
+
+
+def test_a_level_is_shown_by_the_upper_end() -> None:
+    """A true error of .08 was called below .1 in half of all cases by the point alone."""
+    right = [False] * 2 + [True] * 298
+    measured = abstention(outcomes([0.9] * 300, right), np.zeros(300, dtype=bool), 0.03)
+    assert measured["level"] == "shown" and measured["error"]["high"] < 0.03
+    nothing = abstention(outcomes([0.9] * 300, right), np.ones(300, dtype=bool), 0.03)
+    assert nothing["level"] == "nothing kept"
+
+
+def test_a_level_is_not_called_exceeded_without_an_interval() -> None:
+    """Rows on one question have no spread: nothing is known of the error on others."""
+    verdicts = outcomes([0.9] * 4, [True, True, True, False])
+    of_one_question = replace(verdicts, clusters=np.zeros(4, dtype=np.int64))
+    measured = abstention(of_one_question, np.zeros(4, dtype=bool), 0.05, 200)
+    assert (measured["error"]["value"], measured["level"]) == (0.25, "not shown")
+    assert np.isnan(measured["error"]["low"])
+
+
+def test_the_report_says_whether_the_level_holds() -> None:
+    stated = report(risk=0.5)
+    assert stated["abstention"]["kept"]["value"] == stated["coverage"]
+    assert "at a stated risk of 0.5, 0.8" in review_line(stated)
+    assert review_line(stated).endswith("the level is shown to hold")
+    assert stated["risk_coverage"]["n"] == stated["metrics"]["accuracy"]["n"]
+    assert review_line({**stated, "abstention": None, "needs_review": 0}) == ""
+
+
+COUNTS = (260, 265, 100, 210, 165)
+"""Responses of each error type in the paper's test."""
+
+
+@pytest.mark.parametrize(
+    "judge", sorted(set(TABLE_5) - {"Mimo-RL-7B"})
+)  # whose row counts otherwise
+def test_shares_of_the_types_give_the_share_of_all(judge: str) -> None:
+    *by_type, overall = TABLE_5[judge]
+    total = sum(count * share for count, share in zip(COUNTS, by_type, strict=True)) / sum(COUNTS)
+    assert total == pytest.approx(overall, abs=0.06)
+
+
+@pytest.mark.parametrize("judge", JUDGES_IN_REPORTS)
+def test_reports_show_shares(judge: str) -> None:
+    shares = published_shares(judge)
+    assert list(shares) == [*ERROR_TYPES, "type_accuracy", "score_accuracy"]
+    assert all(0 <= share <= 1 for share in shares.values())
+    assert 100 * shares["type_accuracy"] == pytest.approx(TABLE_4[judge][2])
+    assert 100 * shares["score_accuracy"] == pytest.approx(TABLE_4[judge][3])
+
+
+ESTIMATE = {"value": 0.91399, "low": 0.8985, "high": 0.92777, "n": 3}
+
+
+def test_figures_as_text() -> None:
+    assert (number(0.12345), number(0.12345, 1), number(None)) == ("0.123", "0.1", "-")
+    assert with_interval(ESTIMATE) == "0.914 [0.898, 0.928]"
+    assert with_interval({**ESTIMATE, "low": None, "high": None}) == "0.914"
+    assert with_interval({**ESTIMATE, "value": None}) == with_interval(None) == "-"
+    assert (p_value(0.00009), p_value(0.0123456)) == ("< 0.0001", "0.0123")
+
+
+def test_a_cell_cannot_end_its_row() -> None:
+    assert markdown_table(("a", "b"), [("x|y", "one\ntwo")]) == (
+        "| a | b |\n| :-- | --: |\n| x\\|y | one two |"
+    )
+
+
+def test_a_cell_from_outside_is_text() -> None:
+    assert table_row(["a\\|b", "x\\", "one\r\ntwo"]) == "| a\\\\\\|b | x\\ | one two |"
+    hostile = '<img src=x onerror="alert(1)"></td><!-- 1 < 2'
+    shown = '| &lt;img src=x onerror="alert(1)">&lt;/td>&lt;!-- 1 < 2 |'
+    assert table_row([hostile]) == shown
+    assert table_row(["![x](http://a/b.png)"]) == "| ![x]&#40;http://a/b.png) |"
+    assert table_row(["\x1b[31mred\u202e"]) == r"| \x1b[31mred\u202e |"
+
+
+def test_names_from_outside_are_cells_of_the_page() -> None:
+    examples, verdicts = evaluation(questions=10)
+    names = ("items", "a|b", "keys")
+    named = [
+        example.model_copy(update={"metadata": {"domain": names[n % 3], "answerer": names[n % 3]}})
+        for n, example in enumerate(examples)
+    ]
+    report = build_report(named, verdicts, seconds=0, command="custos eval x")
+    page = render_markdown(report)
+    assert "10 questions (30 scored) in 0.0 s.\n" in page
+    for name in ("items", "a\\|b", "keys"):
+        assert page.count(f"\n| {name} | 10 |") == 4  # domain, answerer, ranking, favour

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.correction.intervals import ppi_plus_plus
+from evaluation.correction.scores import ppi_plus_plus
 from experiments.findings import interval_coverage as coverage_simulation
 from experiments.findings.interval_coverage import (
     ITEMS,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from accelerate import Accelerator
 
-from evaluation.evaluate import grade_examples
+from evaluation.report.evaluate import grade_examples
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.train.made_up import example

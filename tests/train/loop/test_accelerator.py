@@ -19,7 +19,7 @@ from accelerate.commands.launch import launch_command_parser
 
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
-from judging.models.device_dtype import computes_bfloat16
+from judging.models.devices import computes_bfloat16
 from tests.cuda_stand_in import with_gpus
 from tests.hub import save_hub_layout
 from tests.train.made_up import recipe

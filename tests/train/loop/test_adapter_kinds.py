@@ -73,7 +73,7 @@ def test_a_merger_is_trained_by_one_process(tmp_path: Path) -> None:
 def test_a_missing_package_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: str
 ) -> None:
-    monkeypatch.setattr("judging.models.quantization.find_spec", lambda name: None)
+    monkeypatch.setattr("judging.models.adapters.find_spec", lambda name: None)
     name = key.replace("__", ".")
     with pytest.raises(CustosError, match=f"{name}={value}: bitsandbytes is not installed"):
         check_installed(recipe(tmp_path, **{key: value}))

@@ -14,8 +14,8 @@ from judging.judge import Judge
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.engine import Sampling
+from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import make_tree_batch
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from tests.tiny import brute_force, reference_model, save_picture

@@ -13,9 +13,9 @@ from torch import Tensor
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import shared_rows
+from judging.scoring.packing import make_tree_batch, shared_rows
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import TreeModel, make_tree_batch
+from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
 from tests.tiny import reference_model, save_picture
 from train.methods.joint import JointObjective, Negatives, Span

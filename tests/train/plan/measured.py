@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from torch.profiler import ProfilerActivity, profile
 
-from judging.models.device_dtype import computes_bfloat16
+from judging.models.devices import computes_bfloat16
 from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
 from tests.forks import ROOT

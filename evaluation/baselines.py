@@ -1,0 +1,245 @@
+"""Judges that need no model, to compare trained judges with.
+
+Each rule takes a request and returns ``Correct``, ``Partial`` or ``Wrong``. With ``reference_mode``
+``any`` one matching reference is enough. With ``all`` the references are the elements of the answer
+set A, and the response R is split into its own elements: R = A is Correct, a non-empty proper
+subset Partial, and anything outside A, or nothing, Wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Literal
+
+from evaluation.declared_labels import label_set
+from evaluation.measure import measure
+from evaluation.outcomes import full_label, gather
+from evaluation.paired import paired_accuracies
+from judging.rules.whole_words import holds, normalise, plain_numbers
+from judging.tasks import get_task
+from judging.tasks.truthful import TIE, A, B
+from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.verdicts.build import RULES as BY_RULE
+from judging.verdicts.build import verdict_of_rules
+
+Label = Literal["Correct", "Partial", "Wrong"]
+TASK_METRICS = ("accuracy", "kappa", "macro_f1", "ece")
+RULES_NAME = "benchmark_rules"
+"""Name of a benchmark's own rules among the rivals."""
+VARIANT_MAJORITY = "majority_by_variant"
+TASK_RIVALS = (RULES_NAME, VARIANT_MAJORITY)
+"""Rivals that a judge of a task should beat: the others are measured over all rows together."""
+RELATIVE_TOLERANCE = 0.05
+TOKEN_F1_THRESHOLD = 0.5
+"""Half of the tokens shared; a convention, not fitted to any data."""
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
+_BETWEEN_ELEMENTS = re.compile(r"[;\n，；、]|,(?!\d{3}(?!\d))|\band\b", re.IGNORECASE)
+
+
+def exact_match(request: JudgeRequest) -> Label:
+    """Compare elements for equality, normalised."""
+    return _compare_elements(request, _equal)
+
+
+def relaxed_accuracy(request: JudgeRequest) -> Label:
+    """Compare numbers within 5 % of the reference, and other text for equality, normalised.
+
+    This is ChartQA's measure (Masry et al. 2022): ``5%`` reads as 0.05. Thousands separators are
+    accepted, and only zero equals a reference of zero.
+    """
+
+    def same(text: str, reference: str) -> bool:
+        value, expected = parse_number(text), parse_number(reference)
+        if value is None or expected is None:
+            return _equal(text, reference)
+        return abs(value - expected) <= RELATIVE_TOLERANCE * abs(expected)
+
+    return _compare_elements(request, same)
+
+
+def token_f1(request: JudgeRequest) -> Label:
+    """Compare elements by the F1 of their tokens (SQuAD), which must be at least 0.5.
+
+    White space separates tokens, so that a text in a script without it is a single token.
+    """
+    return _compare_elements(
+        request, lambda text, reference: shared_token_f1(text, reference) >= TOKEN_F1_THRESHOLD
+    )
+
+
+def containment(request: JudgeRequest) -> Label:
+    """Look for the references in the response, as whole words and whole numbers.
+
+    In mode ``any`` a single one is enough. In mode ``all``, all are Correct, some Partial and none
+    Wrong. The rest of the response cannot be told apart from reasoning and is ignored.
+    """
+    references = [reference for reference in request.references if reference.strip()]
+    occurs = [holds(request.response, reference) for reference in references]
+    if not any(occurs):
+        return "Wrong"
+    return "Correct" if request.reference_mode == "any" or all(occurs) else "Partial"
+
+
+def longer_response(request: JudgeRequest) -> str:
+    """Prefer the response of a pair with more characters."""
+    return _preferred(*(float(len(text.strip())) for text in request.answers))
+
+
+def nearer_reference(request: JudgeRequest) -> str:
+    """Prefer the response that shares more tokens with a reference, by F1 as SQuAD counts it."""
+    return _preferred(*(nearest_f1(text, request.references) for text in request.answers))
+
+
+RULES: Mapping[str, Callable[[JudgeRequest], Label]] = {
+    "exact_match": exact_match,
+    "relaxed_accuracy": relaxed_accuracy,
+    "token_f1": token_f1,
+    "containment": containment,
+}
+PAIR_RULES: Mapping[str, Callable[[JudgeRequest], str]] = {
+    "longer_response": longer_response,
+    "nearer_reference": nearer_reference,
+}
+
+
+def rule_verdicts(
+    rule: Callable[[JudgeRequest], str], examples: Sequence[LabelledExample]
+) -> list[Verdict]:
+    """Judge examples by a rule, which scores all of them and gives no posteriors."""
+    return [
+        Verdict(id=example.id, status="scored", label=rule(example), judge="rule")
+        for example in examples
+    ]
+
+
+def majority_verdicts(
+    examples: Sequence[LabelledExample],
+    part_of: Callable[[LabelledExample], Hashable] = lambda example: None,
+) -> list[Verdict]:
+    """Give every example the most frequent human label of its part; no other constant beats it."""
+    counts: dict[Hashable, Counter[str]] = {}
+    for example in examples:
+        counts.setdefault(part_of(example), Counter())[full_label(example)] += 1
+    most = {part: counter.most_common(1)[0][0] for part, counter in counts.items()}
+    return [
+        Verdict(id=example.id, status="scored", label=most[part_of(example)], judge="majority")
+        for example in examples
+    ]
+
+
+def verdicts_of_rules(examples: Sequence[LabelledExample]) -> list[Verdict] | None:
+    """Return the verdicts of the rules of each example's task; ``None`` if no task has rules."""
+    if not any(get_task(example.task).has_rules for example in examples):
+        return None
+    return [
+        verdict_of_rules(example)
+        if get_task(example.task).has_rules
+        else Verdict(id=example.id, status="abstain", judge=BY_RULE)
+        for example in examples
+    ]
+
+
+def measure_by_task(
+    examples: Sequence[LabelledExample],
+    verdicts: Sequence[Verdict],
+    rivals: Mapping[str, Sequence[Verdict]],
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Measure a judge on every task apart, beside the rivals of :data:`TASK_RIVALS`.
+
+    Returns:
+        Task to ``n``, the metrics and ``rivals``: name to ``accuracy`` and ``gain`` (the judge's
+        accuracy minus the rival's), rows without a label being wrong for both; and ``decided``, the
+        share of rows that the rival labels.
+    """
+    beside = {**rivals, VARIANT_MAJORITY: majority_verdicts(examples, _variant)}
+    measured: dict[str, Any] = {}
+    for task in sorted({example.task for example in examples}):
+        rows = [index for index, example in enumerate(examples) if example.task == task]
+        of_task = [examples[index] for index in rows]
+        given = {name: [beside[name][i] for i in rows] for name in TASK_RIVALS if name in beside}
+        mine = [verdicts[index] for index in rows]
+        labels = label_set(of_task, mine, *given.values())
+        judge = gather(of_task, mine, labels)
+        compared = {}
+        for name, of_rival in given.items():
+            rival = gather(of_task, of_rival, labels)
+            if rival.scored.any():
+                paired = paired_accuracies(
+                    judge.right.tolist(), rival.right.tolist(), judge.clusters, seed
+                )
+                compared[name] = {
+                    "accuracy": paired["second"],
+                    "gain": paired["difference"],
+                    "decided": float(rival.scored.mean()),
+                }
+        measured[task] = {
+            "n": len(rows),
+            **measure(judge, TASK_METRICS, seed),
+            "rivals": compared,
+        }
+    return measured
+
+
+def _variant(example: LabelledExample) -> tuple[str, str]:
+    return example.task, example.variant
+
+
+def parse_number(text: str) -> float | None:
+    """Read a whole text as one number, a percentage as a fraction; else return ``None``."""
+    text = plain_numbers(text).strip().casefold()
+    text = _THOUSANDS.sub("", text)
+    is_percentage = text.endswith("%")
+    text = text.removesuffix("%").strip()
+    if not _NUMBER.fullmatch(text):
+        return None
+    value = float(text) / (100 if is_percentage else 1)
+    return value if math.isfinite(value) else None
+
+
+def shared_token_f1(text: str, reference: str) -> float:
+    """Return the harmonic mean of token precision and recall.
+
+    It is 1 for the same bag of tokens, or two empty texts, and 0 for no shared token.
+    """
+    tokens, expected = normalise(text).split(), normalise(reference).split()
+    if not tokens or not expected:
+        return float(tokens == expected)
+    shared = (Counter(tokens) & Counter(expected)).total()
+    return 2 * shared / (len(tokens) + len(expected))
+
+
+def nearest_f1(text: str, references: Sequence[str]) -> float:
+    """Return the largest :func:`shared_token_f1` of a text and a reference; 0 without any."""
+    return max((shared_token_f1(text, reference) for reference in references), default=0.0)
+
+
+def _compare_elements(request: JudgeRequest, same: Callable[[str, str], bool]) -> Label:
+    """Compare the elements of the response with the references, as the module describes."""
+    response = request.response.strip()
+    references = [reference for reference in request.references if reference.strip()]
+    if not response or not references:
+        return "Wrong"
+    if request.reference_mode == "any" or len(references) == 1:
+        return "Correct" if any(same(response, reference) for reference in references) else "Wrong"
+    elements = [element for element in _BETWEEN_ELEMENTS.split(response) if element.strip()]
+    if any(not any(same(element, reference) for reference in references) for element in elements):
+        return "Wrong"
+    given = [any(same(element, reference) for element in elements) for reference in references]
+    if not any(given):
+        return "Wrong"
+    return "Correct" if all(given) else "Partial"
+
+
+def _equal(text: str, reference: str) -> bool:
+    return normalise(text) == normalise(reference)
+
+
+def _preferred(first: float, second: float) -> str:
+    if first == second:
+        return TIE
+    return A if first > second else B

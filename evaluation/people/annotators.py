@@ -1,0 +1,239 @@
+"""A judge among several people who labelled the same rows: the part of a report on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.estimate import Draws, mean, share
+from evaluation.intervals import Floats
+from evaluation.metrics import UNSCORED, ratio
+from evaluation.outcomes import Outcomes, gather
+from evaluation.people.agreement import (
+    PeoplesLabels,
+    Sides,
+    gather_people,
+    krippendorff_alpha,
+    mean_share,
+    people_with_each_other,
+)
+from evaluation.people.alternative import EPSILON, alternative_annotator_test, duels
+from judging.types import LabelledExample, Verdict
+
+SMALLEST = float(np.finfo(np.float64).eps)
+"""Probabilities are raised to this, as in :func:`evaluation.metrics.negative_log_likelihoods`."""
+
+
+def measure_people(
+    examples: Sequence[LabelledExample],
+    judge: Outcomes,
+    rivals: Mapping[str, Sequence[Verdict]] | None = None,
+    epsilon: float = EPSILON,
+    seed: int = 0,
+) -> dict[str, Any] | None:
+    """Measure people with each other, and a judge with them.
+
+    Rows that one person labelled, or none, are left out, and those without a label of the judge of
+    all but ``alpha`` and ``n``: people and judge are compared on the same rows.
+
+    Returns:
+        ``None`` without rows of two people, or without a label of the judge on one. Else
+
+        - ``names``, ``n`` (rows of two people or more), ``per_row`` (mean number of people of such
+          a row), ``ties`` (rows without a single most frequent label), ``n_common`` (rows with a
+          label of the judge too), ``questions`` (of these);
+        - ``alpha`` of :func:`evaluation.people.agreement.krippendorff_alpha`;
+        - ``people`` (two people of a row, drawn at random), ``judge`` (the judge and one of them),
+          ``best`` (a judge that always gives a most frequent label: none could agree on more rows)
+          and ``judge_minus_people``, each with ``agreement`` and ``kappa``;
+        - ``each``: for every person by name ``person`` (the person and the others of the row, drawn
+          at random) and ``judge`` (the judge and these others), ``judge_minus_person`` (of the
+          agreements), and ``n``, ``advantage``, ``p`` and ``wins`` of the test;
+        - ``alternative``: :func:`evaluation.people.alternative.alternative_annotator_test`;
+        - ``others``: ``agreement`` with a person, ``advantage`` and ``winning_rate`` of the rivals;
+        - ``soft``: :func:`soft_labels`.
+    """
+    people = gather_people(examples, judge.labels)
+    if people is None:
+        return None
+    several = people.num_people >= 2
+    common = several & judge.scored
+    if not common.any():
+        return None
+    shared, judged = people.take(common), judge.take(common)
+    sides = Sides(shared.clusters, seed)
+    shares, same = people_with_each_other(shared)
+    sides.add("people", shares, shares, same)
+    sides.add("judge", _one_hot(shared, judged.predicted), shares)
+    sides.add("best", _one_hot(shared, shared.counts.argmax(axis=1)), shares)
+    counts = people.counts[several]
+    most = counts.max(axis=1, keepdims=True)
+    test = alternative_annotator_test(duels(shared, judged.predicted), len(judged), epsilon, seed)
+    each = {
+        name: {**_beside_others(shared, judged, number, seed), **test["people"][name]}
+        for number, name in enumerate(people.names)
+        if name in test["people"]
+    }
+    return {
+        "names": list(people.names),
+        "n": int(several.sum()),
+        "per_row": float(people.num_people[several].mean()),
+        "ties": int(((counts == most).sum(axis=1) > 1).sum()),
+        "n_common": int(common.sum()),
+        "questions": len(np.unique(shared.clusters)),
+        "alpha": krippendorff_alpha(people, seed),
+        **{name: sides.both(name) for name in ("people", "judge", "best")},
+        "judge_minus_people": sides.differences("judge", "people"),
+        "each": each,
+        "alternative": {name: value for name, value in test.items() if name != "people"},
+        "others": {
+            name: _rival(shared, gather(examples, rival, judge.labels).take(common), epsilon, seed)
+            for name, rival in (rivals or {}).items()
+        },
+        "soft": soft_labels(shared, judged, seed),
+    }
+
+
+def second_annotator(
+    examples: Sequence[LabelledExample], judge: Outcomes, seed: int = 0
+) -> dict[str, Any] | None:
+    """Measure two people and a judge against each other, where there are no more than two.
+
+    All figures but ``people_all`` are over the rows that have both labels and one of the judge.
+
+    Returns:
+        ``n_second`` (rows with a second label), and with ``accuracy`` and ``kappa`` each:
+        ``people_all`` (both people, on all rows with a second label), ``people`` (both people),
+        ``judge_first`` and ``judge_second`` (the judge and either person), ``second_minus_first``
+        (of the judge's agreements) and ``judge_minus_second`` (the judge's agreement with the first
+        person less the second person's). ``sides_with`` says how often the judge gives the label of
+        the ``first``, of the ``second`` or of ``neither`` where the two differ. ``None`` without
+        two people, or without a label of the judge on a row of theirs.
+    """
+    people = gather_people(examples, judge.labels)
+    if people is None or len(people.names) != 2:
+        return None
+    both = people.num_people == 2
+    common = both & judge.scored
+    if not common.any():
+        return None
+    first, second = (_one_hot(people, of_person) for of_person in people.given.T)
+    labelled = _one_hot(people, judge.predicted)
+    everywhere = Sides(people.clusters[both], seed)
+    everywhere.add("people", first[both], second[both])
+    sides = Sides(people.clusters[common], seed)
+    sides.add("people", first[common], second[common])
+    sides.add("judge_first", labelled[common], first[common])
+    sides.add("judge_second", labelled[common], second[common])
+    measured = {
+        "people_all": everywhere.both("people"),
+        **{name: sides.both(name) for name in ("people", "judge_first", "judge_second")},
+        "second_minus_first": sides.differences("judge_second", "judge_first"),
+        "judge_minus_second": sides.differences("judge_first", "people"),
+    }
+    named = {
+        name: {"accuracy": figures["agreement"], "kappa": figures["kappa"]}
+        for name, figures in measured.items()
+    }
+    given, predicted = people.given[common], judge.predicted[common]
+    differ, with_judge = given[:, 0] != given[:, 1], given.T == predicted
+    return {
+        "n_second": int(both.sum()),
+        **named,
+        "sides_with": {
+            "first": int((differ & with_judge[0]).sum()),
+            "second": int((differ & with_judge[1]).sum()),
+            "neither": int((differ & ~with_judge.any(axis=0)).sum()),
+        },
+    }
+
+
+def soft_labels(people: PeoplesLabels, judge: Outcomes, seed: int = 0) -> dict[str, Any] | None:
+    """Measure a judge's probabilities against the shares of two or more people for each label.
+
+    Returns:
+        Over the rows with probabilities: ``n``; ``cross_entropy`` in nats, and ``entropy`` of the
+        shares, which no judge could be below; ``brier``, the squared distance summed over labels;
+        ``entropy_correlation`` of the judge's entropy and people's. ``unanimous`` and ``split``,
+        for rows on which people agree and differ: ``agreement`` (the judge gives a most frequent
+        label) and mean ``confidence``, each with its number of rows. ``None`` without
+        probabilities.
+    """
+    known = np.asarray(~np.isnan(judge.probabilities).any(axis=1))
+    if not known.any():
+        return None
+    people, judge = people.take(known), judge.take(known)
+    shares, clusters = people.counts / people.num_people[:, None], people.clusters
+    chances = np.maximum(judge.probabilities, SMALLEST)
+    all_rows = np.ones(len(shares), dtype=bool)
+    own = -np.sum(shares * np.log(np.maximum(shares, SMALLEST)), axis=1)
+    of_judge = -np.sum(chances * np.log(chances), axis=1)
+    commonest = shares == shares.max(axis=1, keepdims=True)
+    agrees = commonest[np.arange(len(shares)), judge.predicted]
+    unanimous = shares.max(axis=1) == 1
+    columns = [all_rows, own, of_judge, own**2, of_judge**2, own * of_judge]
+    moments = Draws.of(np.stack(columns, axis=1).astype(np.float64), clusters, seed)
+    parts = {
+        name: {
+            "agreement": share(agrees, rows, clusters, seed),
+            "confidence": mean(judge.confidence, rows, clusters, seed),
+        }
+        for name, rows in (("unanimous", unanimous), ("split", ~unanimous))
+        if rows.any()
+    }
+    crossed = -np.sum(shares * np.log(chances), axis=1)
+    squares = np.sum((judge.probabilities - shares) ** 2, axis=1)
+    return {
+        "n": len(shares),
+        "cross_entropy": mean(crossed, all_rows, clusters, seed),
+        "entropy": mean(own, all_rows, clusters, seed),
+        "brier": mean(squares, all_rows, clusters, seed),
+        "entropy_correlation": moments.estimate(_correlation, len(shares), (-1.0, 1.0)),
+        **parts,
+    }
+
+
+def _beside_others(
+    people: PeoplesLabels, judge: Outcomes, person: int, seed: int
+) -> dict[str, Any]:
+    """Measure a person and the judge with the other people, on the rows of that person."""
+    rows = (people.given[:, person] != UNSCORED) & (people.num_people > 1)
+    of_person = people.take(rows)
+    others = of_person.others(person)
+    sides = Sides(of_person.clusters, seed)
+    sides.add("person", _one_hot(of_person, of_person.given[:, person]), others)
+    sides.add("judge", _one_hot(of_person, judge.predicted[rows]), others)
+    return {
+        "person": sides.both("person"),
+        "judge": sides.both("judge"),
+        "judge_minus_person": sides.differences("judge", "person", ["agreement"]),
+    }
+
+
+def _rival(people: PeoplesLabels, rival: Outcomes, epsilon: float, seed: int) -> dict[str, Any]:
+    """Measure another judge on the rows that it labels."""
+    people, rival = people.take(rival.scored), rival.take(rival.scored)
+    if not len(rival):
+        return {"agreement": None, "advantage": None, "winning_rate": None}
+    shares = people.counts / people.num_people[:, None]
+    test = alternative_annotator_test(duels(people, rival.predicted), len(rival), epsilon, seed)
+    agreement = shares[np.arange(len(rival)), rival.predicted]
+    return {
+        "agreement": mean_share(agreement, people.clusters, seed),
+        "advantage": test["advantage"],
+        "winning_rate": test["winning_rate"],
+    }
+
+
+def _one_hot(people: PeoplesLabels, given: Any) -> Floats:
+    """Return labels as shares, ``[n]`` to ``[n, K]``; zeros where there is none."""
+    return np.asarray(np.arange(len(people.labels)) == np.asarray(given)[:, None], np.float64)
+
+
+def _correlation(sums: Floats) -> Floats:
+    """Return Pearson's correlation of sums of 1, x, y, x squared, y squared and x y."""
+    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    spread = np.maximum(n * xx - x * x, 0) * np.maximum(n * yy - y * y, 0)
+    return ratio(n * xy - x * y, np.sqrt(spread))

@@ -1,0 +1,254 @@
+"""Attacks on made-up judges: rows, stability, floors, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.attacks.items import read_items
+from evaluation.attacks.report import (
+    ALONE,
+    FLOORS,
+    AttackReport,
+    StabilityReport,
+    at_floors,
+    measure_stability,
+    render_markdown,
+    render_page,
+    write_attacks,
+)
+from evaluation.attacks.rows import LAYOUTS, REFERENCE_ORDER, AttackRow, stability_rows
+from evaluation.attacks.run import AttackOptions, AttackPlan, run_attacks
+from evaluation.baselines import containment
+from evaluation.outcomes import NothingScored
+from judging.errors import CustosError
+from judging.judge import Judge
+from judging.types import JudgeRequest, Verdict
+from tests.evaluation.attacks.made_up import example, examples
+from tests.serve.made_up import FakeJudge
+
+
+class RuleJudge(FakeJudge):
+    """Gives the label of a rule; fails where the rule gives none."""
+
+    def __init__(self, label: Callable[[JudgeRequest], str | None]) -> None:
+        super().__init__("rule")
+        self._label = label
+
+    def grade(self, requests: Iterable[JudgeRequest], **_: object) -> Iterator[Verdict]:
+        for request in requests:
+            label = self._label(request)
+            status = "scored" if label else "judge_error"
+            yield Verdict(
+                id=request.id, status=status, label=label, judge_name="rule", judge="print"
+            )
+
+
+def attacked(label: Callable[[JudgeRequest], str | None], **options: object) -> AttackReport:
+    return run_attacks(RuleJudge(label), examples(), AttackOptions(**options), command="custos x")  # type: ignore[arg-type]  # options by name
+
+
+def test_a_judge_that_looks_for_a_reference_is_fooled_by_denials_alone() -> None:
+    report = attacked(containment, wordings=3, stability=False)
+    shares = {name: family.called_correct.value for name, family in report.attacks.items()}
+    fooled = {"denial", "correction", "hedge"}
+    # A wrong option may name the right one, and a right one be a letter.
+    assert 0 < (shares.pop("wrong_option") or 0) < 1
+    assert {name for name, share in shares.items() if share == 1} == fooled
+    assert {share for name, share in shares.items() if name not in fooled} == {0}
+    controls = {name: family.called_correct.value for name, family in report.controls.items()}
+    assert 0 < (controls.pop("right_option") or 0) < 1
+    assert set(controls.values()) == {1}
+    assert {f.called_correct.rule_of_three for n, f in report.attacks.items() if n in fooled} == {
+        None
+    }
+    denial = report.attacks["denial"].called_correct
+    assert denial.n == 3 * 7
+    assert denial.low is not None and denial.low < 1
+
+
+def test_wordings_are_counted_one_by_one_and_failures_are_shown_first() -> None:
+    def label(request: JudgeRequest) -> str:
+        return "Correct" if "right" in request.id and "bold" not in request.id else "Wrong"
+
+    report = attacked(label, wordings=99, stability=False)
+    bare = report.controls["right_bare"]
+    assert {name: rate.value for name, rate in bare.wordings.items() if rate.value != 1} == {
+        "bold": 0
+    }
+    assert [example.label for example in bare.examples] == ["Wrong"] * 3
+    assert {example.wording for example in bare.examples} == {"bold"}
+    assert sum(rate.n for rate in bare.wordings.values()) == bare.called_correct.n == 6 * 8
+    assert report.questions == 8
+
+
+def test_rows_without_a_label_count_nowhere_but_as_such() -> None:
+    def label(request: JudgeRequest) -> str | None:
+        return None if "/denial/" in request.id else "Wrong"
+
+    report = attacked(label, families=("denial", "right_bare"), stability=False)
+    denial = report.attacks["denial"]
+    assert (denial.called_correct.n, denial.unscored) == (0, 7)
+    assert report.unscored[0]["n"] == 7
+    with pytest.raises(NothingScored):
+        attacked(lambda request: None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (examples(task="simplevqa"), {}, "task 'simplevqa': the attacks are for quick-score"),
+        (examples(), {"pool": 10**6}, "a pool of 1,000,000 suffixes is too large; there are"),
+        (examples(), {"search": 5}, "no row is labelled Wrong"),
+        (examples(), {"families": ("x",)}, "attack family 'x' is not one of correction, "),
+        ([example("Who?", ["Ann"])], {"families": ("denial",), "limit": 0}, "0 questions"),
+    ],
+)
+def test_what_cannot_be_attacked_is_refused(
+    rows: list[JudgeRequest], options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(CustosError, match=message):
+        AttackPlan.of(rows, AttackOptions(**options))  # type: ignore[arg-type]  # made by `example`
+
+
+def test_files_show_every_family_and_escape_what_comes_from_outside(tmp_path: Path) -> None:
+    hostile = [
+        example("<script>alert(1)</script> | who?", ["<b>Ann</b>"]),
+        example("Who?", ["Bob"], responses=("Cob",), label="Wrong"),
+    ]
+    options = AttackOptions(wordings=9, search=1, pool=5)
+    judge = RuleJudge(lambda request: "Correct")
+    report = run_attacks(judge, hostile, options)
+    page, text = render_page(report, "my.csv"), render_markdown(report, "my.csv")
+    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert "\\| who?" in text
+    for family in (*report.attacks, *report.controls):
+        assert family in text and family.replace("_", " ") in page
+    plan = AttackPlan.of(hostile, options)
+    verdicts = list(judge.grade(plan.requests))[: len(plan.rows)]
+    write_attacks(report, plan.rows, verdicts, "my.csv", tmp_path)
+    assert AttackReport.model_validate_json((tmp_path / "attacks.json").read_text()) == report
+    assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == len(plan.rows)
+
+
+def test_the_real_engine_reads_every_attack(small: str) -> None:
+    judge = Judge.load(small)
+    rows = [*examples()[:3], example("Who?", ["Bob"], responses=("Cob",), label="Wrong")]
+    options = AttackOptions(limit=2, search=1, pool=3)
+    report = run_attacks(judge, rows, options)
+    assert report.statuses == {"scored": report.n}
+    assert report.judges and report.judge_names == [judge.name]
+    assert report.stability is not None and report.search is not None
+    assert report.stability.checks["alone"].flips.n == 2
+    assert report.search.turned.n + report.search.already_correct == 1
+    again = run_attacks(judge, rows, options)
+    assert again == report
+
+
+Outcome = tuple[str | None, float]
+OUTCOMES = st.lists(
+    st.tuples(st.sampled_from(["Correct", "Wrong", None]), st.floats(0.5, 1.0)), max_size=8
+)
+
+
+def graded(family: str, outcomes: list[Outcome]) -> list[tuple[AttackRow, Verdict]]:
+    """Rows of a family, each on a question of its own, with these labels and confidences."""
+    return [
+        (
+            AttackRow(
+                family=family,
+                wording="w",
+                cluster=f"q{number}",
+                request=JudgeRequest(
+                    id=f"{family}/{number}",
+                    question="Which?",
+                    references=("Paris",),
+                    responses=("x",),
+                ),
+            ),
+            Verdict(
+                id=f"{family}/{number}",
+                status="scored" if label else "judge_error",
+                label=label,
+                confidence=confidence if label else None,
+            ),
+        )
+        for number, (label, confidence) in enumerate(outcomes)
+    ]
+
+
+def share(outcomes: list[Outcome], floor: float) -> float | None:
+    """The same count, written down once more."""
+    labels = [outcome for outcome in outcomes if outcome[0]]
+    sure = [1 for label, confidence in labels if label == "Correct" and confidence >= floor]
+    return len(sure) / len(labels) if labels else None
+
+
+@given(denials=OUTCOMES, hedges=OUTCOMES, rights=OUTCOMES)
+def test_shares_are_those_of_a_count_by_hand(
+    denials: list[Outcome], hedges: list[Outcome], rights: list[Outcome]
+) -> None:
+    attacks = {"denial": graded("denial", denials), "hedge": graded("hedge", hedges)}
+    floors = at_floors(attacks, {"right_bare": graded("right_bare", rights)})
+    assert tuple(at.floor for at in floors) == FLOORS
+    for at in floors:
+        assert at.attacks.value == share(denials + hedges, at.floor)
+        assert at.controls.value == share(rights, at.floor)
+        shares = [share(outcomes, at.floor) or 0.0 for outcomes in (denials, hedges)]
+        assert (0.0 if at.worst is None else at.worst.value) == max(shares)
+        assert (at.worst_family is None) == (max(shares) == 0)  # none passes, so none is worst
+
+
+def test_a_judge_without_confidences_has_no_floors() -> None:
+    [(row, verdict)] = graded("denial", [("Correct", 0.5)])
+    unsure = verdict.model_copy(update={"confidence": None})
+    assert at_floors({"denial": [(row, unsure)]}, {}) == ()
+
+
+def test_what_a_rule_decided_is_sure() -> None:
+    (row, verdict), other = graded("denial", [("Correct", 0.5), ("Correct", 0.6)])
+    ruled = verdict.model_copy(update={"confidence": None})
+    floors = at_floors({"denial": [(row, ruled), other]}, {})
+    assert [at.attacks.value for at in floors] == [1, 1, 0.5, 0.5, 0.5, 0.5]
+
+
+ROWS = stability_rows(read_items(examples()))
+
+
+def measured(labels: Sequence[str | None], alone: Sequence[str | None]) -> StabilityReport:
+    def verdicts(labels: Sequence[str | None]) -> list[Verdict]:
+        return [
+            Verdict(status="scored" if label else "judge_error", label=label) for label in labels
+        ]
+
+    return measure_stability(ROWS, verdicts(labels), verdicts(alone))
+
+
+def test_changes_keep_what_is_said() -> None:
+    for row in ROWS:
+        original = next(r for r in ROWS if r.cluster == row.cluster)
+        assert original.check == ""
+        assert original.request.response in row.request.response
+        assert sorted(row.request.references) == sorted(original.request.references)
+    assert [r.cluster for r in ROWS if r.check == REFERENCE_ORDER] == ["Who wrote Middlemarch?"]
+    assert len(ROWS) == 8 * (1 + len(LAYOUTS)) + 1
+
+
+def test_flips_are_counted_by_change() -> None:
+    labels = ["Wrong" if row.check == "bold" else "Correct" for row in ROWS]
+    report = measured(labels, ["Correct"] * 7 + ["Wrong"])
+    flips = {name: check.flips.hits for name, check in report.checks.items() if check.flips.hits}
+    assert flips == {"bold": 8, ALONE: 1}
+    assert report.checks["bold"].flips.value == 1
+    assert len(report.checks["bold"].examples) == 3
+    [flip] = report.checks[ALONE].examples
+    assert (flip.question, flip.before, flip.after) == ("Is glass a liquid?", "Correct", "Wrong")
+
+
+def test_rows_without_a_label_flip_nothing() -> None:
+    labels = [None if row.check == "" else "Correct" for row in ROWS]
+    assert measured(labels, ["Correct"] * 8).checks == {}

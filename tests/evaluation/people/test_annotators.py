@@ -1,0 +1,295 @@
+"""A judge among several people: every figure against a plain calculation over single rows."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, cohen_kappa_score
+
+from evaluation.comparisons.compare import (
+    compare_evaluations,
+    compare_with_people,
+    render_comparison,
+)
+from evaluation.outcomes import gather, save_evaluation
+from evaluation.people.agreement import gather_people, labels_by_person, side_of_judge
+from evaluation.people.annotators import measure_people, second_annotator
+from judging.types import LabelledExample, Verdict
+from tests.evaluation.made_up import evaluation, example, scored, unscored
+from tests.evaluation.people.made_up import LEVELS, several
+
+Rows = list[tuple[dict[str, str], str, dict[str, float]]]
+
+
+def rows_of(examples: list[LabelledExample], verdicts: list[Verdict]) -> Rows:
+    """Rows of two people or more with a label of the judge: people, judge, probabilities."""
+    return [
+        (row.annotator_labels, verdict.label, dict(verdict.probabilities))
+        for row, verdict in zip(examples, verdicts, strict=True)
+        if len(row.annotator_labels) > 1 and verdict.label
+    ]
+
+
+def measured_of(examples: list[LabelledExample], verdicts: list[Verdict]) -> dict[str, Any]:
+    found = measure_people(examples, gather(examples, verdicts, LEVELS))
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[list[LabelledExample], list[Verdict]]:
+    examples, verdicts = several()
+    verdicts[5:60:11] = [unscored(verdict.id) for verdict in verdicts[5:60:11]]
+    return examples, verdicts
+
+
+def test_agreement_of_people_and_judge(made: tuple[Any, Any]) -> None:
+    found, rows = measured_of(*made), rows_of(*made)
+    pairs = [np.mean([a == b for a, b in permutations(people.values(), 2)]) for people, *_ in rows]
+    with_judge = [np.mean([each == judge for each in people.values()]) for people, judge, _ in rows]
+    best = [
+        max(list(people.values()).count(label) for label in LEVELS) / len(people)
+        for people, *_ in rows
+    ]
+    assert found["n_common"] == len(rows) < found["n"]
+    assert found["people"]["agreement"]["value"] == pytest.approx(np.mean(pairs))
+    assert found["judge"]["agreement"]["value"] == pytest.approx(np.mean(with_judge))
+    assert found["best"]["agreement"]["value"] == pytest.approx(np.mean(best))
+    difference = found["judge_minus_people"]["agreement"]
+    assert difference["value"] == pytest.approx(np.mean(with_judge) - np.mean(pairs))
+    assert found["best"]["agreement"]["value"] >= found["judge"]["agreement"]["value"]
+    ties = [
+        sorted(list(row.annotator_labels.values()).count(label) for label in LEVELS)
+        for row in made[0]
+        if len(row.annotator_labels) > 1
+    ]
+    assert found["ties"] == sum(counts[-1] == counts[-2] for counts in ties)
+
+
+def test_each_person_beside_the_judge_on_the_same_rows(made: tuple[Any, Any]) -> None:
+    found, rows = measured_of(*made), rows_of(*made)
+    for name, measured in found["each"].items():
+        own = [row for row in rows if name in row[0]]
+        person, judge = [], []
+        for people, label, _ in own:
+            others = [each for other, each in people.items() if other != name]
+            person.append(np.mean([each == people[name] for each in others]))
+            judge.append(np.mean([each == label for each in others]))
+        assert measured["n"] == len(own)
+        assert measured["person"]["agreement"]["value"] == pytest.approx(np.mean(person))
+        assert measured["judge"]["agreement"]["value"] == pytest.approx(np.mean(judge))
+        advantage = np.mean([a >= b - 1e-9 for a, b in zip(judge, person, strict=True)])
+        assert measured["advantage"]["value"] == pytest.approx(advantage)
+
+
+def test_soft_labels(made: tuple[Any, Any]) -> None:
+    soft, rows = measured_of(*made)["soft"], rows_of(*made)
+    entropies, own, squares, unanimous = [], [], [], []
+    for people, judge, chances in rows:
+        shares = {label: list(people.values()).count(label) / len(people) for label in LEVELS}
+        used = {label: share for label, share in shares.items() if share}
+        smallest = np.finfo(float).eps
+        entropies.append(
+            -sum(s * np.log(max(chances.get(label, 0), smallest)) for label, s in used.items())
+        )
+        own.append(-sum(share * np.log(share) for share in used.values()))
+        squares.append(sum((chances.get(label, 0) - shares[label]) ** 2 for label in LEVELS))
+        if len(used) == 1:
+            unanimous.append(judge in used)
+    assert soft["n"] == len(rows)
+    assert soft["cross_entropy"]["value"] == pytest.approx(np.mean(entropies))
+    assert soft["entropy"]["value"] == pytest.approx(np.mean(own))
+    assert soft["brier"]["value"] == pytest.approx(np.mean(squares))
+    assert soft["unanimous"]["agreement"]["n"] == len(unanimous)
+    assert soft["unanimous"]["agreement"]["value"] == pytest.approx(np.mean(unanimous))
+    assert soft["split"]["agreement"]["n"] == len(rows) - len(unanimous)
+    judged = [-sum(chance * np.log(chance) for chance in row[2].values() if chance) for row in rows]
+    assert soft["entropy_correlation"]["value"] == pytest.approx(np.corrcoef(own, judged)[0, 1])
+
+
+def test_probabilities_as_people_differ_are_the_best() -> None:
+    """The cross-entropy is that of people, and the squared distance is none."""
+    examples, verdicts = several()
+    alike = []
+    for row, verdict in zip(examples, verdicts, strict=True):
+        given = list(row.annotator_labels.values())
+        shares = {label: given.count(label) / max(1, len(given)) for label in LEVELS}
+        alike.append(verdict.model_copy(update={"probabilities": shares}))
+    soft = measured_of(examples, alike)["soft"]
+    assert soft["cross_entropy"]["value"] == pytest.approx(soft["entropy"]["value"])
+    assert soft["brier"]["value"] == pytest.approx(0)
+    assert soft["entropy_correlation"]["value"] == pytest.approx(1)
+
+
+def test_rivals_are_measured_on_the_rows_that_they_label(made: tuple[Any, Any]) -> None:
+    examples, verdicts = made
+    nothing = [unscored(verdict.id) for verdict in verdicts]
+    found = measure_people(
+        examples, gather(examples, verdicts, LEVELS), {"same": verdicts, "nothing": nothing}
+    )
+    assert found is not None
+    assert found["others"]["same"]["agreement"] == found["judge"]["agreement"]
+    assert found["others"]["same"]["advantage"] == found["alternative"]["advantage"]
+    assert set(found["others"]["nothing"].values()) == {None}
+
+
+def test_nothing_without_rows_of_two_people() -> None:
+    one = [example("Correct", annotator_labels={"anna": "Correct"})]
+    assert measure_people(one, gather(one, [scored("Correct")], LEVELS)) is None
+    two = [example("Correct", annotator_labels={"anna": "Correct", "ben": "Wrong"})]
+    assert measure_people(two, gather(two, [unscored()], LEVELS)) is None
+    found = measure_people(two, gather(two, [scored("Correct")], LEVELS))
+    assert found is not None
+    assert found["judge"]["agreement"]["value"] == 0.5
+    assert found["alternative"]["passes"] is None
+
+
+def test_people_by_name_win_over_first_and_second() -> None:
+    assert labels_by_person(example("Correct")) == {}
+    two = example("Correct", second_label="Wrong")
+    assert labels_by_person(two) == {"first person": "Correct", "second person": "Wrong"}
+    named = example("Correct", annotator_labels={"anna": "Wrong"}, second_label="Partial")
+    assert labels_by_person(named) == {"anna": "Wrong", "second person": "Partial"}
+    people = gather_people([named, example("Correct")], LEVELS)
+    assert people is not None and people.given.tolist() == [[2, 1], [-1, -1]]
+
+
+@pytest.mark.parametrize(
+    ("judge", "side"),
+    [("Correct", "anna, carla"), ("Wrong", "ben"), ("Partial", "neither")],
+)
+def test_sides_of_more_than_two(judge: str, side: str) -> None:
+    given = {"anna": "Correct", "ben": "Wrong", "carla": "Correct"}
+    row = example("Correct", annotator_labels=given)
+    assert side_of_judge(row, scored(judge)) == side
+    same = example("Correct", annotator_labels=dict.fromkeys(given, "Correct"))
+    assert side_of_judge(same, scored("Correct")) == "all"
+
+
+def test_two_judges_are_compared_with_people(tmp_path: Path) -> None:
+    examples, better = several()
+    worse = [
+        verdict if number % 4 else scored("Wrong", 0.9, "Correct", verdict.id)
+        for number, verdict in enumerate(better)
+    ]
+    for name, verdicts in (("a", worse), ("b", better)):
+        save_evaluation(tmp_path / name, examples, verdicts)
+    found = compare_with_people(tmp_path / "a", tmp_path / "b")
+    assert found is not None
+    for name, verdicts in (("a", worse), ("b", better)):
+        measured = measured_of(examples, verdicts)
+        assert found["agreement"][name] == pytest.approx(measured["judge"]["agreement"]["value"])
+        advantage = measured["alternative"]["advantage"]["value"]
+        assert found["advantage"][name] == pytest.approx(advantage)
+        assert found["cross_entropy"][name] == pytest.approx(
+            measured["soft"]["cross_entropy"]["value"]
+        )
+    for name in ("agreement", "advantage"):
+        difference = found[name]["difference"]
+        assert difference["value"] == pytest.approx(found[name]["b"] - found[name]["a"])
+        assert 0 < difference["low"] < difference["value"] < difference["high"]
+    comparison = compare_evaluations(tmp_path / "a", tmp_path / "b")
+    plain = render_comparison(comparison)
+    text = render_comparison({**comparison, "annotators": found})
+    assert "agreement with a person" in text and "agreement with a person" not in plain
+    for folder in "ab":  # one person a row
+        single = [row.model_copy(update={"annotator_labels": {}}) for row in examples]
+        save_evaluation(tmp_path / folder, single, better)
+    assert compare_with_people(tmp_path / "a", tmp_path / "b") is None
+
+
+LABELS = ("Correct", "Wrong")
+
+
+def with_second(
+    every: int = 1, agreement: float = 0.85
+) -> tuple[list[LabelledExample], list[Verdict]]:
+    """Rows of which each ``every``-th has a second person's label."""
+    examples, verdicts = evaluation(questions=80, unscored_every=13)
+    rng = np.random.default_rng(5)
+    second = []
+    for row, given in enumerate(examples):
+        other = "Wrong" if given.label == "Correct" else "Correct"
+        label = given.label if rng.random() < agreement else other
+        second.append(given.model_copy(update={"second_label": None if row % every else label}))
+    return second, verdicts
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_two_people_as_scikit_learn_has_them(every: int) -> None:
+    examples, verdicts = with_second(every)
+    measured = second_annotator(examples, gather(examples, verdicts, LABELS))
+    assert measured is not None
+    rows = [
+        (row.label, row.second_label, verdict.label)
+        for row, verdict in zip(examples, verdicts, strict=True)
+        if row.second_label and verdict.label
+    ]
+    first, second, judge = (list(column) for column in zip(*rows, strict=True))
+    expected = {"people": (first, second), "judge_first": (first, judge)}
+    for name, (a, b) in (expected | {"judge_second": (second, judge)}).items():
+        assert measured[name]["accuracy"]["value"] == pytest.approx(accuracy_score(a, b))
+        assert measured[name]["kappa"]["value"] == pytest.approx(cohen_kappa_score(a, b))
+        assert measured[name]["accuracy"]["n"] == len(rows)
+    assert measured["n_second"] == sum(row.second_label is not None for row in examples)
+    assert measured["people_all"]["accuracy"]["n"] == measured["n_second"] > len(rows)
+    difference = measured["second_minus_first"]["kappa"]["value"]
+    assert difference == pytest.approx(
+        cohen_kappa_score(second, judge) - cohen_kappa_score(first, judge)
+    )
+    against_person = measured["judge_minus_second"]["accuracy"]["value"]
+    assert against_person == pytest.approx(
+        accuracy_score(first, judge) - accuracy_score(first, second)
+    )
+    differ = [(a, b, c) for a, b, c in rows if a != b]
+    assert measured["sides_with"] == {
+        "first": sum(a == c for a, _, c in differ),
+        "second": sum(b == c for _, b, c in differ),
+        "neither": 0,
+    }
+
+
+def test_interval_of_a_difference_against_a_plain_paired_bootstrap() -> None:
+    examples, verdicts = with_second()
+    measured = second_annotator(examples, gather(examples, verdicts, LABELS))
+    assert measured is not None
+    interval = measured["second_minus_first"]["accuracy"]
+    per_question: dict[str, list[int]] = {}
+    for row, verdict in zip(examples, verdicts, strict=True):
+        if verdict.label:
+            gain = (verdict.label == row.second_label) - (verdict.label == row.label)
+            per_question.setdefault(row.question, []).append(int(gain))
+    groups, rng = list(per_question.values()), np.random.default_rng(3)
+    means = []
+    for _ in range(2000):
+        drawn = [groups[i] for i in rng.integers(len(groups), size=len(groups))]
+        means.append(np.mean([gain for group in drawn for gain in group], dtype=np.float64))
+    low, high = np.quantile(means, [0.025, 0.975])
+    assert (interval["low"], interval["high"]) == pytest.approx((low, high), abs=0.015)
+    assert interval["low"] <= interval["value"] <= interval["high"]
+
+
+def test_none_without_second_labels_or_labels_of_the_judge() -> None:
+    examples, verdicts = evaluation()
+    assert second_annotator(examples, gather(examples, verdicts, LABELS)) is None
+    examples = [example("Correct", second_label="Wrong")]
+    assert second_annotator(examples, gather(examples, [unscored()], LABELS)) is None
+
+
+@pytest.mark.parametrize(
+    ("second", "judge", "side"),
+    [
+        ("Wrong", "Correct", "first"),
+        ("Wrong", "Wrong", "second"),
+        ("Correct", "Correct", "both"),
+        ("Correct", "Wrong", "neither"),
+        (None, "Wrong", ""),
+    ],
+)
+def test_sides(second: str | None, judge: str, side: str) -> None:
+    assert side_of_judge(example("Correct", second_label=second), scored(judge)) == side
+    assert side_of_judge(example("Correct", second_label=second), unscored()) == ""

@@ -1,0 +1,236 @@
+"""A judge that is measured, what it saw before, and what its folder says of that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation.baselines import RULES_NAME
+from evaluation.report.evaluate import (
+    grade_examples,
+    resolve_examples,
+    seen_data,
+    uncalibrated_verdicts,
+)
+from evaluation.report.measured_tasks import measured_lines, unmeasured_tasks
+from evaluation.report.report import build_report
+from judging import JudgeRequest, LabelledExample, Verdict
+from judging.errors import CustosError, FieldError
+from judging.files.questions import write_question_hashes
+from judging.judge import Judge
+from judging.judge.card import SHIPPED, JudgeCard, read_card
+from judging.types import Pass
+from tests.evaluation.made_up import example
+
+
+class Alternatives(Judge):
+    """A judge that was trained for alternatives alone, and looks for the reference."""
+
+    def __init__(self) -> None:
+        self.name = "alternatives"
+        self.folder = self.calibration = None
+        self.card = JudgeCard(
+            backbone="b", backbone_version="b", tasks={"hieval-qs": ("plain/any",)}, instructions={}
+        )
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        for request in requests:
+            try:
+                mode = self.resolve(request).reference_mode
+            except FieldError as error:
+                yield Verdict.from_error(error, request)
+                continue
+            label = "Correct" if request.references[0] in request.response else "Wrong"
+            yield Verdict(id=request.id, status="scored", label=label, rubric=f"plain/{mode}")
+
+
+def numbered(number: int, response: str, label: str, *references: str) -> LabelledExample:
+    return LabelledExample(
+        id=str(number),
+        question=f"Question {number}?",
+        references=references or ("Rome",),
+        responses=(response,),
+        label=label,
+    )
+
+
+def measure(examples: Sequence[LabelledExample]) -> tuple[dict[str, Any], list[Verdict]]:
+    judge = Alternatives()
+    resolved = resolve_examples(judge, examples)
+    verdicts = grade_examples(judge, resolved)
+    return build_report(resolved, verdicts, seconds=1, command="x"), verdicts
+
+
+def test_labels_that_a_calibration_turned_are_reported_before_it_too() -> None:
+    verdict = Verdict(
+        id="1",
+        status="scored",
+        label="Correct",
+        confidence=0.9,
+        rubric="plain/any",
+        label_mass=1.0,
+        posterior="exact",
+        passes=(Pass(posterior={"Correct": 0.4, "Wrong": 0.6}),),
+    )
+    rows, before = [numbered(1, "Oslo", "Wrong")], [verdict]
+    before = uncalibrated_verdicts(rows, before)
+    report = build_report(rows, [verdict], seconds=1, command="x", uncalibrated=before)
+    assert report["metrics"]["accuracy"]["value"] == 0
+    assert report["calibration"]["before"]["accuracy"]["value"] == 1
+
+
+def test_one_reference_is_measured_under_the_rubric_that_the_judge_knows() -> None:
+    examples = [numbered(1, "Rome", "Correct"), numbered(2, "Oslo", "Wrong")]
+    report, verdicts = measure(examples)
+    assert [verdict.rubric for verdict in verdicts] == ["plain/any"] * 2
+    assert report["metrics"]["accuracy"]["value"] == 1
+    assert set(report["per_class"]) == {"Correct", "Wrong"}
+
+
+def test_a_label_that_this_rubric_does_not_have_is_refused() -> None:
+    examples = [numbered(1, "Rome", "Correct"), numbered(2, "Rome or Oslo", "Partial")]
+    with pytest.raises(CustosError, match="judge 'alternatives'.*Partial"):
+        measure(examples)
+
+
+def test_several_references_stay_an_answer_set() -> None:
+    examples = [numbered(1, "Rome", "Correct"), numbered(2, "Oslo", "Partial", "Oslo", "Rome")]
+    report, verdicts = measure(examples)
+    assert "judge 'alternatives' was trained for hieval-qs under plain/any" in str(
+        verdicts[1].message
+    )
+    assert report["coverage"] == 0.5
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    hashes = {"a.jsonl": "aa", "v.jsonl": "bb", "c.jsonl": "cc", "t.jsonl": "dd"}
+    data = {"train": ["a.jsonl"], "val": "v.jsonl", "cal": "c.jsonl", "test": "t.jsonl"}
+    recipe = {"data": data, "provenance": {"sha256": hashes}}
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("sha256", "use"),
+    [
+        ("aa", "trained on"),
+        ("bb", "chosen by"),
+        ("cc", "calibrated on"),
+        ("dd", None),
+        (None, None),
+    ],
+)
+def test_the_very_file(folder: Path, sha256: str | None, use: str | None) -> None:
+    assert seen_data(folder, sha256, [example()]) == {"file": use, "rows": None}
+
+
+@pytest.mark.parametrize(
+    ("judge", "file", "use"),
+    [
+        ("embedded-benchmarks", "data/benchmarks/train.jsonl", "trained on"),
+        ("embedded-benchmarks", "data/benchmarks/test.jsonl", None),
+        ("embedded-ea", "data/mixed/train.jsonl", "trained on"),  # replayed
+        ("embedded-qs", "data/options_cal/cal.jsonl", "calibrated on"),
+    ],
+)
+def test_the_files_of_judges_that_training_wrote(judge: str, file: str, use: str | None) -> None:
+    recipe = yaml.safe_load((SHIPPED / judge / "recipe.yaml").read_text())
+    sha256 = recipe["provenance"]["sha256"][file]
+    seen = seen_data(SHIPPED / judge, sha256, [])
+    assert seen is not None and seen["file"] == use
+
+
+def test_questions(folder: Path) -> None:
+    write_question_hashes(folder, [example(question="What is 6 x 7?")])
+    rows = [example(question="what is  6 x 7"), example(question="Why?")]
+    assert seen_data(folder, "ff", rows) == {"file": None, "rows": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[", "data: 1", "provenance: {sha256: [x]}", "\x00"),
+        "{provenance: {sha256: {a: aa}}, data: a}",
+        "{provenance: {sha256: {a: aa}}, data: {train: [{path: a}]}}",
+    ],
+)
+def test_a_recipe_that_is_not_ours_says_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "recipe.yaml").write_text(text)
+    assert seen_data(tmp_path, "aa", [example()]) == {"file": None, "rows": None}
+    assert seen_data(None, "aa", [example()]) is None
+
+
+def test_an_untrained_judge_has_its_zero_shot_figures_beside_it() -> None:
+    [line] = measured_lines("embedded@2", None, ("charthal",))
+    assert "judge embedded@2: not measured on this task (charthal)" in line
+    assert "untrained on other tasks: embedded@1 on hieval-qs/plain: accuracy 0.656 [" in line
+    [stranger] = measured_lines("gpt-4o", None, ("charthal",))
+    assert stranger == "judge gpt-4o: not measured on this task (charthal)"
+
+
+@pytest.mark.parametrize("content", ["{oops", "[]", "{}"])
+def test_a_folder_without_a_report_of_ours(tmp_path: Path, content: str) -> None:
+    (tmp_path / "report.json").write_text(content)
+    [line] = measured_lines("mine", tmp_path, ("charthal",))
+    assert line == "judge mine: not measured on this task (charthal)"
+
+
+@pytest.mark.parametrize(
+    ("low", "ending"),
+    [
+        (
+            0.02,
+            "; on all 1,220 rows, a missing label being wrong, the benchmark's rules have "
+            "accuracy 0.650 [0.600, 0.700]",
+        ),
+        (-0.01, "0.650 [0.600, 0.700], which it is not shown to beat: consider --judge rules"),
+    ],
+)
+def test_rules_on_all_rows_stand_beside_the_judge(tmp_path: Path, low: float, ending: str) -> None:
+    accuracy = {"value": 0.7, "low": 0.65, "high": 0.75, "n": 200}
+    rules = {
+        "accuracy": {"value": 0.65, "low": 0.6, "high": 0.7, "n": 1220},
+        "gain": {"value": 0.05, "low": low, "high": 0.1, "n": 1220},
+        "decided": 1.0,
+    }
+    report = {
+        "slices": {"task": {"simplevqa/english": {"n": 200, "accuracy": accuracy}}},
+        "tasks": {"simplevqa": {"rivals": {"benchmark_rules": rules}}},
+    }
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    [line] = measured_lines("mine", tmp_path, ("simplevqa",))
+    assert line.startswith("judge mine on simplevqa: accuracy 0.700 [0.650, 0.750] on 200 rows")
+    assert line.endswith(ending)
+
+
+def test_rows_without_a_label_were_not_measured(tmp_path: Path) -> None:
+    accuracy = {"value": 0.7, "low": 0.65, "high": 0.75, "n": 150}
+    nothing = {"value": None, "low": None, "high": None, "n": 0}
+    parts = {
+        "simplevqa/english": {"n": 200, "accuracy": accuracy},
+        "simplevqa/chinese": {"n": 80, "accuracy": nothing},
+        "charthal/irrelevant": {"n": 44, "accuracy": nothing},
+    }
+    (tmp_path / "report.json").write_text(json.dumps({"slices": {"task": parts}}))
+    tasks = ("simplevqa", "charthal")
+    assert measured_lines("mine", tmp_path, tasks) == [
+        "judge mine on simplevqa: accuracy 0.700 [0.650, 0.750] on 150 rows (english)",
+        "judge mine: not measured on this task (charthal)",
+    ]
+    assert unmeasured_tasks(tmp_path, tasks) == ["charthal"]
+
+
+def test_the_shipped_judge_of_benchmarks_beats_the_rules() -> None:
+    folder = SHIPPED / "embedded-benchmarks"
+    tasks = json.loads((folder / "report.json").read_text())["tasks"]
+    assert set(tasks) == set(read_card(folder).tasks) == {"chartom-fact", "simplevqa"}
+    for measured in tasks.values():
+        gain = measured["rivals"][RULES_NAME]["gain"]
+        assert gain["low"] > 0
+        assert gain["n"] == measured["n"] > 190

@@ -1,0 +1,240 @@
+"""The page of a report, and its plots."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.report import page as agreement_page
+from evaluation.report.disagreements import find_disagreements
+from evaluation.report.page import render_page, write_page
+from evaluation.report.plots import (
+    draw_confusion,
+    draw_learning_curve,
+    draw_people,
+    draw_ranking,
+    draw_risk_coverage,
+    error_bars,
+)
+from evaluation.report.report import build_report
+from judging.types import LabelledExample, Verdict
+from tests.evaluation.made_up import evaluation, example, scored, unscored
+from tests.evaluation.people.made_up import several
+
+HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\" ' & {{ 7*7 }}"
+
+
+class Tags(HTMLParser):
+    """The tags of a page with their attributes, and all of its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page_of(examples: list[LabelledExample], verdicts: list[Verdict], source: str = "x.csv") -> str:
+    report = build_report(examples, verdicts, seconds=1, command="custos eval x")
+    return render_page(report, find_disagreements(examples, verdicts), source)
+
+
+def test_the_page_holds_figures_and_every_disagreement(tmp_path: Path) -> None:
+    examples, verdicts = evaluation(unscored_every=9)
+    report = build_report(examples, verdicts, seconds=1, command="custos eval x")
+    disagreements = find_disagreements(examples, verdicts)
+    path = write_page(report, disagreements, "labels.csv", tmp_path)
+    page = path.read_text(encoding="utf-8")
+    accuracy = report["metrics"]["accuracy"]
+    assert f'<p class="figure">{accuracy["value"]:.3f}</p>' in page
+    assert f"{accuracy['low']:.3f} to {accuracy['high']:.3f}, n = 160" in page
+    assert page.count('<details class="item"') == len(disagreements)
+    confidences = re.findall(r'<span class="id">(0\.\d{3})</span>', page)
+    assert confidences == sorted(confidences, reverse=True)
+    assert len(confidences) == len(disagreements)
+    assert "By answerer" in page
+    assert "20 failed: no label in the text" in page
+    for name in report["baselines"]:
+        assert f"<th>{name.replace('_', ' ')}</th>" in page
+    assert "nan" not in Tags(page).text.lower().split()
+
+
+def test_the_page_shows_what_the_judge_adds_and_whether_the_ranking_changes() -> None:
+    examples, verdicts = evaluation(unscored_every=9)
+    report = build_report(examples, verdicts, seconds=1, command="custos eval x")
+    page = render_page(report, [], "x.csv")
+    [(rubric, rate)] = report["error_rates"].items()
+    assert f"<th>{rate['label']}, {rubric}</th>" in page
+    assert rate["judged"]["added_width"] > 0
+    for part in (rate["people"], rate["judged"]["raw"], rate["judged"]["corrected"]):
+        assert f"{part['value']:.3f} [{part['low']:.3f}, {part['high']:.3f}]" in page
+    text = Tags(page).text
+    ranking = report["answerer_ranking"]
+    assert (
+        f"people's best system is the judge's with probability {ranking['same_winner']:.3f}" in text
+    )
+    pictures = [tag for tag in Tags(page).tags if tag[0] == "img"]
+    assert len(pictures) == 5  # risk, calibration, favour, rates, ranking
+    for _, attributes in pictures:
+        assert (attributes["src"] or "").startswith("data:image/png;base64,")
+    pairs = [example("A", task="truthful-pair", references=(), responses=("1", "2"))]
+    assert 'id="error-bar"' not in page_of(pairs, [scored("A")])
+
+
+def test_nothing_comes_from_elsewhere_and_only_our_script_may_run() -> None:
+    page = page_of(*evaluation())
+    tags = Tags(page).tags
+    policy = next(a["content"] for tag, a in tags if a.get("http-equiv")) or ""
+    script = page.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert "default-src 'none'" in policy
+    assert f"script-src 'sha256-{digest}'" in policy
+    for tag, attributes in tags:
+        assert tag not in ("link", "iframe", "object", "a")
+        assert (attributes.get("src") or "data:").startswith("data:")
+        assert not any(name.startswith("on") for name in attributes)
+
+
+def test_hostile_texts_stay_texts() -> None:
+    hostile = example(
+        "Wrong",
+        id=HOSTILE,
+        question=HOSTILE,
+        references=(HOSTILE,),
+        responses=(HOSTILE,),
+        metadata={"answerer": HOSTILE, HOSTILE: [HOSTILE]},
+        images=(HOSTILE,),
+    )
+    verdict = scored("Correct", 0.9, id=HOSTILE, critique=HOSTILE, judge_name=HOSTILE)
+    failed = unscored("2").model_copy(update={"message": HOSTILE})
+    plain, other = page_of(*evaluation()), page_of([hostile, example(id="2")], [verdict, failed])
+    assert "<img src=x" not in other
+    assert other.count("<script") == plain.count("<script") == 2
+    assert HOSTILE in Tags(other).text
+    assert not any(name == "onerror" for _, a in Tags(other).tags for name in a)
+
+
+def test_the_page_shows_every_person_beside_the_judge() -> None:
+    examples, verdicts = several()
+    hostile = "<img src=x onerror=alert(1)>"
+    named = [
+        row.model_copy(
+            update={
+                "annotator_labels": {
+                    hostile if name == "anna" else name: label
+                    for name, label in row.annotator_labels.items()
+                }
+            }
+        )
+        for row in examples
+    ]
+    page = page_of(named, verdicts)
+    picture = re.search(r'<img src="(data:image/png;base64,[^"]+)" alt="Agreement with', page)
+    assert picture
+    assert all(f"<th>{name}</th>" in page for name in ("ben", "carla", "dan"))
+    assert hostile not in page and "&lt;img src=x" in page
+
+
+def test_without_disagreements_the_script_still_finds_its_parts() -> None:
+    page = page_of([example()], [scored("Correct", 0.9)])
+    ids = {attributes.get("id") for _, attributes in Tags(page).tags}
+    assert {"filters", "search", "count", "images"} <= ids
+    assert "agree on every row" in page
+
+
+def test_a_long_table_shows_its_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agreement_page, "MAX_ITEMS", 3)
+    page = page_of(*evaluation())
+    assert page.count('<details class="item"') == 3
+    assert "This page shows the first 3." in page
+
+
+def test_pictures_travel_in_the_page(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (2000, 1000), "red").save(tmp_path / "a.png")
+    source = str(tmp_path / "a.png")
+    page = page_of([example("Wrong", images=(source,))], [scored("Correct", 0.9)])
+    assert f'data-image="{source}"' in page
+    assert "data:image/jpeg;base64," in page
+
+
+def test_learning_curve_of_incomplete_history(tmp_path: Path) -> None:
+    history = [{"step": 1.0, "train_loss": 0.7}, {"step": 2.0, "val_nll": 0.6}, {"step": 3.0}]
+    draw_learning_curve(history, tmp_path / "new" / "curve.png")
+    assert (tmp_path / "new" / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_learning_curve_of_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no train_loss, val_nll or val_accuracy"):
+        draw_learning_curve([{"step": 1.0}], tmp_path / "curve.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_people_of_any_number_and_name(tmp_path: Path) -> None:
+    share = {"agreement": {"value": 0.5, "low": None, "high": 0.7}}
+    each = {
+        f"$x$ {number}\x1b": {"n": number, "person": share, "judge": share, "wins": None}
+        for number in range(30)
+    }
+    annotators = {"each": each, "people": share, "best": share}
+    draw_people(annotators, tmp_path / "p.png")
+    assert (tmp_path / "p.png").stat().st_size > 1000
+
+
+def test_what_is_kept_stands_on_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows without a label are not on it: half of all rows may be all verdicts."""
+    marks: list[tuple[Any, Any]] = []
+    monkeypatch.setattr("matplotlib.axes.Axes.errorbar", lambda _, x, y, **kw: marks.append((x, y)))
+    curve = {"n": 4, "coverage": [0.25, 1.0], "error": [0.0, 0.25], "aurc": 0.1}
+    error = {"value": 0.25, "low": 0.0, "high": 0.5, "n": 4}
+    kept = {"value": 0.5, "low": 0.3, "high": 0.7, "n": 8}
+    abstention = {"risk": 0.05, "kept": kept, "error": error}
+    draw_risk_coverage(curve, abstention, tmp_path / "r.png")
+    assert marks == [([1.0], [0.25])]
+
+
+def test_names_with_dollar_signs_are_no_formulas(tmp_path: Path) -> None:
+    share = {"value": 0.5, "low": 0.4, "high": 0.6}
+    names = ("pays $\\frac$ a day", "$}$")
+    answerers = {name: {"n": 1, "people": share, "judge": share} for name in names}
+    draw_ranking({"answerers": answerers, "kendall_tau": share}, tmp_path / "r.png")
+    draw_confusion({"labels": names, "counts": [[3, 1], [0, 0]]}, tmp_path / "c.png")
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("r.png", "c.png"))
+
+
+def test_names_with_letters_that_no_font_has_give_no_warning(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    share = {"value": 0.5, "low": 0.4, "high": 0.6}
+    answerers = {name: {"n": 1, "people": share, "judge": share} for name in ("模型", "\x1b[31m")}
+    draw_ranking({"answerers": answerers, "kendall_tau": share}, tmp_path / "r.png")
+    assert not recwarn.list
+
+
+def test_lengths_of_error_bars() -> None:
+    known = {"value": 0.5, "low": 0.25, "high": 1.0}
+    assert error_bars([known, {**known, "low": None}]).tolist() == [[0.25, 0.0], [0.5, 0.5]]
+
+
+def test_evaluation_imports_without_matplotlib_or_sklearn() -> None:
+    code = (
+        "import sys, evaluation.report.report, evaluation.report.plots, evaluation.outcomes;"
+        "import evaluation.comparisons.compare;"
+        "sys.exit(any(name in sys.modules for name in ('matplotlib', 'sklearn')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

