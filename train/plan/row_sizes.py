@@ -149,13 +149,8 @@ def made_up_row(
 ) -> RowSize:
     """Return a row, for a plan without data.
 
-    Args:
-        tokens: Tokens of the row, its answer included and its pictures not.
-        pixels: Pixels of its square picture; 0 without one.
-        config: Configuration of the backbone.
-        limits: Areas between which pictures are scaled.
-        prompts: Prompts that the model reads of a row.
-        is_text: The answer is learnt token by token, and is a quarter of a row.
+    ``tokens`` are those of the row, its answer included and its square picture of ``pixels`` not.
+    An answer that ``is_text``, learnt token by token, is a quarter of a row.
     """
     answer = max(2, tokens // 4) if is_text else 4
     tree = LabelTree.build(["answer"], [list(range(answer))])

@@ -192,22 +192,20 @@ class _Live(TorchDispatchMode):
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(result):
-            if isinstance(tensor, Tensor):
-                self._count(tensor)
+            if not isinstance(tensor, Tensor):
+                continue
+            storage = tensor.untyped_storage()
+            key, size = storage._cdata, storage.nbytes()
+            if key in self._sizes:
+                continue
+            is_logits = bool(tensor.ndim) and tensor.shape[-1] == self._vocabulary
+            self._sizes[key] = size, is_logits
+            self.bytes += size
+            self.logits += size * is_logits
+            self.peak = max(self.peak, self.bytes)
+            self.most_logits = max(self.most_logits, self.logits)
+            weakref.finalize(storage, self._free, key)
         return result
-
-    def _count(self, tensor: Tensor) -> None:
-        storage = tensor.untyped_storage()
-        key, size = storage._cdata, storage.nbytes()
-        if key in self._sizes:
-            return
-        is_logits = bool(tensor.ndim) and tensor.shape[-1] == self._vocabulary
-        self._sizes[key] = size, is_logits
-        self.bytes += size
-        self.logits += size * is_logits
-        self.peak = max(self.peak, self.bytes)
-        self.most_logits = max(self.most_logits, self.logits)
-        weakref.finalize(storage, self._free, key)
 
     def _free(self, key: int) -> None:
         size, is_logits = self._sizes.pop(key)
