@@ -51,10 +51,9 @@ def random_checkpoint(name: str) -> Path:
     """
     config = backbone_config(name)
     # The backbone's own tokenizer, else the published one of Qwen3, else the embedded one.
-    tokenizer = embedded_folder()
-    for folder in (Path(os.environ.get(TOKENIZER_VARIABLE, REAL_TOKENIZER)), Path(name)):
-        if all((folder / file).is_file() for file in TOKENIZER_FILES):
-            tokenizer = folder
+    candidates = (Path(name), Path(os.environ.get(TOKENIZER_VARIABLE, REAL_TOKENIZER)))
+    whole = (f for f in candidates if all((f / file).is_file() for file in TOKENIZER_FILES))
+    tokenizer = next(whole, None) or embedded_folder()
     made_of = {
         "config": config.to_json_string(),
         "tokenizer": {file: file_sha256(tokenizer / file) for file in TOKENIZER_FILES},

@@ -24,7 +24,7 @@ from judging.models.backbones import empty_model
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import lay_out
 from judging.scoring.prompts import EncodedPrompt
-from judging.scoring.tree_batch import TreeModel
+from judging.scoring.tree_batch import TreeBatch, TreeModel
 from losses import token_logprobs
 from train.loop.objective import TextModel
 from train.loop.sharding import text_layers, tower_parameters
@@ -192,20 +192,22 @@ class _Live(TorchDispatchMode):
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(result):
-            if not isinstance(tensor, Tensor):
-                continue
-            storage = tensor.untyped_storage()
-            key, size = storage._cdata, storage.nbytes()
-            if key in self._sizes:
-                continue
-            is_logits = bool(tensor.ndim) and tensor.shape[-1] == self._vocabulary
-            self._sizes[key] = size, is_logits
-            self.bytes += size
-            self.logits += size * is_logits
-            self.peak = max(self.peak, self.bytes)
-            self.most_logits = max(self.most_logits, self.logits)
-            weakref.finalize(storage, self._free, key)
+            if isinstance(tensor, Tensor):
+                self._count(tensor)
         return result
+
+    def _count(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._sizes:
+            return
+        is_logits = bool(tensor.ndim) and tensor.shape[-1] == self._vocabulary
+        self._sizes[key] = size, is_logits
+        self.bytes += size
+        self.logits += size * is_logits
+        self.peak = max(self.peak, self.bytes)
+        self.most_logits = max(self.most_logits, self.logits)
+        weakref.finalize(storage, self._free, key)
 
     def _free(self, key: int) -> None:
         size, is_logits = self._sizes.pop(key)
@@ -249,21 +251,27 @@ def _run_step(
                 known.append(parameter.grad)
         live = _Live(known, vocabulary)
         with live:
-            with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
-                if size.is_text:
-                    targets = torch.zeros(batch.slots.shape, dtype=torch.int64)
-                    logprobs: Tensor = tree_model(batch, targets=targets)
-                else:
-                    every: Tensor = tree_model(batch)
-            if not size.is_text:
-                supervised = every[:, : size.supervised].flatten(0, 1)
-                targets = torch.zeros(len(supervised), dtype=torch.int64)
-                # The copy is the objective's selection of positions.
-                logprobs = token_logprobs(supervised + 0, targets)
-            loss = -logprobs.sum()
+            loss = _loss(tree_model, batch, size, dtype)
             kept, logits = live.bytes, live.logits
             loss.backward()
     return live, kept, logits
+
+
+def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype) -> Tensor:
+    """Return the sum of negative log-probabilities at the supervised positions.
+
+    What it makes on the way is freed when it returns, as in an objective.
+    """
+    with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+        if size.is_text:
+            targets = torch.zeros(batch.slots.shape, dtype=torch.int64)
+            logprobs: Tensor = model(batch, targets=targets)
+            return -logprobs.sum()
+        logits: Tensor = model(batch)
+    supervised = logits[:, : size.supervised].flatten(0, 1)
+    targets = torch.zeros(len(supervised), dtype=torch.int64)
+    # The copy is the objective's selection of positions.
+    return -token_logprobs(supervised + 0, targets).sum()
 
 
 def _without_data(model: nn.Module, dtype: torch.dtype) -> list[Tensor]:
