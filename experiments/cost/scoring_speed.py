@@ -70,7 +70,7 @@ def compare_speed(
     rounds: int,
     vllm_python: Path | None,
 ) -> dict[str, Any]:
-    """Time every method over the same rows of one text-only rubric, after others, and compare labels.
+    """Time every method over the same rows of one text-only rubric, and compare labels.
 
     The row-by-row method runs in one round alone; without a Python of vLLM it is left out.
 
