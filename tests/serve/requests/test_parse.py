@@ -186,9 +186,6 @@ def test_a_refused_body_is_freed_at_once(body: bytes) -> None:
         gc.enable()
 
 
-LIMITS = Limits()
-
-
 def test_seeds_are_those_a_generator_takes(client: TestClient) -> None:
     assert client.post("/judge", json=row(seed=2**63 - 1)).status_code == 200
     for seed in (-1, 2**63, 10**30):
