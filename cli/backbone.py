@@ -40,7 +40,7 @@ def backbone(
     Example: custos backbone --smoke
     """
     from judging.models.backbones import load_backbone
-    from judging.models.device_dtype import computed_in
+    from judging.models.devices import computed_in
 
     loaded = load_backbone(name)
     config = loaded.model.config

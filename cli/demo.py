@@ -144,7 +144,7 @@ def plan_for_this_cpu() -> Plan:
     """Return the plan that this CPU can follow in a quarter of an hour."""
     import torch
 
-    from judging.models.device_dtype import computes_bfloat16
+    from judging.models.devices import computes_bfloat16
 
     return FULL if computes_bfloat16(torch.device("cpu")) else SHORT
 

@@ -31,7 +31,7 @@ from clients.messages import picture_url
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
-from judging.judge.resolve import RequestT, in_known_mode
+from judging.judge.card import RequestT, in_known_mode
 from judging.log_lines import one_line
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict, each_request

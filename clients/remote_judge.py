@@ -43,8 +43,7 @@ from judging.errors import CustosError, Unparsed
 from judging.files.pictures import PixelLimits, megapixels
 from judging.fingerprint import digest
 from judging.judge import Judge
-from judging.judge.card import read_card, run_folder
-from judging.judge.names import BACKBONES
+from judging.judge.card import BACKBONES, read_card, run_folder
 from judging.log_lines import one_line
 from judging.messages import END_TOKEN, Message
 from judging.models.backbones import check_version, load_backbone

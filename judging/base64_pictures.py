@@ -26,7 +26,7 @@ LONGEST_NAME = 1000
 
 
 def is_data_url(source: str) -> bool:
-    """Return whether a text is a data URL, of whatever content."""
+    """Tell whether a text is a data URL, of whatever content."""
     return source[:14].lstrip()[:5].lower() == "data:"
 
 
@@ -52,7 +52,7 @@ def one_form(source: str) -> str:
 
 
 def is_bare(text: str) -> bool:
-    """Return whether a text is a picture in base64 without a header."""
+    """Tell whether a text is a picture in base64 without a header."""
     start = text[:100].lstrip().replace("-", "+").replace("_", "/")
     if not start.startswith(BASE64_STARTS):
         return False
@@ -60,11 +60,7 @@ def is_bare(text: str) -> bool:
 
 
 def content_of(text: str) -> bytes:
-    """Decode base64 without a header.
-
-    Raises:
-        ValueError: As :func:`one_form`.
-    """
+    """Decode base64 without a header; raise ``ValueError`` as :func:`one_form` does."""
     return base64.b64decode(_standard(text))
 
 

@@ -18,10 +18,9 @@ def in_batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def made_ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items in order; while one is used, a thread makes the next.
+    """Yield items in order while a thread makes the next; errors come in their item's place.
 
-    An error is raised where its item would have come. No item is being made any more when the
-    iterator has been closed.
+    No item is being made any more when the iterator has been closed.
     """
     stream, end = iter(items), object()
     with ThreadPoolExecutor(1, "ahead") as thread:

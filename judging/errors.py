@@ -48,10 +48,7 @@ class FieldError(CustosError):
     ) -> list[FieldError]:
         """Return the errors that Pydantic reports, in words for users.
 
-        Args:
-            error: Raised by a Pydantic model.
-            location: As above.
-            names: The fields of the model, to name the one nearest to an unknown field.
+        ``names`` are the model's fields, to name the one nearest to an unknown field.
         """
         errors = []
         for mistake in error.errors(include_url=False):
@@ -112,7 +109,7 @@ def error_text(error: CustosError | OSError) -> str:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Return whether an error says that there is too little memory, in any library's words."""
+    """Tell whether an error says that there is too little memory, in any library's words."""
     text = str(error).lower()
     words = ("out of memory", "allocate memory", "failed to map segment")
     return isinstance(error, MemoryError) or (
@@ -150,10 +147,7 @@ def system_errors_at(path: Path, prefix: str | None = None) -> Iterator[None]:
     """Name a file in every error of the system that the block raises, unless it names another one.
 
     The system names no file where a call has only its number, as for reading, writing and syncing.
-
-    Args:
-        path: The file.
-        prefix: Beginning of the names of temporary files that become it.
+    Names of temporary files that become it begin with ``prefix``.
     """
     try:
         yield

@@ -1,11 +1,16 @@
-"""Labels as people write them, and the declared labels that they most likely mean."""
+"""Labels as people write them, which declared labels they mean, and probabilities of labels."""
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from judging.types import score_of
 
 _MEANINGS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("Correct", "Good", "Faithful"): (
@@ -39,12 +44,9 @@ _SEPARATORS = (",", "=")
 
 
 def likely_label(text: str, labels: Sequence[str], column: str = "") -> str | None:
-    """Return the declared label that a text most likely means; ``None`` if none is likely.
+    """Find the declared label that a text most likely means; ``None`` if none is likely.
 
-    Args:
-        text: Label as somebody wrote it.
-        labels: Declared labels.
-        column: Column that holds it; in one called ``is_wrong`` nobody can tell what "yes" means.
+    In a column called ``is_wrong`` nobody can tell what "yes" means.
     """
     plain = _plain(text)
     same = [label for label in labels if _plain(label) == plain]
@@ -59,16 +61,10 @@ def likely_label(text: str, labels: Sequence[str], column: str = "") -> str | No
 
 
 def labels_option(choices: Mapping[str, Sequence[str]], column: str = "") -> str | None:
-    """Return the option that translates labels: ``--labels right=Correct,partly=?``.
+    """Write the option that translates labels, for a shell: ``--labels right=Correct,partly=?``.
 
-    Args:
-        choices: Labels as somebody wrote them, and the declared labels that each may mean. ``?``
-            stands where none is likely.
-        column: Column that holds them.
-
-    Returns:
-        The option, quoted for a shell; ``None`` if a label holds a character that separates labels
-        in the option, or one that cannot be typed.
+    ``choices`` has labels as somebody wrote them, and the declared labels that each may mean.
+    ``None`` if the option cannot hold one.
     """
     if any(mark in text or not text.isprintable() for text in choices for mark in _SEPARATORS):
         return None
@@ -83,3 +79,36 @@ def _plain(text: str) -> str:
     """Return a text without case, outer punctuation, and differences in spacing."""
     words = unicodedata.normalize("NFC", text).replace(";", "; ").replace("_", " ").split()
     return " ".join(words).strip(" .!*\"'").casefold()
+
+
+SMALLEST = 1e-300
+"""Probability that stands for 0 where a logarithm is needed."""
+
+
+def normalise(logprobs: Mapping[str, float]) -> dict[str, float]:
+    """Return the probabilities of labels, scaled so that they sum to one."""
+    values = np.array(list(logprobs.values()))
+    return dict(zip(logprobs, np.exp(values - np.logaddexp.reduce(values)).tolist(), strict=True))
+
+
+def log_probabilities(probabilities: Mapping[str, float]) -> dict[str, float]:
+    """Return the logarithms of probabilities; that of 0 is finite too."""
+    return {label: math.log(max(p, SMALLEST)) for label, p in probabilities.items()}
+
+
+def score_logprobs(logprobs: Mapping[str, float]) -> dict[str, float]:
+    """Return the log-probability of each score, summed over its error types."""
+    by_score: dict[str, list[float]] = {}
+    for label, logprob in logprobs.items():
+        by_score.setdefault(score_of(label), []).append(logprob)
+    return {score: float(np.logaddexp.reduce(values)) for score, values in by_score.items()}
+
+
+def best_label(probabilities: Mapping[str, float]) -> str:
+    """Return the likeliest error type of the likeliest score, as reading left to right would."""
+    scores: dict[str, float] = {}
+    for label, probability in probabilities.items():
+        scores[score_of(label)] = scores.get(score_of(label), 0.0) + probability
+    best_score = max(scores, key=scores.__getitem__)
+    labels = [label for label in probabilities if score_of(label) == best_score]
+    return max(labels, key=probabilities.__getitem__)

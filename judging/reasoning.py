@@ -126,14 +126,14 @@ class _Scan:
         self._num_backticks = 0
 
     def _begins_block(self, mark: re.Match[str]) -> bool:
-        """Return whether an opening that is not at the beginning begins a block."""
+        """Tell whether an opening that is not at the beginning begins a block."""
         if self._is_code or self._is_quoted(mark):
             return False
         before = self._before(mark)
         return not before or before[-1] in _SENTENCE_ENDS
 
     def _ends_block(self, mark: re.Match[str]) -> bool:
-        """Return whether a closing without an opening ends a block that began in the prompt."""
+        """Tell whether a closing without an opening ends a block that began in the prompt."""
         if self._is_code or self._is_quoted(mark):
             return False
         before = self._before(mark)

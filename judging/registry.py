@@ -44,11 +44,7 @@ class Registry(Generic[EntryT]):
         self._imported_folders: tuple[str, ...] = ()
 
     def declare(self, make: MakerT) -> MakerT:
-        """Add what a class or a function without arguments makes; use as a decorator.
-
-        Raises:
-            ValueError: If the name is taken.
-        """
+        """Add what a class or a function without arguments makes; use as a decorator."""
         entry = make()
         if entry.name in self.entries:
             raise ValueError(f"{self.kind} '{entry.name}' is already declared")
@@ -56,11 +52,7 @@ class Registry(Generic[EntryT]):
         return make
 
     def get(self, name: str) -> EntryT:
-        """Return the entry of a name.
-
-        Raises:
-            CustosError: If there is none; the message lists the known names.
-        """
+        """Return the entry of a name; raise ``CustosError``, which lists them, if there is none."""
         self._import_package()
         if name not in self.entries:
             raise CustosError(f"{self.kind} '{name}' is not one of {', '.join(self.names())}")

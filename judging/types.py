@@ -143,11 +143,7 @@ class JudgeRequest(_Record):
 
 
 def each_request(requests: Iterable[JudgeRequest]) -> Iterator[JudgeRequest]:
-    """Yield the requests that a caller in Python gives, and check their types.
-
-    Raises:
-        TypeError: If an item is no request, such as a row, or ``requests`` is a single request.
-    """
+    """Yield a caller's requests; raise ``TypeError`` for a single one, or a row, in their place."""
     if isinstance(requests, JudgeRequest):
         raise TypeError("expected an iterable of requests; give one request as [request]")
     for request in requests:
@@ -313,12 +309,9 @@ class Verdict(_Record):
     def from_error(
         cls, error: CustosError, request: JudgeRequest, **signature: Unpack[Signature]
     ) -> Verdict:
-        """Return the verdict of a request that could not be graded: no label, but a message.
+        """Make the verdict of a request that could not be graded: no label, but a message.
 
-        Args:
-            error: Why it could not be graded.
-            request: The request.
-            signature: Who refuses it. What is not given stays out of files.
+        What ``signature`` does not give stays out of files.
         """
         status: Status = "judge_error"
         if isinstance(error, Unparsed):
@@ -332,10 +325,7 @@ class Verdict(_Record):
 
     @property
     def field_error(self) -> FieldError | None:
-        """Return the mistake in the request, if that is why there is no label.
-
-        Only a verdict fresh from a judge knows it: it is not written to files.
-        """
+        """Return the mistake in the request, which files do not hold, that a verdict reports."""
         return FieldError(*self._field_error) if self._field_error else None
 
 
@@ -346,15 +336,9 @@ def shortened(text: str) -> str:
 
 
 def parse_record(model: type[R], data: Any, location: str) -> R:
-    """Validate one outside row against ``model``.
+    """Validate one outside row against ``model``, located as in ``"answers.jsonl row 17"``.
 
-    Args:
-        model: Record type to build.
-        data: Decoded JSON or Parquet row.
-        location: How to name the row in an error, e.g. ``"answers.jsonl row 17"``.
-
-    Raises:
-        FieldError: Naming the row, the first offending field and what is wrong with it.
+    The ``FieldError`` names the row, the first offending field and what is wrong with it.
     """
     try:
         return model.model_validate(data)

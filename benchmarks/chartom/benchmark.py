@@ -28,10 +28,9 @@ from benchmarks.framework.files import (
 )
 from judging.errors import CustosError, errors_at
 from judging.rules.quantities import parse_fraction
-from judging.tasks.chartom_fact import CORRECT
-from judging.tasks.chartom_justification import NAMED
+from judging.tasks.chartom import CORRECT, NAMED
 from judging.types import JudgeRequest, Verdict, parse_record
-from judging.verdicts.by_rule import certain_verdict
+from judging.verdicts.build import certain_verdict
 
 _MIND = """\
 University students will be shown this chart and asked:

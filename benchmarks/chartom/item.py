@@ -17,11 +17,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from judging.errors import CustosError, FieldError
-from judging.rules.fact_rules import choice_of, simplified
+from judging.rules.fact_rules import choice_of, ranking_of, simplified
 from judging.rules.quantities import KeyUnit, Quantity, final_quantity, parse_fraction, parse_unit
-from judging.rules.rankings import ranking_of
 from judging.tasks import get_task
-from judging.tasks.chartom_fact import CORRECT, UNFINISHED, asks_upward
+from judging.tasks.chartom import CORRECT, UNFINISHED, asks_upward
 from judging.types import JudgeRequest, parse_record
 
 _VERSION = re.compile(r"(?<=.)_[12]\Z")

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.framework.base import BENCHMARKS, Benchmark
 from benchmarks.framework.files import Row, check_ids, error_location, join_responses, read_items
 from judging.errors import CustosError, FieldError
-from judging.tasks.reworded import register_rubrics
+from judging.tasks.base import register_rubrics
 from judging.types import JudgeRequest, Verdict
 
 

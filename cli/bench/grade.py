@@ -22,7 +22,7 @@ from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, locked
 from judging.files.records import write_json
 from judging.judge import Judge
-from judging.verdicts.by_rule import RULES, RuleGrader
+from judging.verdicts.build import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from benchmarks.framework.grading import ResponsesToGrade

@@ -17,7 +17,7 @@ from cli.shared.output_folders import check_own_files, output_folder
 from data_prep.tables.mapping import TableMapping
 from judging.files.kept_work import locked
 from judging.judge import Judge
-from judging.scoring.windows import WINDOW
+from judging.scoring.ask_model import WINDOW
 
 
 @with_groups

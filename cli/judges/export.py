@@ -40,7 +40,7 @@ def export(
 
     Example: custos export embedded-qs --merged runs/embedded-qs-merged
     """
-    from judging.export.merged import export_merged
+    from judging.judge.export import export_merged
     from judging.judge.notes import KNOWS_NOTHING
 
     done = export_merged(judge, merged, _requests(rows) if rows else ())

@@ -16,7 +16,7 @@ from clients.kept_verdicts import request_key
 from judging.errors import CustosError, errors_at
 from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
 from judging.judge import CALIBRATION_FILE, Judge
-from judging.scoring.windows import WINDOW
+from judging.scoring.ask_model import WINDOW
 from judging.tasks import get_task
 from judging.types import LabelledExample
 
@@ -57,7 +57,7 @@ def calibrate(
     Example: custos calibrate runs/mine --data data/mine/cal.jsonl
     """
     from train.finish.calibrate import fit_calibrations, rows_to_score
-    from train.finish.processes import Processes
+    from train.finish.grading import Processes
     from train.rows.rows import check_readable
 
     in_table = table_options.read()

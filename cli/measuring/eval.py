@@ -24,7 +24,7 @@ from judging.errors import CustosError, FieldError
 from judging.files.kept_work import locked
 from judging.judge import Judge
 from judging.log_lines import one_line
-from judging.scoring.windows import WINDOW
+from judging.scoring.ask_model import WINDOW
 from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample, Verdict
 
 FILES = (

@@ -32,7 +32,7 @@ from evaluation.outcomes import full_label
 from evaluation.report.markdown import with_interval
 from judging import CustosError
 from judging.errors import FieldError
-from judging.files.spreadsheets import DELIMITER_BY_SUFFIX
+from judging.files.csv_rows import DELIMITER_BY_SUFFIX
 from judging.types import LabelledExample, Verdict
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from cli.shards.records import ShardRecord, ShardSettings, read_records
 from cli.shards.worker import grade_shard, judge_digest
 from clients.kept_verdicts import Grader
 from judging.errors import CustosError, error_text
-from judging.models.cpu_cores import num_cores
+from judging.models.devices import num_cores
 
 LOCAL = "local"
 """Address that starts a cluster of this machine alone."""

@@ -165,7 +165,7 @@ class EngineOnUse:
         """Return what the loaded engine will say: how this CPU computes."""
         import torch
 
-        from judging.models.device_dtype import computes_bfloat16
+        from judging.models.devices import computes_bfloat16
 
         is_native = computes_bfloat16(torch.device("cpu"))
         return {} if is_native else {"arithmetic": "float32"}

@@ -15,7 +15,7 @@ from typing import IO
 import typer
 
 from judging.errors import CustosError
-from judging.models.cpu_cores import num_cores
+from judging.models.devices import num_cores
 
 PROGRAMS = {"custos": "cli", "accelerate": "accelerate.commands.accelerate_cli"}
 """Modules that run a program, which may not be on the path."""

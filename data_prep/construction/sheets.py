@@ -23,8 +23,7 @@ from data_prep.construction.model_writer import load_rows
 from data_prep.construction.steps.base import Row, StepRow
 from data_prep.errors import UnusableText
 from judging.errors import CustosError, errors_at
-from judging.files.csv_rows import CsvFile, row_location
-from judging.files.spreadsheets import DELIMITER_BY_SUFFIX, write_spreadsheet
+from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, row_location, write_spreadsheet
 
 GOLD = "gold"
 """Field of a gold item: what is to be filled in, by entry."""

@@ -15,7 +15,7 @@ from data_prep.made.elements import english
 from data_prep.made.words import names
 from data_prep.made.words.wordings import capital, draw_weighted
 from judging.tasks.charthal import FAITHFUL, HALLUCINATED, ChartHal
-from judging.tasks.chartom_fact import CORRECT, INCORRECT
+from judging.tasks.chartom import CORRECT, INCORRECT
 
 Wordings = Mapping[str, Any]
 """Tables of one side by name; a table is a tuple of templates or maps names to tables."""

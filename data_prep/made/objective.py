@@ -13,7 +13,7 @@ from typing import Any, Literal
 from data_prep.made.mathematics import KINDS, Form, Problem, make_problem
 from data_prep.made.words.names import Language
 from data_prep.made.words.wordings import draw_weighted, seeded_rng, words_of
-from judging.rules.listed_options import letter_of
+from judging.rules.answer_options import letter_of
 from judging.tasks.hieval_qs import CORRECT, WRONG
 from judging.types import LabelledExample
 

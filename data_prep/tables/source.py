@@ -15,9 +15,9 @@ from data_prep.tables.cells import DEFAULT_SEPARATOR, is_split, with_nested_colu
 from judging.errors import CustosError
 from judging.files.arrow_rows import arrow_rows
 from judging.files.csv_rows import DELIMITERS, CsvFile, row_location
+from judging.files.opening import NOTHING_STATED, TextFormat
 from judging.files.records import ROW_SUFFIXES, read_rows
-from judging.files.text_format import NOTHING_STATED, TextFormat
-from judging.models.hub import ask_hub
+from judging.models.fetched import ask_hub
 
 _HUB_NAME = re.compile(
     r"(?P<name>[^:@]+)(?:@(?P<revision>[^:]+))?(?::(?:(?P<config>.+)/)?(?P<split>[^/]+))?"

@@ -15,7 +15,7 @@ import yaml
 from evaluation.attacks.items import AttackItem
 from judging.errors import CustosError
 from judging.files.yaml_text import load_yaml
-from judging.rules.listed_options import letter_of, option_named
+from judging.rules.answer_options import letter_of, option_named
 from judging.types import JudgeRequest
 
 PADDING_WORDS = 150

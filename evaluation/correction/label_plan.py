@@ -30,7 +30,7 @@ from evaluation.intervals import (
 )
 from evaluation.paired import LEVEL, POWER, PRECISION, tango_score
 from judging.errors import CustosError
-from judging.verdicts.risk import CHANCE
+from judging.verdicts.calibration import CHANCE
 
 MOST_QUESTIONS = 1 << 18
 """Questions beyond which a plan only says that there are more."""
@@ -155,7 +155,7 @@ def risk_needs(risk: float, error: float, kept: float, shape: Questions) -> Need
 def threshold_needs(risk: float, error: float, kept: float) -> int | None:
     """Return how many questions a calibration needs to find a threshold, in :data:`POWER` cases.
 
-    One verdict of each question is tested (``judging.verdicts.risk``). Arguments as above.
+    One verdict of each question is tested (``judging.verdicts.calibration``). Arguments as above.
     """
     from scipy.stats import binom  # slow to import, and most commands need none
 

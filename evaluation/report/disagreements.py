@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evaluation.outcomes import check_aligned, full_label
 from evaluation.people.agreement import FIRST, SECOND, commonest, labels_by_person, side_of_judge
-from judging.files.spreadsheets import write_spreadsheet
+from judging.files.csv_rows import write_spreadsheet
 from judging.types import LabelledExample, Verdict
 
 FILE = "disagreements.csv"

@@ -13,7 +13,7 @@ from judging.errors import CustosError
 from judging.files.questions import count_trained_on
 from judging.files.yaml_text import yaml_errors
 from judging.judge import Judge
-from judging.judge.resolve import RequestT
+from judging.judge.card import RequestT
 from judging.types import JudgeRequest, LabelledExample, Verdict
 from judging.verdicts.build import before_calibration
 

@@ -25,8 +25,7 @@ from judging.files.records import read_records, write_records
 from judging.messages import END_TOKEN
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
-from judging.models.device_dtype import computes_bfloat16
-from judging.models.devices import use_device
+from judging.models.devices import computes_bfloat16, use_device
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import LabelledExample

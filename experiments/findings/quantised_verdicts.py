@@ -27,7 +27,7 @@ from judging.files.records import read_records, write_json
 from judging.fingerprint import file_sha256
 from judging.judge import Judge
 from judging.judge.card import read_card, run_folder
-from judging.models.quantization import check_bitsandbytes
+from judging.models.adapters import check_bitsandbytes
 from judging.types import LabelledExample, Verdict
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from evaluation.outcomes import Outcomes
 from evaluation.paired import loss_within_p, lowest_difference
 from evaluation.people.agreement import PeoplesLabels, krippendorff_alpha
 from evaluation.ranking.favour import differences_from_others
+from judging.verdicts.calibration import HeldOutVerdicts
 from judging.verdicts.calibration_fit import draw_rows, fit_calibration
-from judging.verdicts.risk import HeldOutVerdicts
 
 SIZES: dict[str, Callable[[int], Ints]] = {
     "1": lambda questions: np.ones(questions, dtype=np.int64),
@@ -76,7 +76,7 @@ def question_tables(rows: list[Row]) -> Iterator[Table]:
     )
     for row in rows:
         before, now = (f"{row[when]:.3f}" for when in ("before", "now"))
-        table.addpromise_row(row["promise"], row["setting"], row["wanted"], before, now)
+        table.add_row(row["promise"], row["setting"], row["wanted"], before, now)
     yield table
 
 

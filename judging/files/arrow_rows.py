@@ -71,16 +71,10 @@ def _batch_rows(
     columns: Sequence[pq.ColumnSchema],
     texts: Sequence[tuple[int, int]],
 ) -> int:
-    """Return how many rows of a group to read at once.
+    """Choose how many rows of a group to read at once; refuse a column that is a bomb.
 
-    Args:
-        path: The file, for errors.
-        group: The group.
-        columns: Its columns.
-        texts: Of the texts that a column stores once for many rows: bytes of the longest, of all.
-
-    Raises:
-        CustosError: If a column is too large for what it is stored in.
+    ``texts`` has, by column, the bytes of the longest and of all texts that are stored once for
+    many rows.
     """
     num_rows, num_bytes = int(group.num_rows), 1
     for number, (column, (longest, of_all)) in enumerate(zip(columns, texts, strict=True)):
@@ -99,10 +93,7 @@ def _batch_rows(
 
 
 def _sizes_of_differences(group: pq.RowGroupMetaData) -> list[tuple[int, int]]:
-    """Return, by column, the bytes of texts in an encoding that Arrow reads without dictionary.
-
-    They may be stored as what differs from the text before, so each may be as long as all.
-    """
+    """Bound the texts that are stored as differences, by column: each may be as long as all."""
     chunks = map(group.column, range(group.num_columns))
     return [
         (chunk.total_uncompressed_size,) * 2
@@ -180,39 +171,41 @@ def _has_names(feature: Any) -> bool:
 
 
 def _reader(kind: pa.DataType, feature: Any) -> _Read | None:
-    """Return what makes a value of one type that which it means; ``None`` if it is that already.
+    """Make the function that turns a value into what it means; ``None`` if it is that already.
 
-    Args:
-        kind: Type in Arrow.
-        feature: The same in the words of ``datasets``; ``None`` if it says nothing.
+    ``kind`` is its type in Arrow, ``feature`` the same in the words of ``datasets``.
     """
+    import numpy as np
     import pyarrow as pa
 
     feature = feature if isinstance(feature, dict | list) else {}
     if pa.types.is_dictionary(kind):
         return _reader(kind.value_type, feature)
     if pa.types.is_integer(kind) and isinstance(feature, dict):
-        return _name_reader(feature.get("names")) if feature.get("_type") == "ClassLabel" else None
+        names = feature.get("names") if feature.get("_type") == "ClassLabel" else None
+        if not isinstance(names, list):
+            return None
+        by_number = {_NO_LABEL: None, **dict(enumerate(map(str, names)))}
+        return lambda number: by_number.get(number, number)
     if pa.types.is_float32(kind) or pa.types.is_float16(kind):
-        return _shortest(kind)
+        short = np.dtype(kind.to_pandas_dtype()).type
+        return lambda value: float(str(short(value)))
     if pa.types.is_struct(kind):
-        parts = {field.name: _reader(field.type, _part(feature, field.name)) for field in kind}
+        inner = _element(feature)  # a sequence of objects is stored as an object of lists
+        inner = inner if isinstance(inner, dict) else {}
+        parts = {field.name: _reader(field.type, inner.get(field.name)) for field in kind}
         reads = {name: read for name, read in parts.items() if read is not None}
-        return (lambda value: _read_parts(reads, value)) if reads else None
+        if not reads:
+            return None
+        return lambda value: {
+            name: _present(reads[name], part) if name in reads else part
+            for name, part in value.items()
+        }
     if isinstance(value_type := getattr(kind, "value_type", None), pa.DataType):  # of any list
         inner = feature[0] if isinstance(feature, list) and feature else _element(feature)
         read = _reader(value_type, inner)
         return None if read is None else lambda values: [_present(read, each) for each in values]
     return None
-
-
-def _part(feature: Any, name: str) -> Any:
-    """Return the feature of a key of an object.
-
-    A sequence of objects is stored as an object of lists, each under the feature of its elements.
-    """
-    inner = _element(feature)
-    return inner.get(name) if isinstance(inner, dict) else None
 
 
 def _element(feature: Any) -> Any:
@@ -223,23 +216,3 @@ def _element(feature: Any) -> Any:
 
 def _present(read: _Read, value: Any) -> Any:
     return None if value is None else read(value)
-
-
-def _read_parts(reads: Mapping[str, _Read], value: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: _present(reads[name], part) if name in reads else part for name, part in value.items()
-    }
-
-
-def _name_reader(names: Any) -> _Read | None:
-    if not isinstance(names, list):
-        return None
-    by_number = {_NO_LABEL: None, **dict(enumerate(map(str, names)))}
-    return lambda number: by_number.get(number, number)
-
-
-def _shortest(kind: pa.DataType) -> _Read:
-    import numpy as np
-
-    number = np.dtype(kind.to_pandas_dtype()).type
-    return lambda value: float(str(number(value)))

@@ -33,10 +33,7 @@ def replace(partial: Path, final: Path) -> None:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a file to write into; it becomes ``path`` if the block ends without an error.
 
-    The user's umask decides who may read it, as for every new file.
-
-    Raises:
-        OSError: If it cannot be written; it names ``path``.
+    The user's umask decides who may read it. An ``OSError`` names ``path``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{path.name}."
@@ -70,8 +67,7 @@ def write_text(path: Path, text: str) -> None:
 def whole_folder(final: Path) -> Iterator[Path]:
     """Yield a folder to write into; it becomes ``final`` if the block ends without an error.
 
-    Raises:
-        OSError: If it cannot be written; it names ``final`` where the system names no file.
+    An ``OSError`` names ``final`` where the system names no file.
     """
     partial = final.parent / f".{final.name}.partial"
     with system_errors_at(final):

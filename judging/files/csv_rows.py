@@ -1,19 +1,90 @@
-"""Rows of CSV and TSV files, as spreadsheets, databases and Python write them."""
+"""CSV and TSV files: read as programs and databases write them, written for spreadsheets."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from judging.errors import CustosError, system_errors_at
-from judging.files.spreadsheets import NULL, unguarded
-from judging.files.text_format import NOTHING_STATED, TextFormat, not_text, open_text
+from judging.files.atomic import atomic_write
+from judging.files.opening import NOTHING_STATED, TextFormat, not_text, open_text
 from judging.types import MAX_IMAGE_CHARS, LabelledExample
+
+BYTE_ORDER_MARK = "\ufeff"
+"""Tells Excel that the text is UTF-8."""
+DELIMITER_BY_SUFFIX = {".csv": ",", ".tsv": "\t"}
+GUARD = "~'"
+"""Stands where a spreadsheet would begin to read a formula. No text of people has it there."""
+_EDGE = r"(?:\A|(?<=[,;\t\r\n]))"
+"""Where a cell may begin, whatever the spreadsheet takes for the delimiter."""
+NULL = r"\N"
+"""What databases write for a missing value."""
+_START = r"[=+\-@\t\r\n＝＋－＠]"
+_WHOLE_NULL = r"\\N\Z"
+_NUMBER = r"\d+(?:[.,]\d+)?(?:[eE][+-]?\d+)?"
+_PLAIN_NUMBER = rf'{_NUMBER}"?(?:\Z|[\]}},;\t\r\n])'
+_BULLET = r" [^=(|!\r\n]*(?:\Z|[\r\n])"
+"""The rest of an item of a list that calls nothing."""
+_WHOLE_NUMBER = re.compile(rf"[+-]?{_NUMBER}")
+# A quotation mark behind an edge opens a cell, which the next one ends: "" before = is nothing.
+_TO_GUARD = re.compile(
+    rf"\A(?={_START}|(?:{GUARD})*{_WHOLE_NULL})"
+    rf'|{_EDGE}(?=(?:{GUARD})+"*{_START}|"*[=@＝＋－＠])'
+    rf'|(?<=[,;\t])(?="*[+-](?!{_PLAIN_NUMBER}))'
+    rf'|(?<=[\r\n])(?="*[+-](?!{_PLAIN_NUMBER}|{_BULLET}))'
+)
+_GUARDED = re.compile(
+    rf'{_EDGE}{GUARD}(?=(?:{GUARD})*"*{_START})|\A{GUARD}(?=(?:{GUARD})*{_WHOLE_NULL})'
+)
+
+
+def write_spreadsheet(
+    path: Path,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    delimiter: str | None = None,
+) -> None:
+    """Write a CSV or TSV file in UTF-8 with a byte order mark, atomically.
+
+    Texts are guarded (see :func:`guarded`); :class:`CsvFile` reads them as they were. ``None`` is
+    an empty cell. The delimiter is by default a comma in ``.csv`` files and a tab in ``.tsv``
+    files.
+    """
+    delimiter = delimiter or DELIMITER_BY_SUFFIX[path.suffix]
+    with atomic_write(path) as file:
+        file.write(BYTE_ORDER_MARK)
+        # Text that tabs separate has quotation marks or none; those of the header say which.
+        quoting: Literal[0, 1] = csv.QUOTE_ALL if delimiter == "\t" else csv.QUOTE_MINIMAL
+        csv.writer(file, delimiter=delimiter, quoting=quoting).writerow(map(_cell, columns))
+        csv.writer(file, delimiter=delimiter).writerows(map(_cell, row) for row in rows)
+
+
+def guarded(text: str) -> str:
+    """Return a text with a guard wherever a spreadsheet would begin to read a formula.
+
+    That is at its start, and behind what may separate cells: a spreadsheet of another country cuts
+    ``x;=1+1`` in a file whose cells commas separate. Numbers stay, and so do items of a list that
+    call nothing. :func:`unguarded` gives the text back, letter for letter.
+    """
+    return text if _WHOLE_NUMBER.fullmatch(text) else _TO_GUARD.sub(GUARD, text)
+
+
+def unguarded(cell: str) -> str:
+    """Return the text that :func:`guarded` made a cell of; a cell without guards is that text."""
+    return _GUARDED.sub("", cell) if GUARD in cell else cell
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+    return guarded(text)
+
 
 DELIMITERS = {".csv": (",", ";", "\t", "|"), ".tsv": ("\t",)}
 """What may stand between the cells, by the ending of the file; the likeliest first."""
@@ -99,12 +170,15 @@ class CsvFile:
                 with self._lines() as lines:
                     reading = _Reading(delimiter, is_quoted)
                     try:
-                        reading.read_header(lines)
+                        first = next(reading.records(lines), [])
                     except csv.Error as error:
                         fault = f"the header cannot be read: {_fault(error)}"
                         continue
-                is_possible = reading.is_quoted or reading.width > 1 and not reading.quotes_names
-                readings += [reading] if is_possible and reading.header else []
+                assert not isinstance(first, csv.Error)
+                reading.header = first
+                quotes_names = any(name[:1] == name[1:][-1:] == '"' for name in first)
+                is_possible = is_quoted or reading.width > 1 and not quotes_names
+                readings += [reading] if is_possible and first else []
         if fault is not None and all(reading.width < 2 for reading in readings):
             raise CustosError(f"{self.path}: {fault}")
         if not readings:
@@ -164,11 +238,7 @@ class CsvFile:
 
 
 class _Lines(Iterator[str]):
-    """Lines of a file, of which the last ones can be given back.
-
-    Attributes:
-        taken: Lines that were taken since the list was emptied.
-    """
+    """Lines of a file, of which the last ones, those in ``taken``, can be given back."""
 
     def __init__(self, file: Iterator[str]) -> None:
         self._file = file
@@ -200,28 +270,8 @@ class _Reading:
 
     @property
     def width(self) -> int:
-        """Return the number of cells of the header."""
+        """Count the cells of the header."""
         return len(self.header)
-
-    @property
-    def quotes_names(self) -> bool:
-        """Return whether a name stands in quotation marks, if they are read as letters."""
-        return any(len(name) > 1 and name[0] == name[-1] == '"' for name in self.header)
-
-    @property
-    def share_whole(self) -> float:
-        """Return the share of rows that have the header's number of cells."""
-        return self.num_whole / self.num_rows if self.num_rows else 1.0
-
-    def read_header(self, lines: _Lines) -> None:
-        """Read the names of the columns.
-
-        Raises:
-            csv.Error: If they cannot be read.
-        """
-        first = next(self.records(lines), [])
-        assert not isinstance(first, csv.Error)
-        self.header = first
 
     def measure(self, lines: _Lines) -> None:
         """Read a file to its end and count the rows that fit the header."""
@@ -247,8 +297,7 @@ class _Reading:
     def records(self, lines: _Lines) -> Iterator[list[str] | csv.Error]:
         """Yield the cells of the header, the first row with a text, and of every row, or its fault.
 
-        Raises:
-            csv.Error: If the header cannot be read.
+        A header that cannot be read raises ``csv.Error``.
         """
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.is_quoted else csv.QUOTE_NONE
         reader = csv.reader(lines, delimiter=self.delimiter, quoting=quoting, strict=True)
@@ -294,10 +343,7 @@ class _Reading:
             lines.give_back(others)
 
     def _could_be_rows(self, lines: Sequence[str]) -> bool:
-        """Return whether each of several lines has the header's number of cells by itself.
-
-        With two columns a comma in a line is enough, and says nothing.
-        """
+        """Tell whether each of several lines has the header's number of cells, of more than two."""
         num = self.width - 1
         return num > 1 and all(line.count(self.delimiter) == num for line in lines)
 
@@ -310,7 +356,8 @@ def _likeliest(readings: Sequence[_Reading]) -> tuple[_Reading, str]:
     """
 
     def rank(reading: _Reading) -> tuple[bool, float, int]:
-        return reading.width > 1, reading.share_whole, reading.width
+        share_whole = reading.num_whole / reading.num_rows if reading.num_rows else 1.0
+        return reading.width > 1, share_whole, reading.width
 
     best = max(readings, key=rank)
     for other in readings:
@@ -331,11 +378,7 @@ def _likeliest(readings: Sequence[_Reading]) -> tuple[_Reading, str]:
 
 
 def check_names(path: Path, names: Sequence[str]) -> None:
-    """Check that all columns of a table have a name of their own.
-
-    Raises:
-        CustosError: If a name is missing or occurs twice.
-    """
+    """Raise ``CustosError`` if a column of a table has no name, or two have the same one."""
     for column, name in enumerate(names, 1):
         if not name:
             raise CustosError(f"{path}: column {column} has no name in the header")

@@ -44,7 +44,7 @@ class KeptLine(BaseModel, ABC):
 
     @property
     def failed(self) -> bool:
-        """Return whether the work failed, and may succeed another time."""
+        """Tell whether the work failed, and may succeed another time."""
         return False
 
 
@@ -54,14 +54,9 @@ Line = TypeVar("Line", bound=KeptLine)
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock on a file: other processes that ask for it with this function get an error.
+    """Hold a lock on a file, ``NAME.lock``; raise ``CustosError`` if another process holds it.
 
-    The lock is a file beside it, ``NAME.lock``; its folder is made if it is missing. The operating
-    system frees the lock when the process dies.
-
-    Raises:
-        CustosError: If another process holds the lock, something else lies in its place, or the
-            folder takes no files.
+    Its folder is made if it is missing. The operating system frees it when the process dies.
     """
     lock_path = path.with_name(f"{path.name}.lock")
     lock_path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,14 +85,10 @@ def locked(path: Path) -> Iterator[None]:
 
 
 class KeptFile(Generic[Line]):
-    """A JSONL file of results that grows while work is done.
+    """A JSONL file of results that grows while work is done; it need not exist.
 
     Lines are on the disk before the next work is begun, so a process that dies loses only what it
     was working on.
-
-    Args:
-        path: The file; need not exist.
-        line_type: Type of its lines.
     """
 
     def __init__(self, path: Path, line_type: type[Line]) -> None:
@@ -114,15 +105,15 @@ class KeptFile(Generic[Line]):
                     yield line
 
     def matching(self, origins: Collection[Origin]) -> Iterator[Line]:
-        """Return the lines of these origins, in the order of the file.
+        """Read the lines of these origins, in the order of the file.
 
-        A last line that was cut off is deleted first, so that the next one appended is whole.
-
-        Raises:
-            CustosError: If the file is a link, or holds something else than lines of this type.
+        A last line that was cut off is deleted first, so that the next one appended is whole. A
+        file that is a link or holds something else raises ``CustosError``.
         """
         self._check_is_ours()
-        self._delete_torn_line()
+        if self.path.exists():
+            with system_errors_at(self.path), self.path.open("rb+") as file:
+                file.truncate(file.read().rfind(b"\n") + 1)
         return (line for line in self.lines() if line.origin in origins)
 
     def append(self, lines: Iterable[Line]) -> None:
@@ -155,7 +146,18 @@ class KeptFile(Generic[Line]):
             CustosError: As :meth:`keep_batches`.
         """
         num_lines = self.keep_batches(map(origin, items()), batch)
-        self.redo_failed(items, origin, work, batch, retry_failed)
+        failed = (
+            (number, item)
+            for number, (line, item) in enumerate(zip(self.lines(), items(), strict=False))
+            if line.failed and (retry_failed or line.origin != origin(item))
+        )
+        redone: dict[int, Line] = {}
+        for numbered in in_batches(failed, batch):
+            numbers = (number for number, _ in numbered)
+            redone.update(zip(numbers, work([item for _, item in numbered]), strict=True))
+        if redone:
+            lines = (redone.get(number, line) for number, line in enumerate(self.lines()))
+            write_records(self.path, lines)
         yield num_lines
         for batch_items in in_batches(itertools.islice(items(), num_lines, None), batch):
             self.append(work(batch_items))
@@ -163,18 +165,12 @@ class KeptFile(Generic[Line]):
             yield num_lines
 
     def keep_batches(self, origins: Iterable[Origin], batch: int) -> int:
-        """Cut the file after the last whole batch whose lines are of these origins.
+        """Cut the file after the last whole batch whose lines are of these origins; count lines.
 
         The first line that is cut off or damaged ends what is kept. If every origin has its line
         and nothing follows, the whole file is kept, even if its last batch is short. A failed line
-        may be of another origin than now: there is nothing to lose.
-
-        Returns:
-            Number of lines in the file.
-
-        Raises:
-            CustosError: If a line that did not fail is of another origin, or belongs to no origin,
-                or as :meth:`matching`.
+        may be of another origin than now: there is nothing to lose. Another line of another origin,
+        or of none, raises ``CustosError``.
         """
         self._check_is_ours()
         number = num_kept = end = 0
@@ -198,38 +194,6 @@ class KeptFile(Generic[Line]):
             file.truncate(end)
         return num_kept
 
-    def redo_failed(
-        self,
-        items: Callable[[], Iterable[Item]],
-        origin: Callable[[Item], Origin],
-        work: Callable[[Sequence[Item]], Iterable[Line]],
-        batch: int,
-        retry_failed: bool,
-    ) -> None:
-        """Do the work of failed lines again, and replace these lines.
-
-        Args:
-            items: Returns the items of the file's lines, in order, and possibly more.
-            origin: Returns the origin of an item's line.
-            work: Returns one line per item, in order.
-            batch: Number of items that ``work`` is given at once.
-            retry_failed: Take all failed lines, not only those whose item has changed.
-        """
-        failed = (
-            (number, item)
-            for number, (line, item) in enumerate(zip(self.lines(), items(), strict=False))
-            if line.failed and (retry_failed or line.origin != origin(item))
-        )
-        new_lines: dict[int, Line] = {}
-        for numbered in in_batches(failed, batch):
-            numbers = (number for number, _ in numbered)
-            new_lines.update(zip(numbers, work([item for _, item in numbered]), strict=True))
-        if new_lines:
-            write_records(
-                self.path,
-                (new_lines.get(number, line) for number, line in enumerate(self.lines())),
-            )
-
     def remove_unless_failed(self) -> None:
         """Delete the file, unless it holds failed lines that can be done again."""
         if not any(line.failed for line in self.lines()):
@@ -241,7 +205,7 @@ class KeptFile(Generic[Line]):
             self.path.unlink(missing_ok=True)
 
     def _is_ours(self) -> bool:
-        """Return whether the file is missing or empty, or holds or begins a line of this type."""
+        """Tell whether the file is missing or empty, or holds or begins a line of this type."""
         if self.path.is_symlink():  # its file may be anybody's
             return False
         if not self.path.exists():
@@ -265,12 +229,6 @@ class KeptFile(Generic[Line]):
             f"rm {shlex.quote(str(self.path))}"
         )
 
-    def _delete_torn_line(self) -> None:
-        if not self.path.exists():
-            return
-        with system_errors_at(self.path), self.path.open("rb+") as file:
-            file.truncate(file.read().rfind(b"\n") + 1)
-
     def _parsed(self, text: bytes) -> Line | None:
         try:
             return self._line_type.model_validate_json(text) if text.endswith(b"\n") else None
@@ -279,13 +237,7 @@ class KeptFile(Generic[Line]):
 
 
 class KeptResult:
-    """A JSON file with one result and the key of everything that the result depends on.
-
-    Args:
-        path: The file; need not exist.
-        key: Key that the result must have.
-        key_field: Field of the file that holds the key.
-    """
+    """A JSON file with one result and, in ``key_field``, the key of all that it depends on."""
 
     def __init__(self, path: Path, key: str, key_field: str = "key") -> None:
         self.path = path
@@ -300,11 +252,7 @@ class KeptResult:
         return result if result.get(self._key_field) == self.key else None
 
     def write(self, result: dict[str, Any]) -> dict[str, Any]:
-        """Write a result with its key; the file appears only when it is complete.
-
-        Returns:
-            The result, its key included.
-        """
+        """Write a result with its key, atomically, and return both."""
         with_key = {self._key_field: self.key, **result}
         write_json(self.path, with_key)
         return with_key
@@ -313,8 +261,7 @@ class KeptResult:
 def append_lines(path: Path, lines: Iterable[BaseModel]) -> None:
     """Write lines at the end of a JSONL file; they are on the disk when this returns.
 
-    Raises:
-        OSError: If they cannot be written, as on a full disk. The earlier lines stay whole.
+    An ``OSError``, as on a full disk, leaves the earlier lines whole.
     """
     text = "".join(line.model_dump_json(exclude_unset=True) + "\n" for line in lines)
     with system_errors_at(path), path.open("ab", buffering=0) as file:

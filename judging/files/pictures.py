@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from judging.base64_pictures import BASE64_STARTS, LONGEST_NAME
 from judging.errors import FieldError
-from judging.files.lfs_pointers import LFS_POINTER, is_lfs_pointer
+from judging.files.opening import LFS_POINTER, is_lfs_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,12 +44,8 @@ class PixelLimits(NamedTuple):
     def changed(self, min_pixels: int | None = None, max_pixels: int | None = None) -> PixelLimits:
         """Return the limits that a recipe or a card gives a checkpoint that has these.
 
-        Args:
-            min_pixels: Lower limit; default this one.
-            max_pixels: Upper limit; default this one, at most ``MOST_PIXELS``.
-
-        Raises:
-            FieldError: If the lower limit is above the upper one.
+        The upper limit is by default this one, at most ``MOST_PIXELS``. A lower limit above the
+        upper one raises ``FieldError``.
         """
         most = max_pixels or min(self.max_pixels, MOST_PIXELS)
         least = min_pixels or min(self.min_pixels, most)
@@ -66,7 +62,7 @@ class PictureSize(NamedTuple):
 
     @property
     def pixels(self) -> int:
-        """Return the number of pixels."""
+        """Count the pixels."""
         return self.width * self.height
 
     def at_most(self, pixels: int) -> PictureSize | None:
@@ -88,8 +84,7 @@ def megapixels(pixels: int) -> str:
 def read_image(source: str) -> Image:
     """Open a file path or a base64 data URL as an RGB picture (:func:`judging.files.rgb.as_rgb`).
 
-    Raises:
-        FieldError: If it cannot be read as a picture; the message never shows the content.
+    What cannot be read raises ``FieldError``, which never shows the content.
     """
     from judging.files.rgb import as_rgb
 
@@ -98,11 +93,7 @@ def read_image(source: str) -> Image:
 
 
 def picture_size(source: str) -> PictureSize:
-    """Return the size of a picture, upright, as its header says; nothing is decoded.
-
-    Raises:
-        FieldError: If it has no header of a picture.
-    """
+    """Return the size of a picture, upright, as its header says; ``FieldError`` if it has none."""
     from judging.files.rgb import upright_size
 
     with _opened_picture(source) as picture:
@@ -110,11 +101,7 @@ def picture_size(source: str) -> PictureSize:
 
 
 def is_turned(source: str) -> bool:
-    """Return whether the pixels of a picture are stored otherwise than people see them.
-
-    Raises:
-        FieldError: If it has no header of a picture.
-    """
+    """Tell whether the pixels of a picture are stored otherwise than people see them."""
     from judging.files.rgb import orientation
 
     with _opened_picture(source) as picture:
@@ -132,21 +119,18 @@ def mime_type(picture: Image) -> str:
 
 def plain_url(source: str) -> str:
     """Return the URL of a picture for other programs: without our mark that it was scaled down."""
-    if was_scaled(source):
-        return source.replace(SCALED_PNG, "data:image/png;", 1)
-    return source
+    return f"data:image/png;{source.removeprefix(SCALED_PNG)}" if was_scaled(source) else source
 
 
 def was_scaled(source: str) -> bool:
-    """Return whether a data URL holds a picture that has been scaled down to a judge's limit."""
+    """Tell whether a data URL holds a picture that has been scaled down to a judge's limit."""
     return source.startswith(SCALED_PNG)
 
 
 def check_pictures(sources: Iterable[str]) -> None:
-    """Check that pictures can be read; only those that do not look whole are decoded.
+    """Raise ``FieldError`` for a picture that is missing, broken or cut off.
 
-    Raises:
-        FieldError: If one is missing, is no picture, or is broken or cut off.
+    Only those that do not look whole are decoded.
     """
     for source in sources:
         if not _looks_whole(source):
@@ -154,7 +138,7 @@ def check_pictures(sources: Iterable[str]) -> None:
 
 
 def has_too_many_exif_parts(file: IO[bytes]) -> bool:
-    """Return whether a JPEG has more EXIF parts than are read; the file is left at its start."""
+    """Tell whether a JPEG has more EXIF parts than are read; the file is left at its start."""
     num_parts = 0
     if file.read(len(_JPEG_START)) == _JPEG_START:
         while content := file.read(_READ_AT_ONCE):
@@ -164,7 +148,7 @@ def has_too_many_exif_parts(file: IO[bytes]) -> bool:
 
 
 def _looks_whole(source: str) -> bool:
-    """Return whether header and end of a picture are in place, and every checksum of a PNG."""
+    """Tell whether header and end of a picture are in place, and every checksum of a PNG."""
     from PIL import Image
 
     with picture_errors(source), opened_source(source) as file:
@@ -186,11 +170,7 @@ def _looks_whole(source: str) -> bool:
 
 @contextmanager
 def _opened_picture(source: str) -> Iterator[Image]:
-    """Open a file path or a base64 data URL as a picture, of which only the header is read.
-
-    Raises:
-        FieldError: If it has no header of a picture, or the block cannot decode it.
-    """
+    """Open a file path or a data URL as a picture, of which only the header is read."""
     from PIL import Image
 
     with picture_errors(source), opened_source(source) as file:
@@ -200,21 +180,14 @@ def _opened_picture(source: str) -> Iterator[Image]:
 
 @contextmanager
 def opened_source(source: str) -> Iterator[IO[bytes]]:
-    """Open a file path or a base64 data URL, for Pillow to read.
-
-    Raises:
-        FieldError: If it is a data URL of another form, or its EXIF would take long to read.
-        OSError: If it is no regular file, empty, or a pointer of Git LFS.
-        ValueError: If it is not valid base64.
-    """
-    with _content(source) as file:
-        if has_too_many_exif_parts(file):
-            raise FieldError("images", f"{_name(source)}: {EXIF_FAULT}")
-        yield file
-
-
-def _content(source: str) -> IO[bytes]:
-    if not source.startswith("data:"):
+    """Open a file path or a base64 data URL, for Pillow to read within :func:`picture_errors`."""
+    opened: IO[bytes]
+    if source.startswith("data:"):
+        header, _, payload = source.partition(",")
+        if not header.endswith(";base64"):
+            raise FieldError("images", "a data URL must be base64")
+        opened = io.BytesIO(base64.b64decode(payload, validate=True))
+    else:
         path = Path(source)
         if not path.is_file():  # a device or a pipe may have no end
             raise _Unusable("it is no regular file" if path.exists() else "there is no such file")
@@ -222,11 +195,11 @@ def _content(source: str) -> IO[bytes]:
             raise _Unusable("the file is empty")
         if is_lfs_pointer(path):
             raise _Unusable(LFS_POINTER)
-        return path.open("rb")
-    header, _, payload = source.partition(",")
-    if not header.endswith(";base64"):
-        raise FieldError("images", "a data URL must be base64")
-    return io.BytesIO(base64.b64decode(payload, validate=True))
+        opened = path.open("rb")
+    with opened as file:
+        if has_too_many_exif_parts(file):
+            raise FieldError("images", f"{_name(source)}: {EXIF_FAULT}")
+        yield file
 
 
 class _Unusable(OSError):
@@ -234,7 +207,7 @@ class _Unusable(OSError):
 
 
 def _is_base64(source: str) -> bool:
-    """Return whether a text is the content of a picture, where the name of a file should be."""
+    """Tell whether a text is the content of a picture, where the name of a file should be."""
     return len(source) > LONGEST_NAME or any(start in source for start in BASE64_STARTS)
 
 
@@ -271,11 +244,7 @@ def _reason(source: str, error: Exception) -> str:
 
 @contextmanager
 def picture_errors(source: str) -> Iterator[None]:
-    """Turn whatever a broken picture raises into an error that names the picture.
-
-    Raises:
-        FieldError: If the block raises any of it.
-    """
+    """Raise whatever a broken picture raises as a ``FieldError`` that names the picture."""
     from PIL import Image
 
     try:

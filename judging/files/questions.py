@@ -73,10 +73,7 @@ def write_question_hashes(
 ) -> None:
     """Write the hashes of the questions that shaped a judge, in ascending order.
 
-    Args:
-        folder: Run folder.
-        requests: Requests that the judge was trained on or chosen by.
-        earlier: Folder of the judge that it started from, whose questions count as its own.
+    The questions of the judge in ``earlier``, from which it started, count as its own.
     """
     hashes = {question_hash(request) for request in requests}
     hashes |= (read_question_hashes(earlier) if earlier else None) or set()
@@ -85,11 +82,7 @@ def write_question_hashes(
 
 
 def read_question_hashes(folder: Path) -> set[bytes] | None:
-    """Read what :func:`write_question_hashes` wrote; ``None`` if the folder has no such file.
-
-    Raises:
-        CustosError: If the file is cut off.
-    """
+    """Read what :func:`write_question_hashes` wrote; ``None`` if the folder has no such file."""
     path = folder / HASHES_FILE
     if not path.is_file():
         return None
@@ -100,14 +93,9 @@ def read_question_hashes(folder: Path) -> set[bytes] | None:
 
 
 def count_trained_on(folder: Path, requests: Iterable[JudgeRequest]) -> int | None:
-    """Count the requests whose question the judge in a folder was trained on or chosen by.
+    """Count the requests whose question the judge of a run folder was trained on or chosen by.
 
-    Args:
-        folder: Run folder of the judge.
-        requests: Requests that the judge is to be measured on.
-
-    Returns:
-        The number of requests; ``None`` if the folder does not say what its judge was trained on.
+    ``None`` if the folder does not say.
     """
     hashes = read_question_hashes(folder)
     if hashes is None:
@@ -125,7 +113,7 @@ _hash_once = lru_cache(maxsize=1 << 16)(picture_sha256)
 
 
 def has_sentence_model() -> bool:
-    """Return whether the extra ``sentences`` is there."""
+    """Tell whether the extra ``sentences`` is there."""
     return find_spec(SENTENCE_MODEL) is not None
 
 

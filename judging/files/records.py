@@ -17,9 +17,13 @@ from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.arrow_rows import parquet_rows
 from judging.files.atomic import atomic_write
 from judging.files.csv_rows import DELIMITERS, CsvFile, check_names, row_location
-from judging.files.lfs_pointers import refuse_lfs_pointer
-from judging.files.near_files import nearest_file
-from judging.files.text_format import NOTHING_STATED, TextFormat, open_text
+from judging.files.opening import (
+    NOTHING_STATED,
+    TextFormat,
+    nearest_file,
+    open_text,
+    refuse_lfs_pointer,
+)
 from judging.types import R, parse_record
 
 ROW_SUFFIXES = (".jsonl", ".json", ".parquet", *DELIMITERS)
@@ -60,7 +64,11 @@ def _decode_file(path: Path, stated: TextFormat) -> Iterator[tuple[int, Any]]:
                 if number == 1 and line.strip() == b"[":
                     raise CustosError(f"{path}: {WHOLE_ARRAY}")
                 if line.strip():
-                    yield number, _decode_line(line, f"{path} row {number}")
+                    try:
+                        row = decode_json(line)
+                    except CustosError as error:
+                        row = CustosError(f"{path} row {number}: {error}")
+                    yield number, row
     elif path.suffix == ".json":
         with open_text(path, stated.encoding) as file:
             content = file.read().encode(errors="surrogateescape")
@@ -100,19 +108,11 @@ def _remedy(path: Path) -> str:
     return "unpack it first" if ending in _PACKED else "save a spreadsheet as CSV"
 
 
-def _decode_line(line: bytes, location: str) -> Any:
-    try:
-        return decode_json(line)
-    except CustosError as error:
-        return CustosError(f"{location}: {error}")
-
-
 def decode_json(content: bytes | str) -> Any:
     """Decode a JSON document; bytes must be UTF-8, and may begin with a byte order mark.
 
-    Raises:
-        CustosError: If it cannot be decoded, or not be written again, or an object has a key twice;
-            with the reason alone.
+    What cannot be decoded, or not be written again, and an object with a key twice raise
+    ``CustosError`` with the reason alone.
     """
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
@@ -161,14 +161,10 @@ class _Twice:
 
 
 def refuse_repeated_keys(content: bytes, written: bytes) -> None:
-    """Refuse a JSON text in which an object has a key twice.
+    """Raise ``CustosError`` if an object of a JSON text has a key twice, with its key and row.
 
-    Args:
-        content: Valid JSON in UTF-8.
-        written: What was decoded from it, written again by ``to_json``.
-
-    Raises:
-        CustosError: With the key and, in a list of rows, the number of the row.
+    ``content`` is valid JSON in UTF-8, ``written`` what was decoded from it, written by
+    ``to_json``.
     """
     # Of a key that occurs twice only one is decoded, so fewer quotation marks are written than were
     # read. Otherwise there are as many, unless the text writes one as this escape. Counting them
@@ -211,18 +207,9 @@ def _printable(name: str) -> str:
 def read_records(
     path: Path, model: type[R], bad_rows: list[str] | None = None
 ) -> Iterator[tuple[int, R]]:
-    """Yield ``(row number, validated record)`` from a file.
+    """Yield ``(row number, validated record)`` from a file; image paths are relative to it.
 
-    Relative image paths are relative to the file.
-
-    Args:
-        path: File of one of ``ROW_SUFFIXES``.
-        model: Record type of every row.
-        bad_rows: List that gets a message for every row that does not validate; ``None`` raises on
-            the first.
-
-    Raises:
-        CustosError: On the first bad row when ``bad_rows`` is ``None``.
+    The first bad row raises ``CustosError``, unless there is a list ``bad_rows`` for the messages.
     """
     for number, row in read_rows(path):
         try:
@@ -234,20 +221,14 @@ def read_records(
                 raise
             bad_rows.append(str(error))
             continue
-        yield number, with_absolute_images(record, path.parent)
-
-
-def with_absolute_images(record: R, folder: Path) -> R:
-    """Return the record with its relative image paths joined to a folder, if it has images."""
-    images = tuple(absolute_name(name, folder) for name in getattr(record, "images", ()))
-    return record.model_copy(update={"images": images}) if images else record
+        if names := getattr(record, "images", ()):
+            images = tuple(absolute_name(name, path.parent) for name in names)
+            record = record.model_copy(update={"images": images})
+        yield number, record
 
 
 def absolute_name(name: str, folder: Path) -> str:
-    """Make a relative path absolute.
-
-    URLs (``data:``, ``https:``) stay as they are, and so does what no file can be called.
-    """
+    """Make a relative path absolute; URLs and what no file can be called stay as they are."""
     is_url = is_data_url(name) or "://" in name
     return name if is_url or "\0" in name else os.path.realpath(folder / name)
 

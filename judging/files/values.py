@@ -13,19 +13,17 @@ _EXACT = 2.0**53
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a cell says nothing: it is missing, blank or not a number."""
+    """Tell whether a cell says nothing: it is missing, blank or not a number."""
     if isinstance(value, str | bytes):
         return not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def as_text(value: Any, *, is_whole: bool = False) -> Any:
-    """Return a number, a truth value, a time or bytes of text as text; leave others as they are.
+    """Write a number, a truth value, a time or bytes of text as text; leave others as they are.
 
-    Args:
-        value: Value of a cell.
-        is_whole: Whether all values of the column are whole (see :func:`holds_part`): then a number
-            is written without a fraction, and a time without its hour.
+    If all values of the column are whole (see :func:`holds_part`), a number is written without a
+    fraction, and a time without its hour.
     """
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -50,7 +48,7 @@ def as_text(value: Any, *, is_whole: bool = False) -> Any:
 
 
 def holds_part(value: Any) -> bool:
-    """Return whether a number has a fraction, or a time an hour: then its column is not whole.
+    """Tell whether a number has a fraction, or a time an hour: then its column is not whole.
 
     Elements of lists count. A column of whole numbers becomes one of floats where cells are empty,
     and dates become times at midnight; only the whole column shows that.

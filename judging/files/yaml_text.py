@@ -27,12 +27,7 @@ def yaml_errors() -> Iterator[None]:
 def load_yaml(text: str, loader: type[yaml.SafeLoader | yaml.BaseLoader] = yaml.SafeLoader) -> Any:
     """Decode a YAML document in which no key occurs twice; YAML itself would take the last one.
 
-    Args:
-        text: The document.
-        loader: PyYAML's class that decides the types of values.
-
-    Raises:
-        yaml.YAMLError: If it is not valid, or a mapping has a key twice.
+    Raises ``yaml.YAMLError``. ``loader`` decides the types of values.
     """
     with yaml_errors():
         reader = loader(text)

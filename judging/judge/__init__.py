@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,16 @@ from judging.batches import made_ahead
 from judging.errors import CustosError
 from judging.files.pictures import PixelLimits
 from judging.fingerprint import digest, file_sha256, package_versions
-from judging.judge.card import JudgeCard, encoder_of, instruction_hash, read_card, run_folder
-from judging.judge.names import check_name
+from judging.judge.card import (
+    JudgeCard,
+    RequestT,
+    check_name,
+    encoder_of,
+    instruction_hash,
+    read_card,
+    resolve,
+    run_folder,
+)
 from judging.judge.notes import (
     AFTER_GIVEN,
     KNOWS_NOTHING,
@@ -23,19 +32,28 @@ from judging.judge.notes import (
     mode_note,
     pictures_note,
 )
-from judging.judge.resolve import RequestT, resolve
+from judging.labels import log_probabilities
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone, Dtype, load_backbone
-from judging.probabilities import log_probabilities
-from judging.scoring.ask_model import OrderedPrompt, ScoredPass
+from judging.scoring.ask_model import (
+    GPU_WINDOW,
+    OrderedPrompt,
+    PromptGroup,
+    ScoredPass,
+    encode_groups,
+    in_windows,
+)
 from judging.scoring.engine import UNWANTED, Engine, Sampling, check_numbers
 from judging.scoring.prompts import Encoder
-from judging.scoring.windows import GPU_WINDOW, PromptGroup, encode_groups, in_windows
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Pass, Signature, Verdict, each_request
 from judging.verdicts.build import make_verdict, merge_passes, ruled_verdict, thoughts_note
-from judging.verdicts.calibration import CalibrationSet, calibration_key, held_out_verdicts
-from judging.verdicts.risk import with_review
+from judging.verdicts.calibration import (
+    CalibrationSet,
+    calibration_key,
+    held_out_verdicts,
+    with_review,
+)
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -111,37 +129,25 @@ class Judge:
         from judging.scoring.tree_engine import TreeEngine
 
         dtype = dtype or "bfloat16"
-        if folder is None:
-            backbone, card = load_backbone(source, dtype=dtype, device=device), None
-            backbone = backbone.with_pixels(*(pixels or ()))
-        else:
-            card = read_card(folder)
-            backbone = load_backbone(
-                card.backbone,
-                dtype=dtype,
-                device=device,
-                version=card.backbone_version,
-                adapter=folder,
-            )
+        load = partial(load_backbone, dtype=dtype, device=device)
+        card = read_card(folder) if folder else None
+        if card:
+            backbone = load(card.backbone, version=card.backbone_version, adapter=folder)
             backbone = card.with_pixels(backbone)
-        engine = TreeEngine(
-            TreeModel(backbone.model), backbone.tokenizer.pad_token_id, token_budget, dtype
-        )
-        judge = (
-            cls.of_run(folder, card, backbone, engine)
-            if folder and card
-            else cls(backbone.name, backbone, engine)
-        )
+        else:
+            backbone = load(source).with_pixels(*(pixels or ()))
+        pad_id = backbone.tokenizer.pad_token_id
+        engine = TreeEngine(TreeModel(backbone.model), pad_id, token_budget, dtype)
+        if folder and card:
+            judge = cls.of_run(folder, card, backbone, engine)
+        else:
+            judge = cls(backbone.name, backbone, engine)
         check_numbers(engine, judge.encoder)
         return judge
 
     @classmethod
     def of_run(cls, folder: Path, card: JudgeCard, backbone: Backbone, engine: Engine) -> Judge:
-        """Make the judge of a run folder, with the calibration in that folder.
-
-        Raises:
-            CustosError: If the calibration is damaged or belongs to another judge.
-        """
+        """Make the judge of a run folder; ``CustosError`` if its calibration is another judge's."""
         judge = cls(folder.name, backbone, engine, card, file_sha256(folder / ADAPTER_FILE))
         judge.folder = folder
         if (folder / CALIBRATION_FILE).is_file() and engine.posterior == "exact":
@@ -176,11 +182,9 @@ class Judge:
         }
 
     def resolve(self, request: RequestT) -> RequestT:
-        """Return a request with the mode and the reference mode that this judge takes it in.
+        """Return a request as this judge takes it (:func:`resolve`); ``FieldError`` if it does not.
 
-        Raises:
-            FieldError: If the judge does not take it; see :func:`resolve`. If the
-                request states a risk and the judge has no held-out verdicts for a threshold.
+        It must have held-out verdicts for a threshold if the request states a risk.
         """
         resolved = resolve(request, self.name, self.tasks, self.card)
         if resolved.risk is not None:
@@ -188,12 +192,12 @@ class Judge:
         return resolved
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of everything but the request that could change its verdict.
+        """Return a digest of everything but the request that could change its verdict."""
+        return self._fingerprint(self.resolve(request))
 
-        Raises:
-            FieldError: If the judge does not take the request.
-        """
-        request, task = self.resolve(request), get_task(request.task)
+    def _fingerprint(self, request: JudgeRequest) -> str:
+        """Return the fingerprint for a resolved request."""
+        task = get_task(request.task)
         is_cut = len(self.encoder.pictures(task, request)) < len(request.images)
         key = (task.name, request.variant, task.rubric(request), request.mode, str(is_cut))
         if key not in self._fingerprints:
@@ -219,7 +223,7 @@ class Judge:
         return Signature(
             judge_name=self.name,
             rubric=get_task(request.task).full_rubric(request),
-            judge=self.fingerprint(request),
+            judge=self._fingerprint(request),
         )
 
     def describe(self) -> dict[str, Any]:
@@ -262,12 +266,12 @@ class Judge:
         """
         reads_ahead = self.backbone.model.device.type == "cuda" and is_wanted is None
         encoder = self.encoder.twin if reads_ahead else self.encoder
+        stream = _Stream(self, encoder, calibrated, sampling, on_text, is_wanted)
         taken = in_windows(each_request(requests), encoder, GPU_WINDOW if reads_ahead else None)
         # Maps, as a loop would hold its window while the next one is encoded.
-        windows = map(partial(self._encode, encoder, sampling, is_wanted), taken)
-        score = partial(self._score, calibrated, on_text, is_wanted)
+        windows = map(stream.encode, taken)
         verdicts: Iterable[Verdict] = itertools.chain.from_iterable(
-            itertools.starmap(score, made_ahead(windows) if reads_ahead else windows)
+            itertools.starmap(stream.score, made_ahead(windows) if reads_ahead else windows)
         )
         if progress:
             from judging.progress import progress_over
@@ -275,55 +279,6 @@ class Judge:
             total = len(requests) if isinstance(requests, Sequence) else None
             verdicts = progress_over(verdicts, "grading", total)
         yield from verdicts
-
-    def _encode(
-        self,
-        encoder: Encoder,
-        sampling: Sampling | None,
-        is_wanted: IsWanted | None,
-        window: list[JudgeRequest],
-    ) -> _EncodedWindow:
-        """Return a window, its verdicts that need no model, and prompts of its other requests."""
-        verdicts: dict[int, Verdict] = {}
-        taken: dict[int, JudgeRequest] = {}
-        for index, given in enumerate(window):
-            if is_wanted and not is_wanted(given):
-                verdicts[index] = Verdict.from_error(UNWANTED, given, judge_name=self.name)
-                continue
-            try:
-                request = self.resolve(given)
-                if ruling := get_task(request.task).rule(request):
-                    verdicts[index] = ruled_verdict(request, ruling, **self._signature(request))
-                else:
-                    taken[index] = request
-            except CustosError as error:
-                verdicts[index] = Verdict.from_error(error, given, judge_name=self.name)
-        with self._encoding:
-            return window, verdicts, encode_groups(taken, encoder, sampling)
-
-    def _score(
-        self,
-        calibrated: bool,
-        on_text: OnText | None,
-        is_wanted: IsWanted | None,
-        window: list[JudgeRequest],
-        verdicts: dict[int, Verdict],
-        groups: list[PromptGroup],
-    ) -> list[Verdict]:
-        def report(prompt: OrderedPrompt, piece: str) -> None:
-            if on_text:
-                on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
-
-        def wanted(prompt: OrderedPrompt) -> bool:
-            return is_wanted is None or is_wanted(window[prompt.request_index])
-
-        for group in groups:
-            for index, fault in group.errors.items():
-                verdicts[index] = Verdict.from_error(fault, window[index], judge_name=self.name)
-            hooks = (report if on_text else None, wanted if is_wanted else None)
-            for index, passes in group.score(self.encoder, self.engine, *hooks).items():
-                verdicts[index] = self._verdict(group.requests[index], passes, calibrated)
-        return [verdicts[index] for index in range(len(window))]
 
     def _verdict(
         self, request: JudgeRequest, passes: list[ScoredPass] | CustosError, calibrated: bool
@@ -369,15 +324,9 @@ class Judge:
     def logprobs(self, requests: Sequence[JudgeRequest]) -> NDArray[float64]:
         """Compute the uncalibrated log-probabilities that a calibration is fitted on.
 
-        Args:
-            requests: Requests of one rubric and mode, as :meth:`resolve` returns them.
-
-        Returns:
-            Logarithm of each label's probability, shape ``[requests, labels]``. The probabilities
-            of a request sum to 1; for a pair judged in both orders they are the mean of the two.
-
-        Raises:
-            CustosError: If a request cannot be scored.
+        Of resolved requests of one rubric and mode, ``[requests, labels]``. The probabilities of a
+        request sum to 1; for a pair judged in both orders they are the mean of the two. Raises
+        ``CustosError`` if one cannot be scored.
         """
         import numpy as np
 
@@ -396,3 +345,55 @@ class Judge:
                 merged = merge_passes(task, [scored.record for scored in passes])
                 rows.append(list(log_probabilities(merged).values()))
         return np.array(rows)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """Windows of requests that a judge grades with the same options, those of ``Judge.grade``."""
+
+    judge: Judge
+    encoder: Encoder
+    calibrated: bool
+    sampling: Sampling | None
+    on_text: OnText | None
+    is_wanted: IsWanted | None
+
+    def encode(self, window: list[JudgeRequest]) -> _EncodedWindow:
+        """Return a window, its verdicts that need no model, and prompts of its other requests."""
+        judge, verdicts = self.judge, dict[int, Verdict]()
+        taken: dict[int, JudgeRequest] = {}
+        for index, given in enumerate(window):
+            if self.is_wanted and not self.is_wanted(given):
+                verdicts[index] = Verdict.from_error(UNWANTED, given, judge_name=judge.name)
+                continue
+            try:
+                request = judge.resolve(given)
+                if ruling := get_task(request.task).rule(request):
+                    verdicts[index] = ruled_verdict(request, ruling, **judge._signature(request))
+                else:
+                    taken[index] = request
+            except CustosError as error:
+                verdicts[index] = Verdict.from_error(error, given, judge_name=judge.name)
+        with judge._encoding:
+            return window, verdicts, encode_groups(taken, self.encoder, self.sampling)
+
+    def score(
+        self, window: list[JudgeRequest], verdicts: dict[int, Verdict], groups: list[PromptGroup]
+    ) -> list[Verdict]:
+        """Return the verdicts of an encoded window, in order."""
+        judge, on_text, is_wanted = self.judge, self.on_text, self.is_wanted
+
+        def report(prompt: OrderedPrompt, piece: str) -> None:
+            if on_text:
+                on_text(window[prompt.request_index], Pass(order=prompt.order), piece)
+
+        def wanted(prompt: OrderedPrompt) -> bool:
+            return is_wanted is None or is_wanted(window[prompt.request_index])
+
+        hooks = (report if on_text else None, wanted if is_wanted else None)
+        for group in groups:
+            for index, fault in group.errors.items():
+                verdicts[index] = Verdict.from_error(fault, window[index], judge_name=judge.name)
+            for index, passes in group.score(judge.encoder, judge.engine, *hooks).items():
+                verdicts[index] = judge._verdict(group.requests[index], passes, self.calibrated)
+        return [verdicts[index] for index in range(len(window))]

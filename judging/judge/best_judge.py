@@ -8,8 +8,8 @@ from enum import IntEnum
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.judge import Judge
-from judging.scoring.windows import WINDOW
-from judging.tasks import JudgeTask, get_task
+from judging.scoring.ask_model import WINDOW
+from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.calibration import calibration_key
 
@@ -30,15 +30,7 @@ class Familiarity(IntEnum):
 
 
 def familiarity(judge: Judge, task: str, rubric: str, key: str | None = None) -> Familiarity:
-    """Return how well a judge knows a rubric.
-
-    Args:
-        judge: Judge to choose or not.
-        task: Name of the task.
-        rubric: One of its rubrics.
-        key: Key of the judge's calibration (:func:`calibration_key`); default that of a label
-            without a critique.
-    """
+    """Tell how well a judge knows a rubric; ``key`` is by default that of a label alone."""
     if task not in judge.tasks:
         return Familiarity.NONE
     if judge.calibration and (key or f"{task}/{rubric}") in judge.calibration.rubrics:
@@ -52,8 +44,7 @@ def familiarity(judge: Judge, task: str, rubric: str, key: str | None = None) ->
 def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
     """Return the name of the judge that knows a request's rubric best; of equals the first.
 
-    Raises:
-        FieldError: If no judge takes the request, or there is no such task or variant.
+    Raises ``FieldError`` if no judge takes it.
     """
     task = get_task(request.task)
     levels: dict[str, Familiarity] = {}
@@ -62,9 +53,16 @@ def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
         if task.name not in judge.tasks:
             continue
         try:
-            levels[name] = _familiarity_with(judge, request, task)
+            resolved = judge.resolve(request)
         except CustosError as error:
             refusals.append(error)
+            continue
+        rubric = task.rubric(resolved)
+        levels[name] = (
+            familiarity(judge, task.name, rubric, calibration_key(task, resolved))
+            if rubric == task.rubric(request)
+            else Familiarity.OTHER_REFERENCE_MODE
+        )
     if levels:
         return max(levels, key=lambda name: levels[name])
     if refusals:
@@ -75,36 +73,15 @@ def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
     raise FieldError("task", f"no judge here takes '{task.name}'; they take {', '.join(known)}")
 
 
-def _familiarity_with(judge: Judge, request: JudgeRequest, task: JudgeTask) -> Familiarity:
-    """Return how well a judge knows the rubric that it takes a request under.
-
-    Raises:
-        FieldError: If it does not take the request.
-    """
-    resolved = judge.resolve(request)
-    rubric = task.rubric(resolved)
-    if rubric != task.rubric(request):
-        return Familiarity.OTHER_REFERENCE_MODE
-    return familiarity(judge, task.name, rubric, calibration_key(task, resolved))
-
-
 class BestJudge:
-    """Grades each request with the judge that knows its rubric best.
-
-    Args:
-        judges: At least one, by name.
-    """
+    """Grader that gives each request to the judge that knows its rubric best."""
 
     def __init__(self, judges: Mapping[str, Judge]) -> None:
         self.judges = judges
         self.name = ", ".join(judges)
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return the fingerprint of the judge that grades the request.
-
-        Raises:
-            FieldError: As :func:`choose_judge`.
-        """
+        """Return the fingerprint of the judge that grades the request."""
         return self.judges[choose_judge(self.judges, request)].fingerprint(request)
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:

@@ -1,22 +1,27 @@
-"""The card of a judge, ``judge.json``: what its adapter was trained to judge."""
+"""A judge's card, ``judge.json``: what it was trained to judge, and which requests it takes."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from judging.errors import CustosError, FieldError, errors_at
+from judging.errors import CustosError, FieldError, Missing, errors_at
 from judging.files.records import decode_json
 from judging.fingerprint import digest
+from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone
+from judging.models.embedded import EMBEDDED, EMBEDDED_2
+from judging.models.gguf_files import NAMED, is_gguf
 from judging.scoring.prompts import Encoder
 from judging.tasks import JudgeTask, get_task
-from judging.types import JudgeRequest, Mode
+from judging.types import JudgeRequest, Mode, ReferenceMode
 
 CARD_FILE = "judge.json"
 SHIPPED = Path(__file__).parents[2] / "judges"
@@ -122,15 +127,17 @@ def _own_hash(task: JudgeTask, rubric: str) -> str:
 def read_card(folder: Path) -> JudgeCard:
     """Read ``judge.json`` and check that the judge reads today's prompts as it was trained to.
 
-    Raises:
-        CustosError: If it is malformed, an instruction has changed, or the judge was trained on
-            fields that a response can imitate, as those of earlier versions were.
+    Raises ``CustosError`` if an instruction has changed, or a response can imitate its fields.
     """
     path = folder / CARD_FILE
     with errors_at(f"{path}: not a judge card"):
         values = decode_json(path.read_bytes())
     if isinstance(values, dict) and values.get("layout", "lines") == "lines":
-        raise _forgeable(path)
+        raise CustosError(
+            f"{path}: an earlier version trained this judge on fields that are lines of one text, "
+            "which a response can imitate to be called right; train it again, with "
+            f"adapter.init={path.parent} to go on from its adapter"
+        )
     try:
         card = JudgeCard.model_validate(values)
     except ValidationError as error:
@@ -148,19 +155,8 @@ def read_card(folder: Path) -> JudgeCard:
     return card
 
 
-def _forgeable(path: Path) -> CustosError:
-    return CustosError(
-        f"{path}: an earlier version trained this judge on fields that are lines of one text, "
-        "which a response can imitate to be called right; train it again, with "
-        f"adapter.init={path.parent} to go on from its adapter"
-    )
-
-
 def run_folder(source: str) -> Path | None:
-    """Return the folder of a trained judge, given the folder or the name of a shipped judge.
-
-    Return ``None`` for any other source.
-    """
+    """Find the folder of a trained judge by folder or shipped name; ``None`` for other sources."""
     for folder in (Path(source), SHIPPED / source):
         if os.path.isfile(folder / CARD_FILE):  # False for a name too long for a file.
             return folder
@@ -187,3 +183,165 @@ def tasks_of_shipped_judges() -> dict[str, dict[str, list[str]]]:
 def shipped_judges() -> list[str]:
     """Return the names of the judges that come with custos, in alphabetical order."""
     return sorted(card.parent.name for card in SHIPPED.glob(f"*/{CARD_FILE}"))
+
+
+BACKBONE_FILE = "config.json"
+BACKBONES = ("embedded", EMBEDDED, EMBEDDED_2, *NAMED)
+"""Names of models that need no hub."""
+MOST_FOLDERS = 50
+
+
+def check_name(source: str) -> None:
+    """Raise ``Missing``, with the judge probably meant, if a name cannot be that of a backbone.
+
+    A backbone is a name in :data:`BACKBONES`, a folder, a GGUF file, or ``OWNER/NAME`` on the hub.
+    Nothing is loaded and no network is used.
+    """
+    folder = Path(source)
+    if os.path.isdir(source):  # False for a name too long for a file.
+        if not (folder / BACKBONE_FILE).is_file():
+            raise Missing(f"judge '{source}': {_lack_of(folder)}")
+        return
+    owner, _, name = source.partition("/")
+    is_path = owner.startswith((".", "~")) or os.path.isdir(owner)
+    can_be_on_hub = bool(owner and name) and "/" not in name and not is_path
+    if source in BACKBONES or is_gguf(source) or can_be_on_hub:
+        return
+    nearby = list(islice(_run_folders(folder.parent), MOST_FOLDERS))
+    names = [*shipped_judges(), *BACKBONES, *nearby]
+    nearest = get_close_matches(source, names, n=1)
+    hint = f"did you mean '{nearest[0]}'? " if nearest else ""
+    runs = f"; run folders here: {', '.join(nearby)}" if nearby else ""
+    raise Missing(
+        f"judge '{source}': there is no judge of this name and no such folder; {hint}"
+        f"shipped judges: {', '.join(shipped_judges())}{runs}; untrained models: embedded, or "
+        "OWNER/NAME on the hub"
+    )
+
+
+def _run_folders(parent: Path) -> Iterator[str]:
+    """Yield the run folders beside a path, in the current folder and in ``runs``."""
+    folders = dict.fromkeys((parent, Path(), Path("runs")))
+    for folder in folders:
+        yield from sorted(str(card.parent) for card in folder.glob(f"*/{CARD_FILE}"))
+
+
+def _lack_of(folder: Path) -> str:
+    """Say what a folder that is neither a judge nor a backbone lacks."""
+    lack = f"{CARD_FILE} is missing, so that it is no run folder"
+    if any(folder.glob("checkpoint-*")):
+        return f"{lack} yet: its training has not ended; start the same training again to go on"
+    if (folder / ADAPTER_FILE).is_file():
+        return f"{lack}; it has {ADAPTER_FILE}, so copy the whole folder that training wrote"
+    inside = list(islice(_run_folders(folder), MOST_FOLDERS))
+    inside = [name for name in inside if Path(name).parent == folder]
+    if inside:
+        return f"{lack}; it holds run folders: {', '.join(inside)}; name one of them"
+    return f"{lack}, and {BACKBONE_FILE} too, so that it is no model either"
+
+
+RequestT = TypeVar("RequestT", bound=JudgeRequest)
+
+REFERENCE_MODES: tuple[ReferenceMode, ...] = ("any", "all")
+
+
+def resolve(
+    request: RequestT, judge: str, tasks: Sequence[str], card: JudgeCard | None
+) -> RequestT:
+    """Return a request with the mode and the reference mode that a judge takes it in.
+
+    A request without a ``mode`` gets the judge's own, or ``critique`` if it brings one. A single
+    reference means the same in both reference modes, so that a judge that knows one of them takes
+    the request in that one. Without a card a judge knows every rubric of its tasks. The
+    ``FieldError`` says what to change.
+    """
+    task = get_task(request.task)
+    if task.name not in tasks:
+        raise FieldError(
+            "task",
+            f"judge '{judge}' was trained for {', '.join(tasks)}, not '{task.name}'; set task to "
+            f"'{tasks[0]}' (--task {tasks[0]}), or take a judge of '{task.name}' (--judge "
+            f"{' or '.join(shipped_judges_of(task.name)) or 'embedded, the untrained model'})",
+        )
+    if request.variant not in task.variants:
+        known = ", ".join(
+            variant
+            for variant in task.variants
+            if card is None
+            or any(
+                JudgeRequest.model_validate(row).variant == variant
+                for rubric, row in task.rows_by_rubric().items()
+                if rubric in card.tasks[task.name]
+            )
+        )
+        hint = (
+            f"; the rubric '{request.variant}' follows from the other fields, see 'custos tasks "
+            f"{task.name}'"
+            if request.variant in task.rows_by_rubric()
+            else ""
+        )
+        raise FieldError("variant", f"'{request.variant}' is not one of {known}{hint}")
+    task.check(request)
+    if card and task.rubric(request) not in card.tasks[task.name]:
+        request = _under_known_rubric(request, task, judge, card.tasks[task.name])
+    if request.mode:
+        return request
+    mode = card.trained_modes(task, task.rubric(request))[0] if card else "score"
+    if request.given_critique is not None:
+        mode = "critique"
+    return request.model_copy(update={"mode": mode})
+
+
+def _under_known_rubric(
+    request: RequestT, task: JudgeTask, judge: str, rubrics: Sequence[str]
+) -> RequestT:
+    """Return a request in the reference mode that a judge knows, or say what else to change."""
+    if known := in_known_mode(request, task, rubrics):
+        return known
+    field, change = next(
+        (
+            (field, change)
+            for field, change, changed in _changes(request, task)
+            if in_known_mode(changed, task, rubrics)
+        ),
+        ("variant", "change the variant"),
+    )
+    rubric = task.rubric(request)
+    others = shipped_judges_of(task.name, rubric)
+    knows = "which knows it" if len(others) == 1 else "which know it"
+    other = f"take {' or '.join(others)}, {knows}" if others else "take another judge"
+    raise FieldError(
+        field,
+        f"judge '{judge}' was trained for {task.name} under {', '.join(rubrics)}, not {rubric}; "
+        f"{other} (--judge), or, if these rules fit your rows as well, {change}",
+    )
+
+
+def in_known_mode(request: RequestT, task: JudgeTask, rubrics: Collection[str]) -> RequestT | None:
+    """Return a request in a reference mode under which its rubric is known; ``None`` if in neither.
+
+    Only a request with one reference may change it.
+    """
+    if task.rubric(request) in rubrics:
+        return request
+    for mode in REFERENCE_MODES if len(request.references) == 1 else ():
+        in_mode = request.model_copy(update={"reference_mode": mode})
+        if task.rubric(in_mode) in rubrics:
+            return in_mode
+    return None
+
+
+def _changes(request: JudgeRequest, task: JudgeTask) -> Iterator[tuple[str, str, JudgeRequest]]:
+    """Yield changes that lead to another rubric, the smallest first: field, advice, result."""
+    for mode in REFERENCE_MODES:
+        changed = request.model_copy(update={"reference_mode": mode})
+        yield "reference_mode", f"set reference_mode to '{mode}' (--reference-mode {mode})", changed
+    advice = "leave the references out" if request.references else "give a reference"
+    references = () if request.references else ("any",)
+    yield "references", advice, request.model_copy(update={"references": references})
+    for variant in task.variants:
+        changed = request.model_copy(update={"variant": variant})
+        yield "variant", f"set variant to '{variant}'", changed
+        for mode in REFERENCE_MODES:
+            in_mode = changed.model_copy(update={"reference_mode": mode})
+            yield "variant", f"set variant to '{variant}' and reference_mode to '{mode}'", in_mode

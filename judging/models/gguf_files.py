@@ -79,16 +79,12 @@ NAMED = {
 
 
 def is_gguf(name: str) -> bool:
-    """Return whether a backbone's name is that of a GGUF file here."""
+    """Tell whether a backbone's name is that of a GGUF file here."""
     return name.endswith(".gguf") and os.path.isfile(name)
 
 
 def named_folder(name: str) -> Path:
-    """Return the folder of a backbone in :data:`NAMED`, fetched and converted on first use.
-
-    Raises:
-        CustosError: If the file cannot be fetched or converted.
-    """
+    """Return the folder of a backbone in :data:`NAMED`, fetched and converted on first use."""
     published = NAMED[name].file
     return made_once(
         published.version, lambda kept, folder: convert(fetch(published, kept), folder)
@@ -96,21 +92,13 @@ def named_folder(name: str) -> Path:
 
 
 def folder_of_gguf(path: Path) -> tuple[Path, str]:
-    """Return the checkpoint that a GGUF file was converted to on first use, and the file's SHA-256.
-
-    Raises:
-        CustosError: If the file cannot be converted.
-    """
+    """Return the checkpoint that a file was converted to on first use, and the file's SHA-256."""
     sha256 = file_sha256(path)
     return made_once(f"gguf-{sha256[:16]}@1", lambda _, folder: convert(path, folder)), sha256
 
 
 def convert(path: Path, folder: Path) -> None:
-    """Write a GGUF file as a checkpoint in bfloat16.
-
-    Raises:
-        CustosError: If it is damaged, or of an architecture that custos cannot load.
-    """
+    """Write a GGUF file as a checkpoint in bfloat16; raise ``CustosError`` if it is damaged."""
     try:
         _convert(path, folder)
     except (CustosError, OSError):
@@ -214,7 +202,7 @@ def _write_tokenizer(path: Path, folder: Path, metadata: dict[str, Any], config:
 
 
 def _is_tied(tensors: dict[str, Any]) -> bool:
-    """Return whether the output matrix is the embedding, stored once, or twice in two formats."""
+    """Tell whether the output matrix is the embedding, stored once, or twice in two formats."""
     import torch
 
     if OUTPUT not in tensors:
@@ -226,11 +214,7 @@ def _is_tied(tensors: dict[str, Any]) -> bool:
 
 
 def _write_weights(path: Path, folder: Path, tensors: dict[str, Any], config: Any) -> None:
-    """Write the weights in bfloat16 under the names and in the order of transformers.
-
-    Raises:
-        CustosError: If the file lacks a weight of the architecture, or has others.
-    """
+    """Write the weights in bfloat16 under the names and in the order of transformers."""
     import torch
 
     left = {name: tensor for name, tensor in tensors.items() if name != "rope_freqs.weight"}

@@ -107,11 +107,8 @@ def load_processor(folder: Path, model_type: str) -> Any:
 
     Published checkpoints have the template for pictures in a file of the processor
     (``chat_template.json`` or, if there is none, ``chat_template.jinja``); the one of their
-    tokenizer may take text only.
-
-    Raises:
-        CustosError: If a file has a value that the library cannot use, or the template cannot
-            place a picture or lets every answer begin with a thought.
+    tokenizer may take text only. Raises ``CustosError`` if the template cannot place a picture or
+    lets every answer begin with a thought, or a file cannot be used.
     """
     source = str(folder)
     processor_class = (

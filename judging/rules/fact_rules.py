@@ -1,15 +1,11 @@
-"""Rules that read CHARTOM's FACT answers: options and numbers.
-
-A rule decides only where an answer names one candidate and says so plainly. It returns ``None`` for
-every other answer, which is then judged.
-"""
+"""Rules that read CHARTOM's FACT answers: options and numbers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from judging.rules.doubts import has_doubt, leaves_number_open
+from judging.rules.answer_options import has_doubt, leaves_number_open
 from judging.rules.quantities import (
     KeyUnit,
     Quantity,
@@ -21,6 +17,147 @@ from judging.rules.quantities import (
     unread_magnitude,
     within_tolerance,
 )
+
+_SMALL = (
+    r"(?:smallest|lowest|least(?:\s+\w+)?|fewest|shortest|slowest|cheapest|youngest|low|min\w*)"
+)
+_LARGE = (
+    r"(?:largest|biggest|highest|greatest|most(?:\s+\w+)?|tallest|longest|fastest|oldest|high"
+    r"|max\w*)"
+)
+_TO = r"\s*(?:\(\d+\)\s*)?(?:to|-+>?|–|→|,)\s*(?:the\s+)?"
+_ASCENDING = re.compile(
+    rf"(?:from\s+)?(?:the\s+)?\b{_SMALL}{_TO}{_LARGE}\b(?:\s*\(\d+\))?"
+    rf"|\b(?:{_SMALL}\s+first|{_LARGE}\s+last)\b|\b(?:ascending|increasing|rising)\b"
+)
+_DESCENDING = re.compile(
+    rf"(?:from\s+)?(?:the\s+)?\b{_LARGE}{_TO}{_SMALL}\b(?:\s*\(\d+\))?"
+    rf"|\b(?:{_LARGE}\s+first|{_SMALL}\s+last)\b|\b(?:descending|decreasing|falling)\b"
+)
+_ARROW = re.compile(r"[-=]+>|→|➜|⇒|^\s*>", re.MULTILINE)
+_ORDINALS = {
+    name: rank
+    for rank, names in enumerate(
+        ("first 1st", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th", "sixth 6th"), 1
+    )
+    for name in names.split()
+}
+_WORDS = frozenset(
+    "the a in order of by from ranking ranked ranks rank sorted sort answer my final is are this "
+    "then followed and it market share size height value company country".split()
+)
+_TOKEN = re.compile(r"\x00(\d+)\x00|(\d+(?:\.\d+)?)(st|nd|rd|th)?|([^\W\d_]+)|([<>≤≥=%/&|+])")
+
+
+def runs_upward(text: str) -> bool | None:
+    """Tell whether a text names the direction smallest to largest; two raise ``ValueError``."""
+    text = plain_text(text).casefold()
+    is_upward, is_downward = bool(_ASCENDING.search(text)), bool(_DESCENDING.search(text))
+    if is_upward and is_downward:
+        raise ValueError("both directions are named")
+    return is_upward if is_upward or is_downward else None
+
+
+def ranking_of(
+    response: str, items: Sequence[str], *, asked_upward: bool = False
+) -> tuple[int, ...] | None:
+    """Return the order that an answer gives, as indices into ``items``.
+
+    The rule reads ``A > B > C``, numbered lines, commas, and items with their ranks (``B: 1, A:
+    2``). "From smallest to largest: B, C, A" and ``C < A`` run the other way than was asked. The
+    last line of the answer or, failing that, the whole must hold every item exactly once, and the
+    answer must hold no second order. ``None`` unless the order is whole, clear and the only one.
+    """
+    text = _ARROW.sub(",", plain_text(response)).casefold()
+    try:
+        upward = runs_upward(text)
+    except ValueError:
+        return None
+    lines = [line for line in text.splitlines() if line.strip()]
+    if has_doubt(text) or not lines:
+        return None
+    before = "\n".join(lines[:-1])
+    if before and all(re.search(_pattern(item), before) for item in items):  # a second order
+        return None
+    order = _order(lines[-1], items, upward) or _order(text, items, upward)
+    if order is None:
+        return None
+    positions, signs_upward = order
+    if upward is not None and signs_upward is not None and upward != signs_upward:
+        return None
+    if asked_upward and signs_upward is False:  # ">" may stand for no more than a comma
+        return None
+    direction = upward if upward is not None else signs_upward
+    return positions if direction in (None, asked_upward) else positions[::-1]
+
+
+def _pattern(item: str) -> str:
+    """Return a regular expression for an item's words, with anything but words between them."""
+    words = r"\W+".join(map(re.escape, re.findall(r"\w+", plain_text(item).casefold())))
+    return rf"(?<!\w){words}(?!\w)"
+
+
+def _order(
+    text: str, items: Sequence[str], upward: bool | None
+) -> tuple[tuple[int, ...], bool | None] | None:
+    """Return the order in a text, and the direction that ``<`` or ``>`` give it."""
+    for direction in (_ASCENDING, _DESCENDING):
+        text = direction.sub(" ", text)
+    for index, item in sorted(enumerate(items), key=lambda pair: -len(pair[1])):
+        text, count = re.subn(_pattern(item), f" \x00{index}\x00 ", text)
+        if count != 1:
+            return None
+    tokens = [_token(match, len(items)) for match in _TOKEN.finditer(text)]
+    listed = [value for kind, value in tokens if kind == "item"]
+    signs = {value for kind, value in tokens if kind in "<>"}
+    kinds = [kind for kind, _ in tokens]
+    # "A and B, then C" ties: an "and" may stand before the last item alone.
+    joins_early = "joint" in kinds and kinds[kinds.index("joint") :].count("item") != 1
+    if "other" in kinds or len(signs) > 1 or joins_early:
+        return None
+    ranked = _by_numbers([token for token in tokens if token[0] in ("item", "rank", "number")])
+    if ranked is None or (ranked != listed and (signs or upward is not None)):
+        return None
+    return tuple(ranked), "<" in kinds if signs else None
+
+
+def _token(match: re.Match[str], num_items: int) -> tuple[str, int]:
+    """Return kind and value: an item's index, a rank, a number, a joint, a sign or another word."""
+    item, number, ending, word, sign = match.groups()
+    if item:
+        return "item", int(item)
+    if number:
+        is_whole = number.isdigit()
+        return ("rank" if ending else "number", int(number)) if is_whole else ("other", 0)
+    if word in ("last", "lastly", "finally"):
+        return "rank", num_items
+    if word in _ORDINALS:
+        return "rank", _ORDINALS[word]
+    if word:
+        return ("joint" if word == "and" else "filler" if word in _WORDS else "other", 0)
+    return (sign, "<>".index(sign)) if sign in "<>" else ("other", 0)
+
+
+def _by_numbers(tokens: Sequence[tuple[str, int]]) -> list[int] | None:
+    """Return items in the order of the numbers beside them, or as listed if there are none.
+
+    ``None`` if the numbers are not a list's (``1. B 2. A``) or the ranks of all items. Numbers that
+    count down to 1 are none of these: they may be values.
+    """
+    listed = [value for kind, value in tokens if kind == "item"]
+    marks = [value for kind, value in tokens if kind != "item"]
+    if not marks:
+        return listed
+    upward = list(range(1, len(listed) + 1))
+    kinds = ["item" if kind == "item" else "mark" for kind, _ in tokens]
+    if kinds == ["mark", "item"] * len(listed):
+        return listed if marks == upward else None
+    if kinds != ["item", "mark"] * len(listed) or sorted(marks) != upward:
+        return None
+    if marks == upward[::-1] and all(kind != "rank" for kind, _ in tokens):
+        return None
+    return [item for _, item in sorted(zip(marks, listed, strict=True))]
+
 
 LONGEST_ANSWER = 40
 """Words of an answer that a rule reads; longer ones are reasoning."""
@@ -116,13 +253,11 @@ def _named(response: str, choices: Sequence[str]) -> list[int]:
 
 
 def number_is_right(response: str, key: float, unit: str) -> bool | None:
-    """Return whether an answer's number is within 10 % of the key.
+    """Tell whether an answer's number is within 10 % of the key.
 
     The rule decides where the answer names one number, plainly. It may write the number in several
-    ways, such as ``1.2 million (1,200,000) bags``.
-
-    Returns:
-        ``None`` if another number or a doubt stands beside it, or if a unit cannot be read.
+    ways, such as ``1.2 million (1,200,000) bags``. ``None`` if another number or a doubt stands
+    beside it, or if a unit cannot be read.
     """
     text, key_unit = equation_result(response), parse_unit(unit)
     around = re.sub(re.escape(unit), " ", text, flags=re.IGNORECASE) if unit else text
@@ -149,10 +284,6 @@ def number_is_right(response: str, key: float, unit: str) -> bool | None:
     return None if is_signed else False
 
 
-def _is_dollar(word: str) -> bool:
-    return word.startswith(("dollar", "usd"))
-
-
 def _amount(quantity: Quantity, key: float, unit: KeyUnit) -> float:
     """Return a quantity that is close to the key in the key's own magnitude."""
     value = unit.convert(quantity) or 0.0
@@ -161,7 +292,7 @@ def _amount(quantity: Quantity, key: float, unit: KeyUnit) -> float:
 
 
 def _is_plain(text: str, quantity: Quantity, unit: KeyUnit) -> bool:
-    """Return whether nothing around a quantity may change what it means.
+    """Tell whether nothing around a quantity may change what it means.
 
     ``5th``, ``2x`` and ``24 months`` against years may; so may ``one`` in a sentence.
     """
@@ -172,7 +303,8 @@ def _is_plain(text: str, quantity: Quantity, unit: KeyUnit) -> bool:
         return False
     if text[: quantity.start].rstrip()[-1:] in _CURRENCIES or _DATE.match(rest):
         return False
-    if "$" in written and unit.counted and not any(map(_is_dollar, unit.counted)):
+    is_dollar = any(word.startswith(("dollar", "usd")) for word in unit.counted)
+    if "$" in written and unit.counted and not is_dollar:
         return False
     following = _AFTER_NUMBER.match(rest)
     if following is None:

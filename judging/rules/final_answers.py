@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from judging.rules.doubts import has_doubt, leaves_number_open
+from judging.rules.answer_options import has_doubt, leaves_number_open
 
 _BRACE = re.compile(r"\\f?boxed\s{0,3}\{|\\.|[{}]", re.DOTALL)
 _LABEL = re.compile(
@@ -62,7 +62,11 @@ def final_answer(response: str) -> str | None:
     """
     text = _HOPE.sub("", response.strip())
     boxes, labels = _boxes(text), list(_LABEL.finditer(text))[-_MOST_LABELS:]
-    if boxes and not (labels and _is_taken_back(text, boxes[-1][1], labels[-1].start())):
+    is_taken_back = False
+    if boxes and labels:  # a doubt about the box, and an answer announced after it
+        end, label = boxes[-1][1], labels[-1].start()
+        is_taken_back = end < label and has_doubt(text[end : min(label, end + _LONGEST_SENTENCE)])
+    if boxes and not is_taken_back:
         answer = _boxed_answer(text, boxes)
     elif labels:
         answer = _announced_answer(text, labels)
@@ -72,24 +76,16 @@ def final_answer(response: str) -> str | None:
     return (wrapped[1] if wrapped else answer) or None
 
 
-def _is_taken_back(text: str, end: int, label: int) -> bool:
-    """Tell whether a response doubts what it boxed, and announces an answer after that."""
-    return end < label and has_doubt(text[end : min(label, end + _LONGEST_SENTENCE)])
-
-
 def _boxed_answer(text: str, boxes: Sequence[tuple[int, int, str]]) -> str | None:
     start, end, content = boxes[-1]
     is_last = not text[end:].strip(_AFTER_BOX)
     sentence = _sentence_before(text, start)
-    is_stated = not has_doubt(sentence) and not _is_joined(sentence)
+    head = _OPENING.sub("", sentence)
+    # Before a box ``-``, ``2``, ``x <`` and "minus" change its value.
+    is_joined = _OPERATOR.search(head) or leaves_number_open(head.rpartition(" ")[2])
+    is_stated = not has_doubt(sentence) and not is_joined
     contents = [content for _, _, content in boxes]
     return content.strip() if is_last and is_stated and _are_one(contents) else None
-
-
-def _is_joined(before: str) -> bool:
-    """Tell whether what stands before a box changes its value: ``-``, ``2``, ``x <``, "minus"."""
-    head = _OPENING.sub("", before)
-    return bool(_OPERATOR.search(head)) or leaves_number_open(head.rpartition(" ")[2])
 
 
 def _announced_answer(text: str, labels: Sequence[re.Match[str]]) -> str | None:

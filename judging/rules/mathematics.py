@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from string import ascii_lowercase
@@ -78,7 +78,10 @@ def _compare(one: Answer, other: Answer) -> bool | None:
     if kinds == {"equation"}:
         return _is_multiple(one.items[0], other.items[0])
     if kinds == {"matrix"}:
-        return _compare_matrices(one.items, other.items)
+        if list(map(len, one.items)) != list(map(len, other.items)):
+            return False
+        cells = zip(sum(one.items, ()), sum(other.items, ()), strict=True)
+        return _all(_compare(first, second) for first, second in cells)
     if kinds == {"tuple"}:
         return _compare_tuples(one, other)
     if kinds <= {"set", "list"}:
@@ -90,7 +93,7 @@ def _compare(one: Answer, other: Answer) -> bool | None:
 
 
 def _all(results: Any) -> bool | None:
-    """Return whether all of several comparisons hold; one that fails decides."""
+    """Tell whether all of several comparisons hold; one that fails decides."""
     listed = list(results)
     return False if False in listed else None if None in listed else True
 
@@ -102,13 +105,6 @@ def _compare_tuples(one: Answer, other: Answer) -> bool | None:
     if not are_equal or one.marks == other.marks or len(one.items) > 2:
         return are_equal
     return False if one.is_exact or other.is_exact else None
-
-
-def _compare_matrices(one: Sequence[Any], other: Sequence[Any]) -> bool | None:
-    if list(map(len, one)) != list(map(len, other)):
-        return False
-    pairs = zip(sum(one, ()), sum(other, ()), strict=True)
-    return _all(_compare(first, second) for first, second in pairs)
 
 
 def _compare_sets(one: Answer, other: Answer) -> bool | None:
@@ -146,11 +142,7 @@ def _is_apart(union: Answer) -> bool:
 
 
 def _end(end: Answer) -> float:
-    """Return the place of an interval's end.
-
-    Raises:
-        UnreadError: If it is no number.
-    """
+    """Return the place of an interval's end; raise ``UnreadError`` if it is no number."""
     if end.kind == "infinity":
         return -math.inf if end.marks[0] else math.inf
     if end.kind != "value" or symbols(end.items[0]):
@@ -244,11 +236,7 @@ def _difference_of(one: Any, other: Any) -> float:
 
 
 def _values(one: Any, other: Any) -> list[tuple[Any, Any]]:
-    """Return the values of two trees at the same points, where both have one.
-
-    Raises:
-        UnreadError: If there are too few.
-    """
+    """Return the values of two trees at the same points; ``UnreadError`` if both have too few."""
     names = sorted({*symbols(one), *symbols(other)})
     if len(names) > len(_PRIMES):
         raise UnreadError("many symbols")

@@ -88,6 +88,7 @@ _LAYOUT = (
     (re.compile(r"\\%"), "%"),
 )  # fmt: skip
 """Spellings of one notation, in the order in which they are unified."""
+_LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SUPERSCRIPT = re.compile(r"(?<=[\w)\]}])[⁰¹²³⁴-⁹⁻]+")
 _UNREAD = re.compile(r"\.\.|…|[⁰¹²³⁴-⁹]\s?√")
 """What goes on without being written, and roots that look like powers."""
@@ -132,11 +133,7 @@ class Answer:
 
 @lru_cache(maxsize=1 << 12)
 def read_answer(text: str) -> Answer:
-    """Read a text that is mathematics as a whole.
-
-    Raises:
-        UnreadError: If it is not, or leaves open how to read it.
-    """
+    """Read a text that is mathematics as a whole; raise ``UnreadError`` for any other."""
     if len(text) > _LONGEST:
         raise UnreadError("long")
     is_latex = "\\" in text or text.count("$") > 1
@@ -147,7 +144,7 @@ def _unified(text: str, *, is_latex: bool) -> str:
     """Write a text in one notation, without what stands around it."""
     if _UNREAD.search(text):
         raise UnreadError("it goes on, or has a root of another degree")
-    text = _SUPERSCRIPT.sub(lambda power: f"^{{{_lowered(power[0])}}}", text)
+    text = _SUPERSCRIPT.sub(lambda power: f"^{{{power[0].translate(_LOWERED)}}}", text)
     text = plain_numbers(text).strip(_AROUND)
     if not is_latex and _DATE_OR_SCORE.fullmatch(text):
         raise UnreadError("a date, a score or a telephone number")
@@ -167,10 +164,6 @@ def _unified(text: str, *, is_latex: bool) -> str:
     if not re.search(has_content, text) or re.fullmatch(r"-?\d+,\d+", text):
         raise UnreadError("no mathematics, or a comma for a point")
     return text.strip(_AROUND)
-
-
-def _lowered(power: str) -> str:
-    return "".join("-" if mark == "⁻" else str("⁰¹²³⁴⁵⁶⁷⁸⁹".index(mark)) for mark in power)
 
 
 class _Reader:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from judging.reasoning import without_thoughts
-from judging.rules.doubts import has_doubt
+from judging.rules.answer_options import has_doubt
 
 TOLERANCE = 0.1
 """A number is right within this share of the key (CHARTOM section 2.3)."""
@@ -188,13 +188,10 @@ def _divide(top: str, bottom: str) -> float:
 
 
 def final_quantity(text: str) -> Quantity | None:
-    """Return the quantity that an answer settles on.
+    """Return the quantity that an answer settles on; ``None`` if it names several.
 
     That is its only quantity, the result of an equation that is all of the answer, or the only one
     after its last ``answer is`` or box.
-
-    Returns:
-        ``None`` if the answer names several quantities and settles on none.
     """
     text = equation_result(text)
     marks = [match.end() for match in _FINAL.finditer(text)]
@@ -228,11 +225,7 @@ class KeyUnit(NamedTuple):
         return [word for word in self.words if word not in _MAGNITUDES]
 
     def convert(self, quantity: Quantity) -> float | None:
-        """Return a quantity in the key's unit but in full, without the key's magnitude.
-
-        Returns:
-            ``None`` if the units cannot be compared, or the number is none.
-        """
+        """Return a quantity in the key's unit but in full; ``None`` if units cannot be compared."""
         if not math.isfinite(quantity.number):
             return None
         if quantity.unit is None or quantity.unit == self.unit:
@@ -265,7 +258,7 @@ def parse_key(text: str) -> tuple[float, str] | None:
 
 
 def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:
-    """Return whether a quantity lies within 10 % of the key.
+    """Tell whether a quantity lies within 10 % of the key.
 
     A number without a unit is taken to be in the key's. A number without a magnitude may have the
     key's or be written in full: ``1.2`` and ``1,200,000`` both equal 1.2 million.
@@ -292,7 +285,7 @@ def is_close(quantity: Quantity, key: float, unit: KeyUnit) -> bool | None:
 
 
 def within_tolerance(value: float, key: float) -> bool:
-    """Return whether a value lies within 10 % of the key."""
+    """Tell whether a value lies within 10 % of the key."""
     return abs(value - key) <= abs(key) * (TOLERANCE + _ROUNDING)
 
 
@@ -329,7 +322,7 @@ def parse_fraction(text: str) -> tuple[float | None, str]:
 
 
 def _begins_range(text: str, quantities: Sequence[Quantity]) -> bool:
-    """Return whether the first quantity is the lower end of a range."""
+    """Tell whether the first quantity is the lower end of a range."""
     first = quantities[0]
     between = text[first.end : quantities[1].start].strip() if len(quantities) > 1 else ""
     before = text[: first.start].rstrip().casefold()
@@ -338,6 +331,6 @@ def _begins_range(text: str, quantities: Sequence[Quantity]) -> bool:
 
 
 def _is_count(text: str, quantity: Quantity) -> bool:
-    """Return whether a quantity is the ``1`` of ``1 in 5``; a share (``35 % of 20``) is not."""
+    """Tell whether a quantity is the ``1`` of ``1 in 5``; a share (``35 % of 20``) is not."""
     whole = quantity.magnitude is None and quantity.number % 1 == 0
     return whole and _COUNTED.match(text, quantity.end) is not None

@@ -100,12 +100,7 @@ def _spaced(text: str) -> str:
 
 
 def _without_punctuation(text: str, between: str) -> str:
-    """Normalise a text.
-
-    Args:
-        text: Any text.
-        between: What punctuation between words becomes.
-    """
+    """Normalise a text; punctuation between words becomes ``between``."""
     text = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), plain_numbers(text))
     text = _SIGN_IN_WORDS.sub("-", text)
     names = {match.start() for match in _LETTER_A.finditer(text)}

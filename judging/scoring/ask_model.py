@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from judging.errors import CustosError
+from judging.files.pictures import picture_size
+from judging.labels import best_label, normalise
 from judging.messages import END_TOKEN
-from judging.probabilities import best_label, normalise
 from judging.scoring.engine import (
     Engine,
     GeneratedText,
@@ -21,18 +22,31 @@ from judging.scoring.engine import (
     texts_in_order,
 )
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.tasks import JudgeTask
+from judging.tasks import JudgeTask, get_task
 from judging.tasks.base import CritiqueFormat, confidence_in
 from judging.types import JudgeRequest, Pass
 
 if TYPE_CHECKING:
     from judging.scoring.label_tree import LabelTree
+    from judging.scoring.prompts import Encoder
 
 CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
 """The confidences that a judge can state, spelled as in training."""
 
 CONFIDENCE_TOKENS = 16
 """Most tokens of a confidence in words; leaves room for a model that repeats the opening tag."""
+
+WINDOW = 512
+"""Most requests of a window."""
+GPU_WINDOW = 128
+"""Most requests of a window beside a GPU, which waits while the first window is encoded."""
+WINDOW_PIXELS = 128 * 2**20
+"""Most pixels of a window's pictures, as the model sees them.
+
+Encoded, each takes 24 bytes (3 colours in two frames of 4 bytes), and all of a window are held at
+once: 25 MB for a picture of 1 MP, as measured, and so 13 GB for 512 of them. The pictures of a pair
+are encoded for both orders. Beside a GPU the next window is held, too.
+"""
 
 Scorer = Callable[[Sequence[EncodedPrompt], "LabelTree"], Sequence["LabelLogprobs | CustosError"]]
 """``Engine.score``, or ``TextBatch.score`` for prompts that continue its texts."""
@@ -68,17 +82,10 @@ class ScoredPass:
 def make_ordered_prompts(
     requests: Mapping[int, JudgeRequest], task: JudgeTask, encoder: Encoder
 ) -> tuple[list[OrderedPrompt], dict[int, CustosError]]:
-    """Encode requests; a pair in both orders, unless only the given one is wanted.
+    """Encode requests of a task; a pair in both orders, unless only the given one is wanted.
 
-    Those without pictures are encoded together, which takes two thirds of the time.
-
-    Args:
-        requests: Requests by index.
-        task: Their task.
-        encoder: Encodes them.
-
-    Returns:
-        The prompts, in the order of the requests, and why a request has none, by index.
+    Those without pictures are encoded together, which takes two thirds of the time. Returns the
+    prompts, in the order of the requests, and why a request has none, by its index.
     """
     prompts = dict[int, list[OrderedPrompt]]()
     texts = {
@@ -101,11 +108,7 @@ def make_ordered_prompts(
 def _encode(
     requests: Mapping[int, JudgeRequest], task: JudgeTask, encoder: Encoder
 ) -> dict[int, list[OrderedPrompt]]:
-    """Encode requests in one call, and return the prompts of each.
-
-    Raises:
-        CustosError: As :meth:`Encoder.encode`.
-    """
+    """Encode requests in one call; an error of one is an error of all."""
     ordered: list[tuple[int, Literal["given", "swapped"], JudgeRequest, str | None]] = []
     for index, request in requests.items():
         critique = request.given_critique
@@ -122,63 +125,68 @@ def _encode(
 
 
 def critique_sampling(request: JudgeRequest, sampling: Sampling | None = None) -> Sampling | None:
-    """Return how a request's critique is drawn, ``None`` if it wants none.
+    """Choose how a request's critique is drawn; ``None`` if it wants none.
 
-    Args:
-        request: Request to judge.
-        sampling: Settings for all critiques; default TruthfulJudge's, with the request's
-            ``critique_tokens`` as the limit.
+    The default is TruthfulJudge's, with the request's ``critique_tokens`` as the limit.
     """
     if request.mode != "critique":
         return None
     return sampling or Sampling(max_new_tokens=request.critique_tokens)
 
 
-def score_labels(
-    prompts: Sequence[OrderedPrompt],
-    task: JudgeTask,
-    rubric: str,
-    encoder: Encoder,
-    engine: Engine,
-    sampling: Sampling | None,
-    on_text: Callable[[OrderedPrompt, str], None] | None = None,
-    is_wanted: Callable[[OrderedPrompt], bool] | None = None,
-) -> dict[int, list[ScoredPass] | CustosError]:
-    """Score the labels after every prompt, and after its critique if one is wanted.
+@dataclass(frozen=True)
+class PromptGroup:
+    """Encoded requests of a window that the model judges in one way."""
 
-    Args:
-        prompts: Prompts of one rubric.
-        task: Their task.
-        rubric: Their rubric.
-        encoder: Encoder that made them.
-        engine: Runs the model.
-        sampling: How critiques are drawn; ``None`` scores the labels without one.
-        on_text: Called with each new piece of a critique, which may be empty.
-        is_wanted: Says, for labels without a critique, whether anybody still waits for a prompt.
+    task: JudgeTask
+    rubric: str
+    sampling: Sampling | None
+    """How critiques are drawn; ``None`` without them."""
+    requests: Mapping[int, JudgeRequest]
+    """By their index in the window."""
+    prompts: list[OrderedPrompt]
+    errors: Mapping[int, CustosError]
+    """Why a request has no prompt, by index."""
 
-    Returns:
-        For every request index its passes, in the order of the prompts, or why a prompt failed.
+    def score(
+        self,
+        encoder: Encoder,
+        engine: Engine,
+        on_text: Callable[[OrderedPrompt, str], None] | None = None,
+        is_wanted: Callable[[OrderedPrompt], bool] | None = None,
+    ) -> dict[int, list[ScoredPass] | CustosError]:
+        """Score the labels after every prompt, and after its critique if one is wanted.
 
-    Raises:
-        CustosError: If the engine fails as a whole.
-    """
-    scoring = _Scoring(task, rubric, encoder, engine)
-    drafts = [
-        _Draft(i, prompt, prompt.prompt, Pass(order=prompt.order))
-        for i, prompt in enumerate(prompts)
-    ]
-    if task.critique and sampling:
-        drafts = scoring.add_critiques(drafts, task.critique, sampling, on_text)
-    else:
-        wanted = (lambda index: is_wanted(prompts[index])) if is_wanted else None
-        drafts = scoring.add_posteriors(drafts, partial(engine.score, is_wanted=wanted))
-    results: dict[int, list[ScoredPass] | CustosError] = dict(scoring.errors)
-    for draft in sorted(drafts, key=lambda draft: draft.position):
-        passes = results.setdefault(draft.request_index, [])
-        if isinstance(passes, list):
-            cut, scaled = draft.prompt.truncated, draft.prompt.scaled_pictures
-            passes.append(ScoredPass(draft.record, draft.label_mass, cut, scaled))
-    return results
+        Args:
+            encoder: Encoder of the prompts' judge.
+            engine: Runs the model.
+            on_text: Called with each new piece of a critique, which may be empty.
+            is_wanted: Says, for labels without a critique, whether anybody still waits for a
+                prompt.
+
+        Returns:
+            For every request index its passes, in the order of the prompts, or why one failed.
+
+        Raises:
+            CustosError: If the engine fails as a whole.
+        """
+        scoring = _Scoring(self, encoder, engine)
+        drafts = [
+            _Draft(i, prompt, prompt.prompt, Pass(order=prompt.order))
+            for i, prompt in enumerate(self.prompts)
+        ]
+        if self.task.critique and self.sampling:
+            drafts = scoring.add_critiques(drafts, self.task.critique, self.sampling, on_text)
+        else:
+            wanted = (lambda index: is_wanted(self.prompts[index])) if is_wanted else None
+            drafts = scoring.add_posteriors(drafts, partial(engine.score, is_wanted=wanted))
+        results: dict[int, list[ScoredPass] | CustosError] = dict(scoring.errors)
+        for draft in sorted(drafts, key=lambda draft: draft.position):
+            passes = results.setdefault(draft.source.request_index, [])
+            if isinstance(passes, list):
+                cut, scaled = draft.prompt.truncated, draft.prompt.scaled_pictures
+                passes.append(ScoredPass(draft.record, draft.label_mass, cut, scaled))
+        return results
 
 
 @dataclass(frozen=True)
@@ -192,10 +200,6 @@ class _Draft:
     record: Pass
     label_mass: float = math.nan
 
-    @property
-    def request_index(self) -> int:
-        return self.source.request_index
-
     def updated(self, **fields: object) -> Pass:
         return self.record.model_copy(update=fields)
 
@@ -203,18 +207,17 @@ class _Draft:
 class _Scoring:
     """The steps from prompts to scored passes.
 
-    Once a prompt fails, its request is dropped: later steps ask for nothing more of it.
-
-    Attributes:
-        errors: Why requests were dropped, by request index.
+    Once a prompt fails, its request is dropped, for the reason in ``errors``.
     """
 
-    def __init__(self, task: JudgeTask, rubric: str, encoder: Encoder, engine: Engine) -> None:
-        self.task = task
-        self.rubric = rubric
+    def __init__(self, group: PromptGroup, encoder: Encoder, engine: Engine) -> None:
         self.encoder = encoder
         self.engine = engine
         self.errors: dict[int, CustosError] = {}
+        form = group.task.critique
+        self._opening = encoder.text(form.label_opening) if form else []
+        closing = form.label_closing if form else END_TOKEN
+        self._tree = encoder.tree(group.task.labels(group.rubric), closing)
 
     def add_critiques(
         self,
@@ -280,17 +283,14 @@ class _Scoring:
 
     def add_posteriors(self, drafts: Sequence[_Draft], score: Scorer) -> list[_Draft]:
         """Add the probability of every label, scored at the end of each draft's prompt."""
-        form = self.task.critique
-        closing = form.label_closing if form else END_TOKEN
-        tree = self.encoder.tree(self.task.labels(self.rubric), closing)
-        opening = self.encoder.text(form.label_opening) if form else []
-        scores = score([draft.prompt.extended(opening) for draft in drafts], tree) if drafts else []
+        prompts = [draft.prompt.extended(self._opening) for draft in drafts]
+        scores = score(prompts, self._tree) if drafts else []
         scored = []
         for draft, values in self._successes(drafts, list(map(_numbers, scores))):
-            logprobs = dict(zip(tree.labels, values, strict=True))
-            record = draft.updated(posterior=normalise(logprobs))
-            label_mass = math.fsum(map(math.exp, values))
-            scored.append(replace(draft, record=record, label_mass=label_mass))
+            posterior = normalise(dict(zip(self._tree.labels, values, strict=True)))
+            mass = math.fsum(map(math.exp, values))
+            record = draft.updated(posterior=posterior)
+            scored.append(replace(draft, record=record, label_mass=mass))
         return scored
 
     def _add_confidences(
@@ -301,46 +301,36 @@ class _Scoring:
         An exact engine scores the values of ``CONFIDENCES`` and the likeliest is taken. Any other
         engine writes text: its first number is taken, or ``None`` if that is no confidence.
         """
-        between = self.encoder.text(form.label_closing) + self.encoder.text(form.confidence_opening)
-        opening = self.encoder.text(form.label_opening)
+        text = self.encoder.text
+        between = text(form.label_closing) + text(form.confidence_opening)
         prompts = [
             draft.prompt.extended(
-                [*opening, *self.encoder.text(best_label(draft.record.posterior)), *between]
+                [*self._opening, *text(best_label(draft.record.posterior)), *between]
             )
             for draft in drafts
         ]
-        confidences: Sequence[float | None | CustosError]
+        confidences: list[float | None | CustosError]
         if self.engine.posterior == "exact":
-            confidences = self._score_confidences(prompts, batch)
+            # No confidence begins another: they need no end token, which would add nodes.
+            tree = self.encoder.tree(CONFIDENCES, end="")
+            confidences = [
+                scores
+                if isinstance(scores, CustosError)
+                else float(CONFIDENCES[scores.index(max(scores))])
+                for scores in (batch.score(prompts, tree) if prompts else [])
+            ]
         else:
-            confidences = self._read_confidences(prompts, form)
+            greedy, seeds = Sampling(CONFIDENCE_TOKENS, temperature=0), [0] * len(prompts)
+            written = self.engine.generate(
+                prompts, self.encoder, form.confidence_closing, seeds, greedy
+            )
+            confidences = [
+                confidence_in(each.text) if isinstance(each, GeneratedText) else each
+                for each in texts_in_order(written)
+            ]
         return [
             replace(draft, record=draft.updated(stated_confidence=confidence))
             for draft, confidence in self._successes(drafts, confidences)
-        ]
-
-    def _score_confidences(
-        self, prompts: Sequence[EncodedPrompt], batch: TextBatch
-    ) -> list[float | CustosError]:
-        # No confidence begins another, so they need no end token, which would add a node for each.
-        tree = self.encoder.tree(CONFIDENCES, end="")
-        scores = batch.score(prompts, tree) if prompts else []
-        return [
-            result
-            if isinstance(result, CustosError)
-            else float(CONFIDENCES[result.index(max(result))])
-            for result in scores
-        ]
-
-    def _read_confidences(
-        self, prompts: Sequence[EncodedPrompt], form: CritiqueFormat
-    ) -> list[float | None | CustosError]:
-        greedy, seeds = Sampling(CONFIDENCE_TOKENS, temperature=0), [0] * len(prompts)
-        texts = texts_in_order(
-            self.engine.generate(prompts, self.encoder, form.confidence_closing, seeds, greedy)
-        )
-        return [
-            confidence_in(text.text) if isinstance(text, GeneratedText) else text for text in texts
         ]
 
     def _successes(
@@ -349,16 +339,67 @@ class _Scoring:
         """Pair drafts with their results, except drafts of requests that have failed."""
         for draft, result in zip(drafts, results, strict=True):
             if isinstance(result, CustosError):
-                self.errors.setdefault(draft.request_index, result)
+                self.errors.setdefault(draft.source.request_index, result)
         return [
             (draft, result)
             for draft, result in zip(drafts, results, strict=True)
-            if not isinstance(result, CustosError) and draft.request_index not in self.errors
+            if not isinstance(result, CustosError) and draft.source.request_index not in self.errors
         ]
 
 
 def _numbers(logprobs: LabelLogprobs | CustosError) -> LabelLogprobs | CustosError:
-    """Return log-probabilities, or an error in place of those that are not numbers."""
+    """Put an error in place of log-probabilities that are not numbers."""
     if isinstance(logprobs, CustosError) or not any(map(math.isnan, logprobs)):
         return logprobs
     return CustosError("the model's scores are not numbers; are its weights damaged?")
+
+
+def encode_groups(
+    requests: Mapping[int, JudgeRequest], encoder: Encoder, sampling: Sampling | None = None
+) -> list[PromptGroup]:
+    """Encode resolved requests of a window, those of one task, rubric and sampling together."""
+    groups: dict[tuple[str, str, Sampling | None], dict[int, JudgeRequest]] = {}
+    for index, request in requests.items():
+        rubric = get_task(request.task).rubric(request)
+        key = (request.task, rubric, critique_sampling(request, sampling))
+        groups.setdefault(key, {})[index] = request
+    encoded = []
+    for (name, rubric, drawn), group in groups.items():
+        prompts, errors = make_ordered_prompts(group, get_task(name), encoder)
+        encoded.append(PromptGroup(get_task(name), rubric, drawn, group, prompts, errors))
+    return encoded
+
+
+def in_windows(
+    requests: Iterable[JudgeRequest], encoder: Encoder, size: int | None = None
+) -> Iterator[list[JudgeRequest]]:
+    """Yield requests in windows, which hold at least one and at most ``size``, default ``WINDOW``.
+
+    Where pictures end a window, the next request has been read already.
+    """
+    size = size or WINDOW
+    window: list[JudgeRequest] = []
+    num_pixels = 0
+    for request in requests:
+        more = _seen_pixels(request, encoder)
+        if window and num_pixels + more > WINDOW_PIXELS:
+            yield window
+            window, num_pixels = [], 0
+        window.append(request)
+        num_pixels += more
+        if len(window) == size:
+            yield window
+            window, num_pixels = [], 0
+    if window:
+        yield window
+
+
+def _seen_pixels(request: JudgeRequest, encoder: Encoder) -> int:
+    """Return the pixels that are encoded of a request; 0 if it is refused later."""
+    try:
+        shown = encoder.pictures(get_task(request.task), request)
+        sizes = [picture_size(source).pixels for source in shown]
+    except CustosError:
+        return 0
+    most = encoder.backbone.pixels.max_pixels
+    return len(request.responses) * sum(min(pixels, most) for pixels in sizes)

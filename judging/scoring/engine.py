@@ -141,13 +141,10 @@ class Engine(Protocol):
 
 
 def check_numbers(engine: Engine, encoder: Encoder) -> None:
-    """Check that a model's scores after one short prompt are numbers.
+    """Raise ``CustosError`` if a model's scores after one short prompt are not numbers.
 
     Damaged weights are seen so without reading all of them: nearly every weight of the text tower
     has a part in every score.
-
-    Raises:
-        CustosError: If they are not.
     """
     prompt, tree = encoder.encode_question("1 + 1?"), encoder.tree(("2", "3"))
     [scores] = engine.score([prompt], tree)

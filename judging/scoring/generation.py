@@ -15,14 +15,83 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from judging.models.devices import to_device
-from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import same_pictures
-from judging.scoring.prefix import Prefix
+from judging.scoring.packing import lay_out, make_tree_batch, same_pictures
 from judging.scoring.prompts import EncodedPrompt
-from judging.scoring.token_sampling import sample_tokens
-from judging.scoring.tree_batch import TreeModel, make_tree_batch
+from judging.scoring.tree_batch import Prefix, TreeModel
+
+NUCLEUS_TOKENS = 256
+"""Tokens among which a nucleus is sought before the whole vocabulary is sorted."""
+LEAST = 1e-30
+"""Temperature and top_p below which the likeliest token is all that is left; float32 would take
+numbers that are much smaller for 0."""
+
+
+def sample_tokens(
+    logits: Tensor, sampling: Sampling, generators: Sequence[torch.Generator]
+) -> list[int]:
+    """Draw one token per row of ``logits``, ``[rows, vocabulary]`` float32, on their device.
+
+    ``generators`` are one per row, on the CPU: every device draws by the same numbers. They are
+    unused at temperature 0.
+    """
+    if sampling.temperature == 0:
+        return logits.argmax(-1).tolist()
+    numbers = [torch.rand(1, generator=each, dtype=torch.float64) for each in generators]
+    uniform = to_device(torch.stack(numbers), logits.device)
+    temperature, top_p = max(sampling.temperature, LEAST), max(sampling.top_p, LEAST)
+    probabilities = (logits / temperature).softmax(-1)
+    if top_p >= 1:
+        # On a CPU the sums of one row stay in its cache.
+        at_once = 1 if logits.device.type == "cpu" else len(logits)
+        parts = zip(probabilities.split(at_once), uniform.split(at_once), strict=True)
+        return torch.cat([_draw(*part) for part in parts])[:, 0].tolist()
+    tokens = _draw_from_nucleus(probabilities, uniform, top_p, NUCLEUS_TOKENS)
+    if wide := [row for row, token in enumerate(tokens) if token < 0]:
+        rows = to_device(torch.tensor(wide), logits.device)
+        drawn = _draw_from_nucleus(probabilities[rows], uniform[rows], top_p, logits.shape[1])
+        for row, token in zip(wide, drawn, strict=True):
+            tokens[row] = token
+    return tokens
+
+
+def _draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """Find where a uniform number meets each row's cumulative distribution, ``[rows, 1]`` int64.
+
+    ``probabilities`` ``[rows, tokens]`` have any total, ``uniform`` ``[rows, 1]`` is below 1.
+    """
+    cumulative = probabilities.double().cumsum_(-1)
+    # In float64 the product of a total and a number below 1 is below the total: no token of
+    # probability 0 after the others is drawn.
+    places = torch.searchsorted(cumulative, uniform * cumulative[:, -1:], right=True)
+    return places.clamp(max=probabilities.shape[1] - 1)  # NaN would fall there, too
+
+
+def _draw_from_nucleus(
+    probabilities: Tensor, uniform: Tensor, top_p: float, width: int
+) -> list[int]:
+    """Draw one token per row from its nucleus; -1 where that is wider than ``width``."""
+    inside, tokens, is_whole = nuclei(probabilities, top_p, width)
+    drawn = tokens.gather(1, _draw(inside, uniform))
+    found: list[int] = torch.where(is_whole, drawn, -1)[:, 0].tolist()
+    return found
+
+
+def nuclei(probabilities: Tensor, top_p: float, width: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Find each row's likeliest tokens, best first, up to the one that reaches a total probability.
+
+    Returns probabilities, 0 outside the nucleus, and ids of the likeliest tokens, ``[rows, width]``
+    both; and whether no further token belongs to the nucleus, ``[rows, 1]``.
+    """
+    vocabulary = probabilities.shape[1]
+    ordered, tokens = probabilities.topk(min(width, vocabulary))
+    cumulative = ordered.cumsum(-1)
+    is_whole = cumulative[:, -1:] >= top_p
+    if width >= vocabulary:
+        is_whole = torch.ones_like(is_whole)  # though rounding may keep the total below 1
+    return ordered.where(cumulative - ordered < top_p, 0), tokens, is_whole
+
 
 NO_LABELS = LabelTree((), (), (), ())
 
@@ -147,7 +216,7 @@ class TextMemory:
     """Tokens fed after each prompt; those after a text has ended are arbitrary."""
 
     def is_continued_by(self, prompts: Sequence[EncodedPrompt]) -> bool:
-        """Return whether the prompts are these rows, each with something after it."""
+        """Tell whether the prompts are these rows, each with something after it."""
         return len(prompts) == len(self.prompts) and all(
             prompt.prefix_ids == start.prefix_ids
             and len(prompt.suffix_ids) > len(start.suffix_ids)
@@ -163,9 +232,7 @@ class TextMemory:
         """Compute the logits at every slot of a tree after prompts that continue these rows.
 
         The model reads only tokens that it has not read. The memory is then as it was before.
-
-        Returns:
-            ``[N, K, vocabulary]`` as :meth:`TreeModel.forward`.
+        Returns ``[N, K, vocabulary]`` as :meth:`TreeModel.forward`.
         """
         past = len(prompts[0].prefix_ids)
         start = past + self.item_columns
@@ -199,26 +266,13 @@ def generate_texts(
     sampling: Sampling,
     on_text: Callable[[int, str], None] | None = None,
 ) -> tuple[list[GeneratedText], TextMemory]:
-    """Generate a text after each prompt, until ``stop`` or the end token.
+    """Generate a text after each prompt, until ``stop`` or the token ``end_id``.
 
     Every row draws from a generator of its own seed, so its text depends on the other rows only
-    through rounding. A prompt that several texts follow is read once.
-
-    Args:
-        model: Backbone in eval mode.
-        prompts: Prompts of one rubric; a single one if the model is recurrent, because padding
-            would enter its state.
-        prefix: Their prefilled instruction, ``None`` if they have none.
-        decode: Turns token ids into text.
-        pad_id: Padding token.
-        end_id: Token that ends a turn.
-        stop: Text that ends a text.
-        seeds: One per prompt.
-        sampling: Budget, temperature and nucleus.
-        on_text: Called with a row's index and each new piece of its text.
-
-    Returns:
-        The texts, and what the model remembers of them.
+    through rounding. A prompt that several texts follow is read once. If the model is recurrent
+    there is a single prompt, because padding would enter its state. ``on_text`` is called with a
+    row's index and each new piece of its text. Returns the texts, and what the model remembers of
+    them.
     """
     reports = [_report_row(on_text, row) if on_text else None for row in range(len(prompts))]
     texts = [GrowingText(decode, end_id, stop, report) for report in reports]

@@ -29,11 +29,7 @@ class LabelTree:
 
     @classmethod
     def build(cls, labels: Sequence[str], token_ids: Sequence[Sequence[int]]) -> LabelTree:
-        """Lay out labels given the tokens of each, end token included.
-
-        Raises:
-            ValueError: If there are no labels, or two labels have the same tokens.
-        """
+        """Lay out labels given the different tokens of each, end token included."""
         if not labels or len(labels) != len(token_ids):
             raise ValueError("a label tree needs at least one label, each with its tokens")
         if len({tuple(ids) for ids in token_ids}) != len(labels):
@@ -58,12 +54,12 @@ class LabelTree:
 
     @property
     def num_slots(self) -> int:
-        """Return the number of slots: the prompt's end and every node."""
+        """Count the slots: the prompt's end and every node."""
         return len(self.node_tokens) + 1
 
     @property
     def is_chain(self) -> bool:
-        """Return whether every node but the last has one child, so that the tree is a text."""
+        """Tell whether every node but the last has one child, so that the tree is a text."""
         return all(parent == node - 1 for node, parent in enumerate(self.node_parents))
 
     def ancestors(self, node: int) -> list[int]:

@@ -158,14 +158,13 @@ class Encoder:
     def encode(self, requests: Sequence[tuple[JudgeTask, JudgeRequest]]) -> list[EncodedPrompt]:
         """Encode requests, each under its task; one library call for all that have no images.
 
-        Raises:
-            FieldError: If an image cannot be read, or a prompt is longer than the backbone's
-                context.
+        Raises ``FieldError`` if an image cannot be read or a prompt is longer than the context.
         """
         conversations, truncations = [], []
         for task, request in requests:
-            messages, truncated = self._messages(task, request)
-            conversations.append(messages)
+            texts, truncated = self._field_texts(task.item(request))
+            told = self.instruction(task, request)
+            conversations.append(conversation(told, texts, self.pictures(task, request)))
             truncations.append(truncated)
         encoded = self._encode_conversations(conversations)
         prompts = []
@@ -184,12 +183,8 @@ class Encoder:
     def measure(self, requests: Sequence[tuple[JudgeTask, JudgeRequest]]) -> Iterator[PromptSize]:
         """Measure the prompts of requests as :meth:`encode` makes them; no picture is decoded.
 
-        The texts of all requests are tokenized in one call; an error is raised when the size of
-        its request is due.
-
-        Raises:
-            FieldError: If an image has no readable header or is too narrow, or a prompt is longer
-                than the backbone's context.
+        The texts of all requests are tokenized in one call; the ``FieldError`` of a picture or a
+        length is raised when the size of its request is due.
         """
         fields = [self._field_texts(task.item(request))[0] for task, request in requests]
         encoded = self.backbone.tokenizer(
@@ -216,10 +211,7 @@ class Encoder:
     def _tokens_around(
         self, instruction: str, num_fields: int, num_pictures: int
     ) -> tuple[int, int]:
-        """Return the tokens of the instruction, and those of the template around the fields.
-
-        Tokens of the pictures themselves do not count.
-        """
+        """Count the tokens of the instruction, and those of the template around the fields."""
         key = (instruction, num_fields, num_pictures)
         if key not in self._around:
             text, source = "Question: a", "picture"
@@ -236,12 +228,6 @@ class Encoder:
             self._around[key] = prefix, len(ids) - prefix - num_pictures - of_fields
         return self._around[key]
 
-    def _messages(self, task: JudgeTask, request: JudgeRequest) -> tuple[tuple[Message, ...], bool]:
-        """Return the turns of a request, and whether a response was cut."""
-        texts, truncated = self._field_texts(task.item(request))
-        instruction = self.instruction(task, request)
-        return conversation(instruction, texts, self.pictures(task, request)), truncated
-
     def _smallest_picture(self) -> Image:
         """Return a picture of one token."""
         from PIL import Image
@@ -256,21 +242,13 @@ class Encoder:
         return ids.index(self._turn_start, 1)
 
     def encode_conversation(self, messages: Sequence[Message]) -> EncodedPrompt:
-        """Encode a free conversation of any length, without an instruction of ours.
-
-        Raises:
-            FieldError: If an image cannot be read.
-        """
+        """Encode a free conversation of any length, without an instruction of ours."""
         [(ids, vision, num_scaled)] = self._encode_conversations([messages])
         positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
         return EncodedPrompt((), ids, positions, vision, False, num_scaled)
 
     def encode_question(self, text: str, images: Sequence[str] = ()) -> EncodedPrompt:
-        """Encode a question that the backbone is to answer, without an instruction of ours.
-
-        Raises:
-            FieldError: If an image cannot be read or the prompt is longer than the context.
-        """
+        """Encode a question that the backbone is to answer, without an instruction of ours."""
         prompt = self.encode_conversation([Message(role="user", text=text, images=tuple(images))])
         self._check_length(len(prompt.suffix_ids))
         return prompt

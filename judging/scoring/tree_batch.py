@@ -10,25 +10,77 @@ gradients in training.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import DynamicCache
+from transformers import Cache, DynamicCache, DynamicLayer
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from judging.models.attention import first_masked_query, is_recurrent
 from judging.models.devices import to_device
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import trunk_length
-from judging.scoring.prefix import Prefix
-from judging.scoring.prompts import EncodedPrompt
 
-COLUMN_STEP = 8
-ALIGNMENT_COST = 16
-"""Tails start in one column if that makes the batch wider by at most one part in so many."""
+
+class _RecordedLayer(DynamicLayer):  # type: ignore[misc]  # transformers' classes have no types
+    """Keys and values that a layer computes first; what it recomputes is not kept."""
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *arguments: Any, **options: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Return the layer's own keys and values."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+            self.keys, self.values = key_states, value_states
+        return key_states, value_states
+
+
+class _ReadLayer(DynamicLayer):  # type: ignore[misc]  # transformers' classes have no types
+    """Keys and values before those of every row; nothing is added, so a layer may run again."""
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        super().__init__()
+        self.lazy_initialization(keys, values)
+        self.keys, self.values = keys, values
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *arguments: Any, **options: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Return these keys and values followed by those of each row."""
+        rows = len(key_states)
+        keys, values = (x.expand(rows, -1, -1, -1) for x in (self.keys, self.values))
+        return torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Keys and values of an instruction, one pair ``[1, kv_heads, P, head_dim]`` per layer."""
+
+    layers: tuple[tuple[Tensor, Tensor], ...]
+
+    @staticmethod
+    def recording_cache(num_layers: int) -> Cache:
+        """Make an empty cache that keeps what every layer computes first."""
+        return Cache(layers=[_RecordedLayer() for _ in range(num_layers)])
+
+    @classmethod
+    def of_recording(cls, cache: Cache) -> Prefix:
+        """Return what :meth:`recording_cache` has kept."""
+        return cls(tuple((layer.keys, layer.values) for layer in cache.layers))
+
+    def read_cache(self) -> Cache:
+        """Make a cache in which every row finds the prefix, and which keeps no row's own keys."""
+        return Cache(layers=[_ReadLayer(key, value) for key, value in self.layers])
+
+    def growing_cache(self, config: Any, num_rows: int) -> DynamicCache:
+        """Make a cache that holds the prefix for every row and keeps what comes after it."""
+        cache = DynamicCache(config=config)
+        for index, (key, value) in enumerate(self.layers):
+            cache.update(
+                key.expand(num_rows, -1, -1, -1), value.expand(num_rows, -1, -1, -1), index
+            )
+        return cache
 
 
 @dataclass(frozen=True)
@@ -65,103 +117,14 @@ class TreeBatch:
         return replace(self, **moved, vision=vision)
 
     def visible(self, start: int = 0) -> Tensor:
-        """Return which tokens of its row each token from column ``start`` on sees.
+        """Tell which tokens of its row each token from column ``start`` on sees.
 
-        Returns:
-            ``[B, S - start, S]`` bool, computed where the batch is.
+        ``[B, S - start, S]`` bool, computed where the batch is.
         """
         first, last = self.subtrees
         queries = first[:, start:, None]
         seen: Tensor = (first[:, None] <= queries) & (queries <= last[:, None])
         return seen
-
-
-def make_tree_batch(
-    prompts: Sequence[EncodedPrompt],
-    trees: Sequence[LabelTree],
-    pad_id: int,
-    *,
-    rows: Sequence[Sequence[int]] | None = None,
-    share_prefix: bool = True,
-    column_step: int = COLUMN_STEP,
-) -> TreeBatch:
-    """Lay prompts and their trees out as rows of one batch.
-
-    Args:
-        prompts: Encoded prompts; with ``share_prefix`` all must have the same instruction.
-        trees: One label tree per prompt.
-        pad_id: Token of padding columns.
-        rows: Indices of the prompts of each row, which must have the same pictures; default one
-            prompt a row, in the order given.
-        share_prefix: Take the instruction out of the rows; otherwise each row starts with its own.
-        column_step: The number of columns is a multiple of it.
-
-    Raises:
-        ValueError: If the instructions differ under ``share_prefix``.
-    """
-    prefix = prompts[0].prefix_ids if share_prefix else ()
-    if share_prefix and any(prompt.prefix_ids != prefix for prompt in prompts):
-        raise ValueError("rows that share a prefix must have the same instruction")
-    rows = rows or [[index] for index in range(len(prompts))]
-    layouts = [lay_out_row([(prompts[i], trees[i]) for i in row], share_prefix) for row in rows]
-    num_causal, width = columns_of_rows(layouts, column_step)
-    input_ids = torch.full((len(rows), width), pad_id)
-    position_ids = torch.zeros(3, len(rows), width, dtype=torch.int64)
-    # Padding has numbers after those of all tokens and is seen by nothing but itself.
-    subtrees = torch.arange(width, 2 * width, dtype=torch.int32).repeat(2, len(rows), 1)
-    columns = [layout.columns(num_causal) for layout in layouts]
-    for b, (layout, places) in enumerate(zip(layouts, columns, strict=True)):
-        input_ids[b, places] = layout.tokens
-        position_ids[:, b, places] = layout.positions
-        subtrees[0, b, places] = torch.arange(len(places), dtype=torch.int32)
-        subtrees[1, b, places] = layout.last
-    slots_by_row = [
-        [places[slots] for slots in layout.slots]
-        for layout, places in zip(layouts, columns, strict=True)
-    ]
-    logit_columns, slots = _index_slots(slots_by_row, rows, max(tree.num_slots for tree in trees))
-    return TreeBatch(
-        torch.tensor(prefix, dtype=torch.int64),
-        input_ids,
-        position_ids,
-        subtrees,
-        num_causal,
-        logit_columns,
-        slots,
-        _concatenate_pictures([prompts[row[0]] for row in rows]),
-    )
-
-
-def _index_slots(
-    slots_by_row: Sequence[Sequence[Tensor]], rows: Sequence[Sequence[int]], num_slots: int
-) -> tuple[Tensor, Tensor]:
-    """Return ``logit_columns`` and ``slots`` of a batch.
-
-    Args:
-        slots_by_row: Columns of the slots of each prompt of each row.
-        rows: Indices of the prompts of each row.
-        num_slots: Most slots of a prompt.
-    """
-    num_prompts = sum(map(len, rows))
-    num_columns = max(sum(map(len, row)) for row in slots_by_row)
-    logit_columns = torch.zeros(len(rows), num_columns, dtype=torch.int64)
-    slots = torch.zeros(num_prompts, num_slots, dtype=torch.int64)
-    for b, (row, members) in enumerate(zip(slots_by_row, rows, strict=True)):
-        start = 0
-        for index, columns in zip(members, row, strict=True):
-            end = start + len(columns)
-            logit_columns[b, start:end] = columns
-            slots[index, : len(columns)] = b * num_columns + torch.arange(start, end)
-            start = end
-    return logit_columns, slots
-
-
-def _concatenate_pictures(prompts: Sequence[EncodedPrompt]) -> dict[str, Tensor]:
-    """Return the pictures of one prompt per row, in order; empty without pictures."""
-    pictures = [prompt.vision for prompt in prompts if prompt.vision]
-    if not pictures:
-        return {}
-    return {name: torch.cat([vision[name] for vision in pictures]) for name in pictures[0]}
 
 
 class TreeModel(nn.Module):
@@ -180,7 +143,7 @@ class TreeModel(nn.Module):
 
     @property
     def is_recurrent(self) -> bool:
-        """Return whether some layers are recurrent (Qwen3.5); their batches differ."""
+        """Tell whether some layers are recurrent (Qwen3.5); their batches differ."""
         return is_recurrent(self.backbone)
 
     def checkpoint_activations(self) -> None:
@@ -196,11 +159,7 @@ class TreeModel(nn.Module):
                 module._can_checkpoint_with_cache = True
 
     def prefill(self, prefix_ids: Tensor) -> Prefix:
-        """Compute keys and values of the instruction.
-
-        Args:
-            prefix_ids: ``[P]`` int64, ``P > 0``.
-        """
+        """Compute keys and values of the instruction, ``[P]`` int64, ``P > 0``."""
         length = prefix_ids.shape[0]
         num_layers = self.backbone.config.get_text_config().num_hidden_layers
         cache = Prefix.recording_cache(num_layers)
@@ -267,23 +226,11 @@ class TreeModel(nn.Module):
         return logits
 
     def hidden(self, batch: TreeBatch, prefix: Prefix | None = None) -> Tensor:
-        """Compute the last hidden states at every slot, before the vocabulary projection.
-
-        Returns:
-            ``[N, K, hidden]`` in the backbone's compute dtype.
-        """
+        """Compute the last hidden states at every slot, ``[N, K, hidden]`` in the compute dtype."""
         return self._states(batch, self._arguments(batch, prefix))
 
     def _states(self, batch: TreeBatch, arguments: dict[str, Any]) -> Tensor:
-        """Run the body of the backbone, and return its last hidden states at every slot.
-
-        Args:
-            batch: Rows that run.
-            arguments: Arguments of the body.
-
-        Returns:
-            ``[N, K, hidden]``.
-        """
+        """Run the body of the backbone; return its last hidden states, ``[N, K, hidden]``."""
         # Inside this module's own forward the unwrapped body may be called (FSDP gathers here).
         states: Tensor = self._base.model(**arguments).last_hidden_state
         selected = torch.take_along_dim(states, batch.logit_columns[..., None], dim=1)
@@ -335,16 +282,10 @@ class TreeModel(nn.Module):
     def extend(
         self, input_ids: Tensor, position_ids: Tensor, visible: Tensor, cache: DynamicCache
     ) -> Tensor:
-        """Feed one more token per row and return the logits after it.
+        """Feed one more token per row and return the logits after it, ``[B, 1, vocabulary]``.
 
-        Args:
-            input_ids: ``[B, 1]`` int64.
-            position_ids: ``[3, B, 1]`` int64.
-            visible: Which keys the token sees, itself last, ``[B, 1, keys]`` bool.
-            cache: From :meth:`begin`; it grows.
-
-        Returns:
-            ``[B, 1, vocabulary]``.
+        ``visible`` says which keys the token sees, itself last, ``[B, 1, keys]`` bool; the cache
+        grows.
         """
         logits: Tensor = self.backbone(
             input_ids=input_ids,
@@ -372,12 +313,7 @@ class TreeModel(nn.Module):
 def label_logprobs(logits: Tensor, tree: LabelTree) -> Tensor:
     """Compute the log-probability of every label: the sum over its tokens, end token included.
 
-    Args:
-        logits: ``[N, K, vocabulary]`` from :class:`TreeModel`, ``K >= tree.num_slots``.
-        tree: The label tree every prompt was laid out with.
-
-    Returns:
-        ``[N, labels]`` float32.
+    Of ``[N, K, vocabulary]`` logits, ``K >= tree.num_slots``, it makes ``[N, labels]`` float32.
     """
     used = logits[:, : tree.num_slots].float()
     normaliser = used.logsumexp(-1)
@@ -386,75 +322,3 @@ def label_logprobs(logits: Tensor, tree: LabelTree) -> Tensor:
         for path in tree.paths
     ]
     return torch.stack(columns, dim=1)
-
-
-@dataclass(frozen=True)
-class RowLayout:
-    """Tokens of a row without padding, in preorder; ``n`` is their number."""
-
-    tokens: Tensor
-    """``[n]`` int64."""
-    positions: Tensor
-    """``[3, n]`` int64."""
-    last: Tensor
-    """``[n]`` int32: number of the last token that sees each token."""
-    head: int
-    """Tokens from the first that see all tokens before them."""
-    slots: list[Tensor]
-    """Numbers of the tokens at each prompt's slots."""
-
-    def columns(self, num_causal: int) -> Tensor:
-        """Return the column of each token, ``[n]``: the tail starts at ``num_causal`` or later."""
-        columns = torch.arange(len(self.tokens))
-        columns[self.head :] += max(0, num_causal - self.head)
-        return columns
-
-
-def lay_out_row(
-    members: Sequence[tuple[EncodedPrompt, LabelTree]], share_prefix: bool
-) -> RowLayout:
-    """Lay out the prompts of a row, each followed by its tree.
-
-    Args:
-        members: Prompts with their trees.
-        share_prefix: Leave the instruction out; otherwise the row starts with it.
-    """
-    items = [p.suffix_ids if share_prefix else (*p.prefix_ids, *p.suffix_ids) for p, _ in members]
-    trunk = trunk_length(items)
-    tokens = [torch.tensor(items[0][:trunk], dtype=torch.int64)]
-    positions = [members[0][0].positions[:, -len(items[0]) :][:, :trunk]]
-    last, slots, start = [], [], trunk
-    for item, (prompt, tree) in zip(items, members, strict=True):
-        item_positions = prompt.positions[:, -len(item) :]
-        end, nodes = start + len(item) - trunk, len(tree.node_tokens)
-        subtrees = torch.tensor(tree.subtrees(), dtype=torch.int64).view(-1, 2)
-        order = subtrees[:, 0].argsort()
-        depths = torch.tensor(tree.depths(), dtype=torch.int64)[order]
-        tokens.append(torch.tensor(item[trunk:], dtype=torch.int64))
-        tokens.append(torch.tensor(tree.node_tokens, dtype=torch.int64)[order])
-        positions.append(item_positions[:, trunk:])
-        positions.append((item_positions.max() + depths).expand(3, nodes))
-        last.append(torch.full((end - start,), end + nodes - 1))
-        last.append(end + subtrees[order, 1])
-        slots.append(torch.cat([torch.tensor([end - 1]), end + subtrees[:, 0]]))
-        start = end + nodes
-    first_tree = members[0][1]
-    return RowLayout(
-        torch.cat(tokens),
-        torch.cat(positions, dim=1),
-        torch.cat([torch.full((trunk,), start - 1), *last]).int(),
-        len(items[0]) + (len(first_tree.node_tokens) if first_tree.is_chain else 0),
-        slots,
-    )
-
-
-def columns_of_rows(layouts: Sequence[RowLayout], column_step: int) -> tuple[int, int]:
-    """Return in how many columns all tokens are causal, and the number of columns."""
-    heads = [layout.head for layout in layouts]
-    widths = [len(layout.tokens) for layout in layouts]
-    aligned = max(heads) + max(w - head for w, head in zip(widths, heads, strict=True))
-    is_aligned = (aligned - max(widths)) * ALIGNMENT_COST <= max(widths)
-    num_causal = max(heads) if is_aligned else min(heads)
-    # Few distinct widths, as CPU kernels are made per shape.
-    width = -(-(aligned if is_aligned else max(widths)) // column_step) * column_step
-    return (width if heads == widths else num_causal), width

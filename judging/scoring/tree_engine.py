@@ -18,8 +18,7 @@ from torch import Tensor
 from judging.errors import CustosError
 from judging.messages import END_TOKEN
 from judging.models.attention import describe_attention, enabled_kernels, missing_kernels_line
-from judging.models.device_dtype import computed_in
-from judging.scoring.batch_layout import lay_out
+from judging.models.devices import computed_in
 from judging.scoring.engine import (
     UNWANTED,
     GeneratedText,
@@ -29,10 +28,9 @@ from judging.scoring.engine import (
 )
 from judging.scoring.generation import TextMemory, generate_texts
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import pack, pack_apart, pack_texts
-from judging.scoring.prefix import Prefix
+from judging.scoring.packing import lay_out, pack, pack_apart, pack_texts
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel, label_logprobs
+from judging.scoring.tree_batch import Prefix, TreeModel, label_logprobs
 
 logger = logging.getLogger("custos")
 
@@ -52,19 +50,13 @@ def warn_once(line: str) -> None:
 
 
 class TreeEngine:
-    """Scores label trees with one forward pass per batch over a shared, prefilled instruction.
+    """Engine that scores label trees with one pass per batch over a shared, prefilled instruction.
 
     Instructions stay prefilled: make a new engine after the weights have changed. Where the memory
     of a GPU is too small, passes and batches of texts become smaller, for as long as the engine
-    lives; a prompt fails on its own only if it is too long for that memory.
-
-    Args:
-        model: Backbone in a :class:`~judging.scoring.tree_batch.TreeModel`, in eval mode.
-        pad_id: Padding token.
-        token_budget: Most item tokens (padding included) in one pass; default by device.
-        dtype: Format that the weights were rounded to; default the format they are in.
-        text_budget: Most tokens (prompts, texts and padding) that a batch of texts remembers;
-            default by device and its memory.
+    lives; a prompt fails on its own only if it is too long for that memory. By default the device,
+    and its memory, decide the most item tokens of a pass (``token_budget``) and the most tokens
+    that a batch of texts remembers (``text_budget``).
     """
 
     def __init__(
@@ -115,15 +107,9 @@ class TreeEngine:
         tree: LabelTree,
         is_wanted: Callable[[int], bool] | None = None,
     ) -> list[LabelLogprobs | CustosError]:
-        """Score every label after every prompt.
+        """Score every label after every prompt, in float32, as :meth:`Engine.score` says.
 
-        Args:
-            prompts: Prompts of one rubric.
-            tree: Its label tree.
-            is_wanted: As for :meth:`Engine.score`; a pass with a wanted prompt runs as a whole.
-
-        Returns:
-            For each prompt ``[labels]`` float32 log-probabilities, or ``UNWANTED``.
+        A pass with a wanted prompt runs as a whole.
         """
         return self._read(prompts, tree, partial(label_logprobs, tree=tree), is_wanted)
 
@@ -131,11 +117,9 @@ class TreeEngine:
     def next_token_logits(
         self, prompts: Sequence[EncodedPrompt], tokens: Sequence[int]
     ) -> list[list[float] | CustosError]:
-        """Return the logits of some tokens right after every prompt, before any softmax.
+        """Return the logits of different tokens right after every prompt, before any softmax.
 
-        Args:
-            prompts: Prompts with the same instruction, or with none.
-            tokens: Different tokens.
+        All prompts have the same instruction, or none.
         """
         tree = LabelTree.build([str(token) for token in tokens], [[token] for token in tokens])
         columns = torch.tensor(tokens, device=self.model.device)
@@ -150,11 +134,7 @@ class TreeEngine:
     ) -> list[list[float] | CustosError]:
         """Run the model over prompts and a label tree, and read numbers from every prompt's logits.
 
-        Args:
-            prompts: Prompts of one rubric.
-            tree: The label tree after each.
-            read: Makes ``[N, numbers]`` of logits ``[N, slots, vocabulary]``.
-            is_wanted: As for :meth:`score`.
+        ``read`` makes ``[N, numbers]`` of logits ``[N, slots, vocabulary]``.
         """
         numbers: list[list[float] | CustosError] = [UNWANTED] * len(prompts)
         try:
@@ -288,13 +268,7 @@ class TreeEngine:
             batch.memory = None
 
     def _halved(self, budget: int, tokens: int, what: str) -> int:
-        """Free what no tensor holds, and return half a budget, for as long as this engine lives.
-
-        Args:
-            budget: Tokens that were allowed at once.
-            tokens: Tokens for which the memory was too small.
-            what: What they were, for the log.
-        """
+        """Free what no tensor holds, and halve a budget that was too large, for good."""
         torch.cuda.empty_cache()
         budget = max(1, min(budget, tokens) // 2)
         logger.warning(
@@ -361,13 +335,12 @@ class _RememberedBatch(TextBatch):
     def score(
         self, prompts: Sequence[EncodedPrompt], tree: LabelTree
     ) -> Sequence[LabelLogprobs | CustosError]:
-        if self.memory is None or not self.memory.is_continued_by(prompts):
-            return self.engine.score(prompts, tree)
-        with suppress(torch.OutOfMemoryError):
-            logits = self.memory.score(self.engine.model, prompts, tree, self.engine.pad_id)
-            scores: list[LabelLogprobs] = label_logprobs(logits, tree).tolist()
-            return scores
-        self.memory = None
+        if self.memory and self.memory.is_continued_by(prompts):
+            with suppress(torch.OutOfMemoryError):
+                logits = self.memory.score(self.engine.model, prompts, tree, self.engine.pad_id)
+                scores: list[LabelLogprobs] = label_logprobs(logits, tree).tolist()
+                return scores
+            self.memory = None
         return self.engine.score(prompts, tree)
 
 
@@ -375,32 +348,22 @@ def run_on_cores(run: Callable[[int], None], numbers: Iterable[int], num_cores: 
     """Call a function for every number, on several threads that compute with one core each.
 
     The matrix products of a small batch are too small for several cores to share them well. One
-    pass of a model on each core finishes sooner than all cores on one pass after another
-    (``python -m experiments scoring_speed``).
-
-    If a call fails, no further one begins, and its error is raised when those that run have ended.
-
-    Args:
-        run: Called in inference mode, in order of the numbers as threads become free.
-        numbers: Its arguments.
-        num_cores: Calls at the same time.
+    pass of a model on each core finishes sooner than all cores on one pass after another (``python
+    -m experiments scoring_speed``). If a call fails, no further one begins, and its error is raised
+    when those that run have ended.
     """
     threads_before = torch.get_num_threads()
-    pool = ThreadPoolExecutor(num_cores, "pass", initializer=_compute_on_one_core)
+
+    def compute_on_one_core() -> None:
+        torch.get_num_threads()  # torch gives a thread the usual number when it first asks
+        torch.set_num_threads(1)
+
+    infer = torch.inference_mode()(run)
+    pool = ThreadPoolExecutor(num_cores, "pass", initializer=compute_on_one_core)
     try:
-        for future in [pool.submit(_infer, run, number) for number in numbers]:
+        for future in [pool.submit(infer, number) for number in numbers]:
             future.result()
     finally:
         pool.shutdown(cancel_futures=True)
         # What a thread sets holds for itself and for every thread that is started later.
         torch.set_num_threads(threads_before)
-
-
-def _infer(run: Callable[[int], None], number: int) -> None:
-    with torch.inference_mode():
-        run(number)
-
-
-def _compute_on_one_core() -> None:
-    torch.get_num_threads()  # torch gives a thread the usual number when it first asks
-    torch.set_num_threads(1)

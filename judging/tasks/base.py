@@ -1,4 +1,4 @@
-"""The base classes of tasks, and their registry."""
+"""The base classes of tasks, their registry, and tasks with a user's own instructions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any, ClassVar, get_args
 
+import yaml
+
 from judging.errors import CustosError, FieldError
+from judging.files.yaml_text import load_yaml
+from judging.fingerprint import digest
 from judging.registry import Registry
 from judging.types import JudgeRequest, LabelledExample, ReferenceMode, Status
 
@@ -40,7 +45,10 @@ class Field:
         not 102, and Chinese punctuation is no mistake.
         """
         text = self.text.strip().translate(_FULL_WIDTH)
-        return _FULL_WIDTH_MARK.sub(lambda mark: _plain_mark(mark[0]), text)
+        space = "\N{IDEOGRAPHIC SPACE}"
+        return _FULL_WIDTH_MARK.sub(
+            lambda mark: " " if mark[0] == space else chr(ord(mark[0]) - _WIDTH), text
+        )
 
 
 @dataclass(frozen=True)
@@ -219,7 +227,7 @@ class JudgeTask(ABC):
 
     @property
     def has_reference_modes(self) -> bool:
-        """Return whether rubrics depend on ``reference_mode``."""
+        """Tell whether rubrics depend on ``reference_mode``."""
         rows = [{**self.example_row(), "reference_mode": mode} for mode in get_args(ReferenceMode)]
         return len({self.rubric(JudgeRequest.model_validate(row)) for row in rows}) > 1
 
@@ -228,10 +236,7 @@ class JudgeTask(ABC):
         return {"task": self.name, **self.example}
 
     def rows_by_rubric(self) -> dict[str, dict[str, Any]]:
-        """Return a row for every rubric: the example, with no more changed than the rubric needs.
-
-        The example's own rubric comes first.
-        """
+        """Make a row for every rubric, the example's first, with no more changed than it needs."""
         variants = [{}, *({"variant": variant} for variant in self.variants)]
         modes = [{}, *({"reference_mode": mode} for mode in get_args(ReferenceMode))]
         rows: dict[str, dict[str, Any]] = {}
@@ -259,11 +264,7 @@ class JudgeTask(ABC):
         return None
 
     def target(self, example: LabelledExample) -> str:
-        """Return the label string that an example trains towards.
-
-        Raises:
-            FieldError: If the task declares no such label.
-        """
+        """Return the label that an example trains towards; ``FieldError`` if it is none here."""
         labels = self.labels(self.rubric(example))
         if example.label not in labels:
             raise FieldError("label", f"'{example.label}' is not one of {', '.join(labels)}")
@@ -295,27 +296,19 @@ class BareLabelTask(JudgeTask):
         return Ruling("scored", self.empty_label, "the response is empty")
 
     def parse(self, text: str, rubric: str) -> str | None:
-        """Return the label that a text consists of.
-
-        Case, spaces, Markdown and closing punctuation do not matter. Return ``None`` if there is
-        more or something else.
-        """
+        """Return the label that a text consists of, whatever its case, Markdown and punctuation."""
         words = " ".join(text.replace(";", "; ").split()).strip(" .!*\"'`").casefold()
         return next((label for label in self.labels(rubric) if label.casefold() == words), None)
 
 
-def _plain_mark(mark: str) -> str:
-    return " " if mark == "\N{IDEOGRAPHIC SPACE}" else chr(ord(mark) - _WIDTH)
-
-
 def is_blank(value: str | Sequence[str]) -> bool:
-    """Return whether a field of a request, or each of its texts, holds nothing but white space."""
+    """Tell whether a field of a request, or each of its texts, holds nothing but white space."""
     texts = (value,) if isinstance(value, str) else value
     return not any(text.strip() for text in texts)
 
 
 def _is_seen(text: str) -> bool:
-    """Return whether a text has more than white space and marks such as the zero-width space."""
+    """Tell whether a text has more than white space and marks such as the zero-width space."""
     return any(not mark.isspace() and unicodedata.category(mark) != "Cf" for mark in text)
 
 
@@ -335,11 +328,7 @@ judge_task = TASKS.declare
 
 
 def get_task(name: str) -> JudgeTask:
-    """Return the task of a name.
-
-    Raises:
-        FieldError: If there is none; the message lists the known ones.
-    """
+    """Return the task of a name; if there is none, raise ``FieldError`` with the known ones."""
     try:
         return TASKS.get(name)
     except CustosError:
@@ -366,3 +355,67 @@ def confidence_in(text: str) -> float | None:
         return None
     value = float(number[1]) / (100 if number[2] else 1)
     return value if value <= 1 else None
+
+
+MARKS = ("<|QUESTION|>", "<|REF_ANS|>", "<|RESPONSE|>")
+"""Marks of ChartHal's official prompts, for question, reference and response."""
+_MARK = re.compile("|".join(map(re.escape, MARKS)))
+
+
+def register_rubrics(task: str, path: Path) -> str:
+    """Declare a task with a user's own instructions in place of another task's.
+
+    ``path`` is a YAML file that maps each of its rubrics to an instruction. One with a mark of
+    :data:`MARKS` is the whole message, as official graders send it: chat models get nothing else.
+    The new task's name holds a hash of the instructions; judges trained on ``task`` refuse it.
+    Rubrics that are missing or unknown raise ``CustosError``.
+    """
+    published = get_task(task)
+    instructions = _read_rubrics(path, tuple(published.rows_by_rubric()))
+    task_name = f"{task}:{digest(instructions)[:8]}"
+    if task_name not in task_names():
+
+        @judge_task
+        class Reworded(type(published)):  # type: ignore[misc]  # its class is known at run time alone
+            """Task with the same rubrics and labels, and the user's instructions."""
+
+            name = task_name
+
+            def instruction(self, rubric: str) -> str:
+                """Return the instruction of the file."""
+                return instructions[rubric]
+
+            def whole_prompt(self, request: JudgeRequest) -> str | None:
+                """Return the instruction with its marks replaced; ``None`` if it has none."""
+                text = instructions[self.rubric(request)]
+                return _filled(text, request) if _MARK.search(text) else None
+
+            def parse(self, text: str, rubric: str) -> str | None:
+                """Return the label, read as the official grader does where it was asked so."""
+                is_whole = _MARK.search(instructions[rubric]) is not None
+                parse = published.parse_official if is_whole else published.parse
+                return parse(text, rubric)
+
+    return task_name
+
+
+def _filled(text: str, request: JudgeRequest) -> str:
+    """Return a message with its marks replaced, none of them within what replaces another."""
+    values = (request.question, "; ".join(request.references), request.response)
+    fields = dict(zip(MARKS, values, strict=True))
+    return _MARK.sub(lambda mark: fields[mark[0]], text)
+
+
+def _read_rubrics(path: Path, names: tuple[str, ...]) -> dict[str, str]:
+    try:
+        rubrics = load_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise CustosError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(rubrics, dict):
+        raise CustosError(f"{path}: expected every rubric's name and its text")
+    if unknown := [name for name in rubrics if name not in names]:
+        raise CustosError(f"{path}: rubric '{unknown[0]}' is not one of {', '.join(names)}")
+    for name in names:
+        if not isinstance(rubrics.get(name), str) or not rubrics[name].strip():
+            raise CustosError(f"{path}: rubric '{name}' has no text")
+    return {name: rubrics[name].strip() for name in names}

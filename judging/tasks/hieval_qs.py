@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from judging.rules.answer_options import lettered, option_named, options_of, with_letter
 from judging.rules.final_answers import final_answer
-from judging.rules.listed_options import lettered, option_named, options_of, with_letter
 from judging.rules.mathematics import same_mathematics
 from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
 from judging.types import JudgeRequest

@@ -58,10 +58,7 @@ _CHINESE = f"""\
 
 
 def parse_conclusion(text: str) -> str | None:
-    """Return the conclusion that a text spells: a letter, an English or a Chinese word.
-
-    ``A``, ``Correct``, ``正确`` and ``**正确**`` all give ``Correct``; other texts give ``None``.
-    """
+    """Read the conclusion that a text consists of: a letter, an English or a Chinese word."""
     return _SPELLINGS.get(" ".join(text.split()).strip(" *.。!\"'`()[]【】「」“”").casefold())
 
 

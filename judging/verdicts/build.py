@@ -1,11 +1,14 @@
-"""Making verdicts: of judged requests from their passes, and of those decided by rule."""
+"""Verdicts made: of judged requests from their passes, and of those that rules decide."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from typing import Literal, Unpack
 
-from judging.probabilities import best_label
+from judging.errors import CustosError
+from judging.fingerprint import digest
+from judging.labels import best_label
 from judging.tasks import JudgeTask, Ruling, get_task
 from judging.types import JudgeRequest, Pass, Signature, Verdict, score_of, type_of
 
@@ -42,16 +45,8 @@ def make_verdict(
 ) -> Verdict:
     """Make the verdict of a judged request.
 
-    Args:
-        request: Request that was judged.
-        task: Its task.
-        passes: One per order of the responses.
-        probabilities: Posterior over full labels, merged and calibrated.
-        label_mass: Probability inside the label tree, before renormalisation.
-        posterior: ``exact`` if the engine gave the probability of every label.
-        truncated_input: A response lost its middle.
-        note: What else to know about the label.
-        signature: Who judged it, and under what.
+    ``probabilities`` are the posterior over full labels, merged over ``passes`` and calibrated;
+    ``label_mass`` is the probability inside the label tree, before renormalisation.
     """
     label = best_label(probabilities)
     stated = [record.stated_confidence for record in passes]
@@ -84,13 +79,7 @@ def make_verdict(
 
 
 def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Signature]) -> Verdict:
-    """Make the verdict of a request that was decided by rule.
-
-    Args:
-        request: Request that was decided.
-        ruling: The decision.
-        signature: Who would have judged it, and under what.
-    """
+    """Make the verdict of a request that was decided by rule; ``signature`` is the judge asked."""
     return Verdict(
         id=request.id,
         status=ruling.status,
@@ -104,14 +93,7 @@ def ruled_verdict(request: JudgeRequest, ruling: Ruling, **signature: Unpack[Sig
 
 
 def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
-    """Return the verdict that the same passes give without calibration.
-
-    A verdict without passes is returned as it is.
-
-    Args:
-        request: Request that was judged.
-        verdict: Its verdict.
-    """
+    """Return the verdict that the same passes, if there are any, give without calibration."""
     if not verdict.passes or verdict.label_mass is None or verdict.posterior is None:
         return verdict
     task = get_task(request.task)
@@ -130,12 +112,7 @@ def before_calibration(request: JudgeRequest, verdict: Verdict) -> Verdict:
 
 
 def disagreement(labels: Sequence[str]) -> str:
-    """Say what each order of a pair led to.
-
-    Args:
-        labels: Labels of the order given and of the swapped one, both as the request names the
-            responses.
-    """
+    """Say what each order of a pair led to: labels of the order given and of the swapped one."""
     given, swapped = labels
     return (
         f"the two orders disagree: the label is {given} with A shown first, {swapped} with B shown "
@@ -188,3 +165,54 @@ def _marginals(probabilities: Mapping[str, float]) -> dict[str, dict[str, float]
             if part:
                 marginals[name][part] = marginals[name].get(part, 0.0) + probability
     return marginals
+
+
+RULES = "rules"
+"""What users call the rules where a judge is named."""
+
+
+class RuleGrader:
+    """Grader that labels what rules decide, also where they may err, and abstains from all else."""
+
+    name = RULES
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        """Return a digest of what could change a verdict: task and versions."""
+        versions = {name: version(name) for name in ("custos", "math-verify")}
+        return digest({RULES: request.task, **versions})
+
+    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
+        """Yield one verdict per request, in order."""
+        return map(verdict_of_rules, requests)
+
+
+def verdict_of_rules(request: JudgeRequest) -> Verdict:
+    """Return what the rules of a request's task say, status ``abstain`` where they say nothing."""
+    try:
+        task = get_task(request.task)
+        task.check(request)
+    except CustosError as error:
+        return Verdict.from_error(error, request, judge_name=RULES)
+    ruling = task.rule(request)
+    if ruling is None:
+        label = task.label_by_rule(request)
+        ruling = (
+            Ruling("abstain", None, "no rule decides this")
+            if label is None
+            else Ruling("scored", label, "a rule says so, which may err")
+        )
+    return _verdict(request, ruling)
+
+
+def certain_verdict(request: JudgeRequest) -> Verdict | None:
+    """Return the verdict that rules are certain of; ``None`` if a judge must be asked.
+
+    A response that merely is empty is left to the judge, whose task decides it at once.
+    """
+    ruling = get_task(request.task).rule_if_certain(request)
+    return _verdict(request, ruling) if ruling else None
+
+
+def _verdict(request: JudgeRequest, ruling: Ruling) -> Verdict:
+    rubric = get_task(request.task).full_rubric(request)
+    return ruled_verdict(request, ruling, judge_name=RULES, rubric=rubric, judge=RULES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +11,9 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
 from judging.errors import CustosError
-from judging.probabilities import best_label
+from judging.labels import best_label
 from judging.types import score_of, type_of
-from judging.verdicts.calibration import Calibration, CalibrationSet
-from judging.verdicts.risk import HeldOutVerdicts
+from judging.verdicts.calibration import Calibration, CalibrationSet, HeldOutVerdicts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -66,19 +66,9 @@ def cross_fitted_verdicts(
 ) -> HeldOutVerdicts:
     """Return a verdict on one row of each question that is drawn, calibrated without that question.
 
-    The questions are those of :func:`draw_rows`.
-
-    Args:
-        logprobs: Label log-probabilities, ``[items, labels]``.
-        targets: Index of the human label, ``[items]``.
-        labels: Label strings.
-        questions: Number of each item's question, from 0, ``[items]``.
-
-    Returns:
-        The verdicts in the order of the questions.
-
-    Raises:
-        CustosError: If all rows are on one question, or those outside of a fold have one label.
+    The questions are those of :func:`draw_rows`. Log-probabilities are ``[items, labels]``, targets
+    and questions, numbered from 0, ``[items]``. Raises ``CustosError`` if all rows are on one
+    question, or those outside of a fold have one label.
     """
     if not questions.any():
         raise CustosError("all calibration rows are on one question; add rows on others")
@@ -107,18 +97,12 @@ def cross_fitted_verdicts(
 
 
 def draw_rows(questions: Indices, rng: np.random.Generator) -> Indices:
-    """Draw questions in proportion to their rows, and one row of each.
+    """Draw questions, numbered from 0, in proportion to their rows, and one row of each.
 
     A question is kept with the chance of its number of rows over the largest one, so that every row
     is as likely to be drawn as any other and the error is that of a verdict, not of a question.
-    Where all questions have as many rows, all are kept.
-
-    Args:
-        questions: Number of each row's question, from 0. Shape ``[rows]``.
-        rng: Draws.
-
-    Returns:
-        Indices of rows, in the order of their questions.
+    Where all questions have as many rows, all are kept. Returns indices of rows, in the order of
+    their questions.
     """
     shuffled = rng.permutation(len(questions))
     one_each = shuffled[np.unique(questions[shuffled], return_index=True)[1]]
@@ -148,16 +132,9 @@ def fit_calibration(
     Cross-validation by question decides, with the rule of one standard error (Breiman et al. 1984):
     the simplest of the three is taken whose negative log-likelihood is not above the lowest by more
     than one standard error of the difference. What is fitted to few errors costs elsewhere. Biases
-    need :data:`MIN_ITEMS_PER_LABEL` items of every label.
-
-    Args:
-        logprobs: Label log-probabilities, ``[items, labels]``.
-        targets: Index of the human label, ``[items]``.
-        labels: Label strings.
-        questions: Number of each item's question, ``[items]``; default, each has its own.
-
-    Raises:
-        CustosError: If fewer than two labels occur: the temperature would have no limit.
+    need :data:`MIN_ITEMS_PER_LABEL` items of every label. Log-probabilities are ``[items,
+    labels]``, targets and questions ``[items]``; by default each item has its own question. Fewer
+    than two labels raise ``CustosError``: the temperature would have no limit.
     """
     check_labels({labels[target] for target in targets})
     counts = np.bincount(targets, minlength=len(labels))
@@ -165,8 +142,9 @@ def fit_calibration(
     one_hot = np.eye(len(labels))[targets]
     numbers = np.arange(len(targets)) if questions is None else questions
     numbers = np.unique(numbers, return_inverse=True)[1]
-    fits = [_fit_nothing, _fit_temperature]
-    fits += [_fit_biases] if int(counts.min()) >= MIN_ITEMS_PER_LABEL else []
+    fits: list[Fit] = [lambda _, one_hot: np.zeros(1 + one_hot.shape[1])]
+    fits += [partial(_fit, with_bias=False)]
+    fits += [partial(_fit, with_bias=True)] * (int(counts.min()) >= MIN_ITEMS_PER_LABEL)
     losses = [_losses_left_out(normalised, one_hot, numbers, fit) for fit in fits]
     best = fits[_simplest(losses)](normalised, one_hot)
     bias = best[1:] - best[1:].mean()
@@ -180,11 +158,7 @@ def fit_calibration(
 
 
 def check_labels(occurring: Collection[str]) -> None:
-    """Check that items have labels to tell apart.
-
-    Raises:
-        CustosError: If they have no two.
-    """
+    """Raise ``CustosError`` if items have no two labels to tell apart."""
     if len(occurring) < 2:
         found = f"all calibration rows are labelled '{next(iter(occurring))}'" if occurring else ""
         raise CustosError(
@@ -205,11 +179,7 @@ def _losses_left_out(normalised: Floats, one_hot: Floats, questions: Indices, fi
 
 
 def _simplest(losses: Sequence[Floats]) -> int:
-    """Return the first of some fits that is within one standard error of the best.
-
-    Args:
-        losses: By fit, the simplest first, and question.
-    """
+    """Find the first of fits, the simplest first, that is within one standard error of the best."""
     best = min(losses, key=np.sum)
     gaps = [of_fit - best for of_fit in losses]
     return next(
@@ -217,18 +187,6 @@ def _simplest(losses: Sequence[Floats]) -> int:
         for number, gap in enumerate(gaps)
         if gap.sum() <= np.sqrt(len(gap)) * (gap.std(ddof=1) if len(gap) > 1 else 0)
     )
-
-
-def _fit_nothing(normalised: Floats, one_hot: Floats) -> Floats:
-    return np.zeros(1 + one_hot.shape[1])
-
-
-def _fit_temperature(normalised: Floats, one_hot: Floats) -> Floats:
-    return _fit(normalised, one_hot, with_bias=False)
-
-
-def _fit_biases(normalised: Floats, one_hot: Floats) -> Floats:
-    return _fit(normalised, one_hot, with_bias=True)
 
 
 def _fit(normalised: Floats, one_hot: Floats, *, with_bias: bool) -> Floats:

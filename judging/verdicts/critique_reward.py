@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from judging.errors import CustosError, FieldError
-from judging.probabilities import best_label, log_probabilities
+from judging.labels import best_label, log_probabilities
 from judging.tasks import get_task
 from judging.tasks.base import CritiqueFormat
 from judging.types import FAILURES, MAX_CRITIQUE_TOKENS, JudgeRequest, LabelledExample, Verdict
@@ -40,15 +40,10 @@ class CritiqueScore:
 
 
 class CritiqueScorer:
-    """Scores critiques by the labels that a judge gives after them.
+    """Scorer of critiques by the labels that a judge with exact probabilities gives after them.
 
     A pair is read in both orders; in the swapped one the critique names the responses the other way
-    round.
-
-    Args:
-        judge: Gives the labels. Its probabilities must be exact.
-        flip_penalty: How much less a critique is worth after which the two orders of its pair lead
-            to different labels.
+    round. If the orders lead to different labels, it is worth ``flip_penalty`` less.
     """
 
     def __init__(self, judge: AnyJudge, flip_penalty: float = 1.0) -> None:
@@ -57,17 +52,9 @@ class CritiqueScorer:
     def score(
         self, examples: Sequence[LabelledExample], critiques: Sequence[str]
     ) -> list[CritiqueScore | None]:
-        """Score a critique of each example.
+        """Score a critique, without its tags, of each example; ``None`` where a rule decides.
 
-        Args:
-            examples: Requests with their right labels.
-            critiques: One per example, without its tags.
-
-        Returns:
-            A score per critique; ``None`` where a rule decides, whatever a critique says.
-
-        Raises:
-            CustosError: If an example cannot be judged, or its label is none of its task.
+        Raises ``CustosError`` if an example cannot be judged, or its label is none of its task.
         """
         requests = [
             example.request().model_copy(
@@ -88,14 +75,9 @@ class CritiqueScorer:
         ]
 
     def score_of(self, example: LabelledExample, verdict: Verdict) -> CritiqueScore | None:
-        """Return what the critiques of a verdict led to; ``None`` if a rule decided.
+        """Score what the critiques of a verdict led to; ``None`` if a rule decided.
 
-        Args:
-            example: Request with its right label.
-            verdict: Verdict after a critique, a given one or the judge's own.
-
-        Raises:
-            CustosError: If there is no verdict with exact probabilities, or the label is not in it.
+        Raises ``CustosError`` without exact probabilities, or if they lack the label.
         """
         if verdict.status in FAILURES:
             raise CustosError(f"row '{example.id}': {verdict.message}")

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize
-from judging.models.cpu_cores import num_cores
+from judging.models.devices import num_cores
 from serve.calls.waiting import Turns
 from serve.pictures import decode
 

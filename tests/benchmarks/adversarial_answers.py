@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from benchmarks.chartom.item import ChartomItem
-from judging.rules.fact_rules import number_is_right
-from judging.rules.rankings import ranking_of
+from judging.rules.fact_rules import number_is_right, ranking_of
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,3 @@ def test_nothing_is_made_any_more_once_it_is_closed() -> None:
     threading.Timer(0.05, goes_on.set).start()
     ahead.close()  # type: ignore[attr-defined]  # it is a generator
     assert made == [0, 1]
-
-
-def test_of_nothing_comes_nothing() -> None:
-    assert list(made_ahead([])) == []

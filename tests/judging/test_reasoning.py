@@ -80,18 +80,18 @@ def test_what_only_speaks_of_marks_is_text(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "<think>" * 150_000,
-        "x <think> " * 100_000 + "</think>",
-        "</think>" * 125_000,
-        "x\n<think>a</think>" * 55_000,
-        '\n<think>"</think>"' * 55_000,
-        "`<think>`" * 110_000 + "</think>",
-        "\n" * 1_000_000 + "</think>",
-        "a" + " " * 500_000 + "<think> " * 60_000 + "</think>",
-        ANALYSIS + "<|channel|>final" * 60_000,
+        "<think>" * 50_000,
+        "x <think> " * 35_000 + "</think>",
+        "</think>" * 40_000,
+        "x\n<think>a</think>" * 18_000,
+        '\n<think>"</think>"' * 18_000,
+        "`<think>`" * 35_000 + "</think>",
+        "\n" * 300_000 + "</think>",
+        "a" + " " * 150_000 + "<think> " * 20_000 + "</think>",
+        ANALYSIS + "<|channel|>final" * 20_000,
     ],
 )
-def test_a_million_characters_take_no_longer_than_their_number(text: str) -> None:
+def test_long_texts_take_no_longer_than_their_number_of_characters(text: str) -> None:
     started = time.process_time()
     without_thoughts(text)
     assert time.process_time() - started < 5  # what is quadratic takes minutes

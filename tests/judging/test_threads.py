@@ -26,12 +26,17 @@ from {module} import {name}
 @pytest.mark.parametrize(
     ("module", "name", "use", "chosen", "expected"),
     [
-        ("judging", "Judge", "load('embedded')", {}, "passive 1000"),
+        ("judging.judge", "Judge", "load('embedded')", {}, "passive 1000"),
         ("custos", "Judge", "load('embedded')", {}, "passive 1000"),
         ("train.hieval_stage1", "main", "__name__", {}, "passive 1000"),
-        ("train.vision_warmup", "main", "__name__", {}, "passive 1000"),
-        ("judging", "Judge", "load('embedded')", {"GOMP_SPINCOUNT": "7"}, "passive 7"),
-        ("judging", "Judge", "load('embedded')", {"OMP_WAIT_POLICY": "active"}, "active None"),
+        ("judging.judge", "Judge", "load('embedded')", {"GOMP_SPINCOUNT": "7"}, "passive 7"),
+        (
+            "judging.judge",
+            "Judge",
+            "load('embedded')",
+            {"OMP_WAIT_POLICY": "active"},
+            "active None",
+        ),
     ],
 )
 def test_waiting_is_set_before_torch_is_loaded(

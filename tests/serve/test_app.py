@@ -22,8 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from judging import JudgeRequest, Verdict
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
-from judging.verdicts.calibration import CalibrationSet
-from judging.verdicts.risk import HeldOutVerdicts
+from judging.verdicts.calibration import CalibrationSet, HeldOutVerdicts
 from serve import app
 from serve.app import create_app, openapi, task_schema
 from serve.calls.limits import CallLimits, Limits

@@ -16,8 +16,9 @@ import yaml
 from judging.judge import Judge
 from judging.models.adapters import load_adapter
 from judging.models.backbones import load_backbone
+from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import TreeModel, make_tree_batch
+from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
 from losses import BradleyTerryLoss
 from tests.train.made_up import write_split

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from judging.export.merged import export_merged
 from judging.judge import Judge
+from judging.judge.export import export_merged
 from judging.types import JudgeRequest, LabelledExample
 from serve.queue.service import Service
 from tests.conftest import HubFolders

@@ -27,7 +27,7 @@ from cli.shared.options.server import (
     api_key,
 )
 from judging import CustosError
-from judging.verdicts.by_rule import RULES, RuleGrader
+from judging.verdicts.build import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient

@@ -22,9 +22,8 @@ from evaluation.correction.scores import SAMPLING_PROBABILITY
 from evaluation.intervals import number_clusters
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import system_errors_at
-from judging.files.csv_rows import CsvFile
+from judging.files.csv_rows import CsvFile, write_spreadsheet
 from judging.files.records import read_records
-from judging.files.spreadsheets import write_spreadsheet
 from judging.files.values import as_text
 from judging.tasks import get_task
 from judging.types import LabelledExample, label_of

@@ -15,9 +15,8 @@ from judging import CustosError, Verdict
 from judging.batches import in_batches
 from judging.files.arrow_rows import named_columns
 from judging.files.atomic import atomic_path
-from judging.files.csv_rows import CsvFile, row_location
+from judging.files.csv_rows import CsvFile, row_location, write_spreadsheet
 from judging.files.records import read_rows
-from judging.files.spreadsheets import write_spreadsheet
 from judging.types import parse_record
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")

@@ -16,8 +16,7 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.backbones import load_backbone
 from judging.types import JudgeRequest, Verdict
-from judging.verdicts.calibration import Calibration, CalibrationSet
-from judging.verdicts.risk import HeldOutVerdicts
+from judging.verdicts.calibration import Calibration, CalibrationSet, HeldOutVerdicts
 from tests.clients.fake_server import FakeServer, Say, completion
 from tests.conftest import Folders
 from tests.forks import custos, forked

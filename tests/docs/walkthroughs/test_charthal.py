@@ -10,7 +10,7 @@ import yaml
 
 from judging.tasks import base as tasks
 from judging.tasks import get_task
-from judging.tasks.reworded import register_rubrics
+from judging.tasks.base import register_rubrics
 from judging.types import JudgeRequest
 from tests.docs.markdown_pages import DOCS, blocks
 from tests.docs.walkthroughs.shell import run

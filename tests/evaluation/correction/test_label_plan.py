@@ -26,7 +26,7 @@ from evaluation.paired import lowest_difference
 from experiments.findings.interval_coverage import ITEMS, Setting, draw
 from experiments.findings.question_coverage import alike
 from judging.errors import CustosError
-from judging.verdicts.risk import HeldOutVerdicts
+from judging.verdicts.calibration import HeldOutVerdicts
 
 rates, accuracies = st.floats(0.05, 0.95), st.floats(0.5, 1.0)
 

@@ -53,7 +53,7 @@ def test_changes_by_hand() -> None:
 
 
 def test_without_bitsandbytes_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.models.quantization.find_spec", lambda name: None)
+    monkeypatch.setattr("judging.models.adapters.find_spec", lambda name: None)
     with pytest.raises(CustosError, match="bitsandbytes is not installed"):
         quantised_verdicts.main(["embedded-qs", "--data", "none.jsonl"])
 

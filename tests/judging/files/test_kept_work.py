@@ -339,16 +339,6 @@ def test_runs_that_are_killed_at_any_moment_lose_nothing(file: KeptFile[Square])
     assert [line.square for line in file.lines()] == [n * n for n in range(200)]
 
 
-@pytest.mark.usefixtures("forking_python")
-def test_a_second_process_is_sent_away_while_the_first_works(file: KeptFile[Square]) -> None:
-    process = start(file.path)
-    with pytest.raises(CustosError, match="another run is writing it"), locked(file.path):
-        pytest.fail("two hold one lock")
-    _, errors = process.communicate("\n", timeout=60)
-    assert errors == ""
-    assert rows(file) == list(range(200))
-
-
 def test_a_result_is_read_back_only_under_its_key(tmp_path: Path) -> None:
     path = tmp_path / "cell.json"
     kept = KeptResult(path, "key 1", key_field="made_from")

@@ -1,18 +1,30 @@
+"""Lines that break a decoder, in every reader of rows: the error of one row, by file and number."""
+
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow
+import pyarrow as pa
 import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 
-from judging.errors import CustosError
-from judging.files.atomic import atomic_write
+from benchmarks.framework.files import read_file
+from cli.shared.request_rows import read_requests
+from data_prep.sources.conversations import load_conversations
+from data_prep.sources.hieval import load_hieval
+from data_prep.splits.manifest import load_generic
+from data_prep.tables.cells import as_list, as_metadata
+from data_prep.tables.reader import BadRow, parse_table
+from judging.errors import CustosError, FieldError
+from judging.files.opening import nearest_file
 from judging.files.records import read_records, read_rows, write_json, write_records
-from judging.types import JudgeRequest, LabelledExample
+from judging.types import JudgeRequest, LabelledExample, Verdict
 
 GOOD = {"question": "?", "response": "a"}
 
@@ -100,12 +112,6 @@ def test_unreadable_files(tmp_path: Path) -> None:
         list(read_rows(tmp_path / "b.json"))
 
 
-def test_a_file_that_is_no_parquet(tmp_path: Path) -> None:
-    (tmp_path / "a.parquet").write_bytes(b"not parquet at all")
-    with pytest.raises(CustosError, match=r"a\.parquet"):
-        list(read_rows(tmp_path / "a.parquet"))
-
-
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"\xff\xfd\x00")
     with pytest.raises(CustosError, match=r"a\.jsonl row 1: not UTF-8 text"):
@@ -138,22 +144,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_partial(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_nothing_appears_before_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "out.txt"
-    with atomic_write(path) as file:
-        file.write("half")
-        file.flush()
-        assert not path.exists()
-    assert path.read_text(encoding="utf-8") == "half"
-
-
-def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), atomic_write(tmp_path / "out.txt") as file:
-        file.write("half")
-        raise KeyboardInterrupt
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_json_documents(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"ä": [1, None]})
     text = (tmp_path / "a.json").read_text(encoding="utf-8")
@@ -175,3 +165,153 @@ def test_a_pipe_is_not_said_to_be_missing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.jsonl")
     with pytest.raises(CustosError, match="rows.jsonl: is no regular file"):
         list(read_rows(tmp_path / "rows.jsonl"))
+
+
+GOOD_ROW = b'{"question": "?", "references": ["a"], "response": "a", "label": "Correct"}\n'
+HOSTILE = {
+    "200,000 brackets": (b"[" * 200_000, "nested too deeply"),
+    "200,000 objects": (b'{"a":' * 200_000, "nested too deeply"),
+    "a number of 5,000 digits": (b'{"question": ' + b"9" * 5000 + b"}", "too many digits"),
+    "bad UTF-8": (b'{"question": "\xff"}', "not UTF-8 text: byte 0xff at position 14"),
+    "300 objects": (
+        b'{"metadata": %b}' % (b'{"a":' * 300 + b"1" + b"}" * 300),
+        "nested too deeply",
+    ),
+    "half a surrogate pair": (b'{"metadata": {"a": "\\ud800"}}', "'metadata': holds half a char"),
+    "a name that is half a pair": (b'{"\\ud800": 1}', "holds half a character"),
+    "a key twice": (b'{"question": "a", "question": "b"}', "the key 'question' occurs twice"),
+    "a key twice inside": (b'{"metadata": {"n": [{"a": 1, "a": 1}]}}', "the key 'a' occurs"),
+    "a key twice beside written marks": (
+        b'{"response": "\\u0022\\u0022", "": "", "": ""}',
+        "the key '' occurs twice",
+    ),
+    "half an object": (b'{"question": ', "not valid JSON at character 14: Expecting value"),
+}
+
+
+@pytest.fixture(params=HOSTILE)
+def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
+    """A file whose second of three rows is hostile, and what is said of it."""
+    line, reason = HOSTILE[request.param]
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(GOOD_ROW + line + b"\n" + GOOD_ROW)
+    return path, reason
+
+
+def test_the_rows_beside_it_are_read(hostile: tuple[Path, str]) -> None:
+    path, reason = hostile
+    (_, first), (number, error), (last, third) = read_rows(path)
+    assert first == third and (number, last) == (2, 3)
+    assert isinstance(error, CustosError)
+    assert str(error).startswith(f"{path} row 2: ") and reason in str(error)
+    bad_rows: list[str] = []
+    assert len(list(read_records(path, LabelledExample, bad_rows))) == 2
+    assert bad_rows == [str(error)]
+
+
+def test_a_table_has_one_bad_row_and_a_verdict_says_so(hostile: tuple[Path, str]) -> None:
+    path, reason = hostile
+    _, (number, bad), _ = parse_table(path, LabelledExample)
+    assert number == 2 and isinstance(bad, BadRow)
+    assert reason in str(bad.error)
+    _, (row, verdict), _ = read_requests(path)
+    assert row == 2 and isinstance(verdict, Verdict)
+    assert verdict.status == "invalid" and reason in (verdict.message or "")
+
+
+@pytest.mark.parametrize("read", [read_file, load_conversations, load_generic, load_hieval])
+def test_other_readers_name_the_row(
+    tmp_path: Path, hostile: tuple[Path, str], read: Callable[[Path], Iterable[Any]]
+) -> None:
+    path = tmp_path / "first.jsonl"
+    path.write_bytes(hostile[0].read_bytes().removeprefix(GOOD_ROW))
+    with pytest.raises(CustosError, match=f"first.jsonl row 1: .*{hostile[1]}"):
+        list(read(path))
+
+
+@pytest.mark.parametrize("cell", ["[" * 200_000, '{"a":' * 200_000])
+def test_a_cell_of_a_table_is_no_traceback(cell: str) -> None:
+    assert as_list(cell, ";") == [cell]
+    with pytest.raises(CustosError, match="expected a JSON object"):
+        as_metadata(cell)
+
+
+def test_a_json_document_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    for line, reason in HOSTILE.values():
+        path.write_bytes(line)
+        for read in (read_rows, read_file):
+            with pytest.raises(CustosError, match=f"rows.json: (not valid|.*{reason})"):
+                list(read(path))
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+def test_a_byte_order_mark_is_no_text(tmp_path: Path, name: str) -> None:
+    """Read files of programs that put one first, as those of Windows do."""
+    rows = GOOD_ROW if name.endswith("l") else b"[" + GOOD_ROW + b"]"
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + rows)
+    [(_, row)] = read_rows(tmp_path / name)
+    assert row["label"] == "Correct"
+
+
+def test_two_columns_of_one_name_in_a_parquet_file_are_refused(tmp_path: Path) -> None:
+    """Refuse them as in CSV files: the first was lost."""
+    columns = [pa.array(["x"]), pa.array(["y"])]
+    pq.write_table(pa.Table.from_arrays(columns, ["a", "a"]), tmp_path / "rows.parquet")
+    with pytest.raises(CustosError, match="rows.parquet: 2 columns have the name 'a'"):
+        list(read_rows(tmp_path / "rows.parquet"))
+
+
+@pytest.mark.parametrize("row", [b'{"id": "%b", "question": ""}', b'{"id": "1", "%b": 1}'])
+def test_very_long_ids_and_names_are_one_bad_row(tmp_path: Path, row: bytes) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(row % (b"x" * 300_000))
+    [(_, verdict)] = read_requests(path)
+    assert isinstance(verdict, Verdict) and verdict.status == "invalid"
+    assert len(verdict.id) + len(verdict.message or "") < 50_000
+
+
+def test_a_key_twice_in_a_json_array_names_the_row(tmp_path: Path) -> None:
+    """Refuse it: the first value was lost without a word."""
+    path = tmp_path / "rows.json"
+    path.write_bytes(b'[{"a": 1, "b": {"a": 1}}, {"a": "\\u0022", "b": 1, "a": 2}]')
+    with pytest.raises(CustosError, match="rows.json: row 2: the key 'a' occurs twice"):
+        list(read_rows(path))
+
+
+def test_marks_and_escapes_in_texts_are_no_keys(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(rb'{"a": "\u0022\"a\"\\u0022", "b": NaN, "c": {"a": "\u0022"}}')
+    [(_, row)] = read_rows(path)
+    assert row["a"] == '""a"\\u0022' and row["c"] == {"a": '"'}
+
+
+@pytest.mark.parametrize("field", ["confidence", "score", "weight"])
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_labelled_rows_hold_finite_numbers(tmp_path: Path, field: str, number: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(GOOD_ROW.replace(b"}", f', "{field}": {number}}}'.encode()))
+    with pytest.raises(FieldError, match=f"rows.jsonl row 1: field '{field}'"):
+        list(read_records(path, LabelledExample))
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("pair.csv", "pairs.csv"), ("pairs.jsonl", "pairs.csv"), ("typo.csv", ""), ("x.csv", "")],
+)
+def test_only_a_name_that_is_alike_is_near(tmp_path: Path, name: str, nearest: str) -> None:
+    for file in ("pairs.csv", "y.csv", "notes.txt"):
+        (tmp_path / file).touch()
+    text = nearest_file(tmp_path / name, (".csv", ".jsonl"))
+    assert text == (f"; the nearest is '{tmp_path / nearest}'" if nearest else "")
+
+
+def test_a_link_to_nothing_is_named_as_one(tmp_path: Path) -> None:
+    for name in ("pairs.csv", "pair.csv"):
+        (tmp_path / name).symlink_to("nowhere.csv")
+    assert "'nowhere.csv'" in nearest_file(tmp_path / "pairs.csv", (".csv",))
+    assert nearest_file(tmp_path / "pairz.csv", (".csv",)) == "", "no link to nothing is near"
+
+
+def test_a_folder_that_is_not_there_has_no_near_file(tmp_path: Path) -> None:
+    assert nearest_file(tmp_path / "none" / "pairs.csv", (".csv",)) == ""

@@ -14,11 +14,11 @@ from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.adapters import load_adapter
 from judging.models.backbones import load_backbone
-from judging.scoring import windows
+from judging.scoring import ask_model
+from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
-from judging.tasks import base, get_task, judge_task
-from judging.tasks.hieval_qs import HiEvalQuickScore
+from judging.scoring.tree_batch import TreeModel, label_logprobs
+from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.build import before_calibration
 from tests.conftest import Folders
@@ -127,7 +127,7 @@ def test_verdicts_come_in_order_whatever_happens_to_the_others(judge: Judge) -> 
 
 
 def test_grading_streams(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "WINDOW", 4)
+    monkeypatch.setattr(ask_model, "WINDOW", 4)
     taken = 0
 
     def requests() -> Iterator[JudgeRequest]:
@@ -146,7 +146,7 @@ def test_grading_streams(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_progress_bar_counts_verdicts_on_standard_error(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(windows, "WINDOW", 4)
+    monkeypatch.setattr(ask_model, "WINDOW", 4)
     requests = list(_mixed_requests())
     verdicts = judge.grade(requests, progress=True)
     next(verdicts)
@@ -169,10 +169,6 @@ def test_what_is_no_iterable_of_requests_is_said(judge: Judge) -> None:
                 list(grader.grade(wrong))
 
 
-def test_no_requests_no_verdicts(judge: Judge) -> None:
-    assert list(judge.grade([])) == []
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -186,18 +182,6 @@ def test_requests_it_cannot_take(judge: Judge, fields: dict[str, Any], message: 
     assert (verdict.id, verdict.status, verdict.label) == ("x", "invalid", None)
     assert message in str(verdict.message)
     assert verdict.probabilities == {}
-
-
-def test_a_task_it_was_not_trained_for(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base.TASKS, "entries", dict(base.TASKS.entries))
-
-    class Other(HiEvalQuickScore):
-        name = "other"
-
-    judge_task(Other)
-    [verdict] = judge.grade([ask(task="other")])
-    assert verdict.status == "invalid"
-    assert "'mine' was trained for hieval-qs, not 'other'" in str(verdict.message)
 
 
 def test_a_rubric_it_was_not_trained_for(judge: Judge) -> None:
@@ -224,14 +208,6 @@ def test_every_verdict_names_its_judge_and_its_rubric(judge: Judge) -> None:
     assert (refused.status, refused.judge_name, refused.rubric) == ("invalid", judge.name, "")
     written = scored.model_dump(exclude={"judge_name", "rubric"})
     assert Verdict.model_validate(written).judge_name == "", "old files have no name"
-
-
-def test_an_empty_response_is_decided_by_rule(judge: Judge) -> None:
-    [verdict] = judge.grade([ask(" \n", id="e")])
-    assert (verdict.id, verdict.status, verdict.label) == ("e", "scored", "Wrong")
-    assert verdict.posterior is None
-    assert verdict.confidence is None
-    assert verdict.judge == judge.fingerprint(ask())
 
 
 @pytest.mark.parametrize("broken", [(0,), (2,), (0, 1, 2)])

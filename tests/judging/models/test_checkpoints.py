@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from judging.errors import CustosError, Missing
 from judging.models.backbones import load_backbone
-from judging.models.checkpoints import MODEL_CLASSES, SUPPORTED
+from judging.models.checkpoints import SUPPORTED
 from tests.conftest import HubFolders
 from tests.hub import TEXT_TEMPLATE, shards
 
@@ -62,28 +62,12 @@ def test_other_families_are_refused_by_their_configuration_alone(
     assert SUPPORTED in message
 
 
-def test_the_line_on_families_names_them_all() -> None:
-    assert len(MODEL_CLASSES) == 7, "say in SUPPORTED what is new"
-    for name in ("Qwen2-VL", "Qwen2.5-VL", "Qwen3-VL", "mixtures of experts", "Qwen3.5 (dense)"):
-        assert name in SUPPORTED
-
-
-def test_a_configuration_without_a_model_type(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
-    assert "config.json without model_type is not supported" in _error(tmp_path)
-
-
 @pytest.mark.parametrize("weights", [True, False])
 def test_code_of_a_checkpoint_is_never_run(folder: Path, weights: bool) -> None:
     (folder / "code.py").write_text("raise SystemExit('ran')", encoding="utf-8")
     _edit(folder / "config.json", lambda c: c.update(auto_map={"AutoModel": "code.Model"}))
     with pytest.raises(CustosError, match="asks to run code of its own"):
         load_backbone(str(folder), device="cpu", weights=weights)
-
-
-def test_quantized_weights(folder: Path) -> None:
-    _edit(folder / "config.json", lambda c: c.update(quantization_config={"quant_method": "awq"}))
-    assert "its weights are quantized (awq)" in _error(folder)
 
 
 def test_missing_shards_are_counted(folder: Path) -> None:
@@ -154,12 +138,6 @@ def test_a_folder_above_the_checkpoint(folder: Path) -> None:
         assert f"the folder has no config.json, but '{below}' has one" in _error(above)
 
 
-def test_a_link_to_nothing(folder: Path) -> None:
-    (folder / "config.json").unlink()
-    (folder / "config.json").symlink_to("../../blobs/0a1b")
-    assert "config.json is a link to nothing; copy folders of the hub's cache" in _error(folder)
-
-
 def test_pickled_weights(folder: Path) -> None:
     for file in (*shards(folder), folder / "model.safetensors.index.json"):
         file.unlink()
@@ -174,44 +152,6 @@ def test_an_index_that_is_none(folder: Path) -> None:
     for content in ("", "[]", "{}", '{"weight_map": 7}', '{"weight_map": {"a": ["b"]}}'):
         (folder / "model.safetensors.index.json").write_text(content, encoding="utf-8")
         assert "not an index of safetensors" in _error(folder)
-
-
-def test_a_template_for_text_only(folder: Path) -> None:
-    (folder / "chat_template.json").unlink()
-    message = _error(folder)
-    assert "the chat template cannot be used" in message
-    assert "copy chat_template.json" in message
-
-
-def test_no_template_at_all(folder: Path) -> None:
-    (folder / "chat_template.json").unlink()
-    _edit(folder / "tokenizer_config.json", lambda c: c.pop("chat_template"))
-    assert "there is none" in _error(folder)
-
-
-def test_a_template_that_leaves_pictures_out(folder: Path) -> None:
-    template = TEXT_TEMPLATE.replace("m.content", "(m.content | string)")
-    _edit(folder / "chat_template.json", lambda c: c.update(chat_template=template))
-    assert "it leaves pictures out" in _error(folder)
-
-
-def test_a_template_whose_turns_begin_otherwise(folder: Path) -> None:
-    _edit(
-        folder / "chat_template.json",
-        lambda c: c.update(chat_template=c["chat_template"].replace("<|im_start|>", "[turn]")),
-    )
-    assert "without <|im_start|>" in _error(folder)
-
-
-def test_a_template_that_always_thinks(folder: Path) -> None:
-    thought = "{{ '<|im_start|>assistant\\n<think>\\n' }}"
-    _edit(
-        folder / "chat_template.json",
-        lambda c: c.update(
-            chat_template=c["chat_template"].replace("{{ '<|im_start|>assistant\\n' }}", thought)
-        ),
-    )
-    assert "begins every answer with a thought" in _error(folder)
 
 
 def test_a_template_in_a_jinja_file_of_its_own(folder: Path) -> None:
@@ -270,60 +210,71 @@ def test_a_file_that_is_not_json(folder: Path, file: str) -> None:
         assert message.endswith("download it again")
 
 
-@pytest.mark.parametrize("content", ["{}", '{"chat_template": 3}', '{"chat_template": ["x"]}'])
-def test_a_template_file_without_a_template(folder: Path, content: str) -> None:
-    (folder / "chat_template.json").write_text(content, encoding="utf-8")
-    assert "chat_template.json: no text under the key 'chat_template'" in _error(folder)
+THINKS = "{{ '<|im_start|>assistant\\n<think>\\n' }}"
 
 
 @pytest.mark.parametrize(
-    ("file", "values"),
+    ("file", "values", "reason"),
     [
-        ("config.json", {"text_config": []}),
-        ("config.json", {"text_config": {"hidden_size": "wide"}}),
-        ("config.json", {"text_config": {"num_attention_heads": 0}}),
-        ("config.json", {"text_config": {"hidden_act": "nope"}}),
-        ("tokenizer.json", {"model": {"type": "none"}}),
-        ("tokenizer_config.json", {"added_tokens_decoder": [1]}),
-        ("tokenizer_config.json", {"tokenizer_class": 3}),
-        ("preprocessor_config.json", {"size": "wide"}),
+        ("config.json", {"model_type": None}, "config.json without model_type"),
+        ("config.json", {"model_type": ["qwen3_vl"]}, "model type '['qwen3_vl']' is not supp"),
+        ("config.json", {"quantization_config": {"quant_method": "awq"}}, "quantized (awq)"),
+        ("config.json", {"quantization_config": [1]}, "its weights are quantized"),
+        ("config.json", {"vision_config": None}, "the weights do not have the shapes"),
+        ("config.json", {"text_config": []}, "config.json cannot be used"),
+        ("config.json", {"text_config": {"hidden_size": "wide"}}, "config.json cannot be used"),
+        ("config.json", {"text_config": {"num_attention_heads": 0}}, "config.json cannot be"),
+        ("config.json", {"text_config": {"hidden_act": "nope"}}, "config.json cannot be used"),
+        ("tokenizer.json", {"model": {"type": "none"}}, "tokenizer.json"),
+        ("tokenizer_config.json", {"added_tokens_decoder": [1]}, "tokenizer_config.json"),
+        ("tokenizer_config.json", {"tokenizer_class": 3}, "tokenizer_config.json"),
+        ("preprocessor_config.json", {"size": "wide"}, "preprocessor_config.json"),
+        ("chat_template.json", {"chat_template": None}, "no text under the key 'chat_template'"),
+        ("chat_template.json", {"chat_template": ["x"]}, "no text under the key 'chat_template'"),
+        (
+            "chat_template.json",
+            {"chat_template": TEXT_TEMPLATE.replace("m.content", "(m.content | string)")},
+            "it leaves pictures out",
+        ),
+        (
+            "chat_template.json",
+            {"chat_template": "{% for _ in range(10**9) %}a{% endfor %}"},
+            "the chat template cannot be used",
+        ),
     ],
 )
-def test_a_value_that_the_library_cannot_use(
-    folder: Path, file: str, values: dict[str, Any]
+def test_values_that_make_no_backbone(
+    folder: Path, file: str, values: dict[str, Any], reason: str
 ) -> None:
     _edit(folder / file, lambda content: content.update(values))
-    message = _error(folder)
-    assert message.startswith(f"{folder}: ")
-    assert file in message.partition(" cannot be used (")[0]
+    assert reason in _error(folder)
 
 
-def test_a_template_that_cannot_end(folder: Path) -> None:
-    content = {"chat_template": "{% for _ in range(10**9) %}a{% endfor %}"}
-    (folder / "chat_template.json").write_text(json.dumps(content), encoding="utf-8")
-    assert "the chat template cannot be used" in _error(folder)
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("<|im_start|>", "[turn]", "without <|im_start|>"),
+        ("{{ '<|im_start|>assistant\\n' }}", THINKS, "begins every answer with a thought"),
+    ],
+)
+def test_templates_that_make_other_turns(folder: Path, old: str, new: str, reason: str) -> None:
+    _edit(
+        folder / "chat_template.json",
+        lambda c: c.update(chat_template=c["chat_template"].replace(old, new)),
+    )
+    assert reason in _error(folder)
 
 
-def test_a_template_that_is_not_text(folder: Path) -> None:
+def test_templates_that_are_missing_or_no_text(folder: Path) -> None:
     (folder / "chat_template.json").unlink()
+    assert "copy chat_template.json" in _error(folder), "the tokenizer's own is for text"
+    _edit(folder / "tokenizer_config.json", lambda c: c.pop("chat_template"))
+    assert "there is none" in _error(folder)
     (folder / "chat_template.jinja").write_bytes(b"\xff\xfe")
     assert "chat_template.jinja cannot be used" in _error(folder)
 
 
-def test_weights_of_another_shape(folder: Path) -> None:
-    _edit(folder / "config.json", lambda config: config.update(vision_config=None))
-    assert "config.json: the weights do not have the shapes that it says" in _error(folder)
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ({"model_type": ["qwen3_vl"]}, "model type '['qwen3_vl']' is not supported"),
-        ({"quantization_config": [1]}, "its weights are quantized"),
-    ],
-)
-def test_a_configuration_with_values_of_other_types(
-    folder: Path, values: dict[str, Any], expected: str
-) -> None:
-    _edit(folder / "config.json", lambda config: config.update(values))
-    assert expected in _error(folder)
+def test_a_configuration_that_is_a_link_to_nothing(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    (folder / "config.json").symlink_to("../../blobs/0a1b")
+    assert "config.json is a link to nothing" in _error(folder)

@@ -87,11 +87,6 @@ def test_a_model_in_the_cache_is_loaded_by_its_commit(
     assert version_of(version=version) == loaded
 
 
-def test_weights_in_the_cache(cache: Path, use: Use) -> None:
-    use(cache)
-    assert version_of(weights=True) == NEW
-
-
 def test_a_missing_shard_in_the_cache(
     cache: Path, use: Use, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,13 +100,6 @@ def test_a_missing_shard_in_the_cache(
     assert line in result.stderr
     assert result.stderr.count("\n") == 1
     assert capfd.readouterr().err == "", "nothing that a library prints"
-
-
-def test_a_shard_in_the_cache_that_is_cut_short(cache: Path, use: Use) -> None:
-    use(cache)
-    shard = shards(snapshot(cache, NEW))[1]
-    shard.resolve().write_bytes(shard.read_bytes()[:300])
-    assert error_of().startswith(f"{shard}: damaged or cut short")
 
 
 def test_a_model_that_is_not_in_the_cache(cache: Path, use: Use) -> None:

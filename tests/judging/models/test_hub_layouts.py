@@ -13,10 +13,10 @@ from judging.models import attention
 from judging.models.adapters import add_adapter, save_adapter
 from judging.models.attention import FEW_PAIRS
 from judging.models.backbones import Backbone, load_backbone
-from judging.scoring.batch_layout import lay_out
 from judging.scoring.engine import GeneratedText, Sampling
+from judging.scoring.packing import lay_out, make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
+from judging.scoring.tree_batch import TreeModel, label_logprobs
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from tests.conftest import HubFolders

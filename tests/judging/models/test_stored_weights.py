@@ -111,19 +111,6 @@ def test_shipped_judges_are_merged_to_the_bit(judge: str, embedded: Any) -> None
     assert_equal_to_the_bit(loaded, expected)
 
 
-def test_an_adapter_with_a_missing_weight_is_refused(small: str, tmp_path: Path) -> None:
-    save_adapter(add_adapter(load_backbone(small, device="cpu").model, r=2, alpha=2), tmp_path)
-    file = tmp_path / "adapter_model.safetensors"
-    weights = load_file(file)
-    del weights[min(weights)]
-    save_file(weights, file)
-    with (
-        pytest.warns(UserWarning, match="missing adapter keys"),
-        pytest.raises(CustosError, match="adapter does not fit the backbone: no weight"),
-    ):
-        load_backbone(small, device="cpu", adapter=tmp_path)
-
-
 @pytest.fixture(scope="module")
 def saved(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save an adapter without faults."""

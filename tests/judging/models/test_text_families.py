@@ -13,10 +13,9 @@ import transformers
 
 from judging.errors import CustosError, FieldError
 from judging.models import attention
-from judging.models.adapters import add_adapter
+from judging.models.adapters import add_adapter, quantized_layers
 from judging.models.attention import FEW_PAIRS, describe_attention
 from judging.models.backbones import Backbone, load_backbone
-from judging.models.quantization import quantized_layers
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel

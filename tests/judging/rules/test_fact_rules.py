@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judging.rules.fact_rules import choice_of, number_is_right
-from judging.rules.rankings import ranking_of
+from judging.rules.fact_rules import choice_of, number_is_right, ranking_of
 
 TREND = ("It has increased.", "It has decreased.", "It stayed the same.")
 COUNTRIES = ("Tomainia", "Bacteria")

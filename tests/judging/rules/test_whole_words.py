@@ -123,7 +123,7 @@ def test_any_text_holds_itself(text: str) -> None:
 @pytest.mark.parametrize("piece", ["1", "1,", "1/", "the ", "a", "三", "-", "²", " ", "minus "])
 def test_a_long_text_takes_linear_time(piece: str) -> None:
     started = time.process_time()
-    holds(piece * (200_000 // len(piece)), "112")
+    holds(piece * (80_000 // len(piece)), "112")
     assert time.process_time() - started < 5
 
 

@@ -11,8 +11,9 @@ from torch import Tensor
 from judging.models.backbones import Backbone
 from judging.scoring.engine import GeneratedText, TextBatch, texts_in_order
 from judging.scoring.label_tree import LabelTree
+from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
+from judging.scoring.tree_batch import TreeModel, label_logprobs
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 from tests.judging.made_up import ask

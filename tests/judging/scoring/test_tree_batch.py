@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from transformers import AttentionInterface
 
+from judging.models import attention
 from judging.models.adapters import add_adapter
+from judging.models.attention import FUSED, GROUPED
 from judging.models.backbones import Backbone, load_backbone
 from judging.models.embedded import embedded_folder
 from judging.scoring.label_tree import LabelTree
+from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel, label_logprobs, make_tree_batch
+from judging.scoring.tree_batch import TreeBatch, TreeModel, label_logprobs
 from tests.judging.made_up import ask
 from tests.judging.scoring.made_up import (
     TEXT_ONLY,
@@ -201,3 +205,209 @@ def test_bfloat16_drifts_little_with_the_company_a_row_keeps(embedded: Backbone)
     # One step of bfloat16 at a logit of 16 to 32 is 0.125; a label sums two or three tokens.
     assert drift < 0.5
     assert rounding < 1.0
+
+
+CLOSE: dict[str, Any] = {"rtol": 0.0, "atol": 1e-5}
+WAYS = ("dense", "split", "fused")
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let short rows take the way of long ones or of GPUs."""
+    if request.param != "dense":
+        monkeypatch.setattr(attention, "FEW_PAIRS", 0)
+    return str(request.param)
+
+
+def _text_attention(model: Any, name: str) -> None:
+    model.set_attn_implementation({"text_config": name, "vision_config": "sdpa"})
+
+
+@pytest.fixture
+def backbone(tiny_folder: str) -> Backbone:
+    return load_backbone(tiny_folder, dtype="float32", device="cpu")
+
+
+def _chain(length: int, seed: int) -> LabelTree:
+    tokens = torch.randint(20, 200, (length,), generator=torch.Generator().manual_seed(seed))
+    return LabelTree.build(["text"], [tokens.tolist()])
+
+
+def _batches(
+    backbone: Backbone, pictures: list[str], share_prefix: bool
+) -> list[tuple[list[EncodedPrompt], list[LabelTree], TreeBatch]]:
+    """Trees of one size and of several, texts, and rows that hold several prompts."""
+    mixed, same = mixed_requests(pictures), [*same_question(pictures), TEXT_ONLY[0]]
+    small = Encoder(backbone).tree(["Correct", "Wrong"])
+    wide = varied_tree(backbone)
+    cases = [
+        (mixed, [wide] * 5, None),
+        (mixed, [small, wide, _chain(9, 1), small, _chain(1, 2)], None),
+        (mixed, [_chain(length, length) for length in (3, 1, 12, 7, 2)], None),
+        (same, [wide, small] * 3, [[4, 1, 0], [5], [3, 2]]),
+        (same, [_chain(4, 3)] * 6, [[4, 1, 0], [5], [3, 2]]),
+    ]
+    batches = []
+    for requests, trees, rows in cases:
+        prompts = encode(backbone, requests)
+        pad = backbone.tokenizer.pad_token_id
+        batch = make_tree_batch(prompts, trees, pad, rows=rows, share_prefix=share_prefix)
+        batches.append((prompts, trees, batch))
+    return batches
+
+
+def _real_slots(logits: Tensor, trees: list[LabelTree]) -> Tensor:
+    return torch.cat([row[: tree.num_slots] for row, tree in zip(logits, trees, strict=True)])
+
+
+@pytest.mark.parametrize("share_prefix", [True, False])
+def test_logits_equal_those_under_the_librarys_eager_attention(
+    backbone: Backbone, pictures: list[str], way: str, share_prefix: bool
+) -> None:
+    """The library's eager attention takes masks of all queries of all rows."""
+    model = TreeModel(backbone.model)
+    for _, trees, batch in _batches(backbone, pictures, share_prefix):
+        with torch.inference_mode():
+            _text_attention(backbone.model, "eager")
+            expected = model(batch)
+            _text_attention(backbone.model, FUSED if way == "fused" else GROUPED)
+            found = model(batch)
+        scale = float(expected.abs().max())
+        torch.testing.assert_close(
+            _real_slots(found, trees) / scale, _real_slots(expected, trees) / scale, **CLOSE
+        )
+
+
+def test_texts_need_no_mask(
+    backbone: Backbone, pictures: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "FEW_PAIRS", 0)
+    prompts = encode(backbone, mixed_requests(pictures))
+    trees = [_chain(length, length) for length in (3, 1, 12, 7, 2)]
+    masks = []
+    forward = attention.grouped_attention
+
+    def spied(module: Any, query: Tensor, *tensors: Any, **options: Any) -> Any:
+        masks.append(tensors[2])
+        return forward(module, query, *tensors, **options)
+
+    AttentionInterface.register(GROUPED, spied)
+    try:
+        batch = make_tree_batch(prompts, trees, backbone.tokenizer.pad_token_id)
+        assert batch.num_causal == batch.input_ids.shape[1]
+        with torch.inference_mode():
+            TreeModel(backbone.model)(batch)
+    finally:
+        attention.register_attention()
+    assert masks
+    assert all(mask is None for mask in masks)
+
+
+def test_branches_need_a_mask_of_their_own_tokens_only(
+    backbone: Backbone, pictures: list[str]
+) -> None:
+    prompts = encode(backbone, mixed_requests(pictures))
+    tree = varied_tree(backbone)
+    batch = make_tree_batch(prompts, [tree] * 5, backbone.tokenizer.pad_token_id)
+    assert batch.num_causal == max(len(prompt.suffix_ids) for prompt in prompts)
+    nodes = len(tree.node_tokens)
+    assert batch.input_ids.shape[1] - batch.num_causal in range(nodes, nodes + 8)
+
+
+def test_what_a_token_sees_follows_from_its_ancestors(
+    backbone: Backbone, pictures: list[str]
+) -> None:
+    """Token by token: the row's trunk, its own prompt, its own ancestors and itself."""
+    tree, prompts = varied_tree(backbone), encode(backbone, same_question(pictures))
+    batch = make_tree_batch(prompts, [tree] * 5, 0, rows=[[4, 1, 0], [3, 2]], share_prefix=False)
+    visible = batch.visible()
+    flat_columns = batch.logit_columns.flatten()
+    row_of = [0, 0, 1, 1, 0]
+    for i, prompt in enumerate(prompts):
+        columns = flat_columns[batch.slots[i]].tolist()
+        tokens = (*prompt.prefix_ids, *prompt.suffix_ids)
+        for node in range(len(tree.node_tokens)):
+            seen = visible[row_of[i], columns[node + 1]].nonzero().flatten()
+            ancestors = tree.ancestors(node)
+            assert {columns[a + 1] for a in ancestors} <= set(seen.tolist())
+            path = [tree.node_tokens[a] for a in reversed(ancestors)]
+            assert batch.input_ids[row_of[i], seen].tolist() == [*tokens, *path]
+
+
+@pytest.mark.parametrize("share_prefix", [True, False])
+def test_gradients_equal_those_under_the_librarys_eager_attention(
+    backbone: Backbone, pictures: list[str], way: str, share_prefix: bool
+) -> None:
+    adapted = _adapted(backbone)
+    for _, trees, batch in _batches(backbone, pictures, share_prefix):
+        _text_attention(backbone.model, "eager")
+        expected = _gradients(TreeModel(adapted), batch, trees)
+        _text_attention(backbone.model, FUSED if way == "fused" else GROUPED)
+        found = _gradients(TreeModel(adapted), batch, trees)
+        _assert_same(found, expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_checkpointed_gradients_flow_through_the_shared_instruction(
+    backbone: Backbone, pictures: list[str], way: str
+) -> None:
+    _text_attention(backbone.model, FUSED if way == "fused" else GROUPED)
+    adapted = _adapted(backbone)
+    batches = _batches(backbone, pictures, share_prefix=True)
+    kept = [_gradients(TreeModel(adapted).train(), batch, trees) for _, trees, batch in batches]
+    model = TreeModel(adapted).train()
+    model.checkpoint_activations()
+    for (_, trees, batch), expected in zip(batches, kept, strict=True):
+        assert len(batch.prefix_ids)
+        _assert_same(_gradients(model, batch, trees), expected)
+
+
+def test_checkpointing_recomputes_activations(backbone: Backbone, pictures: list[str]) -> None:
+    """Fewer numbers are kept for the backward pass, with the shared instruction too."""
+    batch = _batches(backbone, pictures, share_prefix=True)[0][2]
+    model = TreeModel(_adapted(backbone)).train()
+    sizes = [_kept_numbers(model, batch)]
+    model.checkpoint_activations()
+    sizes.append(_kept_numbers(model, batch))
+    assert sizes[1] < 0.5 * sizes[0]
+
+
+def _kept_numbers(model: TreeModel, batch: TreeBatch) -> int:
+    kept: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss = model.hidden(batch).sum()
+    assert loss.requires_grad
+    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    return sum(size for pointer, size in kept.items() if pointer not in weights)
+
+
+def _adapted(backbone: Backbone) -> Any:
+    adapted = add_adapter(backbone.model, r=4, alpha=8, seed=3)
+    generator = torch.Generator().manual_seed(5)
+    for name, parameter in adapted.named_parameters():
+        if "lora_B" in name:  # zero at the start, which would hide lora_A's gradient
+            parameter.data = 0.1 * torch.randn(parameter.shape, generator=generator)
+    return adapted
+
+
+def _gradients(model: TreeModel, batch: TreeBatch, trees: list[LabelTree]) -> dict[str, Tensor]:
+    model.zero_grad()
+    logits = _real_slots(model(batch), trees)
+    targets = torch.arange(len(logits)) % 300
+    loss = torch.nn.functional.cross_entropy(logits, targets)
+    loss.backward()
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    return {"loss": loss.detach(), **gradients}
+
+
+def _assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    assert len(found) == 1 + 2 * 7 * 2  # the loss; A and B of seven projections in two layers
+    for name, gradient in expected.items():
+        assert gradient.abs().max() > 1e-5, f"{name} is zero"
+        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-5)

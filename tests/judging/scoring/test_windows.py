@@ -16,7 +16,7 @@ import torch
 
 from judging.files.pictures import PixelLimits
 from judging.judge import Judge
-from judging.scoring import windows
+from judging.scoring import ask_model
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.types import JudgeRequest
 from tests.conftest import Folders
@@ -55,8 +55,8 @@ def test_pictures_end_a_window(
     pictures: float,
     sizes: list[int],
 ) -> None:
-    monkeypatch.setattr(windows, "WINDOW_PIXELS", pictures * SIDE**2)
-    found = list(windows.in_windows(requests(tmp_path, 8), judge.encoder))
+    monkeypatch.setattr(ask_model, "WINDOW_PIXELS", pictures * SIDE**2)
+    found = list(ask_model.in_windows(requests(tmp_path, 8), judge.encoder))
     assert [len(window) for window in found] == sizes
     assert [row.id for window in found for row in window] == [str(n) for n in range(8)]
 
@@ -64,9 +64,9 @@ def test_pictures_end_a_window(
 def test_a_pair_counts_for_both_orders(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(windows, "WINDOW_PIXELS", 4 * SIDE**2)
+    monkeypatch.setattr(ask_model, "WINDOW_PIXELS", 4 * SIDE**2)
     rows = requests(tmp_path, 6, task="truthful-pair", variant="plain", responses=("5", "6"))
-    found = windows.in_windows(rows, judge.encoder)
+    found = ask_model.in_windows(rows, judge.encoder)
     assert [len(window) for window in found] == [3, 2, 1]
 
 
@@ -91,7 +91,7 @@ def test_few_pictures_are_held_and_verdicts_stay(
 
     original = Encoder.encode
     monkeypatch.setattr(Encoder, "encode", encode)
-    monkeypatch.setattr(windows, "WINDOW_PIXELS", 3 * SIDE**2)
+    monkeypatch.setattr(ask_model, "WINDOW_PIXELS", 3 * SIDE**2)
     after = list(judge.grade(rows))
     assert len(held) == 11 and most == (6 if has_gpu else 3)
     assert [row.status for row in after] == ["invalid", *["scored"] * 11]
@@ -119,20 +119,20 @@ def test_the_next_window_is_encoded_while_a_gpu_runs(
     before = list(judge.grade(rows))
     _as_on_a_gpu(judge, monkeypatch)
     begun = [threading.Event() for _ in range(6)]
-    encode, score = windows.encode_groups, windows.PromptGroup.score
+    encode, score = ask_model.encode_groups, ask_model.PromptGroup.score
     encoding: list[threading.Thread] = []
     scored: list[str] = []
 
     def encode_groups(
         taken: Mapping[int, JudgeRequest], encoder: Encoder, *options: Any
-    ) -> list[windows.PromptGroup]:
+    ) -> list[ask_model.PromptGroup]:
         begun[len(encoding)].set()
         encoding.append(threading.current_thread())
         assert encoder.backbone.tokenizer is not judge.encoder.backbone.tokenizer
         assert encoder.backbone.processor.tokenizer is encoder.backbone.tokenizer
         return encode(taken, encoder, *options)
 
-    def score_group(group: windows.PromptGroup, *options: Any) -> Any:
+    def score_group(group: ask_model.PromptGroup, *options: Any) -> Any:
         first = group.requests[min(group.requests)].responses[0]
         number = texts.index(first) // 3
         if number < 5:
@@ -141,7 +141,7 @@ def test_the_next_window_is_encoded_while_a_gpu_runs(
         return score(group, *options)
 
     monkeypatch.setattr("judging.judge.encode_groups", encode_groups)
-    monkeypatch.setattr(windows.PromptGroup, "score", score_group)
+    monkeypatch.setattr(ask_model.PromptGroup, "score", score_group)
     after = list(judge.grade(rows))
     assert len(encoding) == 6 and threading.current_thread() not in encoding
     assert len(scored) == 12
@@ -164,9 +164,9 @@ def test_streams_side_by_side_encode_one_after_the_other(
     expected = [row.label for row in judge.grade(rows)]
     _as_on_a_gpu(judge, monkeypatch)
     monkeypatch.setattr("judging.judge.GPU_WINDOW", 1)
-    encode, free, threads = windows.encode_groups, threading.Lock(), set()
+    encode, free, threads = ask_model.encode_groups, threading.Lock(), set()
 
-    def encode_groups(*arguments: Any) -> list[windows.PromptGroup]:
+    def encode_groups(*arguments: Any) -> list[ask_model.PromptGroup]:
         threads.add(threading.current_thread())
         assert free.acquire(blocking=False), "another stream encodes"
         time.sleep(0.02)

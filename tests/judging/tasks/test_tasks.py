@@ -1,44 +1,28 @@
+"""Tasks that read text alone: their judges see no picture, and say so."""
+
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from judging.errors import CustosError
-from judging.tasks import base, get_task, judge_task, task_names
-from judging.tasks.base import Field, JudgeTask
-from judging.tasks.hieval_qs import HiEvalQuickScore
+from judging.judge import Judge
+from judging.judge.card import SHIPPED, read_card, shipped_judges
+from judging.models.backbones import Backbone
+from judging.scoring.prompts import Encoder
+from judging.tasks import get_task, task_names
+from judging.tasks.base import Field
 from judging.types import JudgeRequest, LabelledExample
 from tests.judging.made_up import ask
 
 QS = get_task("hieval-qs")
 EA = get_task("hieval-ea")
 RUBRICS = ("plain/all", "plain/any", "tolerance/all", "tolerance/any")
-
-
-def test_registered_names() -> None:
-    assert "hieval-qs" in task_names()
-    assert list(task_names()) == sorted(task_names())
-    assert all(get_task(name).name == name for name in task_names())
-
-
-def test_an_unknown_task_lists_the_known() -> None:
-    with pytest.raises(CustosError, match=r"field 'task': 'hieval' is not one of .*hieval-qs"):
-        get_task("hieval")
-
-
-def test_a_name_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base.TASKS, "entries", dict(base.TASKS.entries))
-
-    class Mine(HiEvalQuickScore):
-        name = "mine"
-
-    judge_task(Mine)
-    assert isinstance(get_task("mine"), JudgeTask)
-    with pytest.raises(ValueError, match="task 'mine' is already declared"):
-        judge_task(Mine)
 
 
 @pytest.mark.parametrize("variant", ["plain", "tolerance"])
@@ -59,11 +43,6 @@ def test_quick_score_instructions_hold_every_criterion() -> None:
         assert all(label in text for label in QS.labels(rubric))
         assert ("Partial" in text) == rubric.endswith("all")
         assert "cut off" in text
-
-
-def test_quick_score_depends_on_the_rubric_alone() -> None:
-    """Requests of a rubric share a prefilled instruction, so nothing of them may leak into it."""
-    assert QS.rubric(ask("a", question="x")) == QS.rubric(ask("b", references=("y", "z")))
 
 
 def test_quick_score_item() -> None:
@@ -94,10 +73,6 @@ def test_an_empty_response_is_wrong_by_rule(response: str) -> None:
     assert "empty" in ruling.message
 
 
-def test_any_other_response_needs_the_model() -> None:
-    assert QS.rule(ask("0")) is None
-
-
 @pytest.mark.parametrize(
     ("text", "rubric", "label"),
     [
@@ -118,20 +93,6 @@ def test_any_other_response_needs_the_model() -> None:
 )
 def test_quick_score_parser(text: str, rubric: str, label: str | None) -> None:
     assert QS.parse(text, rubric) == label
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"variant": "strict"}, "field 'variant': 'strict' is not one of plain, tolerance"),
-        ({"question": ""}, "field 'question': task 'hieval-qs' needs it"),
-        ({"references": ()}, "field 'references': task 'hieval-qs' needs it"),
-    ],
-)
-def test_requests_it_cannot_take(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(CustosError) as caught:
-        QS.check(ask(**fields))
-    assert str(caught.value) == message
 
 
 def test_targets() -> None:
@@ -228,10 +189,6 @@ def test_a_blank_field_is_none(task: str, fields: dict[str, Any]) -> None:
         get_task(task).check(ask(task=task, **fields))
 
 
-def test_one_reference_with_text_is_enough() -> None:
-    QS.check(ask(references=("", "19")))
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -254,3 +211,119 @@ def test_judges_see_full_width_text_as_plain(text: str, shown: str) -> None:
 @given(text=st.text(st.characters(max_codepoint=0x2FFF)))
 def test_text_without_full_width_characters_is_shown_as_it_is(text: str) -> None:
     assert Field("Response", text).shown == text.strip()
+
+
+@pytest.mark.parametrize("name", ["hieval-qs", "simplevqa"])
+def test_prompts_hold_no_picture(name: str, tiny: Backbone, pictures: list[str]) -> None:
+    variant = {"variant": "english"} if name == "simplevqa" else {}
+    bare, seen = (
+        (get_task(name), ask(task=name, images=images, **variant)) for images in ((), pictures)
+    )
+    without, left_out = Encoder(tiny).encode([bare, seen])
+    assert left_out.prefix_ids + left_out.suffix_ids == without.prefix_ids + without.suffix_ids
+    assert left_out.vision == {}
+    assert len(set(Encoder(tiny).measure([bare, seen]))) == 1
+    [shown] = Encoder(tiny, shows_all_pictures=True).encode([seen])
+    assert len(shown.vision["image_grid_thw"]) == 3
+
+
+def test_a_picture_that_cannot_be_read_matters_only_where_it_is_shown(tiny: Backbone) -> None:
+    zero_shot = Judge.load(tiny.name, dtype="float32", device="cpu")
+    missing = ("missing.png",)
+    quick, analysed = zero_shot.grade([ask(images=missing), ask(task="hieval-ea", images=missing)])
+    assert quick.status == "scored"
+    assert analysed.status == "invalid"
+    assert "field 'images': 'missing.png' is not a readable picture" in str(analysed.message)
+
+
+def test_verdicts_are_those_without_and_say_so(judge: Judge, pictures: list[str]) -> None:
+    bare, one, two = judge.grade([ask(), ask(images=pictures[:1]), ask(images=pictures[:2])])
+    assert bare.message is None
+    assert one.message == "the picture was left out: task 'hieval-qs' reads text alone"
+    assert two.message == "the pictures were left out: task 'hieval-qs' reads text alone"
+    for verdict in (one, two):
+        assert verdict.probabilities == pytest.approx(bare.probabilities, abs=1e-6)
+
+
+def test_a_judge_that_was_trained_on_all_pictures_sees_them(
+    folder: Path, judge: Judge, pictures: list[str]
+) -> None:
+    card = (folder / "judge.json").read_text(encoding="utf-8")
+    (folder / "judge.json").write_text(
+        card.replace('"shows_all_pictures":false,', '"shows_all_pictures":true,'), encoding="utf-8"
+    )
+    pictured_judge = Judge.load(str(folder), dtype="float32", device="cpu")
+    pictured = ask(images=pictures[:1])
+    bare, verdict = pictured_judge.grade([ask(), pictured])
+    assert verdict.message is None
+    assert verdict.probabilities != pytest.approx(bare.probabilities, abs=1e-6)
+    assert pictured_judge.identity == judge.identity, "a calibration stays valid"
+    assert pictured_judge.fingerprint(ask()) == judge.fingerprint(ask())
+    assert pictured_judge.fingerprint(pictured) != judge.fingerprint(pictured), "a cache keeps both"
+    [logprobs] = torch.tensor(pictured_judge.logprobs([pictured])).exp()
+    assert logprobs.tolist() == pytest.approx(list(verdict.probabilities.values()), abs=1e-5)
+
+
+def test_shipped_judges_of_text_are_shown_text() -> None:
+    for name in shipped_judges():
+        card = read_card(SHIPPED / name)
+        assert "hieval-qs" not in card.tasks or not card.shows_all_pictures, name
+
+
+def ruled(references: tuple[str, ...], response: str, **fields: object) -> str | None:
+    request = JudgeRequest.model_validate(
+        {
+            "task": "hieval-qs",
+            "question": "What is it?",
+            "references": references,
+            "reference_mode": "any",
+            "responses": (response,),
+            **fields,
+        }
+    )
+    ruling = get_task("hieval-qs").rule(request)
+    return ruling.label if ruling else None
+
+
+WORK = "<think>It is 3? Or 4.</think>First I try 1/3, which is too small.\n\n"
+
+
+@pytest.mark.parametrize(
+    ("references", "response", "label"),
+    [
+        ((r"\frac{1}{2}",), WORK + r"The answer is $\boxed{0.5}$.", "Correct"),
+        ((r"\frac{1}{2}",), WORK + r"The answer is $\boxed{0.7}$.", "Wrong"),
+        (("3", r"\frac{1}{2}"), WORK + "Answer: 50%", "Correct"),
+        (("1/2",), WORK + r"$\boxed{0.5}$ or $\boxed{0.7}$", None),
+        (("1/2",), WORK + "So the next step", None),
+        (("one half",), WORK + r"$\boxed{0.5}$", None),
+        (("19",), "19", None),  # a short answer, of which a judge gives the probability
+        (("19",), WORK + "Answer: 19", "Correct"),
+    ],
+)
+def test_mathematics(references: tuple[str, ...], response: str, label: str | None) -> None:
+    assert ruled(references, response) == label
+
+
+def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
+    subset = ((r"\{1, 2\}",), WORK + r"$\boxed{\{1\}}$")
+    assert ruled(*subset) == "Wrong"
+    assert ruled(*subset, reference_mode="all") is None
+    assert ruled(("1/2", "1/3"), WORK + r"$\boxed{1/2}$", reference_mode="all") is None
+    near = (("100 cm",), WORK + r"$\boxed{104\text{ cm}}$")
+    assert ruled(*near) == "Wrong"
+    assert ruled(*near, variant="tolerance") is None
+
+
+@pytest.mark.parametrize(
+    ("response", "label"),
+    [
+        (WORK + "Final answer: B", "Correct"),
+        (WORK + r"$\boxed{\text{A}}$", "Wrong"),
+        (WORK + "**Perth (B)**", "Correct"),
+        (WORK + "Perth (A)", None),
+        ("It may be A.\n\nAnswer: B or A", None),
+    ],
+)
+def test_options(response: str, label: str | None) -> None:
+    assert ruled(("Perth",), response, choices=("Sydney", "Perth")) == label

@@ -6,14 +6,16 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.card import JudgeCard, encoder_of
 from judging.scoring.engine import Sampling
 from judging.tasks import get_task
 from judging.tasks.base import confidence_in
+from judging.tasks.truthful import exchange_names
 from judging.types import JudgeRequest, Pass
 from judging.verdicts.build import before_calibration, merge_passes
 from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
@@ -89,13 +91,6 @@ def test_preferring_the_first_shown_cancels_out() -> None:
     first = {"A": 0.6, "B": 0.3, "None": 0.1}
     always_first = [Pass(order="given", posterior=first), Pass(order="swapped", posterior=first)]
     assert merge_passes(task, always_first) == pytest.approx({"A": 0.45, "B": 0.45, "None": 0.1})
-
-
-def test_a_flip_is_marked(judge: Judge) -> None:
-    verdict = _only(judge, pair())
-    tops = [max(one.posterior, key=one.posterior.__getitem__) for one in verdict.passes]
-    unswapped = {"A": "B", "B": "A", "None": "None"}[tops[1]]
-    assert verdict.needs_review == (tops[0] != unswapped)
 
 
 def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) -> None:
@@ -223,26 +218,6 @@ def test_no_confidence_is_read_where_none_is_asked_for(judge: Judge) -> None:
     assert verdict.stated_confidence is None
 
 
-@pytest.mark.parametrize("task", PAIRS)
-def test_an_empty_response_cannot_be_compared(judge: Judge, task: str) -> None:
-    verdict = _only(judge, pair(task, response_b=" "))
-    assert (verdict.status, verdict.label) == ("not_judgeable", None)
-
-
-def test_requests_a_task_cannot_take(judge: Judge) -> None:
-    one = _only(judge, ask(task="truthful-pair"))
-    assert (one.status, one.message) == (
-        "invalid",
-        "field 'responses': task 'truthful-pair' needs 2, got 1",
-    )
-    two = _only(judge, pair("hieval-qs", references=("a",)))
-    assert "needs 1, got 2" in (two.message or "")
-    plain = _only(judge, pair("truthful-pure-label", mode="critique"))
-    assert plain.message == "field 'mode': task 'truthful-pure-label' writes no critiques"
-    with pytest.raises(CustosError, match="field 'question'"):
-        get_task("truthful-pair").check(pair(question=""))
-
-
 @pytest.mark.parametrize("name", [*PAIRS, *SINGLES])
 def test_instructions_hold_every_criterion(name: str) -> None:
     task = get_task(name)
@@ -321,3 +296,104 @@ def test_items_show_references_and_the_callers_criteria() -> None:
 )
 def test_parsers(name: str, text: str, label: str | None) -> None:
     assert get_task(name).parse(text, "plain") == label
+
+
+@pytest.mark.parametrize(
+    ("text", "exchanged"),
+    [
+        (
+            "The reference is Rome. Response A says Rome; Response B says Oslo. Response A is "
+            "right; Response B is wrong.",
+            "The reference is Rome. Response B says Rome; Response A says Oslo. Response B is "
+            "right; Response A is wrong.",
+        ),
+        (
+            "Both are right, but Response B adds a guess.",
+            "Both are right, but Response A adds a guess.",
+        ),
+        ("A is right and B is not.", "B is right and A is not."),
+        ("A's count is off; B matches.", "B's count is off; A matches."),
+        (
+            "Responses A and B agree, as answer (A) shows.",
+            "Responses B and A agree, as answer (B) shows.",
+        ),
+        ("**Response A** is better than B.", "**Response B** is better than A."),
+        ("A and B both miss it.", "B and A both miss it."),
+        ("Both A and Response B are vague.", "Both B and Response A are vague."),
+        (
+            "The first response is right, the Second response too.",
+            "The second response is right, the First response too.",
+        ),
+        ("better: B", "better: A"),
+        ('I prefer "A" because B invents a survey.', 'I prefer "B" because A invents a survey.'),
+    ],
+)
+def test_names_are_exchanged(text: str, exchanged: str) -> None:
+    assert exchange_names(text) == exchanged
+    assert exchange_names(exchanged) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A bar is missing. A red line stands out.",
+        "The right option is B.",
+        "It lacks vitamin B and vitamin A.",
+        "Plan A is cheaper. Option B is not.",
+        "Options A and B are both offered.",
+        "An A-level student named John B. Smith got an A+.",
+        "The first bar is the second largest.",
+        "ABBA sang it; BA flies there.",
+        "",
+    ],
+)
+def test_what_names_no_response_stays(text: str) -> None:
+    assert exchange_names(text) == text
+
+
+PIECES = [
+    *(
+        "A",
+        "B",
+        " ",
+        "Response ",
+        "responses ",
+        "Answer (",
+        ") ",
+        "The ",
+        "the ",
+        "is ",
+        " is ",
+        "and ",
+        " and ",
+        " or ",
+        ", ",
+        ". ",
+        "; ",
+        "'s ",
+        "first",
+        "second",
+        " response",
+        "than ",
+        "(",
+        "*",
+        "-",
+        "+",
+        ":",
+        "\n",
+        '"',
+        "says ",
+        " says ",
+        "right",
+        "option ",
+        "é",
+        "1",
+        "/",
+        "both ",
+    ),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=60))
+def test_exchanging_twice_gives_the_text_back(text: str) -> None:
+    assert exchange_names(exchange_names(text)) == text

@@ -14,15 +14,14 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
-from judging.scoring import windows
-from judging.verdicts.risk import HeldOutVerdicts
+from judging.scoring import ask_model
+from judging.verdicts.calibration import HeldOutVerdicts
 from serve.app import create_app
 from serve.queue.service import Service
 from tests.tiny import save_picture
 from tests.train.made_up import example
 from train.finish.calibrate import calibrate
-from train.finish.kept_grades import KeptGrades
-from train.finish.processes import Processes
+from train.finish.grading import KeptGrades, Processes
 
 
 def test_a_calibration_split_with_pictures_is_read_some_at_a_time(
@@ -40,7 +39,7 @@ def test_a_calibration_split_with_pictures_is_read_some_at_a_time(
         return score(prompts, tree, **options)
 
     monkeypatch.setattr(judge.engine, "score", count)
-    monkeypatch.setattr(windows, "WINDOW", 3)
+    monkeypatch.setattr(ask_model, "WINDOW", 3)
     np.testing.assert_allclose(judge.logprobs(rows), expected, rtol=1e-5, atol=1e-5)
     assert sizes == [3, 3, 1]
 

@@ -15,8 +15,8 @@ from judging.judge import Judge
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.engine import Sampling
+from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import make_tree_batch
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from tests.tiny import brute_force, reference_model, save_picture
@@ -24,18 +24,17 @@ from tests.train import made_up
 from tests.train.made_up import critique_pair, write_split
 from train import truthful_judge
 from train.loop.accelerator import make_accelerator
-from train.loop.model_runner import ModelRunner
+from train.loop.objective import ModelRunner, TextModel
 from train.methods.critique import (
     CritiqueRecipe,
-    TextModel,
     TextObjective,
     TextSupervision,
     answer_tokens,
 )
 from train.methods.trainer import Trainer
+from train.rows.data import RunSplits, under_task
+from train.rows.examples import Examples
 from train.rows.rows import IndexedSplits, Rows
-from train.setup.data import RunSplits, under_task
-from train.setup.examples import Examples
 from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
 

@@ -13,14 +13,13 @@ from torch import Tensor
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.label_tree import LabelTree
-from judging.scoring.packing import shared_rows
+from judging.scoring.packing import make_tree_batch, shared_rows
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import TreeModel, make_tree_batch
+from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
 from tests.tiny import reference_model, save_picture
 from train.methods.joint import JointObjective, Negatives, Span
-from train.rows.rows import Row, Rows
-from train.rows.supervision import LabelSupervision
+from train.rows.rows import Row, Rows, Supervision
 
 LAMBDA = 0.3
 
@@ -54,7 +53,7 @@ def _examples(folder: Path) -> list[LabelledExample]:
 
 
 def _rows(examples: list[LabelledExample], backbone: Backbone) -> Rows:
-    return Rows(examples, LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train")
+    return Rows(examples, Supervision(Encoder(backbone, shows_all_pictures=True)), "train")
 
 
 def _logprobs(model: Any, row: Row, rows: Rows, label: int) -> Tensor:

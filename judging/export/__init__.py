@@ -1,1 +1,0 @@
-"""A judge as a plain checkpoint, for programs that know nothing of custos."""

@@ -1,0 +1,228 @@
+"""Names of judges that are none: what was probably meant, without a model and without a network."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judging.errors import CustosError, FieldError
+from judging.judge import Judge
+from judging.judge.card import CARD_FILE, JudgeCard, check_name, resolve, shipped_judges
+from judging.tasks import get_task, task_names
+from judging.types import JudgeRequest, Mode
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for run in ("runs/sheet", "runs/pairs", "mine"):
+        (tmp_path / run).mkdir(parents=True)
+        (tmp_path / run / CARD_FILE).write_text("{}")
+
+
+def refusal(name: str) -> str:
+    with pytest.raises(CustosError) as caught:
+        check_name(name)
+    message = str(caught.value)
+    assert message.startswith(f"judge '{name}': ")
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("embeded-qs", "embedded-qs"),
+        ("embedded-pairs", "embedded-pair"),
+        ("embeded", "embedded"),
+        ("runs/sheets", "runs/sheet"),
+        ("miné", "mine"),
+        ("./runs/sheet2", "runs/sheet"),
+    ],
+)
+def test_the_nearest_name_is_proposed(name: str, meant: str) -> None:
+    message = refusal(name)
+    assert f"did you mean '{meant}'?" in message
+    assert ", ".join(shipped_judges()) in message
+    assert "run folders here: " in message
+
+
+@pytest.mark.parametrize("name", ["zzzzzz", "gpt2", "a/b/c", "/nowhere/at/all", "x" * 300])
+def test_where_nothing_is_near_the_names_are_listed(name: str) -> None:
+    assert "did you mean" not in refusal(name)
+
+
+def test_an_unknown_name_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_network(*address: object, **options: object) -> None:
+        raise AssertionError("a name without a slash is not looked up")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    started = time.process_time()
+    with pytest.raises(CustosError, match="did you mean 'embedded-qs'"):
+        Judge.load("embeded-qs")
+    assert time.process_time() - started < 1
+
+
+def test_the_hub_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def unreachable(url: str, **options: object) -> None:
+        asked.append(url)
+        raise OSError("no route to host")
+
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", unreachable)
+    with pytest.raises(CustosError, match=r"'nobody/none' cannot be loaded \(the hub says: no rou"):
+        Judge.load("nobody/none")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        (None, "and config.json too, so that it is no model either"),
+        ("checkpoint-000010/state", "its training has not ended"),
+        ("adapter_model.safetensors", "copy the whole folder"),
+        (f"inner/{CARD_FILE}", "it holds run folders: folder/inner; name one of them"),
+    ],
+)
+def test_a_folder_says_what_it_lacks(file: str | None, says: str) -> None:
+    Path("folder").mkdir()
+    if file:
+        Path("folder", file).parent.mkdir(exist_ok=True)
+        Path("folder", file).touch()
+    message = refusal("folder")
+    assert "judge.json is missing, so that it is no run folder" in message
+    assert says in message
+
+
+@pytest.mark.parametrize("name", ["embedded", "embedded@2", "Qwen/Qwen3-VL-4B-Instruct"])
+def test_names_of_backbones_pass(name: str) -> None:
+    check_name(name)
+
+
+PAIR = {"task": "truthful-pair", "responses": ("a", "b")}
+ANY, ALL = ("plain/any",), ("plain/all",)
+
+
+def card(modes: dict[str, tuple[Mode, ...]] | None = None, **tasks: tuple[str, ...]) -> JudgeCard:
+    known = {name.replace("_", "-"): rubrics for name, rubrics in tasks.items()}
+    return JudgeCard(
+        backbone="b", backbone_version="b", tasks=known, modes=modes or {}, instructions={}
+    )
+
+
+def taken(known: JudgeCard | None, **fields: Any) -> JudgeRequest:
+    request = {"question": "q", "references": ("r",), "responses": ("a",)} | fields
+    tasks = tuple(known.tasks) if known else task_names()
+    return resolve(JudgeRequest.model_validate(request), "mine", tasks, known)
+
+
+@pytest.mark.parametrize(
+    ("rubrics", "asked", "reference_mode"),
+    [
+        (ANY, "all", "any"),
+        (ALL, "any", "all"),
+        (ANY, "any", "any"),
+        ((*ANY, *ALL), "all", "all"),
+        ((*ANY, *ALL), "any", "any"),
+    ],
+)
+def test_one_reference_is_taken_in_the_mode_that_the_judge_knows(
+    rubrics: tuple[str, ...], asked: str, reference_mode: str
+) -> None:
+    resolved = taken(card(hieval_qs=rubrics), reference_mode=asked)
+    assert resolved.reference_mode == reference_mode
+    assert resolve(resolved, "mine", ("hieval-qs",), card(hieval_qs=rubrics)) == resolved
+
+
+def test_an_omitted_reference_mode_works_with_one_reference() -> None:
+    assert taken(card(hieval_qs=ANY)).reference_mode == "any"
+    assert taken(card(hieval_ea=("tolerance/all",)), task="hieval-ea", variant="tolerance",
+                 reference_mode="any").reference_mode == "all"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rubrics", "fields", "field", "change"),
+    [
+        (ANY, {"references": ("r", "s")}, "reference_mode", "set reference_mode to 'any' (--ref"),
+        (ALL, {"variant": "tolerance"}, "variant", "set variant to 'plain'"),
+        (ANY, {"variant": "tolerance"}, "variant", "set variant to 'plain'"),
+        (
+            ANY,
+            {"variant": "tolerance", "references": ("r", "s")},
+            "variant",
+            "set variant to 'plain' and reference_mode to 'any'",
+        ),
+    ],
+)
+def test_a_rubric_that_the_judge_was_not_trained_for(
+    rubrics: tuple[str, ...], fields: dict[str, Any], field: str, change: str
+) -> None:
+    with pytest.raises(FieldError) as refusal:
+        taken(card(hieval_qs=rubrics), **fields)
+    assert refusal.value.field == field
+    message = refusal.value.message
+    assert message.startswith(f"judge 'mine' was trained for hieval-qs under {rubrics[0]}, not ")
+    assert change in message
+    assert "; take embedded-ea or embedded-qs, which know it (--judge), or" in message
+    assert "\n" not in message
+
+
+def test_an_unknown_variant_lists_those_that_the_judge_takes() -> None:
+    with pytest.raises(FieldError, match="field 'variant': 'strict' is not one of plain$"):
+        taken(card(hieval_qs=ANY), variant="strict")
+    with pytest.raises(FieldError, match="'strict' is not one of plain, tolerance$"):
+        taken(None, variant="strict")
+    with pytest.raises(FieldError, match="not one of plain; the rubric 'reference' follows from"):
+        taken(card(truthful_pair=("plain", "reference")), **PAIR, variant="reference")
+
+
+def test_the_references_may_be_what_to_change() -> None:
+    pair = {"task": "truthful-pair", "responses": ("a", "b")}
+    with pytest.raises(FieldError, match="field 'references'.*give a reference"):
+        taken(card(truthful_pair=("reference",)), **pair, references=())
+    with pytest.raises(FieldError, match="field 'references'.*leave the references out"):
+        taken(card(truthful_pair=("plain",)), **pair)
+
+
+def test_a_task_that_the_judge_does_not_know() -> None:
+    with pytest.raises(FieldError, match="'mine' was trained for hieval-qs, not 'hieval-ea'") as no:
+        taken(card(hieval_qs=ANY), task="hieval-ea")
+    assert no.value.message.endswith(
+        "; set task to 'hieval-qs' (--task hieval-qs), or take a judge of 'hieval-ea' (--judge "
+        "embedded-ea)"
+    )
+    with pytest.raises(FieldError, match=r"\(--judge embedded, the untrained model\)$"):
+        taken(card(hieval_qs=ANY), task="charthal")
+
+
+TRAINED: dict[str, tuple[Mode, ...]] = {"truthful-pair/reference": ("score", "critique")}
+
+
+@pytest.mark.parametrize(
+    ("known", "fields", "mode"),
+    [
+        (None, PAIR, "score"),
+        (card(truthful_pair=("reference",)), PAIR, "critique"),
+        (card(truthful_pair=("reference",)), PAIR | {"mode": "score"}, "score"),
+        (card(TRAINED, truthful_pair=("reference",)), PAIR, "score"),
+        (card(hieval_qs=ANY), {}, "score"),
+        (card(truthful_pure_label=("reference",)), PAIR | {"task": "truthful-pure-label"}, "score"),
+    ],
+)
+def test_the_judges_own_mode(known: JudgeCard | None, fields: dict[str, Any], mode: Mode) -> None:
+    assert taken(known, **fields).mode == mode
+
+
+@pytest.mark.parametrize("name", task_names())
+def test_a_zero_shot_judge_takes_every_task_in_every_variant(name: str) -> None:
+    task = get_task(name)
+    for variant in task.variants:
+        fields = {"task": name, "variant": variant, "responses": ("a",) * task.num_responses}
+        if name == "chartom-prediction":
+            fields["references"] = ("0.3",)  # it takes a share or none
+        assert taken(None, **fields).mode == "score"
