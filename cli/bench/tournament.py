@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cli.shared.bad_rows import fail_without_verdict, show_problems
-from cli.shared.command_line import read_assignments
-from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
-from cli.shared.options.benchmark import BenchmarkJudgeOptions, Items, JsonOut
-from cli.shared.options.groups import with_groups
-from cli.shared.output_folders import output_file
-from cli.shared.tables import wide_console
+from cli.shared.judges import BenchmarkJudgeOptions
+from cli.shared.measuring import Batch, RetryFailed, fill_showing, show_failed
+from cli.shared.options import Items, JsonOut, read_assignments, with_groups
+from cli.shared.outputs import output_file
+from cli.shared.screen import fail_without_verdict, show_problems, wide_console
 from clients.kept_verdicts import partial_file
 from judging import CustosError, Verdict
 from judging.files.kept_work import locked
@@ -96,13 +94,7 @@ def tournament(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location, read_file, read_items
-    from benchmarks.framework.matches import (
-        compare_rankings,
-        pair_up,
-        people_ranking,
-        responses_by_id,
-        tournament_table,
-    )
+    from benchmarks.framework.matches import Tournament, pair_up, responses_by_id
 
     benchmark = get_benchmark(name)
     files = read_assignments(responses, "--responses", "MODEL=FILE, a model only once", once=True)
@@ -140,12 +132,13 @@ def tournament(
             },
         )
         fail_without_verdict(out, {verdict.status for verdict in verdicts})
-        result = tournament_table(matches, verdicts)
+        played = Tournament(matches, verdicts)
+        result = played.table()
         if others is not None:
-            result["agreement"] = compare_rankings(matches, verdicts, others)
+            result["agreement"] = played.compare(others)
         if labelled is not None and people is not None:
             with error_location(people):
-                result["by_people"] = people_ranking(matches, verdicts, labelled)
+                result["by_people"] = played.by_people(labelled)
         if json_out is not None:
             write_json(json_out, result)
         partial.remove_unless_failed()

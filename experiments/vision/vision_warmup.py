@@ -15,6 +15,7 @@ Without these tasks the tower learns how captions are laid out, and their digits
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,8 +63,13 @@ class WarmupRecipe(Section):
 
 def main(argv: Sequence[str]) -> None:
     """Train a tower as ``key.path=value`` say, and measure it on pictures that it has not seen."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("overrides", nargs="*", metavar="key.path=value")
+    overrides = parser.parse_args(argv).overrides
     with command_line():
-        recipe = parse_recipe(WarmupRecipe, RECIPE, argv)
+        recipe = parse_recipe(WarmupRecipe, RECIPE, overrides)
         folder = recipe.run.output
         check_run_folder(folder, run_identity(recipe, None, {}))
         backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")

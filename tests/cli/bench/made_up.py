@@ -10,8 +10,9 @@ from typing import Any
 from typer.testing import CliRunner
 
 from cli.main import app
-from judging import CustosError, JudgeRequest, Verdict
+from judging.errors import CustosError
 from judging.tasks import get_task, task_names
+from judging.types import JudgeRequest, Verdict
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.clients.remote.test_chat_judge import better
 from tests.serve.made_up import FakeJudge
@@ -49,6 +50,12 @@ def write(path: Path, content: Any) -> Path:
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text())
+
+
+def grade(folder: Path, rows: Any, *options: str | Path, name: str = "charthal") -> Any:
+    """Grade rows of ``folder/in.json`` into ``folder/out.json``."""
+    files = ("--responses", write(folder / "in.json", rows), "--out", folder / "out.json")
+    return run("grade", name, *files, *options)
 
 
 def charthal_responses(*said: str) -> dict[str, Any]:

@@ -63,8 +63,8 @@ def test_a_card_is_written_and_shown(judge: FakeJudge, tmp_path: Path) -> None:
     attacks.write_text(
         json.dumps({"n": 1, "attacks": {"not_the_answer": family}, "controls": {"plain": family}})
     )
-    data = {name: write(tmp_path / name, wrong) for name, wrong in (("first", 2), ("second", 5))}
-    result = card(judge.folder, judge.folder, "--attacks", str(attacks), **data)
+    rows = {name: write(tmp_path / f"{name}.jsonl", n) for name, n in (("first", 2), ("second", 5))}
+    result = card(judge.folder, judge.folder, "--attacks", str(attacks), **rows)
     assert result.exit_code == 0
     assert "first: 20 rows, accuracy 0.900 [" in result.stdout
     assert "not measured: hieval-qs/plain/any" in result.stdout
@@ -173,7 +173,7 @@ def test_rows_without_a_label_are_in_no_count_of_a_card(
 ) -> None:
     folder = half_mute(judge, monkeypatch)
     clock = SimpleNamespace(perf_counter=iter([10.0, 12.0]).__next__)
-    monkeypatch.setattr("cli.shared.labelled_examples.time", clock)
+    monkeypatch.setattr("cli.shared.measuring.time", clock)
     write_records(tmp_path / "d.jsonl", half_answered())
     result = card(folder, folder, "--no-zero-shot", d=tmp_path / "d.jsonl")
     assert result.exit_code == 0, result.stderr
