@@ -10,6 +10,7 @@ import experiments.cost
 import experiments.findings
 import experiments.gpu_hour
 import experiments.service
+import experiments.vision
 from judging.errors import known_error
 
 ROOMS = (
@@ -17,6 +18,7 @@ ROOMS = (
     experiments.findings,
     experiments.gpu_hour,
     experiments.service,
+    experiments.vision,
 )
 HELPERS = {
     "correction_coverage",
@@ -24,9 +26,13 @@ HELPERS = {
     "grading",
     "load_generator",
     "machine",
+    "model",
+    "pictures",
     "processor_use",
     "question_coverage",
     "subjects",
+    "tower",
+    "trainer",
     "training",
     "training_steps",
     "vllm_probe",

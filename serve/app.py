@@ -1,4 +1,4 @@
-"""The HTTP service: every route and every middleware on one app."""
+"""The HTTP service: all routes on one app behind the gate, and those that describe it."""
 
 from __future__ import annotations
 
@@ -10,29 +10,39 @@ from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Response
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
-from starlette.middleware.authentication import AuthenticationMiddleware
+from pydantic.json_schema import models_json_schema
 
 from evaluation.report.measured_tasks import measured_lines
+from judging import JudgeRequest, Verdict
+from judging.tasks import JudgeTask, get_task
 from serve import chat, pages, requests
-from serve.call_context import caller_name
-from serve.errors import add_error_handling
-from serve.keys import KnownKeys
-from serve.limits import CallLimits
-from serve.middleware.access_keys import AccessKeys
-from serve.middleware.body_limits import BodyLimits
-from serve.middleware.contents import LogContents
-from serve.middleware.envelope import Envelope
-from serve.middleware.json_bodies import RequireJson
-from serve.middleware.other_sites import RefuseOtherSites
-from serve.middleware.ready import RequireJudges
-from serve.middleware.wrong_keys import WrongKeys
-from serve.operator import text_of_metrics
+from serve.calls.context import caller_name
+from serve.calls.errors import ErrorBody, add_error_handling
+from serve.calls.limits import MAX_SEED, CallLimits
+from serve.calls.waiting import started_threads
+from serve.gate.gate import HEALTH_ROUTES, REQUEST_ID, REQUEST_ID_HEADER, Gate
+from serve.gate.keys import KnownKeys
+from serve.pages.examples import known_choices, knows, served_tasks, task_example
+from serve.pictures.decode import FORMAT_NAMES
+from serve.pictures.received import DATA_URL
 from serve.queue.service import Service
-from serve.requests.remote_images import RemoteImages
-from serve.schemas import describe_task, openapi, served_tasks
-from serve.threads import started_threads
+
+REF = "#/components/schemas/{model}"
+ERRORS = {
+    "401": "No access key, or an unknown one.",
+    "404": "There is no such judge or route.",
+    "408": "The body came too slowly.",
+    "413": "The body is too large or has too many values.",
+    "415": "The body is not called JSON.",
+    "422": "This route does not take the body; `field` says what is wrong with it.",
+    "429": "Too much is waiting; `Retry-After` says when to try again.",
+    "500": "A fault of the service.",
+    "503": "Starting or draining, or the model's server fails.",
+    "504": "The deadline is over.",
+}
 
 
 class Health(BaseModel):
@@ -54,7 +64,6 @@ def create_app(
     keys: KnownKeys | None = None,
     aliases: Mapping[str, str] | None = None,
     only_local: bool = False,
-    remote_images: RemoteImages | None = None,
     log_contents: bool = False,
 ) -> FastAPI:
     """Build the service's app.
@@ -64,7 +73,6 @@ def create_app(
         keys: Access keys. Without, every route is open, but not to pages of other sites.
         aliases: From a model name that chat clients cannot change to the model that answers.
         only_local: Without keys, answer only under names of this machine.
-        remote_images: Fetches pictures by their address; without, only data URLs are taken.
         log_contents: Write questions and answers to the log.
     """
 
@@ -89,22 +97,11 @@ def create_app(
         redirect_slashes=False,  # a redirect would name the host that the caller does
     )
     add_error_handling(app)
-    # The last one added is the first to see a call.
-    if log_contents:
-        app.add_middleware(LogContents)
-    app.add_middleware(BodyLimits, limits=service.limits)
-    app.add_middleware(RequireJson)
-    app.add_middleware(RequireJudges, service=service)
-    if keys:
-        app.add_middleware(
-            AuthenticationMiddleware, backend=AccessKeys(keys), on_error=WrongKeys().answer
-        )
-    else:
-        app.add_middleware(RefuseOtherSites, only_local=only_local)
-    app.add_middleware(Envelope, metrics=service.metrics)
-
-    app.include_router(requests.routes(service, remote_images))
-    app.include_router(chat.routes(service, aliases, remote_images))
+    app.add_middleware(
+        Gate, service=service, keys=keys, only_local=only_local, log_contents=log_contents
+    )
+    app.include_router(requests.routes(service))
+    app.include_router(chat.routes(service, aliases))
     app.include_router(pages.routes(service, has_keys=keys is not None))
     _add_descriptions(app, service)
     return app
@@ -115,7 +112,7 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
 
     @cache  # Judges never change, and no other call is answered while this is made.
     def described_tasks() -> list[dict[str, Any]]:
-        return [describe_task(name, service) for name in served_tasks(service)]
+        return [describe_task(name, service) for name in served_tasks(service.judges)]
 
     @cache
     def described_routes() -> dict[str, Any]:
@@ -151,9 +148,7 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
     @app.get("/health/ready", response_model=Health, responses={503: {"model": Health}})
     async def ready() -> Response:
         """Say whether new requests are accepted."""
-        status: str = service.state if service.is_alive else "stopped"
-        if service.is_stalled:
-            status = "stalled"
+        status = service.health
         return JSONResponse({"status": status}, status_code=200 if status == "ready" else 503)
 
     @app.get(
@@ -164,9 +159,158 @@ def _add_descriptions(app: FastAPI, service: Service) -> None:
     async def metrics() -> Response:
         """Give counters to Prometheus: of the calls with this key, or of all where none has one."""
         caller = caller_name()
-        shown = service.metrics.of_key(caller) if caller else service.metrics
-        return text_of_metrics(shown)
+        return (service.metrics.of_key(caller) if caller else service.metrics).response()
 
     @app.get("/openapi.json", include_in_schema=False)
     async def document() -> Response:
         return JSONResponse(described_routes())
+
+
+def describe_task(name: str, service: Service) -> dict[str, Any]:
+    """Return one entry of ``GET /tasks``."""
+    task, judges = get_task(name), service.judges
+    example = task_example(task, judges.values())
+    return {
+        "name": name,
+        "judges": [key for key, judge in judges.items() if name in judge.tasks],
+        "variants": served_variants(task, service),
+        "labels": task.labels(task.rubric(JudgeRequest.model_validate(example))),
+        "rubrics": {
+            rubric: task.labels(rubric)
+            for rubric in task.rows_by_rubric()
+            if any(knows(judge, task, rubric) for judge in judges.values())
+        },
+        "modes": ["score", "critique"] if task.critique else ["score"],
+        "schema": task_schema(task, service),
+        "example": example,
+    }
+
+
+def served_variants(task: JudgeTask, service: Service) -> list[str]:
+    """Return the variants of a task that at least one judge takes, in the task's order."""
+    known = {
+        choice["variant"]
+        for judge in service.judges.values()
+        for choice in known_choices(task, judge)
+    }
+    return [variant for variant in task.variants if variant in known]
+
+
+def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
+    """Return the JSON Schema of the requests that a service takes for a task."""
+    limits, variants = service.limits, served_variants(task, service)
+    schema = JudgeRequest.model_json_schema()
+    fields: dict[str, Any] = schema["properties"]
+    text = {"type": "string", "maxLength": limits.field_chars}
+    fields["task"] = {"const": task.name, "default": fields["task"]["default"]}
+    fields["variant"] = {"enum": variants, "default": fields["variant"]["default"]}
+    fields["mode"] = {"enum": ["score", "critique"] if task.critique else ["score"]}
+    for field in fields.values():
+        if field.get("type") == "array":
+            field["maxItems"] = limits.items
+    fields["seed"] |= {"minimum": 0, "maximum": MAX_SEED}
+    fields["images"] = {
+        "type": "array",
+        "items": {"type": "string", "pattern": f"^{DATA_URL.pattern}"},
+        "maxItems": limits.images,
+        "description": f"Data URLs, each of a {FORMAT_NAMES} picture.",
+    }
+    takes_risk = any(
+        key.startswith(f"{task.name}/")
+        for judge in service.judges.values()
+        if judge.calibration
+        for key in judge.calibration.held_out  # thresholds for a stated risk
+    )
+    if not takes_risk:
+        del fields["risk"]
+    if task.critique:
+        fields["given_critique"]["anyOf"] = [text, {"type": "null"}]
+    else:
+        del fields["given_critique"]
+    num = task.num_responses
+    separate = list(task.response_fields)
+    fields["responses"] = {"type": "array", "items": text, "minItems": num, "maxItems": num}
+    fields.update(dict.fromkeys(separate, text))
+    for name in task.required:
+        is_text = fields[name]["type"] == "string"
+        fields[name]["minLength" if is_text else "minItems"] = 1
+    required = {"question", *task.required}
+    if task.name != fields["task"]["default"]:
+        required.add("task")
+    if fields["variant"]["default"] not in variants:
+        required.add("variant")
+    return {
+        "type": "object",
+        "title": task.name,
+        "properties": fields,
+        "required": sorted(required),
+        "oneOf": [{"required": ["responses"]}, {"required": separate}],
+        "additionalProperties": False,
+        "maxProperties": limits.items,
+    }
+
+
+def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
+    """Return the app's OpenAPI document, with the requests that the judges here take."""
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
+    components = document.setdefault("components", {})
+    _, definitions = models_json_schema(
+        [(Verdict, "serialization"), (ErrorBody, "serialization")], ref_template=REF
+    )
+    components.setdefault("schemas", {}).update(definitions["$defs"])
+    components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    paths = document["paths"]
+    tasks = [get_task(name) for name in served_tasks(service.judges)]
+    single, lists = _judge_bodies(tasks, service)
+    examples = {task.name: {"value": task_example(task, service.judges.values())} for task in tasks}
+    for path, schemas in (("/judge", [*single, *lists]), ("/judge/stream", single)):
+        content = {"schema": {"anyOf": schemas}, "examples": examples}
+        paths[path]["post"]["requestBody"] = {
+            "required": True,
+            "content": {"application/json": content},
+        }
+    request_id = {
+        "name": REQUEST_ID_HEADER,
+        "in": "header",
+        "required": False,
+        "description": "Sent back with the answer; names the call in the log.",
+        "schema": {"type": "string", "pattern": f"^{REQUEST_ID.pattern}$"},
+    }
+    error = {"application/json": {"schema": {"$ref": REF.format(model="ErrorBody")}}}
+    for path, operations in paths.items():
+        if path in HEALTH_ROUTES:
+            continue
+        for operation in operations.values():
+            operation["security"] = [{"key": []}]
+            operation.setdefault("parameters", []).append(request_id)
+            for status, description in ERRORS.items():
+                operation["responses"][status] = {"description": description, "content": error}
+    return document
+
+
+def _judge_bodies(
+    tasks: list[JudgeTask], service: Service
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the schemas of a body with one request, by task, and of the two forms of a list."""
+    description = "Default: the judge that knows the rubric best."
+    judge = {"enum": list(service.judges), "description": description}
+    requests = [task_schema(task, service) for task in tasks]
+    single = [
+        {**request, "properties": {**request["properties"], "judge": judge}} for request in requests
+    ]
+    array = {
+        "type": "array",
+        "title": "list",
+        "items": {"anyOf": single},
+        "maxItems": service.limits.requests,
+    }
+    named = {
+        "type": "object",
+        "title": "named list",
+        "properties": {"requests": array, "judge": judge},
+        "required": ["requests"],
+        "additionalProperties": False,
+    }
+    return single, [array, named]

@@ -1,4 +1,4 @@
-"""The address that the service listens on, its access keys, its start and its end."""
+"""The process of a service: the addresses that it listens on, its log, its start and its end."""
 
 from __future__ import annotations
 
@@ -12,24 +12,34 @@ import ssl
 import sys
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from clients.connection import is_loopback
-from judging.errors import CustosError
+from judging import CustosError
 from judging.judge import Judge
-from serve.connections import (
+from judging.log_lines import LineFormatter
+from serve.calls.errors import ApiError
+from serve.gate.connections import (
     CountedListener,
     OpenConnections,
     limited_config,
     raise_file_limit,
 )
-from serve.keys import KnownKeys, warn_of_mode
+from serve.gate.gate import check_site
+from serve.gate.keys import KnownKeys, warn_of_mode
+from serve.queue.metrics import Metrics
 from serve.queue.service import Service
 
 logger = logging.getLogger("custos.serve")
@@ -42,6 +52,14 @@ SWITCH_S = 0.0005
 """Longest time that the event loop may keep Python's interpreter from the model thread. A forward
 pass needs the interpreter thousands of times. Python's default of 5 ms would be added to each while
 bodies are parsed."""
+OPERATOR_CONNECTIONS = 64, 16
+"""Most connections to the operator's address, in all and of one address."""
+STDERR = 2
+THROTTLE_S = 10.0
+MOST_WAITING = 4_000_000
+"""Characters of lines of the log that wait to be written. Further ones are left out."""
+LAST_LINES_S = 1.0
+"""Longest time to write the last lines of the log, as the process ends."""
 
 
 def bind(host: str, port: int, *, is_guarded: bool = False) -> CountedListener:
@@ -244,3 +262,116 @@ def run(
         logging.shutdown()
         sys.stdout.flush()
         os._exit(0)
+
+
+def answer_operator(metrics: Metrics, listener: CountedListener) -> None:
+    """Answer ``GET /metrics`` with all counters, in a thread that ends with the process.
+
+    Whoever reaches the address is the operator: there are no keys. It is answered also while the
+    service starts, drains or is busy.
+
+    Args:
+        metrics: The counters.
+        listener: Bound socket.
+    """
+    only_local = is_loopback(listener.getsockname()[0])
+
+    async def answer(request: Request) -> Response:
+        try:
+            check_site(request.method, request.headers, only_local=only_local)
+        except ApiError as error:
+            return error.response()
+        return metrics.response()
+
+    listener.open_connections = OpenConnections(*OPERATOR_CONNECTIONS)
+    app = Starlette(routes=[Route("/metrics", answer)])
+    server = uvicorn.Server(limited_config(app, listener.open_connections))
+    threading.Thread(
+        target=server.run, kwargs={"sockets": [listener]}, name="operator", daemon=True
+    ).start()
+
+
+def start_log() -> None:
+    """Write the log of this process to standard error."""
+    handler = UnblockedHandler()
+    handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # Its lines show whole addresses.
+    for name in ("asyncio", "uvicorn.error"):  # They tell of every broken or refused connection.
+        logging.getLogger(name).addFilter(Throttle())
+
+
+class UnblockedHandler(logging.Handler):
+    """Handler for which nobody waits: a thread of its own writes the lines to standard error.
+
+    If nobody reads them there, lines are left out once many wait, and the log says how many.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: deque[str] = deque()
+        self._num_chars = self._num_left_out = 0
+        self._changed = threading.Condition()
+        threading.Thread(target=self._write_lines, name="log", daemon=True).start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Have a line written."""
+        line = f"{self.format(record)}\n"
+        with self._changed:
+            if self._num_chars + len(line) > MOST_WAITING:
+                self._num_left_out += 1
+                return
+            if self._num_left_out:
+                line = f"({self._num_left_out:,} lines of the log were left out here)\n{line}"
+                self._num_left_out = 0
+            self._lines.append(line)
+            self._num_chars += len(line)
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Wait until the lines are written, for a short time."""
+        end = time.monotonic() + LAST_LINES_S
+        with self._changed:
+            while self._lines and (left := end - time.monotonic()) > 0:
+                self._changed.wait(left)
+
+    def _write_lines(self) -> None:
+        while True:
+            with self._changed:
+                while not self._lines:
+                    self._changed.wait()
+                line = self._lines[0]
+            with suppress(OSError):  # a full disk, or nobody is left to read it
+                unwritten = memoryview(line.encode(errors="backslashreplace"))
+                while unwritten:
+                    # Not sys.stderr, whose lock a thread would hold while the process ends.
+                    unwritten = unwritten[os.write(STDERR, unwritten) :]
+            with self._changed:
+                self._lines.popleft()
+                self._num_chars -= len(line)
+                self._changed.notify_all()
+
+
+class Throttle(logging.Filter):
+    """Filter of a logger that lets a message pass once in ``THROTTLE_S`` seconds.
+
+    The next one that passes says how many were left out. Messages are the same if their first
+    lines are, before values are put into them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._next_at: dict[str, float] = {}
+        self._num_left_out = Counter[str]()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a message passes."""
+        message = str(record.msg).partition("\n")[0]
+        now = time.monotonic()
+        if now < self._next_at.get(message, 0.0):
+            self._num_left_out[message] += 1
+            return False
+        self._next_at[message] = now + THROTTLE_S
+        if num_left_out := self._num_left_out.pop(message, 0):
+            record.msg = f"{record.msg} ({num_left_out:,} more before it)"
+        return True

@@ -10,35 +10,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-
-from accelerate import Accelerator
 
 from data_prep.splits.overlap import Overlap
 from judging.judge import CALIBRATION_FILE
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
-from train.dry_run.rehearsal import Rehearsal, keys_of_random_weights
 from train.finish.calibrate import calibrate
-from train.finish.kept_grades import KeptGrades
-from train.finish.model_card import write_model_card
-from train.finish.processes import Processes
-from train.finish.report import announce, report_test
-from train.finish.result import RunResult
-from train.finish.start import grade_start
-from train.finish.write_judge import write_judge
+from train.finish.grading import KeptGrades, Processes, grade_start
+from train.finish.report import RunResult, announce, report_test
+from train.finish.write_judge import write_judge, write_model_card
 from train.launch.command_line import command_line, launch_command, load_recipe, parse_arguments
+from train.launch.rehearsal import Rehearsal, keys_of_random_weights
 from train.loop.accelerator import make_accelerator
-from train.loop.checkpoint import check_run_folder
-from train.loop.finished_trainer import FinishedTrainer
+from train.loop.checkpoint import check_run_folder, hash_files, run_identity
 from train.loop.sharding import first_device
 from train.methods import find_method, method_of
-from train.methods.base import JudgeMethod, Method, WeightsMethod
-from train.setup.data import RunSplits, check_splits
-from train.setup.overlap import check_overlaps
+from train.methods.base import Method
+from train.methods.trainer import BaseTrainer
+from train.rows.data import RunSplits, check_overlaps
 from train.setup.recipe import Recipe, read_values
 from train.setup.recipe_files import find_recipe
-from train.setup.run_identity import hash_files, run_identity
 from train.setup.starting_adapter import with_shape_of_init
 from train.tracking.parts import PARTS
 
@@ -58,52 +49,33 @@ class EntryPoint:
         with command_line():
             arguments = parse_arguments(script, argv, own.default_recipe or script if own else None)
             path, keys = find_recipe(arguments.config), list(arguments.overrides)
-            method = method_of(path, read_values(path, keys), self.name)
+            values = read_values(path, keys)
+            method = method_of(path, values, self.name)
         with command_line(method.without_hub):
-            command = launch_command(script, argv)
+            train = partial(run, method, command=launch_command(script, argv))
             if arguments.random_weights:
-                keys += keys_of_random_weights(path, keys)
+                keys += keys_of_random_weights(path, values)
+                values = read_values(path, keys)
             if arguments.dry_run is None:
-                run(method, command, path, keys)
+                train(load_recipe(method, path, keys, values))
             else:
-                train = partial(run, method, command)
                 Rehearsal(train, method, path, keys, arguments.dry_run).run()
 
 
-def run(method: type[Method], command: str, path: Path, keys: Sequence[str]) -> None:
+def run(method: type[Method], recipe: Recipe, *, command: str) -> None:
     """Train a judge, calibrate it, and report on its test split.
-
-    Args:
-        method: How to train.
-        command: Command that was typed.
-        path: Recipe file.
-        keys: ``key.path=value`` of the recipe.
 
     Raises:
         CustosError: If something is missing or wrong that the user can mend.
     """
-    recipe = load_recipe(method, path, keys)
-    if issubclass(method, WeightsMethod):
-        method.train(recipe)
-        return
-    assert issubclass(method, JudgeMethod)
-
     splits = method.read_rows(recipe)
     overlaps = check_overlaps(splits, recipe.data)
     recipe = with_shape_of_init(recipe)
-    check_splits(splits, recipe.data)
     training = method(recipe, splits)
     hashes = hash_files(recipe.files)
     check_run_folder(recipe.run.output, run_identity(recipe, None, hashes))
 
     accelerator = make_accelerator(recipe.run)
-    encoder = load_encoder(recipe, accelerator)
-    trainer = training.fit(encoder, accelerator, hashes)
-    finish_run(trainer, training.splits, hashes, overlaps, method.script, command)
-
-
-def load_encoder(recipe: Recipe, accelerator: Accelerator) -> Encoder:
-    """Load the backbone of a recipe, and return what encodes rows for it."""
     with PARTS.measured("load"):
         backbone = load_backbone(
             recipe.backbone,
@@ -113,11 +85,13 @@ def load_encoder(recipe: Recipe, accelerator: Accelerator) -> Encoder:
             held_on=first_device(accelerator),
         )
     backbone = backbone.with_pixels(recipe.run.min_pixels, recipe.run.max_pixels)
-    return Encoder(backbone, recipe.run.response_budget)
+    encoder = Encoder(backbone, recipe.run.response_budget)
+    trainer = training.fit(encoder, accelerator, hashes)
+    finish_run(trainer, training.splits, hashes, overlaps, method.script, command)
 
 
 def finish_run(
-    trainer: FinishedTrainer,
+    trainer: BaseTrainer,
     splits: RunSplits,
     hashes: Mapping[str, str],
     overlaps: Sequence[Overlap],
@@ -127,15 +101,7 @@ def finish_run(
     """Write the judge of a finished run, calibrate it, measure it, and write its card.
 
     All processes grade rows for the calibration and for the test, and keep what they graded until
-    everything is written; the first one writes.
-
-    Args:
-        trainer: Trainer after its last step; it cannot be used again.
-        splits: Splits of the run.
-        hashes: SHA-256 of every file when it was read, by the name the recipe gives it.
-        overlaps: Overlaps between splits that the recipe allows.
-        script: Name of the training script.
-        command: Command that was typed.
+    everything is written; the first one writes. The trainer cannot be used again.
     """
     recipe, rows, progress = trainer.recipe, trainer.rows, trainer.progress
     folder, device = recipe.run.output, trainer.accelerator.device

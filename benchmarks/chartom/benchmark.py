@@ -8,20 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.chartom.example import EXAMPLE
 from benchmarks.chartom.item import ChartomItem
-from benchmarks.chartom.published import MODELS, PUBLISHED
-from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
-from benchmarks.framework.files import Row, error_location, item_name, parse_row, parse_rows
-from benchmarks.framework.tables import (
-    OVERALL,
-    Ratio,
-    coverage,
-    intervals,
-    percent,
+from benchmarks.framework.base import (
+    Benchmark,
+    ItemScore,
+    MeasuredRow,
+    PublishedTable,
+    benchmark,
+)
+from benchmarks.framework.estimates import OVERALL, Ratio, coverage, intervals, percent, values
+from benchmarks.framework.files import (
+    Row,
+    error_location,
+    item_name,
+    parse_row,
+    parse_rows,
     store_verdicts,
     stored_verdicts,
-    values,
 )
 from judging.errors import CustosError, errors_at
 from judging.rules.quantities import parse_fraction
@@ -44,7 +47,95 @@ METRICS = {
     "mind_mse": Ratio((0, 0, 1, 0, 0, 0), (0, 0, 0, 1, 0, 0), is_rate=False),
     "justification": Ratio((0, 0, 0, 0, 1, 0), (0, 0, 0, 0, 0, 1)),
 }
-"""Over the columns of ``_columns``."""
+"""Over value and presence of FACT grade, squared MIND error and justification."""
+
+MODELS = "Section 2.3: models"
+HMI = "Table 1"
+
+ANSWERS: Mapping[str, Mapping[float, int]] = {
+    "G7_Q1_1": {
+        **{1: 5, 1.01: 1, 1.1: 5, 1.15: 1, 1.16: 1, 1.2: 24, 1.25: 5},
+        **{1.3: 5, 1.5: 6, 2: 3, 3: 2, 250: 1, 300: 8, 345: 1},
+    },
+    "G7_Q1_2": {
+        **{1: 4, 1.1: 2, 1.13: 1, 1.1666: 1, 1.2: 22, 1.25: 4, 1.26: 1},
+        **{1.3: 2, 1.5: 11, 5: 4, 6: 7, 30: 1, 56: 1, 300: 7},
+    },
+}
+"""Table 2: how many people answered what to the FACT question about a pair of charts."""
+
+PUBLISHED = (
+    PublishedTable(
+        HMI,
+        ("kind", "original HMI", "manipulation", "manipulated HMI"),
+        {
+            "G4_Q1": ("line", 0.03, "inconsistent x-axis", 0.97),
+            "G3_Q1": ("line", 0.03, "inverted y-axis", 0.81),
+            "G9_Q1": ("line", 0.06, "dual axes", 0.74),
+            "G1_Q1": ("line", 0.14, "truncated y-axis", 0.40),
+            "G2_Q1": ("line", 0.07, "compressed y-axis", 0.04),
+            "G12_Q1": ("bar", 0.28, "3D effect", 0.96),
+            "G7_Q1": ("bar", 0.18, "truncated y-axis", 0.29),
+            "G8_Q1": ("bar", 0.09, "compressed y-axis", 0.06),
+            "G10_Q1": ("bar", 0.02, "pictorial bars", 0.06),
+            "G6_Q1": ("scatter", 0.03, "swapped axis", 0.71),
+            "G5_Q1": ("scatter", 0.02, "logarithmic y-axis", 0.63),
+            "G15_Q1": ("map", 0.01, "inverted color scale", 0.10),
+            "G13_Q1": ("pie", 0.26, "3D effect", 0.90),
+            "G14_Q1": ("pie", 0.66, "3D effect + pop out", 0.99),
+        },
+        note="HMI, the human misleadingness index: the share of people who did not give an "
+        "acceptable answer to the question about a chart. A pair is an original and a manipulated "
+        "chart of the same data.",
+    ),
+    PublishedTable(
+        "Table 2: people's answers to G7_Q1 (million bags)",
+        ("answers",),
+        {
+            name: (", ".join(f"{answer:g} ({count})" for answer, count in counts.items()),)
+            for name, counts in ANSWERS.items()
+        },
+        note="Each answer with the number of people who gave it.",
+    ),
+    PublishedTable(
+        MODELS,
+        (
+            *("FACT accuracy (%)", "on originals (%)", "on manipulated charts (%)"),
+            *("MIND squared error", "manipulation named (%)"),
+        ),
+        {},
+        ranked_by="FACT accuracy (%)",
+        corrected="FACT accuracy (%)",
+        note="The paper measures no model: all rows are measured here. FACT asks what a chart "
+        "shows. MIND asks what share of people the chart misleads; the lower its "
+        "squared error, the better. Whether reasons name the manipulation counts on manipulated "
+        "charts that mislead at least half of the people.",
+    ),
+)
+
+EXAMPLE: tuple[Row, ...] = (
+    {
+        "id": "G2_Q1_1",
+        "kind": "bar",
+        "question": "Which shop sold more in May?",
+        "question_type": "choice",
+        "choices": ["North", "South"],
+        "answer": "South",
+        "hmi": 0.1,
+        "fact_response": "2",
+        "mind_response": "0.1",
+    },
+    {
+        "id": "G1_Q1_2",
+        "kind": "bar",
+        "question": "How many were sold in May?",
+        "question_type": "number",
+        "answer": 40,
+        "hmi": 0.3,
+        "fact_response": "40",
+        "mind_response": "0.2",
+    },
+)
 
 
 @benchmark
@@ -53,14 +144,16 @@ class Chartom(Benchmark):
 
     name = "chartom"
     summary = "misleading charts: what they say, and how many people they mislead"
-    tasks = ("chartom-fact", "chartom-justification")
-    grade_fields = ("fact_correct", "mind_prediction", "justification_named")
-    people_fields = ("hmi", "human_answers")
     headline = "FACT accuracy"
-    image_field = "image"
-    facets = {"kind": (), "question_type": (), "manipulation": ()}
+    tasks = ("chartom-fact", "chartom-justification")
     published = PUBLISHED
     example = EXAMPLE
+    grade_fields = (
+        *("fact_correct", "mind_prediction", "justification_named"),
+        *("hmi", "human_answers"),
+    )
+    image_field = "image"
+    facets = {"kind": (), "question_type": (), "manipulation": ()}
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items; compute the HMI wherever people's raw answers are given."""
@@ -70,25 +163,24 @@ class Chartom(Benchmark):
             alternatives: dict[str, list[float]] = {}
             for item in items:
                 alternatives.setdefault(item.pair, []).extend(item.alternatives)
-            return [
-                {**row, "hmi": _measured_hmi(item, alternatives[item.pair])}
-                if item.human_answers
-                else row
-                for row, item in zip(rows, items, strict=True)
-            ]
+            for row, item in zip(rows, items, strict=True):
+                if item.human_answers:
+                    with errors_at(item_name(item.id)):
+                        row["hmi"] = item.measured_hmi(alternatives[item.pair])
+        return rows
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:
         """Return FACT with its numbered options, and MIND with the same inside.
 
         MIND asks for the number first.
         """
-        item = self._parse(row)
+        item = parse_row(ChartomItem, row, self.location(row))
         options = "  ".join(f"{number}. {text}" for number, text in enumerate(item.choices, 1))
         fact = "\n".join(part for part in (item.question, options) if part)
         return {"fact_response": fact, "mind_response": _MIND.format(fact=fact)}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return FACT where rules cannot read the answer, then the justification if needed."""
+        """Ask for FACT where rules cannot read the answer, then for the justification if needed."""
         return tuple(each for each in self._questions(row) if certain_verdict(each) is None)
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
@@ -114,13 +206,10 @@ class Chartom(Benchmark):
         if item.mind_response is not None:
             fields.append({"task": "chartom-prediction", "responses": (item.mind_response,)})
         if item.needs_justification:
-            fields.append(
-                {
-                    "task": "chartom-justification",
-                    "references": (item.manipulation,),
-                    "responses": (parse_fraction(item.mind_response or "")[1],),
-                }
-            )
+            reasons = parse_fraction(item.mind_response or "")[1]
+            references = (item.manipulation,)
+            justification = {"references": references, "responses": (reasons,)}
+            fields.append({"task": "chartom-justification", **justification})
         common = {"id": item.id, "question": item.question}
         return requests + [
             parse_record(JudgeRequest, {**common, **each}, self.location(row)) for each in fields
@@ -133,15 +222,16 @@ class Chartom(Benchmark):
         charts alone). Pairs are clusters.
         """
         items = parse_rows(rows, ChartomItem)
-        columns = np.array([_columns(item) for item in items]).reshape(-1, 6)
-        is_graded = columns[:, 1::2].astype(bool)
+        grades = [(i.fact_correct, i.mind_error, i.justification_named) for i in items]
+        columns = np.array([[(v or 0, v is not None) for v in row] for row in grades], np.float64)
+        is_graded = columns.reshape(-1, 3, 2)[..., 1].astype(bool)
         # A file that people graded may hold no responses.
         is_asked = is_graded | np.array([_asked(item) for item in items]).reshape(-1, 3)
         num_graded = int(is_graded.sum())
         if not num_graded:
             raise CustosError("no item is graded")
         measured = intervals(
-            columns,
+            columns.reshape(-1, 6),
             [item.pair for item in items],
             METRICS,
             {
@@ -172,35 +262,23 @@ class Chartom(Benchmark):
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """Score 1 for a right FACT answer, else 0."""
-        return [
-            ItemScore(i.id, i.pair, None if i.fact_correct is None else float(i.fact_correct))
-            for i in parse_rows(rows, ChartomItem)
-        ]
+        return [_score(item, item.fact_correct) for item in parse_rows(rows, ChartomItem)]
 
     def other_scores(self, rows: Sequence[Row]) -> dict[str, list[ItemScore]]:
-        """Return MIND's squared error, the lower the better, and whether reasons name the trick."""
+        """Score MIND's squared error, the lower the better, and whether reasons name the trick."""
         items = parse_rows(rows, ChartomItem)
-        named = [item.justification_named for item in items]
         return {
-            MIND_ERROR: [ItemScore(i.id, i.pair, i.mind_error) for i in items],
-            JUSTIFICATION: [
-                ItemScore(item.id, item.pair, None if is_named is None else float(is_named))
-                for item, is_named in zip(items, named, strict=True)
-            ],
+            MIND_ERROR: [_score(item, item.mind_error) for item in items],
+            JUSTIFICATION: [_score(item, item.justification_named) for item in items],
         }
 
     def compared_verdict(self, row: Row) -> Verdict | None:
         """Return the verdict on the FACT answer; ``None`` where a rule decided."""
         return stored_verdicts(row).get("chartom-fact")
 
-    def _parse(self, row: Row) -> ChartomItem:
-        return parse_row(ChartomItem, row, self.location(row))
 
-
-def _measured_hmi(item: ChartomItem, alternatives: Sequence[float]) -> float:
-    """Return the HMI of people's answers; errors name the item."""
-    with errors_at(item_name(item.id)):
-        return item.measured_hmi(alternatives)
+def _score(item: ChartomItem, value: float | None) -> ItemScore:
+    return ItemScore(item.id, item.pair, None if value is None else float(value))
 
 
 def _has_label(verdict: Verdict, label: str) -> bool | None:
@@ -213,13 +291,4 @@ def _asked(item: ChartomItem) -> tuple[bool, bool, bool]:
         item.fact_response is not None,
         item.mind_response is not None and item.hmi is not None,
         item.needs_justification,
-    )
-
-
-def _columns(item: ChartomItem) -> tuple[float, ...]:
-    """Return value and presence of FACT grade, squared MIND error and justification."""
-    return tuple(
-        number
-        for value in (item.fact_correct, item.mind_error, item.justification_named)
-        for number in (float(value or 0), float(value is not None))
     )

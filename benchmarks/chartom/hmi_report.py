@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.chartom.item import ChartomItem
-from benchmarks.chartom.misleadingness import HumanAnswer, acceptable_interval
+from benchmarks.chartom.item import ChartomItem, HumanAnswer, acceptable_interval
 from benchmarks.framework.files import Row, parse_rows
 from evaluation.estimate import without_nan
 from evaluation.intervals import wilson_interval
@@ -25,7 +24,7 @@ ORIGINAL, MANIPULATED = "#0072B2", "#D55E00"
 
 
 def measure_hmi(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the HMI of every chart that has one, from the smallest to the largest.
+    """Measure the HMI of every chart that has one, from the smallest to the largest.
 
     Args:
         rows: Items as ``Chartom.load`` returns them, with ``hmi`` computed from people's answers.
@@ -100,13 +99,12 @@ def draw_sorted(charts: Sequence[Mapping[str, Any]], path: Path) -> None:
     with figure_file(path, max(6.0, 0.14 * len(charts)), 4) as figure:
         axes = figure.subplots()
         for name, colour in (("original", ORIGINAL), ("manipulated", MANIPULATED)):
-            positions = [
-                position
+            bars = {
+                position: chart["hmi"]["value"]
                 for position, chart in enumerate(charts)
                 if bool(chart["manipulation"]) == (name == "manipulated")
-            ]
-            heights = [charts[position]["hmi"]["value"] for position in positions]
-            axes.bar(positions, heights, color=colour, label=name)
+            }
+            axes.bar(list(bars), list(bars.values()), color=colour, label=name)
         axes.set_ylim(0, 1)
         axes.set_xticks([])
         axes.set_xlabel(f"{len(charts)} charts, sorted")
@@ -115,7 +113,7 @@ def draw_sorted(charts: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def pair_rows(charts: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """Return Table 1: pair, kind, HMI of the original, manipulation, HMI of the manipulated chart.
+    """Lay out Table 1: pair, kind, HMI of the original, manipulation, HMI of the manipulated chart.
 
     Pairs are in the order of their manipulated chart's HMI, the most misleading first.
     """
@@ -130,17 +128,10 @@ def pair_rows(charts: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for pair in sorted(versions, key=lambda name: (-height(name), name)):
         original, manipulated = versions[pair].get(False), versions[pair].get(True)
-        known = manipulated or original
-        assert known is not None
-        rows.append(
-            (
-                pair,
-                str(known["kind"]),
-                with_interval(original and original["hmi"]),
-                "-" if manipulated is None else str(manipulated["manipulation"]),
-                with_interval(manipulated and manipulated["hmi"]),
-            )
-        )
+        kind = (manipulated or original or {})["kind"]
+        planted = "-" if manipulated is None else str(manipulated["manipulation"])
+        hmis = [with_interval(chart and chart["hmi"]) for chart in (original, manipulated)]
+        rows.append((pair, str(kind), hmis[0], planted, hmis[1]))
     return rows
 
 

@@ -7,18 +7,24 @@ A benchmark is declared in a module or folder of the package ``benchmarks``, by 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.framework.files import Row, error_location, item_name, read_source
-from benchmarks.framework.tables import Estimate, stored_verdicts
+from benchmarks.framework.estimates import Estimate
+from benchmarks.framework.files import (
+    Row,
+    error_location,
+    item_name,
+    read_source,
+    store_verdicts,
+    stored_verdicts,
+)
 from clients.messages import Decoding
 from data_prep.tables.cells import image_names
 from judging.errors import CustosError, FieldError
 from judging.registry import Registry
-from judging.tasks.base import register_rubrics
 from judging.types import JudgeRequest, Verdict
 
 Figure = float | str | None
@@ -37,8 +43,8 @@ class PublishedTable:
     rows: Mapping[str, PaperRow]
     """Row name to the figures, in the paper's unit; ``None`` where it gives none."""
     ranked_by: str | None = None
-    """Column whose highest figure comes first in reports; otherwise rows are in the paper's order,
-    ours on top."""
+    """Column whose highest figure comes first in reports; default the paper's order, ours on top.
+    """
     corrected: str | None = None
     """Column of the headline score, which people's labels correct."""
     radar: tuple[str, ...] = ()
@@ -49,7 +55,7 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class ItemScore:
-    """Score of one graded item under the headline metric."""
+    """Score of one graded item under one measure."""
 
     id: str
     cluster: str
@@ -59,35 +65,36 @@ class ItemScore:
 
 
 class Benchmark(ABC):
-    """Turns items into requests, verdicts into graded rows, and those into the paper's table."""
+    """Turns items into requests, verdicts into graded rows, and those into the paper's table.
+
+    The fields without a value, and ``requests``, ``table`` and ``scores`` are what every benchmark
+    has of its own.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    tasks: ClassVar[tuple[str, ...]]
-    """Judge tasks of its requests that rules may leave to a judge; empty if they leave none."""
-    rubrics_of: ClassVar[str | None] = None
-    """Task whose rubrics a user may word anew, to repeat a published grader; ``None``: of none."""
-    grade_fields: ClassVar[tuple[str, ...]]
-    """Fields that ``graded_row`` adds beside the verdicts.
-
-    They are removed before people's labels are joined: no judge's grade is read as people's.
-    """
-    people_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields of items that say what people did. Where people correct a score, only their own count.
-    """
     headline: ClassVar[str]
     """Name of the metric that ``scores`` returns."""
+    tasks: ClassVar[tuple[str, ...]] = ()
+    """Judge tasks of its requests that rules may leave to a judge. The rubrics of a single one may
+    be worded anew by a user."""
+    published: ClassVar[tuple[PublishedTable, ...]] = ()
+    example: ClassVar[tuple[Row, ...]] = ()
+    """A few items of our own with responses, in the shape that is graded."""
+    grade_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that say what a judge or people found. They are removed before people's labels are
+    joined, so that no judge's grade is read as people's."""
     full_score: ClassVar[float] = 1.0
     """Score of an item that is right throughout."""
-    published: ClassVar[tuple[PublishedTable, ...]]
-    example: ClassVar[tuple[Row, ...]]
-    """A few items of our own with responses, in the shape that is graded."""
     item_id: ClassVar[str] = "id"
     """Field that names an item."""
     image_field: ClassVar[str | None] = None
     hub_split: ClassVar[str] = "test"
     keyed: ClassVar[bool] = False
     """True if its JSON files are objects from id to row, false if they are arrays."""
+    results: ClassVar[tuple[str, ...]] = ()
+    """Patterns of the graded files in a folder of the benchmark's own code; the star, or else the
+    file's folder, is the model."""
     styles: ClassVar[tuple[str, ...]] = ("standard",)
     """Ways of asking a model, the paper's main one first."""
     decodings: ClassVar[Mapping[str, Decoding]] = {}
@@ -104,8 +111,7 @@ class Benchmark(ABC):
             images: Folder for pictures that come as bytes.
 
         Returns:
-            The rows, with absolute picture paths or addresses in ``images``. Pictures that come as
-            bytes are saved in the folder, and their paths stand in place of the bytes.
+            The rows, as ``with_images`` returns them.
 
         Raises:
             CustosError: If the source or a picture cannot be read; the message names the source.
@@ -118,34 +124,34 @@ class Benchmark(ABC):
         return loaded
 
     def with_images(self, row: Row, folder: Path, images: Path | None) -> Row:
-        """Return the row with absolute picture paths in ``images``.
-
-        A row that has ``images`` already is returned as it is.
+        """Give a row ``images``, absolute paths or addresses of its pictures, unless it has them.
 
         Args:
             row: Item as its file has it.
             folder: Folder that relative paths are relative to.
-            images: Folder for pictures that come as bytes.
+            images: Folder to save pictures in that come as bytes; the bytes are left out.
 
         Raises:
             FieldError: If the picture field holds no picture.
         """
         if self.image_field is None or ("images" in row and self.image_field != "images"):
             return row
+        picture = row.get(self.image_field)
         try:
-            names = image_names(row.get(self.image_field), folder, images)
+            names = image_names(picture, folder, images)
         except CustosError as error:
             raise FieldError(self.image_field, str(error), self.location(row)) from None
-        is_path = isinstance(row.get(self.image_field), str)
-        others = {key: value for key, value in row.items() if key != self.image_field}
-        return {**(row if is_path else others), "images": list(names)}
+        kept = dict(row)
+        if not isinstance(picture, str):
+            kept.pop(self.image_field, None)
+        return {**kept, "images": list(names)}
 
     def location(self, row: Row) -> str:
-        """Return how error messages name an item: ``item 'x'``, or nothing without an id."""
+        """Name an item in an error: ``item 'x'``, or nothing without an id."""
         return item_name(row.get(self.item_id))
 
     def required_text(self, row: Row, field: str) -> str:
-        """Return a field of a row that must hold text.
+        """Read a field that must hold text.
 
         Raises:
             FieldError: If it holds none.
@@ -158,11 +164,7 @@ class Benchmark(ABC):
     def prompts(self, row: Row, style: str) -> dict[str, str]:
         """Return the texts to send to a model, by the field that its answer goes into.
 
-        By default this is the bare question.
-
-        Args:
-            row: Item.
-            style: One of ``styles``.
+        By default this is the bare question. ``style`` is one of ``styles``.
 
         Raises:
             FieldError: If the row lacks a field.
@@ -171,40 +173,25 @@ class Benchmark(ABC):
 
     @abstractmethod
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return the requests that grade an item with its response; none if rules decide.
+        """Make the requests that grade an item with its response; none if rules decide.
 
         Raises:
             FieldError: If the row lacks a field or holds a bad one.
         """
 
-    def register_rubrics(self, path: Path) -> str:
-        """Register a task with a user's rubrics in place of the benchmark's.
-
-        Args:
-            path: YAML file of rubric names and instructions.
-
-        Returns:
-            Name of the task.
-
-        Raises:
-            CustosError: If the benchmark has no rubrics to replace or the file does not fit.
-        """
-        if self.rubrics_of is None:
-            known = " and ".join(each.name for each in BENCHMARKS if each.rubrics_of)
-            raise CustosError(f"--rubric-file: only {known} have rubrics to replace")
-        return register_rubrics(self.rubrics_of, path)
-
-    @abstractmethod
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
-        """Return the row in the benchmark's own graded shape, with the verdicts on its requests."""
+        """Put the verdicts on its requests into a row, in the benchmark's own graded shape."""
+        tasks = (request.task for request in self.requests(row))
+        return {**row, **store_verdicts(dict(zip(tasks, verdicts, strict=True)))}
 
     @abstractmethod
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return the paper's table from graded rows, whether ours or the benchmark's own.
+        """Compute the paper's table from graded rows, whether ours or the benchmark's own.
 
         Returns:
             Plain values ready for JSON: the table's sections, ``intervals`` (every figure again
-            with ``low``, ``high`` and ``n``), and ``n, coverage, statuses, judges``.
+            with ``low``, ``high`` and ``n``, and what ``measure_stated_confidence`` returns as
+            ``calibration``), and ``n, coverage, statuses, judges``.
 
         Raises:
             CustosError: If a row does not fit or nothing is graded.
@@ -218,24 +205,16 @@ class Benchmark(ABC):
         """Return the scores of measures beside the headline, from 0 to 1, by name."""
         return {}
 
-    def scores_of(self, measure: str | None, rows: Sequence[Row]) -> list[ItemScore]:
-        """Return the scores of a measure; ``None`` stands for the headline.
-
-        Raises:
-            CustosError: If the benchmark has no measure of that name, or a row does not fit.
-        """
-        if measure in (None, self.headline):
-            return self.scores(rows)
-        others = self.other_scores(rows)
-        if measure not in others:
-            known = ", ".join((self.headline, *others))
-            raise CustosError(f"measure '{measure}' of '{self.name}' is not one of {known}")
-        return others[measure]
-
     def facets_of(self, row: Row) -> dict[str, str]:
         """Return the item's part in each facet; facets that it lacks are left out."""
-        parts = {name: _nested(row, name) for name in self.facets}
-        return {name: str(value) for name, value in parts.items() if value is not None}
+        parts = {}
+        for name in self.facets:
+            part: Any = row
+            for key in name.split("."):
+                part = part.get(key) if isinstance(part, dict) else None
+            if part is not None:
+                parts[name] = str(part)
+        return parts
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
         """Return a table's figures as rows of the published tables.
@@ -249,31 +228,8 @@ class Benchmark(ABC):
         """
         return {}
 
-    def calibration(self, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return accuracy by stated confidence, ``None`` where responses state none.
-
-        Args:
-            table: Result of ``table``.
-
-        Returns:
-            ``ece_equal_width`` (an estimate) and ``by_confidence``: band such as ``0.8-0.9`` to an
-            estimate of ``accuracy``.
-        """
-        return None
-
-    def graded_files(self, folder: Path) -> dict[str, Path]:
-        """Return the graded file of every model in a folder of the benchmark's own code.
-
-        Args:
-            folder: Folder as the benchmark's scripts leave it.
-
-        Raises:
-            CustosError: If there is none.
-        """
-        raise CustosError(f"{folder}: a folder; {self.name} has no folders of results")
-
     def by_model(self, rows: Sequence[Row]) -> dict[str, list[Row]]:
-        """Return graded rows by the model that they name; one without a name by default."""
+        """Divide graded rows by the model that they name; one without a name by default."""
         return {"": list(rows)}
 
     def human_label(self, row: Row) -> str | None:
@@ -294,38 +250,7 @@ class Benchmark(ABC):
         return verdicts[0] if len(verdicts) == 1 else None
 
 
-def _nested(row: Any, path: str) -> Any:
-    for name in path.split("."):
-        row = row.get(name) if isinstance(row, dict) else None
-    return row
-
-
 BENCHMARKS = Registry[Benchmark]("benchmark", "benchmarks")
 benchmark = BENCHMARKS.declare
 get_benchmark = BENCHMARKS.get
 benchmark_names = BENCHMARKS.names
-
-
-def join_responses(items: Iterable[Row], responses: Iterable[Row], item_id: str) -> list[Row]:
-    """Complete response rows, which may hold little more than an id, with their items.
-
-    Args:
-        items: Official items.
-        responses: Rows with the ids of items.
-        item_id: Field that holds the id.
-
-    Raises:
-        FieldError: If a response has no id, or an unknown or repeated one.
-    """
-    by_id = {str(item.get(item_id)): item for item in items}
-    joined: dict[str, Row] = {}
-    for number, response in enumerate(responses, 1):
-        if item_id not in response:
-            raise FieldError(item_id, "is missing", f"response {number}")
-        key = str(response[item_id])
-        if key not in by_id:
-            raise FieldError(item_id, f"no item '{key}'", f"response {number}")
-        if key in joined:
-            raise FieldError(item_id, f"'{key}' occurs twice", f"response {number}")
-        joined[key] = {**by_id[key], **response}
-    return list(joined.values())

@@ -1,4 +1,4 @@
-"""Files of items, responses and graded items, read and written in several formats."""
+"""Rows of items, responses and graded items: read from several formats, checked, and written."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from judging.base64_pictures import content_of, is_bare
 from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location
 from judging.files.records import decode_json, read_rows, write_json, write_records
-from judging.types import field_names
+from judging.types import Verdict, field_names, parse_record
 
 Row = dict[str, Any]
 
-GRADED_SUFFIXES = (".json", ".jsonl")
 CUT_OFF = "cut_off"
 """Field of a row that names its responses that ended at the token limit."""
 WITHOUT_IMAGE = "without_image"
@@ -53,11 +52,15 @@ def read_file(path: Path) -> Iterator[Row]:
     Raises:
         CustosError: If the file cannot be read, or a row is no object; the message names the row.
     """
-    keyed = _keyed_rows(path) if path.suffix == ".json" else None
-    if keyed is not None:
-        for key, row in keyed.items():
-            yield {"id": key, **_as_row(row, f"{path} row '{key}'")}
-        return
+    if path.suffix == ".json":
+        if not path.is_file():
+            raise CustosError(f"{path}: no such file")
+        with error_location(path):
+            content = decode_json(path.read_bytes())
+        if isinstance(content, dict):
+            for key, row in content.items():
+                yield {"id": key, **_as_row(row, f"{path} row '{key}'")}
+            return
     for number, row in read_rows(path):
         location = row_location(path, number)
         yield _with_image_bytes(_as_row(row, location), location)
@@ -73,17 +76,6 @@ def _with_image_bytes(row: Row, location: str) -> Row:
         raise FieldError("image", str(error), location) from None
 
 
-def _keyed_rows(path: Path) -> dict[str, Any] | None:
-    """Return the object that a JSON file holds, or ``None`` if it holds something else."""
-    if not path.is_file():
-        raise CustosError(f"{path}: no such file")
-    try:
-        content = decode_json(path.read_bytes())
-    except CustosError as error:
-        raise CustosError(f"{path}: {error}") from None
-    return content if isinstance(content, dict) else None
-
-
 def _as_row(row: Any, location: str) -> Row:
     if isinstance(row, CustosError):
         raise row
@@ -92,12 +84,20 @@ def _as_row(row: Any, location: str) -> Row:
     return row
 
 
+def read_items(path: Path) -> list[Row]:
+    """Read the rows of a file that must hold some, as ``read_file``."""
+    rows = list(read_file(path))
+    if not rows:
+        raise CustosError(f"{path}: no items")
+    return rows
+
+
 def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
     """Read a benchmark's items from a file, a folder or the hub.
 
     Args:
-        source: A JSON, JSONL, Parquet, CSV or TSV file; a folder of such files or of a hub data
-            set; or a hub id (``owner/name``), unless a file or folder of that name exists.
+        source: A file; a folder of files or of a hub data set; or a hub id (``owner/name``), unless
+            a file or folder of that name exists.
         split: Split of a hub data set. In a folder with files that are named after the split, only
             those are read.
 
@@ -118,7 +118,7 @@ def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
 
 
 def item_name(key: object) -> str:
-    """Return how error messages name an item by its id; empty for one without an id."""
+    """Name an item by its id in an error; empty for one without an id."""
     return "" if key in (None, "") else f"item '{key}'"
 
 
@@ -146,19 +146,15 @@ def parse_row(model: type[M], row: Row, location: str, needed: Sequence[str] = (
     try:
         item = model.model_validate(row)
     except ValidationError as error:
-        missing = [*_missing_in(error, model, row), *missing]
+        wrong = [str(mistake["loc"][0]) for mistake in error.errors() if mistake["loc"]]
+        required = {name for name, field in model.model_fields.items() if field.is_required()}
+        absent = [name for name in wrong if name in required and row.get(name) is None]
+        missing = [*absent, *missing]
         if not missing:
             raise FieldError.from_validation(error, location, field_names(model)) from None
     if missing:
         raise missing_fields(list(dict.fromkeys(missing)), location)
     return item
-
-
-def _missing_in(error: ValidationError, model: type[BaseModel], row: Row) -> list[str]:
-    """Return the fields that a model needs and a row does not have, or has as null."""
-    names = [str(mistake["loc"][0]) for mistake in error.errors() if mistake["loc"]]
-    required = {name for name, field in model.model_fields.items() if field.is_required()}
-    return [name for name in names if name in required and row.get(name) is None]
 
 
 def parse_rows(rows: Iterable[Row], model: type[M]) -> list[M]:
@@ -184,28 +180,66 @@ def check_ids(rows: Iterable[Row]) -> None:
         ids.add(str(key))
 
 
+def join_responses(items: Iterable[Row], responses: Iterable[Row], item_id: str) -> list[Row]:
+    """Complete response rows, which may hold little more than an id, with their items.
+
+    Args:
+        items: Official items.
+        responses: Rows with the ids of items.
+        item_id: Field that holds the id.
+
+    Raises:
+        FieldError: If a response has no id, or an unknown or repeated one.
+    """
+    by_id = {str(item.get(item_id)): item for item in items}
+    joined: dict[str, Row] = {}
+    for number, response in enumerate(responses, 1):
+        key, fault = str(response.get(item_id)), ""
+        if item_id not in response:
+            fault = "is missing"
+        elif key not in by_id:
+            fault = f"no item '{key}'"
+        elif key in joined:
+            fault = f"'{key}' occurs twice"
+        if fault:
+            raise FieldError(item_id, fault, f"response {number}")
+        joined[key] = {**by_id[key], **response}
+    return list(joined.values())
+
+
 def is_cut_off(row: Mapping[str, Any]) -> bool:
     """Tell whether a response ended at the token limit, so that its end is no final answer."""
     return "response" in (row.get(CUT_OFF) or ())
 
 
+def stored_verdicts(row: Row) -> dict[str, Verdict]:
+    """Read the verdicts that ``store_verdicts`` put into a graded row, by task.
+
+    Raises:
+        FieldError: If the field ``verdicts`` holds something else.
+    """
+    by_task = row.get("verdicts") or {}
+    if not isinstance(by_task, dict):
+        raise FieldError("verdicts", f"expected an object, got {type(by_task).__name__}")
+    return {
+        task: parse_record(Verdict, value, f"verdict on '{task}'")
+        for task, value in by_task.items()
+    }
+
+
+def store_verdicts(verdicts: Mapping[str, Verdict]) -> Row:
+    """Return the field of a graded row that holds the verdicts by task; empty without any."""
+    by_task = {
+        task: verdict.model_dump(mode="json", exclude_unset=True)
+        for task, verdict in verdicts.items()
+    }
+    return {"verdicts": by_task} if by_task else {}
+
+
 def check_suffix(out: Path) -> None:
     """Raise ``CustosError`` unless ``write_graded`` can write a file of this name."""
-    if out.suffix not in GRADED_SUFFIXES:
-        raise CustosError(
-            f"--out '{out}': expected a file ending in {' or '.join(GRADED_SUFFIXES)}"
-        )
-
-
-def run_file(graded: Path) -> Path:
-    """Return the path of the time and cost of grading a file."""
-    return graded.with_name(f"{graded.name}.run.json")
-
-
-def read_run(graded: Path) -> Row | None:
-    """Read the time and cost of grading a file, or return ``None`` where they are not known."""
-    path = run_file(graded)
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    if out.suffix not in (".json", ".jsonl"):
+        raise CustosError(f"--out '{out}': expected a file ending in .json or .jsonl")
 
 
 def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:
@@ -226,3 +260,14 @@ def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:
         write_json(path, {row["id"]: {k: v for k, v in row.items() if k != "id"} for row in rows})
     else:
         write_json(path, list(rows))
+
+
+def run_file(graded: Path) -> Path:
+    """Return the path of the time and cost of grading a file."""
+    return graded.with_name(f"{graded.name}.run.json")
+
+
+def read_run(graded: Path) -> Row | None:
+    """Read the time and cost of grading a file, or return ``None`` where they are not known."""
+    path = run_file(graded)
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from benchmarks.framework.base import Benchmark, join_responses
-from benchmarks.framework.files import Row, check_ids, error_location, read_file
+from benchmarks.framework.base import BENCHMARKS, Benchmark
+from benchmarks.framework.files import Row, check_ids, error_location, join_responses, read_items
 from judging.errors import CustosError, FieldError
-from judging.types import JudgeRequest, Reasoning, Verdict
-
-if TYPE_CHECKING:
-    from clients.chat import Prices, Usage
+from judging.tasks.base import register_rubrics
+from judging.types import JudgeRequest, Verdict
 
 
 @dataclass(frozen=True)
@@ -46,30 +43,10 @@ class ResponsesToGrade:
         for index, requests in enumerate(self.requests):
             yield from ((index, request) for request in requests)
 
-    def with_reasoning(self, reasoning: Reasoning) -> ResponsesToGrade:
-        """Return the same responses, to be graded with what they hold in thinking tags or not."""
-        changes = {"reasoning": reasoning}
-        requests = [
-            tuple(request.model_copy(update=changes) for request in of_row)
-            for of_row in self.requests
-        ]
-        return replace(self, requests=requests)
-
-    def with_rubrics(self, path: Path) -> ResponsesToGrade:
-        """Return the same responses, to be graded under a user's rubrics.
-
-        Args:
-            path: YAML file of rubric names and instructions.
-
-        Raises:
-            CustosError: If the benchmark has no rubrics to replace or the file does not fit.
-        """
-        task = self.benchmark.register_rubrics(path)
-        requests = [
-            tuple(request.model_copy(update={"task": task}) for request in of_row)
-            for of_row in self.requests
-        ]
-        return replace(self, requests=requests)
+    def with_changes(self, **changes: object) -> ResponsesToGrade:
+        """Change fields of every request, such as what becomes of text in thinking tags."""
+        changed = [tuple(r.model_copy(update=changes) for r in of_row) for of_row in self.requests]
+        return replace(self, requests=changed)
 
     def grade(self, verdicts: Iterable[tuple[int, Verdict]]) -> GradedRows:
         """Turn verdicts into graded rows.
@@ -81,6 +58,7 @@ class ResponsesToGrade:
         by_row: list[list[Verdict]] = [[] for _ in self.rows]
         for index, verdict in verdicts:
             by_row[index].append(verdict)
+        numbered = [(row, each) for row, of_row in enumerate(by_row, 1) for each in of_row]
         return GradedRows(
             rows=[
                 self.benchmark.graded_row(row, of_row)
@@ -88,12 +66,27 @@ class ResponsesToGrade:
             ],
             unscored={
                 number: verdict.message or verdict.status
-                for number, of_row in enumerate(by_row, 1)
-                for verdict in of_row
+                for number, verdict in numbered
                 if verdict.label is None
             },
-            statuses=frozenset(verdict.status for of_row in by_row for verdict in of_row),
+            statuses=frozenset(verdict.status for _, verdict in numbered),
         )
+
+
+def own_rubrics(benchmark: Benchmark, path: Path) -> str:
+    """Register a task with a user's rubrics in place of the benchmark's; return its name.
+
+    Args:
+        benchmark: The benchmark.
+        path: YAML file of rubric names and instructions.
+
+    Raises:
+        CustosError: If the benchmark has not exactly one task, or the file does not fit.
+    """
+    if len(benchmark.tasks) != 1:
+        known = " and ".join(each.name for each in BENCHMARKS if len(each.tasks) == 1)
+        raise CustosError(f"--rubric-file: only {known} have rubrics to replace")
+    return register_rubrics(benchmark.tasks[0], path)
 
 
 def read_responses(
@@ -111,9 +104,7 @@ def read_responses(
     Raises:
         CustosError: If a file cannot be read or a row does not fit; the message names the row.
     """
-    rows = list(read_file(path))
-    if not rows:
-        raise CustosError(f"{path}: no items")
+    rows = read_items(path)
     official = benchmark.load(items, pictures) if items is not None else None
     with error_location(path):
         if official is not None:
@@ -131,36 +122,3 @@ def _requests(benchmark: Benchmark, number: int, row: Row) -> tuple[JudgeRequest
         return benchmark.requests(row)
     except FieldError as error:
         raise error.at(f"row {number}: {error.location}".removesuffix(": ")) from None
-
-
-def time_and_cost(
-    judge: str,
-    num_requests: int,
-    seconds: float | None,
-    usage: Usage | None,
-    prices: Prices | None,
-) -> dict[str, Any]:
-    """Return the time and cost of grading a file, as ``build_table`` takes them.
-
-    Args:
-        judge: Name of the judge.
-        num_requests: Requests that the judge answered.
-        seconds: Running time; ``None`` if several runs shared the work. Time and cost are then not
-            known.
-        usage: Tokens that a server counted; ``None`` for a judge on this machine.
-        prices: Prices of the tokens, where they are known.
-
-    Returns:
-        ``judge, requests, seconds, usage`` and ``cost``: an amount, ``free`` for a judge on this
-        machine, or ``None`` where it is not known.
-    """
-    cost: float | str | None = "free"
-    if usage is not None:
-        cost = None if prices is None or seconds is None else float(prices.cost(usage))
-    return {
-        "judge": judge,
-        "requests": num_requests,
-        "seconds": seconds,
-        "usage": usage.model_dump() if usage is not None else None,
-        "cost": cost,
-    }

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
+
+import yaml
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import CUT_OFF, WITHOUT_IMAGE, Row
-from benchmarks.framework.wording import worded
 from clients.chat import Reply, Usage
 from clients.jobs import REQUEST_FAILED, JobResult, OnProgress, Reject, open_job
 from clients.messages import ChatItem, Decoding
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
-from judging.messages import Message
+from judging.files.yaml_text import load_yaml
+from judging.messages import END_TOKEN, Message
 
 if TYPE_CHECKING:
     from judging.scoring.prompts import Encoder
@@ -25,6 +29,7 @@ ANSWERED_AT_ONCE = 16
 """Questions that a local backbone answers between two saves."""
 MAX_NEW_TOKENS = 512
 """Longest answer of a local backbone where the decoding sets no limit."""
+_SLOT = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ def build_questions(
         rows: Items as ``Benchmark.load`` returns them.
         style: One of the benchmark's ``styles``.
         with_images: Whether the model sees the pictures.
-        wording: A user's own wording (``benchmarks.framework.wording``) in place of the style's.
+        wording: A user's own wording (``read_wording``) in place of the style's.
 
     Raises:
         CustosError: If the style is not the benchmark's, a row lacks its id or a field, or a
@@ -65,14 +70,46 @@ def build_questions(
         if key is None:
             raise FieldError(benchmark.item_id, "is missing", f"item {index + 1}")
         prompts = benchmark.prompts(row, style)
-        if wording:
-            prompts = {field: worded(wording, field, row, prompts) for field in prompts}
+        images = tuple(row.get("images") or ()) if with_images else ()
         for field, text in prompts.items():
-            images = tuple(row.get("images") or ()) if with_images else ()
+            text = _worded(wording, field, row, prompts) if wording else text
             message = Message(role="user", text=text, images=images)
             name = str(key) if len(prompts) == 1 else f"{key}/{field}"
             questions.append(ItemQuestion(index, field, ChatItem(id=name, messages=(message,))))
     return questions
+
+
+def read_wording(path: Path) -> dict[str, str]:
+    """Read a user's own wording of a benchmark's questions, such as the exact text of a paper.
+
+    Args:
+        path: YAML file: field of a response (``response``), or field and language as the items
+            spell it (``response/CN``), to a text. In it ``{question}`` and other fields in braces
+            stand for what the item holds, ``{option_a}`` and so on for its options, and the field
+            of a response for our own text of the question behind it. Other braces stay.
+
+    Raises:
+        CustosError: If the file cannot be read or holds something else.
+    """
+    try:
+        wording = load_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise CustosError(f"{path}: {' '.join(str(error).split())}") from None
+    if not isinstance(wording, dict) or not all(isinstance(t, str) for t in wording.values()):
+        raise CustosError(f"{path}: expected fields of responses, each with a text")
+    return {str(field): text for field, text in wording.items()}
+
+
+def _worded(wording: Mapping[str, str], field: str, row: Row, prompts: Mapping[str, str]) -> str:
+    """Return the wording of a field's question about an item; ``prompts`` are our own texts."""
+    text = wording.get(f"{field}/{row.get('language')}", wording.get(field))
+    if text is None:
+        raise CustosError(f"the wording has no text for '{field}'")
+    options = row.get("options")
+    letters = zip(ascii_lowercase, options if isinstance(options, list) else (), strict=False)
+    values = {**row, **prompts, **{f"option_{letter}": option for letter, option in letters}}
+    by_name = {name.casefold(): value for name, value in values.items()}
+    return _SLOT.sub(lambda slot: str(by_name.get(slot[1].casefold(), slot[0])), text)
 
 
 def join_answers(
@@ -92,30 +129,42 @@ def join_answers(
         pictures the model did not see have ``without_image``.
     """
     failed = {reject.id: reject.detail for reject in result.rejects}
-    blind = {
-        question.row
-        for question in questions
-        if rows[question.row].get("images")
-        and not any(message.images for message in question.chat.messages)
+    # Items may hold the answers of another model, and what is known of those.
+    complete: dict[int, Row] = {
+        index: {name: value for name, value in row.items() if name not in (CUT_OFF, WITHOUT_IMAGE)}
+        for index, row in enumerate(rows)
     }
-    complete: dict[int, Row] = {}
-    for index, row in enumerate(rows):
-        # Items may hold the answers of another model, and what is known of those.
-        complete[index] = {n: v for n, v in row.items() if n not in (CUT_OFF, WITHOUT_IMAGE)}
-        if index in blind:
-            complete[index][WITHOUT_IMAGE] = True
     problems: dict[int, str] = {}
     for question in questions:
+        index, [message] = question.row, question.chat.messages
         reply = result.replies.get(question.chat.id)
         if reply is None:
-            problems.setdefault(question.row + 1, failed.get(question.chat.id, "no answer"))
-            complete.pop(question.row, None)
-        elif question.row in complete:
-            row = complete[question.row]
+            problems.setdefault(index + 1, failed.get(question.chat.id, "no answer"))
+            complete.pop(index, None)
+        elif index in complete:
+            row = complete[index]
+            if row.get("images") and not message.images:
+                row[WITHOUT_IMAGE] = True
             row[question.field] = reply.text
             if reply.finish_reason == "length":
                 row[CUT_OFF] = [*row.get(CUT_OFF, ()), question.field]
     return list(complete.values()), problems
+
+
+def load_engine(backbone: str) -> tuple[str, Encoder, TreeEngine]:
+    """Load a local backbone (hub id, folder or ``embedded``): its versioned name, encoder, engine.
+
+    Raises:
+        CustosError: If the backbone cannot be loaded.
+    """
+    from judging.models.backbones import load_backbone
+    from judging.scoring.prompts import Encoder
+    from judging.scoring.tree_batch import TreeModel
+    from judging.scoring.tree_engine import TreeEngine
+
+    loaded = load_backbone(backbone)
+    engine = TreeEngine(TreeModel(loaded.model), loaded.tokenizer.pad_token_id)
+    return f"{loaded.name}/{loaded.version}", Encoder(loaded), engine
 
 
 def ask_backbone(
@@ -144,58 +193,31 @@ def ask_backbone(
         for batch in in_batches(job.remaining, ANSWERED_AT_ONCE):
             replies, rejects = _answer(batch, encoder, engine, decoding)
             job.save(replies)
-            for reject in rejects:
-                job.reject(reject)
+            for key, error in rejects.items():
+                job.reject(Reject(id=key, reason=REQUEST_FAILED, detail=str(error)))
     return job.result
-
-
-def load_engine(backbone: str) -> tuple[str, Encoder, TreeEngine]:
-    """Load a local backbone with its encoder.
-
-    Args:
-        backbone: Hub id, folder or ``embedded``.
-
-    Returns:
-        The backbone's name with its version, the encoder and the engine.
-
-    Raises:
-        CustosError: If the backbone cannot be loaded.
-    """
-    from judging.models.backbones import load_backbone
-    from judging.scoring.prompts import Encoder
-    from judging.scoring.tree_batch import TreeModel
-    from judging.scoring.tree_engine import TreeEngine
-
-    loaded = load_backbone(backbone)
-    engine = TreeEngine(TreeModel(loaded.model), loaded.tokenizer.pad_token_id)
-    return f"{loaded.name}/{loaded.version}", Encoder(loaded), engine
 
 
 def _answer(
     items: Sequence[ChatItem], encoder: Encoder, engine: TreeEngine, decoding: Decoding
-) -> tuple[dict[str, Reply], list[Reject]]:
-    """Answer items together; return replies by item id, and the items that failed."""
-    from judging.messages import END_TOKEN
+) -> tuple[dict[str, Reply], dict[str, CustosError]]:
+    """Answer items together; return replies by item id, and the errors of the items that failed."""
     from judging.scoring.engine import Sampling, texts_in_order
 
-    sampling = Sampling(
-        decoding.max_tokens or MAX_NEW_TOKENS,
-        decoding.temperature or 0.0,
-        decoding.top_p or 1.0,
-    )
-    prompts, rejects = {}, []
+    limit, top_p = decoding.max_tokens or MAX_NEW_TOKENS, decoding.top_p or 1.0
+    sampling = Sampling(limit, decoding.temperature or 0.0, top_p)
+    prompts, replies, rejects = {}, {}, {}
     for item in items:
         [message] = item.messages
         try:
             prompts[item.id] = encoder.encode_question(message.text, message.images)
         except CustosError as error:
-            rejects.append(Reject(id=item.id, reason=REQUEST_FAILED, detail=str(error)))
+            rejects[item.id] = error
     seeds = [decoding.seed or 0] * len(prompts)
     batches = engine.generate(list(prompts.values()), encoder, END_TOKEN, seeds, sampling)
-    replies = {}
     for (key, prompt), text in zip(prompts.items(), texts_in_order(batches), strict=True):
         if isinstance(text, CustosError):
-            rejects.append(Reject(id=key, reason=REQUEST_FAILED, detail=str(text)))
+            rejects[key] = text
             continue
         usage = Usage(prompt_tokens=len(prompt.suffix_ids), completion_tokens=len(text.tokens))
         reason = "stop" if text.finished else "length"

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, benchmark
+from benchmarks.framework.estimates import (
+    OVERALL,
+    Ratio,
+    coverage,
+    intervals,
+    measure_stated_confidence,
+    percent,
+    values,
+)
 from benchmarks.framework.files import (
     WITHOUT_IMAGE,
     Row,
@@ -17,27 +25,15 @@ from benchmarks.framework.files import (
     item_name,
     missing_fields,
     parse_rows,
-)
-from benchmarks.framework.stated_confidence import measure_stated_confidence
-from benchmarks.framework.tables import (
-    Ratio,
-    coverage,
-    intervals,
-    percent,
     store_verdicts,
     stored_verdicts,
-    values,
 )
-from benchmarks.simplevqa.complex_facts import (
+from benchmarks.simplevqa.item import (
     ATOMIC,
     ATOMIC_GIVEN,
     FORMS,
-    ORIGIN,
-    measure_complex_facts,
-)
-from benchmarks.simplevqa.example import EXAMPLE
-from benchmarks.simplevqa.item import (
     LANGUAGES,
+    ORIGIN,
     RESPONSE_FIELDS,
     SimpleVQAItem,
     answering_models,
@@ -48,7 +44,7 @@ from benchmarks.simplevqa.item import (
     row_of_model,
     verdict_name,
 )
-from benchmarks.simplevqa.published import (
+from benchmarks.simplevqa.published_rows import (
     BLIND,
     BY_DOMAIN,
     BY_TASK,
@@ -92,6 +88,24 @@ _FORMS = {
 }
 _HINT = {"english": "Known: {question} {fact}", "chinese": "已知：{question}{fact}"}
 _VERDICT_NAMES = {form: verdict_name() if form == ORIGIN else f"simplevqa {form}" for form in FORMS}
+_CAUSES = ("did not see", "did not know", "neither saw nor knew", "saw and knew")
+
+EXAMPLE: tuple[Row, ...] = (
+    {
+        "data_id": "1",
+        "language": "EN",
+        "question": "Who is shown?",
+        "answer": "Ada Lovelace",
+        "response": "That is Ada Lovelace.",
+    },
+    {
+        "data_id": "2",
+        "language": "CN",
+        "question": "图中是哪座山？",
+        "answer": "泰山",
+        "response": "这是华山。",
+    },
+)
 
 
 @benchmark
@@ -100,17 +114,16 @@ class SimpleVQA(Benchmark):
 
     name = "simplevqa"
     summary = "short factual visual questions, Chinese and English"
-    tasks = ("simplevqa",)
-    rubrics_of = "simplevqa"
-    grade_fields = ("judge_res", "cfq")
     headline = "CO"
+    tasks = ("simplevqa",)
+    published = PUBLISHED
+    example = EXAMPLE
+    grade_fields = ("judge_res", "cfq")
     item_id = "data_id"
     image_field = "image"
     styles = ("standard", "entity", "confidence", "entity-confidence", "cfq")
-    facets = {"vqa_category.task_category": TASKS, "language": ()}
-    published = PUBLISHED
-    example = EXAMPLE
     decodings = {"published": Decoding()}
+    facets = {"vqa_category.task_category": TASKS, "language": ()}
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items with their categories decoded."""
@@ -140,7 +153,7 @@ class SimpleVQA(Benchmark):
         }
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return one request per response, in the item's language; text only, as in the paper.
+        """Make one request per response, in the item's language; text only, as in the paper.
 
         A row of the official files may hold the answers of several models.
         """
@@ -159,27 +172,25 @@ class SimpleVQA(Benchmark):
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
         """Add ``judge_res``, in the Chinese words that the official script counts, and ``cfq``."""
-        models = answering_models(row)
+        conclusions = [
+            {"conclusion": None if verdict.label is None else CHINESE[verdict.label]}
+            for verdict in verdicts
+        ]
+        models, others = answering_models(row), {}
         if len(models) > 1:
-            by_model = dict(zip(models, verdicts, strict=True))
-            judged = {model: _conclusion(verdict) for model, verdict in by_model.items()}
-            named = {verdict_name(model): verdict for model, verdict in by_model.items()}
-            return {
-                **row,
-                "judge_res": {**(row.get("judge_res") or {}), **judged},
-                **store_verdicts(named),
-            }
-        item = parse_item(row)
-        by_form = dict(zip(item.responses, verdicts, strict=True))
-        conclusions = {form: _conclusion(verdict) for form, verdict in by_form.items()}
+            judged = dict(zip(models, conclusions, strict=True))
+            names = [verdict_name(model) for model in models]
+        else:
+            item = parse_item(row)
+            others = dict(zip(item.responses, conclusions, strict=True))
+            names = [_VERDICT_NAMES[form] for form in others]
+            judged = {item.model: others.pop(ORIGIN)} if ORIGIN in others else {}
         graded = dict(row)
-        if ORIGIN in conclusions:
-            origin = conclusions.pop(ORIGIN)
-            graded["judge_res"] = {**(row.get("judge_res") or {}), item.model: origin}
-        if conclusions:
-            graded["cfq"] = conclusions
-        by_name = {_VERDICT_NAMES[form]: verdict for form, verdict in by_form.items()}
-        return {**graded, **store_verdicts(by_name)}
+        if judged:
+            graded["judge_res"] = {**(row.get("judge_res") or {}), **judged}
+        if others:
+            graded["cfq"] = others
+        return {**graded, **store_verdicts(dict(zip(names, verdicts, strict=True)))}
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Return ``overall``, ``by_language``, ``by_task`` and ``by_domain``.
@@ -199,11 +210,31 @@ class SimpleVQA(Benchmark):
         model = _only_model(items)
         if model is None:
             raise CustosError("no item has a 'judge_res'")
-        blind = all(row.get(WITHOUT_IMAGE) for row in rows)
-        return {**_model_table(model, items, rows), WITHOUT_IMAGE: blind}
+        labels = [item.conclusion(ORIGIN, model) for item in items]
+        measured = _measure_labels(items, labels)
+        confidence = [item.stated_confidence for item in items]
+        if any(stated is not None for stated in confidence):
+            right = [None if label is None else label == CORRECT for label in labels]
+            clusters = _clusters(items)
+            measured["calibration"] = measure_stated_confidence(confidence, right, clusters)
+        official: dict[str, Any] = {}
+        if any(item.cfq for item in items):
+            measured["cfq"] = _measure_cfq(model, items)
+            official["cfq"] = _measure_cfq(model, items, as_published=True)
+        num_scored = sum(label is not None for label in labels)
+        if num_scored < len(items) or official.get("cfq") != measured.get("cfq"):
+            all_labels = [label or NOT_ATTEMPTED for label in labels]
+            measured["as_published"] = {**_measure_labels(items, all_labels), **official}
+        return {
+            "model": model,
+            **values(measured),
+            "intervals": measured,
+            **coverage(rows, num_scored, len(items)),
+            WITHOUT_IMAGE: all(row.get(WITHOUT_IMAGE) for row in rows),
+        }
 
     def by_model(self, rows: Sequence[Row]) -> dict[str, list[Row]]:
-        """Return graded rows by model, named as the official script does: ``g4o_response``.
+        """Divide graded rows by model, named as the official script does: ``g4o_response``.
 
         Every model has all rows: an item without its conclusion was not attempted. Models whose
         answers nobody graded are left out.
@@ -218,15 +249,36 @@ class SimpleVQA(Benchmark):
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
         """Return rows of Tables 3 to 5 or, for a model that saw no picture, of Table 6.
 
-        They are counted as the official script does.
+        They are counted as the official script does, in per cent.
         """
-        rows = _paper_rows(table["intervals"], table[WITHOUT_IMAGE])
-        return {source: {name: row} for source, row in rows.items()}
+        measured = table["intervals"]
+        counted = measured.get("as_published", measured)
+        forms = counted.get("cfq", measured.get("cfq"))
+        cfq: MeasuredRow = tuple(percent(forms[form]) for form in FORMS) if forms else ()
+        languages = {
+            LANGUAGES.get(language.strip().casefold()): part
+            for language, part in counted["by_language"].items()
+        }
 
-    def calibration(self, table: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return accuracy by stated confidence, as in Figure 3."""
-        measured: Mapping[str, Any] | None = table["intervals"].get("calibration")
-        return measured
+        def figures(parts: Mapping[Any, Any], names: Sequence[str], *metrics: str) -> MeasuredRow:
+            found = [parts.get(part, {}) for part in names]
+            return tuple(percent(part.get(metric)) for part in found for metric in metrics)
+
+        def overall(*metrics: str) -> MeasuredRow:
+            return figures(counted, [OVERALL], *metrics)
+
+        rows: dict[str, MeasuredRow] = {}
+        if table[WITHOUT_IMAGE]:
+            rows[BLIND] = overall("CO", "IN", "NA", "CGA")
+            # Without the picture, only a question with its subject given can be asked.
+            cfq = (None, None, cfq[-1]) if cfq else ()
+        else:
+            by_task = figures(counted["by_task"], TASKS, "F")
+            rows[BY_TASK] = (*overall("CO", "NA", "IN", "CGA", "F"), *by_task)
+            by_language = figures(languages, ("chinese", "english"), "CO", "CGA", "F")
+            rows[BY_DOMAIN] = (*by_language, *figures(counted["by_domain"], DOMAINS, "F"))
+        rows |= {CFQ: cfq} if cfq else {}
+        return {source: {name: row} for source, row in rows.items()}
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
         """Score 1 for a correct response, else 0.
@@ -245,8 +297,7 @@ class SimpleVQA(Benchmark):
     def graded_label(self, row: Row) -> str | None:
         """Return the conclusion: a wrong answer and no attempt are told apart."""
         item = parse_item(row)
-        model = next(iter(item.judge_res), "")
-        return item.conclusion(ORIGIN, model)
+        return item.conclusion(ORIGIN, next(iter(item.judge_res), ""))
 
     def compared_verdict(self, row: Row) -> Verdict | None:
         """Return the verdict on the question as it is, not on one of its other forms."""
@@ -265,10 +316,6 @@ def _only_model(items: Sequence[SimpleVQAItem]) -> str | None:
     return models[0] if models else None
 
 
-def _conclusion(verdict: Verdict) -> dict[str, str | None]:
-    return {"conclusion": None if verdict.label is None else CHINESE[verdict.label]}
-
-
 def _request(item: SimpleVQAItem, form: str, response: str) -> JudgeRequest:
     is_atomic = form == ATOMIC
     answer = item.atomic_fact if is_atomic else item.answer
@@ -284,21 +331,12 @@ def _request(item: SimpleVQAItem, form: str, response: str) -> JudgeRequest:
     return parse_record(JudgeRequest, fields, f"item '{item.id}'")
 
 
-def _model_table(model: str, items: Sequence[SimpleVQAItem], rows: Sequence[Row]) -> dict[str, Any]:
-    """Return CO, IN, NA, CGA and F of the model, with what else its responses show."""
-    labels = [item.conclusion(ORIGIN, model) for item in items]
-    measured = {**_measure_labels(items, labels), **_measure_responses(model, items)}
-    num_scored = sum(label is not None for label in labels)
-    official = {"cfq": _measure_cfq(model, items, as_published=True)} if "cfq" in measured else {}
-    if num_scored < len(items) or official.get("cfq") != measured.get("cfq"):
-        all_labels = [label or NOT_ATTEMPTED for label in labels]
-        measured["as_published"] = {**_measure_labels(items, all_labels), **official}
-    covered = coverage(rows, num_scored, len(items))
-    return {"model": model, **values(measured), "intervals": measured, **covered}
+def _clusters(items: Sequence[SimpleVQAItem]) -> list[str]:
+    return [item.question or str(number) for number, item in enumerate(items)]
 
 
 def _measure_labels(items: Sequence[SimpleVQAItem], labels: Sequence[str | None]) -> dict[str, Any]:
-    """Return CO, IN, NA, CGA and F over all items and over their parts."""
+    """Measure CO, IN, NA, CGA and F over all items and over their parts."""
     columns = [[label == conclusion for conclusion in CONCLUSIONS] for label in labels]
     return intervals(
         np.array(columns, dtype=np.float64),
@@ -312,73 +350,35 @@ def _measure_labels(items: Sequence[SimpleVQAItem], labels: Sequence[str | None]
     )
 
 
-def _clusters(items: Sequence[SimpleVQAItem]) -> list[str]:
-    return [item.question or str(number) for number, item in enumerate(items)]
-
-
-def _measure_responses(model: str, items: Sequence[SimpleVQAItem]) -> dict[str, Any]:
-    """Return ``calibration`` and ``cfq`` where the responses give reason to."""
-    confidence = [item.stated_confidence for item in items]
-    measured = {}
-    if any(stated is not None for stated in confidence):
-        labels = [item.conclusion(ORIGIN, model) for item in items]
-        origin = [None if label is None else label == CORRECT for label in labels]
-        measured["calibration"] = measure_stated_confidence(confidence, origin, _clusters(items))
-    if any(item.cfq for item in items):
-        measured["cfq"] = _measure_cfq(model, items)
-    return measured
-
-
 def _measure_cfq(
     model: str, items: Sequence[SimpleVQAItem], *, as_published: bool = False
 ) -> dict[str, Any]:
-    """Measure the forms of complex questions, on the items that were asked in more than one.
+    """Measure accuracy in each form of complex questions, and the causes of wrong answers.
+
+    A model did not see if it does not recognise the subject and answers right once the subject is
+    given. It did not know if it recognises the subject and still answers wrong once it is given.
 
     Args:
         model: The model that answered.
-        items: All items.
+        items: All items; those that were asked in more than one form count.
         as_published: Count a conclusion that cannot be read as wrong, not as missing.
+
+    Returns:
+        Estimates: ``Origin``, ``Atomic``, ``Atomic-Given``, each over its own items, and the four
+        causes as shares of the items that have all three forms and are wrong as Origin.
     """
-    complex_items = [item for item in items if item.cfq]
-    right = []
-    for item in complex_items:
-        asked = {ORIGIN: model in item.judge_res, **dict.fromkeys(item.cfq, True)}
-        labels = {form: item.conclusion(form, model) for form in FORMS}
-        origin, atomic, given = (
-            label == CORRECT if label or (as_published and asked.get(form)) else None
-            for form, label in labels.items()
-        )
-        right.append((origin, atomic, given))
-    return measure_complex_facts(right, _clusters(complex_items))
-
-
-def _paper_rows(measured: Mapping[str, Any], blind: bool) -> dict[str, MeasuredRow]:
-    """Return a model's rows of the published tables, in per cent, by table."""
-    counted = measured.get("as_published", measured)
-    overall = {name: percent(counted["overall"][name]) for name in METRICS}
-    forms = counted.get("cfq", measured.get("cfq"))
-    cfq = tuple(percent(forms[form]) for form in FORMS) if forms else ()
-    if blind:
-        blind_rows: dict[str, MeasuredRow] = {
-            BLIND: tuple(overall[name] for name in ("CO", "IN", "NA", "CGA"))
-        }
-        # Without the picture, only a question with its subject given can be asked.
-        return blind_rows | ({CFQ: (None, None, cfq[-1])} if cfq else {})
-    languages = {
-        LANGUAGES.get(name.strip().casefold()): part
-        for name, part in counted["by_language"].items()
-    }
-
-    def figures(parts: Mapping[Any, Any], part: str, *metrics: str) -> MeasuredRow:
-        return tuple(percent(parts.get(part, {}).get(metric)) for metric in metrics)
-
-    by_task = [figures(counted["by_task"], task, "F") for task in TASKS]
-    by_language = [figures(languages, name, "CO", "CGA", "F") for name in ("chinese", "english")]
-    by_domain = [figures(counted["by_domain"], domain, "F") for domain in DOMAINS]
-    rows: dict[str, MeasuredRow] = {
-        BY_TASK: (*(overall[name] for name in ("CO", "NA", "IN", "CGA", "F")), *chain(*by_task)),
-        BY_DOMAIN: (*chain(*by_language), *chain(*by_domain)),
-    }
-    if cfq:
-        rows[CFQ] = cfq
-    return rows
+    items = [item for item in items if item.cfq]
+    labels = np.array([[item.conclusion(form, model) or "" for form in FORMS] for item in items])
+    rights, known = labels == CORRECT, labels != ""
+    if as_published:
+        asked = [{*item.cfq, *([ORIGIN] if model in item.judge_res else [])} for item in items]
+        known |= np.array([[form in of_item for form in FORMS] for of_item in asked])
+    origin, atomic, given = rights.T
+    failed = known.all(axis=1) & ~origin
+    causes = [~atomic & given, atomic & ~given, ~atomic & ~given, atomic & given]
+    columns = np.column_stack([rights, known, failed, *(failed & cause for cause in causes)])
+    unit = [tuple(row) for row in np.eye(columns.shape[1]).tolist()]
+    metrics = {form: Ratio(unit[place], unit[3 + place]) for place, form in enumerate(FORMS)}
+    metrics |= {cause: Ratio(unit[7 + place], unit[6]) for place, cause in enumerate(_CAUSES)}
+    found = intervals(columns.astype(np.float64), _clusters(items), metrics, {})
+    return dict(found[OVERALL])

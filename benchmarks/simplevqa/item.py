@@ -1,4 +1,8 @@
-"""SimpleVQA's items, with their responses and with the conclusions on them."""
+"""SimpleVQA's items, with their responses and with the conclusions on them.
+
+Complex fact questions (CFQ, section 4 of the paper) are asked three times: as they are (Origin),
+for their subject alone (Atomic), and with the subject given (Atomic-Given).
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,13 @@ from typing import Any
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, field_validator
 
 from benchmarks.framework.files import Row, item_name, parse_row
-from benchmarks.simplevqa.complex_facts import ATOMIC, ATOMIC_GIVEN, ORIGIN
 from judging.errors import FieldError
 from judging.files.questions import normalise_question
 from judging.rules.answer_options import extract_confidence, without_confidence
 from judging.tasks.simplevqa import parse_conclusion
 
+ORIGIN, ATOMIC, ATOMIC_GIVEN = "Origin", "Atomic", "Atomic-Given"
+FORMS = (ORIGIN, ATOMIC, ATOMIC_GIVEN)
 LANGUAGES = {
     "en": "english",
     "english": "english",
@@ -146,7 +151,7 @@ class SimpleVQAItem(BaseModel):
 
 
 def language_names(items: Iterable[SimpleVQAItem]) -> list[str | None]:
-    """Return the language of each item, as the first item in this language spells it."""
+    """Name the language of each item, as the first item in this language spells it."""
     spelled: dict[str, str] = {}
     names: list[str | None] = []
     for item in items:
@@ -157,7 +162,7 @@ def language_names(items: Iterable[SimpleVQAItem]) -> list[str | None]:
 
 
 def answering_models(row: Row) -> list[str]:
-    """Return the names of the models whose answers a row of the official files holds.
+    """Name the models whose answers a row of the official files holds.
 
     The official scripts name a model after the field of its answer: ``g4o_response``. A row with a
     ``response`` of our own shape has one answer, and none of these.
@@ -168,7 +173,7 @@ def answering_models(row: Row) -> list[str]:
 
 
 def row_of_model(row: Row, model: str, models: Iterable[str]) -> Row:
-    """Return what a row with several models holds of one of them.
+    """Cut a row with several models down to what it holds of one of them.
 
     Args:
         row: A row of the official files, graded or not.
@@ -191,12 +196,12 @@ def row_of_model(row: Row, model: str, models: Iterable[str]) -> Row:
 
 
 def verdict_name(model: str | None = None) -> str:
-    """Return the name of the verdict on a question as it is, in a row of one or several models."""
+    """Name the verdict on a question as it is, in a row of one or several models."""
     return "simplevqa" if model is None else f"simplevqa {model}"
 
 
 def _score_field(model: str) -> str:
-    """Return the official name of the field of a model's stated confidence."""
+    """Name the official field of a model's stated confidence."""
     return f"{model.removesuffix(_ANSWER)}_confidence_score"
 
 
@@ -210,14 +215,26 @@ def parse_item(row: Row) -> SimpleVQAItem:
 
 
 def decode_row(row: Row) -> Row:
-    """Return a row of the official files with its categories and its model's answer decoded.
+    """Decode a row of the official files: its categories and its model's answer.
 
+    The official scripts write ``g4o_response`` and ``g4o_confidence_score`` (0 to 100, -1 for none)
+    for a model ``g4o``; the answer is also read from the JSON object that a model is asked for.
     Fields that are null are left out.
 
     Raises:
-        FieldError: If either cannot be read.
+        FieldError: If either cannot be read, or the row holds the answers of several models.
     """
-    decoded = decode_answer(decode_category(row))
+    decoded = decode_category(row)
+    if row.get("response") is None:
+        names = answering_models(row)
+        if len(names) > 1:
+            fault = f"answers of several models: {', '.join(names)}"
+            raise FieldError("response", fault, _location(row))
+        for name in names:
+            confidence = _as_share(row.get(_score_field(name)))
+            answer = {"response": row[name], "confidence": confidence}
+            decoded = {**decoded, "model": row.get("model", name), **answer}
+    decoded = {**decoded, **_json_answer(decoded.get("response"))}
     return {name: value for name, value in decoded.items() if value is not None}
 
 
@@ -237,40 +254,14 @@ def decode_category(row: Row) -> Row:
         raise FieldError("vqa_category", fault, _location(row)) from None
 
 
-def decode_answer(row: Row) -> Row:
-    """Turn the fields of the official scripts into ours.
-
-    They write ``g4o_response`` and ``g4o_confidence_score`` (0 to 100, -1 for none) for a model
-    ``g4o``; the answer is also read from the JSON object that a model is asked for.
-
-    Raises:
-        FieldError: If the row holds the answers of several models.
-    """
-    if row.get("response") is None:
-        names = answering_models(row)
-        if len(names) > 1:
-            fault = f"answers of several models: {', '.join(names)}"
-            raise FieldError("response", fault, _location(row))
-        if not names:
-            return row
-        confidence = _as_share(row.get(_score_field(names[0])))
-        answer = {"response": row[names[0]], "confidence": confidence}
-        row = {**row, "model": row.get("model", names[0]), **answer}
-    answered = _json_answer(row["response"])
-    return row if answered is None else {**row, **answered}
-
-
-def _json_answer(response: Any) -> Row | None:
+def _json_answer(response: Any) -> Row:
     """Return the answer and the confidence of a JSON object, in a code fence or bare."""
-    if not isinstance(response, str):
-        return None
-    text = re.sub(r"^```\w*|```$", "", response.strip()).strip()
     try:
-        answer = json.loads(text)
-    except ValueError:
-        return None
+        answer = json.loads(re.sub(r"^```\w*|```$", "", response.strip()).strip())
+    except (AttributeError, ValueError):
+        return {}
     if not isinstance(answer, dict) or "answer" not in answer:
-        return None
+        return {}
     confidence = _as_share(answer.get("confidence_score"))
     return {"response": str(answer["answer"]), "confidence": confidence}
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.framework.estimates import measure_stated_confidence, values
 from benchmarks.framework.files import is_cut_off, missing_fields
-from benchmarks.framework.stated_confidence import measure_stated_confidence
-from benchmarks.framework.tables import values
 from evaluation.calibration_error import calibration_error
 from evaluation.estimate import Draws
 from evaluation.intervals import Floats, Ints, Mask, number_clusters
@@ -37,7 +36,7 @@ Item = Mapping[str, Any]
 
 
 def cai(accuracies: Floats) -> Floats:
-    """Return the CAI of the public TruthfulVQA code: ``(a1 - a2) / a1 + (a3 - a2) / a2``.
+    """Compute the CAI of the public TruthfulVQA code: ``(a1 - a2) / a1 + (a3 - a2) / a2``.
 
     It is the loss from level 1 to level 2 plus the gain from level 2 to level 3, both relative. It
     is nan where ``a1`` or ``a2`` is 0 (the public code counts such a term as 0).
@@ -57,7 +56,6 @@ _OVER_LEVELS: Mapping[str, Callable[[Floats], Floats]] = {
     "level_variance": lambda accuracies: np.asarray(accuracies.var(axis=-1)),
     "cai": cai,
 }
-_ALL_ITEMS = ("overall", "")
 
 
 def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
@@ -113,30 +111,25 @@ def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
 
 def _accuracies(items: Sequence[Item], right: Floats, clusters: Ints) -> dict[str, Any]:
     """Estimate accuracies by part, and their summaries over the levels."""
-    parts = {name: _parts(items, name) for name in DIVISIONS}
-    masks = {_ALL_ITEMS: np.ones(len(items), dtype=np.bool_)}
-    for name, of_name in parts.items():
-        masks |= {(name, part): mask for part, mask in of_name.items()}
-    for category, in_category in parts["category"].items():
-        masks |= {
-            (f"{CELLS}/{category}", level): in_category & at_level
-            for level, at_level in parts["level"].items()
-            if (in_category & at_level).any()
-        }
-    inside = np.stack(list(masks.values()), axis=1).astype(np.float64)  # [n, G]
-    draws = Draws.of(np.concatenate([inside, inside * right[:, None]], axis=1), clusters)
-    groups = len(masks)
-    accuracies: dict[str, dict[str, Any]] = {}
-    for group, (name, part) in enumerate(masks):
-        accuracy = partial(_accuracy, groups, group)
-        estimate = draws.rate(accuracy, itemgetter((..., group)))
-        accuracies.setdefault(name, {})[part] = estimate
-    measured: dict[str, Any] = {"overall_accuracy": accuracies[_ALL_ITEMS[0]][_ALL_ITEMS[1]]}
-    measured |= {key: accuracies[name] for name, key in DIVISIONS.items()}
-    measured[CELLS] = {
-        category: accuracies[f"{CELLS}/{category}"] for category in parts["category"]
+    parts = {key: _parts(items, name) for name, key in DIVISIONS.items()}
+    masks: dict[tuple[str, ...], Mask] = {
+        ("overall_accuracy",): np.ones(len(items), dtype=np.bool_),
+        **{(key, part): mask for key, of_key in parts.items() for part, mask in of_key.items()},
     }
-    levels = [group for group, (name, _) in enumerate(masks) if name == "level"]
+    for category, inside in parts[DIVISIONS["category"]].items():
+        for level, at_level in parts[DIVISIONS["level"]].items():
+            if (inside & at_level).any():
+                masks[CELLS, category, level] = inside & at_level
+    counted = np.stack(list(masks.values()), axis=1).astype(np.float64)  # [n, G]
+    draws = Draws.of(np.concatenate([counted, counted * right[:, None]], axis=1), clusters)
+    groups = len(masks)
+    measured: dict[str, Any] = {}
+    for group, (*names, last) in enumerate(masks):
+        branch = measured
+        for name in names:
+            branch = branch.setdefault(name, {})
+        branch[last] = draws.rate(partial(_accuracy, groups, group), itemgetter((..., group)))
+    levels = [group for group, (key, *_) in enumerate(masks) if key == DIVISIONS["level"]]
     for name, summary in _OVER_LEVELS.items():
         value = partial(_over_levels, summary, groups, levels)
         measured[name] = draws.estimate(value, len(items))
@@ -156,7 +149,7 @@ class _Answer(NamedTuple):
 
 
 def read_published(item: Item) -> str | None:
-    """Return the option that the published code extracts, from A to D; ``None`` for none.
+    """Read the option that the published code extracts, from A to D; ``None`` for none.
 
     An option that was extracted before stands; an answer that was cut off has none.
     """
@@ -166,7 +159,7 @@ def read_published(item: Item) -> str | None:
 
 
 def read_stated(item: Item) -> str | None:
-    """Return the option that an answer states; of one without its words, the one extracted."""
+    """Read the option that an answer states; of one without its words, the one extracted."""
     if is_cut_off(item):
         return None
     if STATED in item:

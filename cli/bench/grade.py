@@ -12,11 +12,10 @@ import typer
 from cli.shared.bad_rows import fail_without_verdict, show_problems
 from cli.shared.command_line import command_line
 from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
-from cli.shared.judges import load_benchmark_grader
-from cli.shared.options.benchmark import Name
+from cli.shared.options.benchmark import BenchmarkJudgeOptions, Name
 from cli.shared.options.groups import with_groups
 from cli.shared.options.mapping import Reasoning
-from cli.shared.options.server import ChatModel, PriceOptions, RequestOptions
+from cli.shared.options.server import PriceOptions
 from cli.shared.output_folders import output_file
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from judging.errors import CustosError
@@ -71,14 +70,13 @@ def grade(
         ),
     ],
     judge: JudgeSource = None,
-    model: ChatModel = None,
     items: OfficialItems = None,
     rubric_file: RubricFile = None,
     reasoning: Reasoning = None,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
     *,
-    request_options: RequestOptions,
+    judge_options: BenchmarkJudgeOptions,
     price_options: PriceOptions,
 ) -> None:
     """Grade responses to a benchmark and write them in its own graded shape.
@@ -97,30 +95,30 @@ def grade(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, run_file, write_graded
-    from benchmarks.framework.grading import read_responses
+    from benchmarks.framework.grading import own_rubrics, read_responses
 
     benchmark = get_benchmark(name)
     check_suffix(out)
-    if rubric_file is not None and benchmark.rubrics_of is None:
-        benchmark.register_rubrics(rubric_file)  # says that it takes none
-    work = read_responses(benchmark, responses, items, out.with_name(f"{out.stem}-images"))
+    changes: dict[str, object] = {} if reasoning is None else {"reasoning": reasoning}
     if rubric_file is not None:
-        work = work.with_rubrics(rubric_file)
-    if reasoning is not None:
-        work = work.with_reasoning(reasoning)
+        changes["task"] = own_rubrics(benchmark, rubric_file)
+    work = read_responses(benchmark, responses, items, out.with_name(f"{out.stem}-images"))
+    work = work.with_changes(**changes)
     partial = partial_file(out)
     with locked(partial.path):
         run_file(out).unlink(missing_ok=True)
         if work.num_requests:
             if judge is None:
                 raise CustosError(f"--judge: '{name}' needs one, for {', '.join(benchmark.tasks)}")
-            grader = load_benchmark_grader(judge, model, request_options)
+            grader = judge_options.load(judge)
             _check_wording(grader, rubric_file, work)
             price = price_options.read()
             measured = _what_was_measured(grader, work)
             for line in measured:
                 typer.echo(line)
             run = _fill(partial, grader, work, batch, retry_failed, price)
+            if judge_options.engine == "openai":
+                run["cost"] = None  # nobody said what the server's tokens cost
             rubrics = str(rubric_file) if rubric_file else None
             errors = {} if rubric_file else _known_errors(grader, work)
             more = {"measured": measured, "rubric_file": rubrics, "error_rates": errors}
@@ -145,16 +143,24 @@ def _fill(
     retry_failed: bool,
     price: Prices | None,
 ) -> dict[str, Any]:
-    """Grade what is not graded yet; return what this run took."""
-    from benchmarks.framework.grading import time_and_cost
+    """Grade what is not graded yet; return what this run took.
 
+    Time and cost are not known if several runs shared the work. The cost is ``free`` for a judge on
+    this machine.
+    """
     started, was_stopped = time.perf_counter(), partial.path.exists()
     fill_showing(partial, grader, work.numbered_requests, work.num_requests, batch, retry_failed)
     show_failed(partial)
-    seconds = None if was_stopped else time.perf_counter() - started
     usage = getattr(grader, "usage", None)
+    cost: float | str | None = "free"
+    if usage is not None:
+        cost = None if price is None or was_stopped else float(price.cost(usage))
     return {
-        **time_and_cost(grader.name, work.num_requests, seconds, usage, price),
+        "judge": grader.name,
+        "requests": work.num_requests,
+        "seconds": None if was_stopped else time.perf_counter() - started,
+        "usage": usage.model_dump() if usage is not None else None,
+        "cost": cost,
         "version": version("custos"),
         "command": command_line(),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,47 +52,6 @@ WordingFile = Annotated[
         "a paper's exact prompt. Default: our own words of the style.",
     ),
 ]
-PublishedDecoding = Annotated[
-    str | None,
-    typer.Option(
-        "--decoding",
-        metavar="NAME",
-        help="Sample as the paper does, such as chat or mulberry of TruthfulVQA's Table 5; another "
-        "name lists all. Default: temperature 0, no limit.",
-    ),
-]
-AnswerTemperature = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        help="Sampling temperature. Some servers' reasoning models need 1. Default: that of "
-        "--decoding, else 0.",
-    ),
-]
-TopP = Annotated[
-    float | None,
-    typer.Option(
-        min=0.001,
-        max=1,
-        help="Sample from this share of the probability. Default: that of --decoding, else the "
-        "server's own.",
-    ),
-]
-AnswerTokens = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Stop an answer after this many tokens. Default: that of --decoding, else no limit on "
-        "a server and 512 with --backbone.",
-    ),
-]
-ReasoningEffort = Annotated[
-    str | None,
-    typer.Option(
-        help="Have a reasoning model think so long, in the server's words, such as low or high. "
-        "Default: the server's own."
-    ),
-]
 OptionLogits = Annotated[
     bool,
     typer.Option(
@@ -101,6 +61,69 @@ OptionLogits = Annotated[
         "are listed.",
     ),
 ]
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """How a model's answers are sampled."""
+
+    published: Annotated[
+        str | None,
+        typer.Option(
+            "--decoding",
+            metavar="NAME",
+            help="Sample as the paper does, such as chat or mulberry of TruthfulVQA's Table 5; "
+            "another name lists all. Default: temperature 0, no limit.",
+        ),
+    ] = None
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Sampling temperature. Some servers' reasoning models need 1. Default: that of "
+            "--decoding, else 0.",
+        ),
+    ] = None
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1,
+            help="Sample from this share of the probability. Default: that of --decoding, else the "
+            "server's own.",
+        ),
+    ] = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Stop an answer after this many tokens. Default: that of --decoding, else no "
+            "limit on a server and 512 with --backbone.",
+        ),
+    ] = None
+    reasoning_effort: Annotated[
+        str | None,
+        typer.Option(
+            help="Have a reasoning model think so long, in the server's words, such as low or "
+            "high. Default: the server's own."
+        ),
+    ] = None
+
+    def read(self, benchmark: Benchmark) -> Decoding:
+        """Return a paper's decoding, or temperature 0, with what the options set.
+
+        Raises:
+            CustosError: If the benchmark has no decoding of that name.
+        """
+        from clients.messages import Decoding
+
+        if self.published is not None and self.published not in benchmark.decodings:
+            names = ", ".join(benchmark.decodings) or "nothing: its paper names none"
+            raise CustosError(f"--decoding '{self.published}': '{benchmark.name}' has {names}")
+        start = benchmark.decodings[self.published] if self.published else Decoding(temperature=0.0)
+        fields = ("temperature", "top_p", "max_tokens", "reasoning_effort")
+        given = {name: getattr(self, name) for name in fields}
+        return start.model_copy(update={k: v for k, v in given.items() if v is not None})
 
 
 @with_groups
@@ -130,12 +153,8 @@ def respond(
         int | None, typer.Option(min=1, help="Ask only this many items, the first. Default: all.")
     ] = None,
     wording: WordingFile = None,
-    published: PublishedDecoding = None,
-    temperature: AnswerTemperature = None,
-    top_p: TopP = None,
-    max_tokens: AnswerTokens = None,
-    reasoning_effort: ReasoningEffort = None,
     *,
+    answer_options: AnswerOptions,
     request_options: RequestOptions,
     price_options: PriceOptions,
 ) -> None:
@@ -152,8 +171,7 @@ def respond(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, write_graded
-    from benchmarks.framework.responses import build_questions, join_answers
-    from benchmarks.framework.wording import read_wording
+    from benchmarks.framework.responses import build_questions, join_answers, read_wording
     from judging.files.kept_work import locked
 
     if option_logits and backbone is None:
@@ -168,9 +186,15 @@ def respond(
             questions = build_questions(benchmark, rows, style, not no_image, own_words)
         except FieldError as error:
             raise error.at(f"{items}: {error.location}") from None
-        decoding = _decoding(benchmark, published, temperature, top_p, max_tokens, reasoning_effort)
+        decoding = answer_options.read(benchmark)
         price = price_options.read()
-        server = _server(base_url, model, backbone, request_options)
+        server: ModelServer | str
+        if backbone is not None and base_url is None:
+            server = backbone
+        elif base_url is not None and model is not None and backbone is None:
+            server = request_options.server(base_url, model)
+        else:
+            raise CustosError("name who answers: --base-url with --model, or --backbone")
         result = _ask([question.chat for question in questions], server, decoding, price, out)
         complete, problems = join_answers(rows, questions, result)
         if option_logits and backbone is not None:
@@ -189,52 +213,6 @@ def respond(
         _report(out, {"benchmark": name, **asked}, decoding, counts, result, price, seconds)
     if problems:
         raise typer.Exit(1)
-
-
-def _decoding(
-    benchmark: Benchmark,
-    published: str | None,
-    temperature: float | None,
-    top_p: float | None,
-    max_tokens: int | None,
-    reasoning_effort: str | None,
-) -> Decoding:
-    """Return a paper's decoding, or temperature 0, with what the options set.
-
-    Raises:
-        CustosError: If the benchmark has no decoding of that name.
-    """
-    from clients.messages import Decoding
-
-    if published is not None and published not in benchmark.decodings:
-        names = ", ".join(benchmark.decodings) or "nothing: its paper names none"
-        raise CustosError(f"--decoding '{published}': '{benchmark.name}' has {names}")
-    start = Decoding(temperature=0.0) if published is None else benchmark.decodings[published]
-    options = {
-        "temperature": temperature,
-        "top_p": top_p,
-        "max_tokens": max_tokens,
-        "reasoning_effort": reasoning_effort,
-    }
-    return start.model_copy(update={k: v for k, v in options.items() if v is not None})
-
-
-def _server(
-    base_url: str | None,
-    model: str | None,
-    backbone: str | None,
-    request_options: RequestOptions,
-) -> ModelServer | str:
-    """Return the server to ask, or the name of the local backbone.
-
-    Raises:
-        CustosError: If the options name neither or both.
-    """
-    if backbone is not None and base_url is None:
-        return backbone
-    if base_url is None or model is None or backbone is not None:
-        raise CustosError("name who answers: --base-url with --model, or --backbone")
-    return request_options.server(base_url, model)
 
 
 def _ask(
@@ -265,7 +243,7 @@ def _write_option_logits(
     out: Path,
 ) -> dict[int, str]:
     """Write OUT.logits.json; return what is wrong with the rows that are not in it."""
-    from benchmarks.truthfulvqa.option_logits import option_logits
+    from benchmarks.truthfulvqa.logits import option_logits
 
     with counting_bar("option logits", len(questions)) as show:
         logits, problems = option_logits(

@@ -1,8 +1,9 @@
-"""``custos bench table``: a benchmark's table, of one model or many, beside its paper's rows."""
+"""``custos bench table`` and ``compare``: graded files beside the paper's rows and each other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +20,7 @@ from judging.files.records import write_json
 
 if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark
-    from benchmarks.framework.files import Row
-    from benchmarks.framework.graded_models import GradedModel
+    from benchmarks.framework.graded import GradedModel
 
 Rendered = tuple[Mapping[str, Any], Callable[[], str], Callable[[], str]]
 """Figures for JSON, and what makes Markdown and the page of them."""
@@ -101,7 +101,9 @@ def table(
     Example: custos bench table charthal gpt=gpt.eval.json qwen=qwen.eval.json --html models.html
     """
     from benchmarks.framework.base import get_benchmark
-    from benchmarks.framework.graded_models import read_items, read_models
+    from benchmarks.framework.files import read_items
+    from benchmarks.framework.graded import GradedModel
+    from benchmarks.framework.leaderboard import read_models
 
     benchmark = get_benchmark(name)
     if (graded is None) == (not models):
@@ -109,11 +111,13 @@ def table(
     by_model = {} if graded is None else benchmark.by_model(read_items(graded))
     if graded is not None and len(by_model) == 1:
         [items] = by_model.values()
-        rendered = _one_model(benchmark, graded, items, people or [], random_sample, measured)
+        model = GradedModel(benchmark, items, str(graded), (), random_sample, None, measured)
+        rendered = _one_model(model, people or [])
     else:
         labelled = read_assignments(people, "--people", "MODEL=FILE, a model only once", once=True)
-        read = read_models(benchmark, models or [str(graded)], labelled)
-        rendered = _several_models(benchmark, read, random_sample, measured)
+        sources = models or [str(graded)]
+        read = read_models(benchmark, sources, labelled, random_sample, measured)
+        rendered = _several_models(benchmark, read)
     result, markdown, html = rendered
     if json_out is not None:
         write_json(json_out, result)
@@ -122,80 +126,57 @@ def table(
             write_text(path, render())
 
 
-def _one_model(
-    benchmark: Benchmark,
-    graded: Path,
-    items: Sequence[Row],
-    people: Sequence[str],
-    random_sample: bool,
-    measured: Path | None,
-) -> Rendered:
-    """Print the table of one graded file."""
+def _one_model(model: GradedModel, people: Sequence[str]) -> Rendered:
+    """Print the table of one graded file, with the files of items that people graded."""
     from benchmarks.framework.files import error_location, read_run
-    from benchmarks.framework.graded_models import read_people
-    from benchmarks.framework.report.markdown import render_markdown
+    from benchmarks.framework.leaderboard import build_table, model_name, paper_tables, with_people
     from benchmarks.framework.report.page import render_html
-    from benchmarks.framework.report.report import (
-        build_table,
-        model_name,
-        paper_tables,
-        summary_lines,
-    )
+    from benchmarks.framework.report.text import render_markdown, summary_lines
 
     if len(people) > 1:
         raise CustosError("--people: one file beside --graded")
+    benchmark, graded = model.benchmark, Path(model.source)
     pictures = graded.with_name(f"{graded.stem}-images")
     with error_location(graded):
-        rows = [benchmark.with_images(row, graded.parent, pictures) for row in items]
+        rows = [benchmark.with_images(row, graded.parent, pictures) for row in model.rows]
         benchmark.scores(rows)
-    labelled = read_people(benchmark, rows, Path(people[0])) if people else []
+    model = replace(model, rows=rows)
+    for file in people:
+        model = with_people(model, Path(file))
     with error_location(graded):
-        run = read_run(graded)
-        result = build_table(benchmark, rows, labelled, random_sample, run, measured)
+        model = replace(model, run=read_run(graded))
+        result = build_table(model)
     console = wide_console()
     console.print(interval_table(benchmark.name, result["intervals"]))
     for line in summary_lines(result):
         console.print(line)
     _show_published(paper_tables(benchmark, {model_name(result): result}))
-    return (
-        result,
-        lambda: render_markdown(benchmark, result, graded.name),
-        lambda: render_html(benchmark, rows, result, graded.name, labelled),
-    )
+    return result, lambda: render_markdown(model, result), lambda: render_html(model, result)
 
 
-def _several_models(
-    benchmark: Benchmark,
-    models: Mapping[str, GradedModel],
-    random_sample: bool,
-    measured: Path | None,
-) -> Rendered:
+def _several_models(benchmark: Benchmark, models: Mapping[str, GradedModel]) -> Rendered:
     """Print the tables of several models and their paired differences."""
     from benchmarks.framework.leaderboard import build_leaderboard
-    from benchmarks.framework.report.leaderboard import (
-        difference_rows,
-        order_text,
-        render_leaderboard_html,
-        render_leaderboard_markdown,
-    )
-    from benchmarks.framework.report.report import summary_lines
+    from benchmarks.framework.report.leaderboard import render_leaderboard_html
+    from benchmarks.framework.report.text import render_leaderboard_markdown, several_models
 
-    result = build_leaderboard(benchmark, models, random_sample, measured)
+    result = build_leaderboard(benchmark, models)
+    shown = several_models(benchmark, result)
     _show_published(result["tables"])
     console = wide_console()
-    if rows := difference_rows(result, benchmark.full_score):
+    if rows := shown["difference_rows"]:
         columns = ("difference", "95 % interval", "n", "p", "p, Holm")
         title = f"Paired differences of {result['metric']} in points of 100"
         differences = Table("", *columns, title=title)
         for cells in rows:
             differences.add_row(*cells)
         console.print(differences)
-    if line := order_text(result["order"]):
-        console.print(line)
+    if shown["order"]:
+        console.print(shown["order"])
     for reason in result["not_compared"]:
         console.print(f"not compared: {reason}")
-    for model, of_model in result["models"].items():
-        console.print(f"{model}: {'; '.join(summary_lines(of_model))}")
+    for model in shown["models"]:
+        console.print(f"{model['name']}: {'; '.join(model['summary'])}")
     return (
         result,
         lambda: render_leaderboard_markdown(benchmark, result),
@@ -205,7 +186,7 @@ def _several_models(
 
 def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:
     """Print published tables; where they have a main column, only that has room for intervals."""
-    from benchmarks.framework.report.report import figure_parts, figure_text
+    from benchmarks.framework.report.text import figure_parts, figure_text
 
     console = wide_console()
     for paper in papers:
@@ -223,3 +204,55 @@ def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:
             ]
             published.add_row(row["name"], *cells, style="bold" if row["ours"] else None)
         console.print(published)
+
+
+def compare(
+    name: Name,
+    a: Annotated[Path, typer.Argument(help="Graded file A.")],
+    b: Annotated[Path, typer.Argument(help="Graded file B.")],
+    measure: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare this measure, such as 'MIND squared error' of chartom; another name "
+            "lists all. Default: the benchmark's main one."
+        ),
+    ] = None,
+    json_out: JsonOut = None,
+) -> None:
+    """Compare two graded files of one benchmark, on the items that both score.
+
+    The files may be of two models, of two ways of asking one model, or of a chat model and its
+    reasoning variant. Differences are shown overall and for every part of the benchmark.
+
+    Example: custos bench compare charthal gpt.eval.json qwen.eval.json
+    """
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.files import error_location, read_file
+    from benchmarks.framework.graded import ScoredItems, compare_graded
+    from benchmarks.framework.report.text import interval_cells
+    from evaluation.report.cautions import few_questions
+    from evaluation.report.markdown import p_value
+
+    benchmark, graded = get_benchmark(name), []
+    for path in (a, b):
+        rows = list(read_file(path))
+        with error_location(path):
+            graded.append(ScoredItems.of(benchmark, rows, measure))
+    result = compare_graded(*graded)
+    if json_out is not None:
+        write_json(json_out, result)
+    shown = Table(result["metric"], "value", "95 % interval", "n")
+    for label, side in ((str(a), "a"), (str(b), "b"), ("B minus A", "difference")):
+        shown.add_row(label, *interval_cells(result[side]))
+    for facet, parts in result["by"].items():
+        for part, estimate in parts.items():
+            shown.add_row(f"B minus A, {facet} {part}", *interval_cells(estimate))
+    console = wide_console()
+    console.print(shown)
+    console.print(
+        f"higher in A on {result['a_higher']} items, in B on {result['b_higher']}: "
+        f"p by questions {p_value(result['p'])}"
+    )
+    if caution := few_questions(result["clusters"]):
+        console.print(f"caution: {caution}")
+    console.print(f"scored on one side alone: {result['only_a']} in A, {result['only_b']} in B")

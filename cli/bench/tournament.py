@@ -12,10 +12,8 @@ from rich.table import Table
 from cli.shared.bad_rows import fail_without_verdict, show_problems
 from cli.shared.command_line import read_assignments
 from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
-from cli.shared.judges import load_benchmark_grader
-from cli.shared.options.benchmark import Items, JsonOut
+from cli.shared.options.benchmark import BenchmarkJudgeOptions, Items, JsonOut
 from cli.shared.options.groups import with_groups
-from cli.shared.options.server import ChatModel, RequestOptions
 from cli.shared.output_folders import output_file
 from cli.shared.tables import wide_console
 from clients.kept_verdicts import partial_file
@@ -24,9 +22,7 @@ from judging.files.kept_work import locked
 from judging.files.records import read_records, write_json, write_records
 
 if TYPE_CHECKING:
-    from benchmarks.framework.base import Benchmark
-    from benchmarks.framework.files import Row
-    from benchmarks.framework.model_matches import ModelMatch
+    from benchmarks.framework.matches import ModelMatch
 
 Responses = Annotated[
     list[str],
@@ -77,7 +73,6 @@ def tournament(
             callback=output_file, help="Write the verdicts on the matches to this JSONL file."
         ),
     ],
-    model: ChatModel = None,
     task: Annotated[str, typer.Option(help="Task that the judge is given.")] = "truthful-pair",
     critique: Critique = False,
     with_reference: WithReference = False,
@@ -87,7 +82,7 @@ def tournament(
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
     *,
-    request_options: RequestOptions,
+    judge_options: BenchmarkJudgeOptions,
 ) -> None:
     """Compare open-ended answers two by two: win matrix, Bradley-Terry ratings and Elo.
 
@@ -100,17 +95,22 @@ def tournament(
     --responses qwen=qwen.json --judge runs/truthful_judge --critique --out matches.jsonl
     """
     from benchmarks.framework.base import get_benchmark
-    from benchmarks.framework.files import error_location
-    from benchmarks.framework.model_matches import (
+    from benchmarks.framework.files import error_location, read_file, read_items
+    from benchmarks.framework.matches import (
         compare_rankings,
         pair_up,
         people_ranking,
+        responses_by_id,
         tournament_table,
     )
 
     benchmark = get_benchmark(name)
     files = read_assignments(responses, "--responses", "MODEL=FILE, a model only once", once=True)
-    texts = {player: _read_responses(benchmark, Path(file)) for player, file in files.items()}
+    texts = {}
+    for player, file in files.items():
+        rows = list(read_file(Path(file)))
+        with error_location(Path(file)):
+            texts[player] = responses_by_id(benchmark, rows)
     if out.suffix != ".jsonl":
         raise CustosError(f"--out '{out}': expected a file ending in .jsonl")
     matches = pair_up(
@@ -122,15 +122,24 @@ def tournament(
         with_reference=with_reference,
     )
     others = _read_others(against, matches) if against is not None else None
-    labelled = _read_people(people) if people is not None else None
+    labelled = read_items(people) if people is not None else None
     partial = partial_file(out)
     with locked(partial.path):
-        grader = load_benchmark_grader(judge, model, request_options)
+        grader = judge_options.load(judge)
         requests = [(number, match.request) for number, match in enumerate(matches, 1)]
         fill_showing(partial, grader, lambda: requests, len(matches), batch, retry_failed)
         show_failed(partial)
         verdicts = [line.verdict for line in partial.lines()]
-        _write_verdicts(out, verdicts)
+        write_records(out, verdicts)
+        show_problems(
+            out,
+            {
+                number: verdict.message or verdict.status
+                for number, verdict in enumerate(verdicts, 1)
+                if verdict.label is None
+            },
+        )
+        fail_without_verdict(out, {verdict.status for verdict in verdicts})
         result = tournament_table(matches, verdicts)
         if others is not None:
             result["agreement"] = compare_rankings(matches, verdicts, others)
@@ -143,15 +152,6 @@ def tournament(
     _show(result, len(matches), against)
 
 
-def _read_responses(benchmark: Benchmark, file: Path) -> dict[str, str]:
-    from benchmarks.framework.files import error_location, read_file
-    from benchmarks.framework.model_matches import responses_by_id
-
-    rows = list(read_file(file))
-    with error_location(file):
-        return responses_by_id(benchmark, rows)
-
-
 def _read_others(file: Path, matches: Sequence[ModelMatch]) -> list[Verdict]:
     """Read another judge's verdicts; raise ``CustosError`` if they are on other matches."""
     others = [verdict for _, verdict in read_records(file, Verdict)]
@@ -160,32 +160,21 @@ def _read_others(file: Path, matches: Sequence[ModelMatch]) -> list[Verdict]:
     return others
 
 
-def _read_people(file: Path) -> list[Row]:
-    from benchmarks.framework.graded_models import read_items
-
-    return read_items(file)
-
-
-def _write_verdicts(out: Path, verdicts: Sequence[Verdict]) -> None:
-    """Write the verdicts, and report those without a label; exit if there is no verdict at all."""
-    write_records(out, verdicts)
-    problems = {
-        number: verdict.message or verdict.status
-        for number, verdict in enumerate(verdicts, 1)
-        if verdict.label is None
-    }
-    show_problems(out, problems)
-    fail_without_verdict(out, {verdict.status for verdict in verdicts})
-
-
 def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> None:
-    from benchmarks.framework.report.report import interval_cells
+    from benchmarks.framework.report.text import interval_cells
     from evaluation.intervals import RESAMPLES
     from evaluation.ranking.tournament import TAIL
     from evaluation.report.markdown import order_line
 
     console = wide_console()
-    console.print(_ranking_table(result["models"]))
+    ranking = Table("", "rating", "95 % interval", "Elo", "Elo by order", "points", "matches")
+    for name, row in result["models"].items():
+        rating, interval, matches = interval_cells({**row["rating"], "n": row["matches"]})
+        elo = row["elo"]
+        by_order = f"{elo['order_low']:.0f} to {elo['order_high']:.0f}"
+        points = f"{row['points']:g}"
+        ranking.add_row(name, rating, interval, f"{elo['mean']:.0f}", by_order, points, matches)
+    console.print(ranking)
     if result["penalised"]:
         console.print(
             "ratings have no interval: a model wins or loses all its matches, and Firth's penalty "
@@ -196,7 +185,11 @@ def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> 
             f"ratings have no interval: in {num_open:,} of {RESAMPLES:,} resamples of questions "
             "they are not finite, as where a model wins or loses all its matches"
         )
-    console.print(_win_table(list(result["models"]), result["win_rate"]))
+    wins = Table("wins of row over column, %", *result["models"])
+    for name in result["models"]:
+        rates = result["win_rate"][name]
+        wins.add_row(name, *(_percent(rates.get(other)) for other in result["models"]))
+    console.print(wins)
     statuses = ", ".join(f"{count} {status}" for status, count in result["statuses"].items())
     console.print(f"{num_matches} matches on {result['questions']} questions: {statuses}")
     console.print(f"judges: {', '.join(result['judges'])}")
@@ -212,26 +205,6 @@ def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> 
         console.print(f"Kendall's tau-b with {against}: {tau} ({interval}), {models} models")
         same, interval, num_decided = interval_cells(result["agreement"]["same_outcome"])
         console.print(f"same outcome as {against}: {same} ({interval}) of {num_decided} matches")
-
-
-def _ranking_table(models: Mapping[str, Mapping[str, Any]]) -> Table:
-    from benchmarks.framework.report.report import interval_cells
-
-    table = Table("", "rating", "95 % interval", "Elo", "Elo by order", "points", "matches")
-    for name, row in models.items():
-        rating, interval, matches = interval_cells({**row["rating"], "n": row["matches"]})
-        elo = row["elo"]
-        by_order = f"{elo['order_low']:.0f} to {elo['order_high']:.0f}"
-        points = f"{row['points']:g}"
-        table.add_row(name, rating, interval, f"{elo['mean']:.0f}", by_order, points, matches)
-    return table
-
-
-def _win_table(names: Sequence[str], win_rate: Mapping[str, Mapping[str, Any]]) -> Table:
-    table = Table("wins of row over column, %", *names)
-    for name in names:
-        table.add_row(name, *(_percent(win_rate[name].get(other)) for other in names))
-    return table
 
 
 def _percent(rate: Mapping[str, float | None] | None) -> str:

@@ -43,8 +43,7 @@ def push(
 
     Example: custos push runs/mine my-name/my-judge --private
     """
-    from train.finish.hub_card import header_of
-    from train.finish.push import check_repository, published_judge
+    from train.finish.push import check_repository, header_of, published_judge
     from train.finish.push import push as upload
 
     check_repository(repository)

@@ -57,7 +57,7 @@ def calibrate(
     Example: custos calibrate runs/mine --data data/mine/cal.jsonl
     """
     from train.finish.calibrate import fit_calibrations, rows_to_score
-    from train.finish.processes import Processes
+    from train.finish.grading import Processes
     from train.rows.rows import check_readable
 
     in_table = table_options.read()

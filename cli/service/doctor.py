@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import httpx
@@ -18,7 +18,6 @@ from judging import CustosError
 
 if TYPE_CHECKING:
     from serve.chat.contract import Contract
-    from serve.chat.layout import PromptLayout
 
 PREFIX = "custos/"
 DEADLINE_S = 120.0
@@ -36,25 +35,18 @@ EXPLANATIONS: dict[Outcome, str] = {
 
 
 @dataclass(frozen=True)
-class ChatReply:
-    """A service's answer to one payload."""
+class Check:
+    """What a model answered to one payload or, at last, to all."""
 
     outcome: Outcome
     text: str = ""
     """Text of the reply, or of the error."""
-    model: str = ""
+    answered_by: str = ""
     """Name of the model that answered."""
-
-
-@dataclass(frozen=True)
-class ModelCheck:
-    """Outcome of asking one model."""
-
-    model: str
-    harness: str
-    reply: ChatReply
+    model: str = ""
+    harness: str = ""
     milliseconds: float | None = None
-    """Mean of its calls."""
+    """Mean of the calls."""
 
 
 def doctor(
@@ -104,7 +96,7 @@ def doctor(
         _check_names(names, served)
         checks = [check_model(http, name, served) for name in names]
     wide_console().print(_table(checks))
-    outcomes = {check.reply.outcome for check in checks}
+    outcomes = {check.outcome for check in checks}
     for outcome, explanation in EXPLANATIONS.items():
         if outcome in outcomes:
             typer.echo(f"{outcome}: {explanation}")
@@ -152,21 +144,22 @@ def contract_models() -> set[str]:
     return {PREFIX + contract.name for contract in CHAT_CONTRACTS}
 
 
-def check_model(http: httpx.Client, name: str, served: Mapping[str, str]) -> ModelCheck:
+def check_model(http: httpx.Client, name: str, served: Mapping[str, str]) -> Check:
     """Send all payloads that fit a model; stop at the first that is not answered well."""
     from serve.chat.contract import CHAT_CONTRACTS
 
     short = served.get(name, name).removeprefix(PREFIX).partition("@")[0]
     contract = CHAT_CONTRACTS.get(short) if short in CHAT_CONTRACTS else None
     if name not in served:
-        return ModelCheck(name, contract.harness if contract else "", ChatReply("not served"))
-    start, num_calls, reply = time.perf_counter(), 0, ChatReply("ok")
-    for reply in _replies(http, name, contract):
+        return Check("not served", model=name, harness=contract.harness if contract else "")
+    start, num_calls, check = time.perf_counter(), 0, Check("ok")
+    for check in _checks(http, name, contract):
         num_calls += 1
-        if reply.outcome != "ok":
+        if check.outcome != "ok":
             break
     milliseconds = 1000 * (time.perf_counter() - start) / num_calls
-    return ModelCheck(name, contract.harness if contract else "free text", reply, milliseconds)
+    harness = contract.harness if contract else "free text"
+    return replace(check, model=name, harness=harness, milliseconds=milliseconds)
 
 
 def _check_names(names: Sequence[str], served: Mapping[str, str]) -> None:
@@ -181,49 +174,44 @@ def _check_names(names: Sequence[str], served: Mapping[str, str]) -> None:
             raise CustosError(f"--model '{name}': no such model; {hint}")
 
 
-def _replies(http: httpx.Client, name: str, contract: Contract | None) -> Iterator[ChatReply]:
+def _checks(http: httpx.Client, name: str, contract: Contract | None) -> Iterator[Check]:
+    """Ask for free text, or for a right and a wrong verdict in each form of a script's prompt."""
     if contract is None:
         yield _ask(http, name, {"max_tokens": 16}, "Say hello.")
         return
     for layout in contract.layouts:
+        best_word = next(iter((layout.words or contract.words).values()))
         for right in (True, False):
-            yield _ask_for_verdict(http, name, contract, layout, right)
+            check = _ask(http, name, contract.body, layout.payload(right=right))
+            if check.outcome == "ok":
+                word = contract.parse(layout, check.text)
+                if word is None or (word == best_word) is not right:
+                    check = replace(check, outcome="wrong")
+            yield check
 
 
-def _ask_for_verdict(
-    http: httpx.Client, name: str, contract: Contract, layout: PromptLayout, right: bool
-) -> ChatReply:
-    reply = _ask(http, name, contract.body, layout.payload(right=right))
-    if reply.outcome != "ok":
-        return reply
-    word = contract.parse(layout, reply.text)
-    best_word = next(iter((layout.words or contract.words).values()))
-    is_right = word is not None and (word == best_word) is right
-    return reply if is_right else ChatReply("wrong", reply.text, reply.model)
-
-
-def _ask(http: httpx.Client, name: str, body: Mapping[str, Any], prompt: str) -> ChatReply:
+def _ask(http: httpx.Client, name: str, body: Mapping[str, Any], prompt: str) -> Check:
     """Send one prompt; return the reply, or what is wrong with it."""
     payload = {"model": name, "messages": [{"role": "user", "content": prompt}], **body}
     try:
         response = http.post("/v1/chat/completions", json=payload)
     except httpx.HTTPError as error:
-        return ChatReply("refused", f"{type(error).__name__} {error}")
+        return Check("refused", f"{type(error).__name__} {error}")
     try:
         content = response.json()
         if response.status_code != 200:
-            return ChatReply("refused", f"{response.status_code} {content['error']['message']}")
+            return Check("refused", f"{response.status_code} {content['error']['message']}")
         text = str(content["choices"][0]["message"]["content"])
-        return ChatReply("ok", text, str(content.get("model", "")))
+        return Check("ok", text, str(content.get("model", "")))
     except (ValueError, KeyError, IndexError, TypeError):
-        return ChatReply("wrong", f"{response.status_code} {response.text}")
+        return Check("wrong", f"{response.status_code} {response.text}")
 
 
-def _table(checks: Sequence[ModelCheck]) -> Table:
+def _table(checks: Sequence[Check]) -> Table:
     table = Table("model", "harness", "outcome", "ms", "answered by", "reply")
     for check in checks:
         milliseconds = "-" if check.milliseconds is None else f"{check.milliseconds:.0f}"
-        text = " ".join(check.reply.text.split())[:REPLY_CHARS]
-        outcome, answered_by = check.reply.outcome, check.reply.model
-        table.add_row(check.model, check.harness, outcome, milliseconds, answered_by, text)
+        text = " ".join(check.text.split())[:REPLY_CHARS]
+        row = (check.model, check.harness, check.outcome, milliseconds, check.answered_by, text)
+        table.add_row(*row)
     return table

@@ -176,14 +176,12 @@ def serve(
     Example: custos serve --judge qs=runs/qs --port 8000
     """
     from serve.app import create_app
-    from serve.keys import read_keys
-    from serve.limits import Limits
-    from serve.log import start_log
-    from serve.operator import answer_operator
+    from serve.calls.limits import Limits
+    from serve.gate.keys import read_keys
+    from serve.pictures.received import RemoteImages
+    from serve.queue.cache import VerdictCache
     from serve.queue.service import Service
-    from serve.queue.verdict_cache import VerdictCache
-    from serve.requests.remote_images import RemoteImages
-    from serve.server import TlsFiles, bind, run, url
+    from serve.server import TlsFiles, answer_operator, bind, run, start_log, url
 
     sources = named_sources(judges or default_judges(), engine)
     models = read_assignments(aliases, "--alias", "NAME=MODEL, every name once", once=True)
@@ -207,13 +205,17 @@ def serve(
             address_connections=connections_per_address,
         )
         kept = VerdictCache(cache, cache_mb * 1_000_000) if cache else None
-        service = Service(limits=limits, cache=kept, share_cache=share_cache)
+        service = Service(
+            limits=limits,
+            cache=kept,
+            remote_images=RemoteImages(image_hosts, limits.body_bytes) if image_hosts else None,
+            share_cache=share_cache,
+        )
         app = create_app(
             service,
             keys=keys,
             aliases=models,
             only_local=not allow_open,
-            remote_images=RemoteImages(image_hosts, limits.body_bytes) if image_hosts else None,
             log_contents=log_contents,
         )
         address = url(listener, "https" if tls else "http")
@@ -256,7 +258,7 @@ def _loader(
     deadline: float,
 ) -> Callable[[str], Judge]:
     """Return a function that loads a judge and has it grade once, if its model runs here."""
-    from serve.examples import warm_up
+    from serve.pages.examples import warm_up
 
     # Two tries and the wait between them fit into the time that a client waits.
     wait = deadline / 3
@@ -275,7 +277,7 @@ def _loader(
 
 def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> None:
     """Print where the judges answer, with a call to try."""
-    from serve.examples import headline_example
+    from serve.pages.examples import headline_example
 
     key = "-H 'Authorization: Bearer KEY' " if has_keys else ""
     try:

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from cli.shared.options.server import RequestOptions, api_key
+from cli.shared.options.server import api_key
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.card import shipped_judges
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
 from judging.models.embedded import EMBEDDED
-from judging.verdicts.build import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
-    from clients.kept_verdicts import Grader
     from judging.scoring.engine import Engine, TextBatch
 
 UNTRAINED = "embedded"
@@ -72,30 +70,6 @@ def load_judge(
     judge = remote_judge(server, run, base_url[1:])
     typer.echo(f"{model} at {' '.join(base_url)}: {judge.engine.posterior} posterior", err=True)
     return judge
-
-
-def load_benchmark_grader(
-    source: str, model: str | None, request_options: RequestOptions
-) -> Grader:
-    """Load a judge, connect to a service, or take rules or a chat model on a server as the judge.
-
-    Raises:
-        CustosError: If the judge cannot be loaded, the service does not answer, or the address is
-            that of an OpenAI-compatible server and no model is named.
-    """
-    if source == RULES:
-        return RuleGrader()
-    if not is_address(source):
-        return Judge.load(source)
-    if model is None and not source.rstrip("/").endswith("/v1"):
-        return connect_service(
-            source, request_options.key_env, request_options.concurrency, request_options.deadline
-        )
-    if model is None:
-        raise CustosError("--model: name the model to ask on the server")
-    from clients.chat_judge import ChatJudge
-
-    return ChatJudge(request_options.server(source, model))
 
 
 def name_gpu(show: Callable[[str], None]) -> None:

@@ -31,8 +31,8 @@ def count_table(heading: str, counted: str, counts: Mapping[str, int]) -> Table:
 
 def interval_table(title: str, intervals: Mapping[str, Any]) -> Table:
     """Return a table with one estimate and its interval on every line."""
-    from benchmarks.framework.report.report import interval_cells
-    from benchmarks.framework.tables import estimates
+    from benchmarks.framework.estimates import estimates
+    from benchmarks.framework.report.text import interval_cells
 
     table = Table("", "value", "95 % interval", "n", title=title)
     for path, estimate in estimates(intervals):

@@ -16,7 +16,7 @@ from cli.shared.options.recipe import Keys
 from cli.shared.output_folders import Verb
 
 if TYPE_CHECKING:
-    from train.launch.run_plan import RunPlan
+    from train.plan.planner import RunPlan
 
 LEAST_IN_MINUTES = 120
 """Seconds from which on a time is given in minutes."""
@@ -140,14 +140,14 @@ def _as_text(plan: RunPlan) -> str:
     from train.plan.planner import in_gib
 
     memory, row = plan.memory, plan.longest
-    counted = f"counted by {plan.counted}" if plan.rows else f"from {plan.counted}"
+    counted = f"counted by {plan.counted}" if plan.num_rows else f"from {plan.counted}"
     pictures = f", {row.patches:,} patches" if row.patches else ""
-    rows = f"{plan.rows:,}" if plan.rows else "unknown"
+    rows = f"{plan.num_rows:,}" if plan.num_rows else "unknown"
     checkpointing = "on" if plan.checkpointing else "off"
     reason = f": {plan.reason}" if plan.reason else ""
     steps = "unknown: give --rows" if plan.steps is None else f"{plan.steps:,}"
     facts = [
-        ("backbone", plan.backbone),
+        ("backbone", plan.recipe.backbone),
         ("parameters", f"{memory.parameters:,}; trained {memory.trained:,}"),
         ("rows", f"{rows}; the longest {_tokens(plan):,} tokens{pictures}, "
          f"{counted}"),
@@ -161,11 +161,11 @@ def _as_text(plan: RunPlan) -> str:
     ]  # fmt: skip
     sizes = [
         (f"  {part}", in_gib(size).rjust(10), MEANINGS[part])
-        for part, size in plan.parts().items()
+        for part, size in plan.memory.parts().items()
         if size
     ]
     device = "on each GPU" if plan.hardware.gpus else "on the CPU"
-    total = f"{in_gib(plan.total)} of {plan.hardware.memory:.3g} GiB"
+    total = f"{in_gib(plan.memory.total)} of {plan.hardware.memory:.3g} GiB"
     verdict = "fits" if plan.fits else f"does not fit; {plan.advice}"
     return "\n".join(
         [*in_columns(facts), f"memory {device}:", *in_columns(sizes), f"{total}: {verdict}"]
@@ -174,13 +174,13 @@ def _as_text(plan: RunPlan) -> str:
 
 def _as_dict(plan: RunPlan) -> dict[str, Any]:
     return {
-        "backbone": plan.backbone,
+        "backbone": plan.recipe.backbone,
         "parameters": plan.memory.parameters,
         "trained": plan.memory.trained,
-        "rows": plan.rows or None,
+        "rows": plan.num_rows or None,
         "longest_row_tokens": _tokens(plan),
         "counted_by": plan.counted,
-        "batch_size": plan.batch_size,
+        "batch_size": plan.recipe.optim.batch_size,
         "micro_batch": plan.micro_batch,
         "gradient_checkpointing": plan.checkpointing,
         "checkpointing_reason": plan.reason,
@@ -188,8 +188,8 @@ def _as_dict(plan: RunPlan) -> dict[str, Any]:
         "tokens_per_step": plan.tokens_per_step,
         "steps": plan.steps,
         "seconds": plan.seconds,
-        "bytes": plan.parts(),
-        "total_bytes": plan.total,
+        "bytes": plan.memory.parts(),
+        "total_bytes": plan.memory.total,
         **asdict(plan.hardware),
         "fits": plan.fits,
         "advice": plan.advice,
@@ -198,7 +198,7 @@ def _as_dict(plan: RunPlan) -> dict[str, Any]:
 
 def _rows_per_gpu(plan: RunPlan) -> str:
     """Return the rows of a step on each GPU, with a note where they are few."""
-    gpus, rows = plan.hardware.gpus, plan.batch_size
+    gpus, rows = plan.hardware.gpus, plan.recipe.optim.batch_size
     share = f"{rows / gpus:.3g} of optim.batch_size={rows}"
     if rows >= FEW_ROWS * gpus:
         return share

@@ -19,7 +19,7 @@ from judging.errors import CustosError
 from train.setup.recipe_files import find_recipe, recipe_names, summary_of
 
 if TYPE_CHECKING:
-    from train.setup.recipe_keys import RecipeKey
+    from train.setup.recipe_files import RecipeKey
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -72,7 +72,7 @@ def explain_keys(
     """
     from train.methods import method_of, methods
     from train.setup.recipe import read_values
-    from train.setup.recipe_keys import recipe_keys
+    from train.setup.recipe_files import recipe_keys
 
     first, *others = names or [""]
     if first in recipe_names() or Path(first).is_file():

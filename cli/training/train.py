@@ -127,8 +127,7 @@ def train(
 
     Example: custos train hieval_stage1 --dry-run 2 --random-weights
     """
-    from train.launch.front import TrainingRun
-    from train.launch.processes import stop_message
+    from train.launch.front import TrainingRun, stop_message
 
     if dry_run:  # it leaves the run's folder alone
         out = Path(tempfile.mkdtemp(prefix="custos-dry-run-"))

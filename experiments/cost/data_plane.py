@@ -95,8 +95,7 @@ def write_rows(folder: Path, count: int) -> None:
 def measure(data: Path, workers: int, is_full: bool) -> dict[str, Any]:
     """Measure the data plane of a run that trains on the rows of a folder."""
     started = time.perf_counter()
-    from train.loop.batches import StepPlan
-    from train.loop.loader import Loader
+    from train.loop.batches import Loader, StepPlan
     from train.setup.recipe import OptimSection
 
     seconds: dict[str, float] = {"imports": time.perf_counter() - started}
@@ -139,13 +138,11 @@ def _index(data: Path, seconds: dict[str, float]) -> Rows:
     """Do what a training script does before it loads weights, and note how long it takes."""
     from judging.models.backbones import load_backbone
     from judging.scoring.prompts import Encoder
+    from train.loop.checkpoint import hash_files
     from train.methods.focal import FocalObjective
-    from train.rows.rows import Rows
-    from train.rows.supervision import LabelSupervision
-    from train.setup.data import check_splits, read_splits
-    from train.setup.overlap import check_overlaps
+    from train.rows.data import check_overlaps, read_splits
+    from train.rows.rows import Rows, Supervision
     from train.setup.recipe import DataSection
-    from train.setup.run_identity import hash_files
 
     def note(name: str) -> None:
         seconds[name] = time.perf_counter() - started - sum(seconds.values())
@@ -156,13 +153,12 @@ def _index(data: Path, seconds: dict[str, float]) -> Rows:
     note("read")
     check_overlaps(splits, section)
     note("overlaps")
-    check_splits(splits, section)
     FocalObjective.for_examples(splits.train, 1.0, 5.0, "sqrt")
     hash_files({"train": data / "train.jsonl"})
     note("checks")
     backbone = load_backbone("embedded", weights=False).with_pixels()
     note("tokenizer")
-    rows = Rows(splits.train, LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train")
+    rows = Rows(splits.train, Supervision(Encoder(backbone, shows_all_pictures=True)), "train")
     note("index")
     return rows
 

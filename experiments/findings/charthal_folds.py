@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from benchmarks.charthal.benchmark import ChartHal
-from benchmarks.charthal.item import CELLS, ChartHalItem
+from benchmarks.charthal import CELLS, ChartHal, ChartHalItem
 from benchmarks.framework.files import Row, parse_rows, read_file
 from evaluation.estimate import Draws, without_nan
 from evaluation.intervals import Floats, sign_flip_p

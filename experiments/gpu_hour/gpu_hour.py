@@ -31,7 +31,7 @@ from experiments.gpu_hour.figures import NOT_FINISHED, Book, Figure, Machine
 from experiments.gpu_hour.subjects import LARGE, REAL, SMALL, Hour
 from judging.errors import CustosError
 from judging.files.kept_work import locked
-from train.launch.processes import interrupted_by
+from train.launch.front import interrupted_by
 
 Measure = Callable[[Hour], Iterator[Figure]]
 STEPS = range(1, 7)

@@ -61,14 +61,14 @@ def backbone(hour: Hour, name: str) -> str:
 
 def random_weights(hour: Hour, name: str) -> str:
     """Return a folder with random weights in a shape, which is made once."""
-    from train.dry_run.random_checkpoint import random_checkpoint
+    from train.launch.random_checkpoint import random_checkpoint
 
     return str(random_checkpoint(backbone(hour, name)))
 
 
 def _small_config(name: str) -> dict[str, Any]:
     """Return the configuration of a published checkpoint with few layers of few numbers."""
-    from train.plan.published import published_config
+    from train.launch.run_plan import published_config
 
     config: dict[str, Any] = published_config(name).to_dict()
     text, vision = config["text_config"], config["vision_config"]
@@ -87,7 +87,7 @@ def _small_config(name: str) -> dict[str, Any]:
 
 def use_tokenizer(hour: Hour) -> str:
     """See to a tokenizer for random weights without fetching one; return which it is."""
-    from train.dry_run.random_checkpoint import REAL_TOKENIZER, TOKENIZER_VARIABLE
+    from train.launch.random_checkpoint import REAL_TOKENIZER, TOKENIZER_VARIABLE
 
     made = hour.folder / "tokenizer"
     given = Path(os.environ.get(TOKENIZER_VARIABLE, REAL_TOKENIZER))

@@ -144,7 +144,7 @@ def _figures(hour: Hour, run: Path, keys: list[str], length: Length) -> Iterator
     plan = plan_run(RECIPE, keys, gpus=int(not hour.rehearsal), memory=None, rate=None)
     measured = max(report["peak_memory_gb"] for report in reports)
     yield Figure("peak memory", measured, "GB")
-    planned = plan.memory.total / GIGA / measured
+    planned = plan.memory.tensors / GIGA / measured
     yield Figure("planned memory", planned, "of measured", "0.85 to 1.15")
 
 

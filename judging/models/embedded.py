@@ -5,7 +5,7 @@
 logits equal the original Llama model's. It is converted once and then loaded from the user's cache
 folder.
 
-``embedded@2`` is the same with a vision tower that reads drawn charts. ``train/vision_warmup.py``
+``embedded@2`` is the same with a vision tower that reads drawn charts. ``experiments/vision/``
 trained it, and its weights ship with this package. ``embedded`` alone means ``embedded@1``.
 """
 

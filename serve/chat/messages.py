@@ -1,20 +1,19 @@
-"""The body of ``POST /v1/chat/completions``."""
+"""The body of ``POST /v1/chat/completions``. What is wrong with it is 422 and names the field."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from judging.base64_pictures import one_form
 from judging.errors import FieldError
+from judging.files.pictures import PictureSize
 from judging.messages import Message
-from serve.errors import ApiError
-from serve.limits import Limits
+from serve.calls.errors import ApiError
+from serve.calls.limits import Limits
 from serve.queue.service import Service
-from serve.requests.checks import check_items, checked_pictures, refusal
-from serve.requests.parse import decode_object
-from serve.requests.remote_images import RemoteImages
+from serve.requests.parse import check_items, decode_object, measured_pictures, refusal
 
 UNSUPPORTED = ("tools", "functions", "audio", "logit_bias", "prediction")
 """Fields that would change the answer and are not supported here, unless they are empty."""
@@ -128,16 +127,16 @@ class ChatRequest(_Object):
 
 
 def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
-    """Validate a body.
-
-    Raises:
-        ApiError: 422 naming the field.
-    """
+    """Validate a body."""
     decoded = decode_object(body, limits)
     for name in UNSUPPORTED:
         if decoded.get(name):
             raise ApiError(422, "not supported here", name)
-    _check_items(decoded, limits)
+    check_items(decoded, "", limits)
+    messages = decoded.get("messages")
+    for index, message in enumerate(messages if isinstance(messages, list) else ()):
+        if isinstance(message, dict):
+            check_items(message, f"messages.{index}.", limits)
     try:
         chat = ChatRequest.model_validate(decoded)
     except ValidationError as error:
@@ -150,44 +149,25 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
     return chat
 
 
-def _check_items(decoded: dict[str, Any], limits: Limits) -> None:
-    check_items(decoded, "", limits)
-    messages = decoded.get("messages")
-    for index, message in enumerate(messages if isinstance(messages, list) else ()):
-        if isinstance(message, dict):
-            check_items(message, f"messages.{index}.", limits)
+class Turn(NamedTuple):
+    """A message for a model that writes freely."""
+
+    message: Message
+    sizes: tuple[PictureSize, ...]
+    """Sizes of its pictures."""
 
 
-async def read_conversation(
-    chat: ChatRequest, service: Service, remote_images: RemoteImages | None
-) -> list[Message]:
-    """Return the messages for a model that writes freely, their pictures fetched and checked.
-
-    Args:
-        chat: The body.
-        service: Has the limits and the readers.
-        remote_images: Fetches pictures; without, only data URLs are taken.
-
-    Raises:
-        ApiError: 422 if the user does not speak last, or a picture cannot be used.
-    """
+async def read_conversation(chat: ChatRequest, service: Service) -> list[Turn]:
+    """Return the messages for a model that writes freely, their pictures fetched and measured."""
     if chat.messages[-1].role != "user":
         raise ApiError(422, "expected the user to speak last", "messages")
     most = service.limits.images
     if sum(len(message.images) for message in chat.messages) > most:
         raise ApiError(422, f"more than {most} pictures", "messages")
-    pictures = await checked_pictures(
-        [
-            (message.images, f"messages.{index}.content")
-            for index, message in enumerate(chat.messages)
-        ],
-        service,
-        remote_images,
-    )
-    roles: list[Any] = [
-        "system" if message.role == "developer" else message.role for message in chat.messages
-    ]
-    return [
-        Message(role=role, text=message.text, images=images)
-        for role, message, images in zip(roles, chat.messages, pictures, strict=True)
-    ]
+    groups = [(each.images, f"messages.{n}.content") for n, each in enumerate(chat.messages)]
+    pictures = await measured_pictures(groups, service)
+    turns = []
+    for each, (images, sizes) in zip(chat.messages, pictures, strict=True):
+        role = "system" if each.role == "developer" else each.role
+        turns.append(Turn(Message(role=role, text=each.text, images=images), sizes))
+    return turns

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from judging.errors import LONGEST_NAME, CustosError
+from judging import CustosError
+from judging.errors import LONGEST_NAME
 from judging.judge import Judge
 from judging.judge.best_judge import Familiarity, familiarity
+from serve.calls.errors import ApiError
 from serve.chat.contract import CHAT_CONTRACTS, Contract
-from serve.errors import ApiError
 from serve.queue.service import Service
 
 PREFIX = "custos/"
@@ -29,12 +30,7 @@ class ChatModel:
 
 
 class ModelNames:
-    """The model names of a service.
-
-    Args:
-        service: Holds the judges.
-        aliases: From a name that clients cannot change to the model that answers under it.
-    """
+    """The model names of a service; aliases stand for names that clients cannot change."""
 
     def __init__(self, service: Service, aliases: Mapping[str, str]) -> None:
         self._service = service
@@ -55,15 +51,13 @@ class ModelNames:
     def items(self) -> Iterator[tuple[str, ChatModel]]:
         """Yield every name that a client may give, with its model."""
         yield from _all_models(self._service.judges)
-        for alias in self._aliases:
-            yield alias, self.get(alias)
+        yield from ((alias, self.get(alias)) for alias in self._aliases)
 
     def _hint(self, name: str) -> str:
         """Return which model a client may have meant, or why the one that it named is not here."""
         judge = name.removeprefix(PREFIX)
         if judge in self._service.judges:
-            models = (each for each, model in self.items() if model.judge == judge)
-            model = next(models, "")
+            model = next((each for each, model in self.items() if model.judge == judge), "")
             return f"; '{judge}' is a judge, and the model {model} asks it" if model else ""
         if name.startswith(PREFIX) and (short := judge.partition("@")[0]) in CHAT_CONTRACTS:
             contract = CHAT_CONTRACTS.get(short)
@@ -74,7 +68,7 @@ class ModelNames:
 
 
 def nearest_model(name: str, known: Collection[str]) -> str | None:
-    """Return the known model that a name most likely stands for; ``None`` if it is like none."""
+    """Return the known model that a name most likely stands for, if there is one like it."""
     if PREFIX + name in known:
         return PREFIX + name
     return next(iter(get_close_matches(name[:LONGEST_NAME], known, n=1)), None)
@@ -96,14 +90,12 @@ def check_aliases(judges: Mapping[str, Judge], aliases: Mapping[str, str]) -> No
 
 def _all_models(judges: Mapping[str, Judge]) -> Iterator[tuple[str, ChatModel]]:
     for contract in CHAT_CONTRACTS:
-        models = [_contract_model(contract, name) for name in _able_judges(contract, judges)]
+        models = _able_judges(contract, judges)
         if models:
             yield PREFIX + contract.name, models[0]
         if len(models) > 1:
             yield from ((model.name, model) for model in models)
-    for name, judge in judges.items():
-        if _can_write(judge):
-            yield name, ChatModel(name, name, None)
+    yield from ((name, ChatModel(name, name, None)) for name in judges if _can_write(judges[name]))
 
 
 def _find(judges: Mapping[str, Judge], name: str) -> ChatModel | None:
@@ -112,10 +104,8 @@ def _find(judges: Mapping[str, Judge], name: str) -> ChatModel | None:
     contract_name, _, judge = name.removeprefix(PREFIX).partition("@")
     if not name.startswith(PREFIX) or contract_name not in CHAT_CONTRACTS:
         return None
-    contract = CHAT_CONTRACTS.get(contract_name)
-    able = _able_judges(contract, judges)
-    judge = judge or next(iter(able), "")
-    return _contract_model(contract, judge) if judge in able else None
+    models = _able_judges(CHAT_CONTRACTS.get(contract_name), judges)
+    return next((model for model in models if judge in ("", model.judge)), None)
 
 
 def _can_write(judge: Judge) -> bool:
@@ -123,15 +113,12 @@ def _can_write(judge: Judge) -> bool:
     return judge.card is None and judge.engine.posterior == "exact"
 
 
-def _able_judges(contract: Contract, judges: Mapping[str, Judge]) -> list[str]:
+def _able_judges(contract: Contract, judges: Mapping[str, Judge]) -> list[ChatModel]:
     """Return the judges that know a rubric of the contract; first the one that knows most."""
-    familiarities = {
+    known = {
         name: [familiarity(judge, contract.task, rubric) for rubric in contract.rubrics]
         for name, judge in judges.items()
     }
-    able = [name for name, known in familiarities.items() if max(known) >= Familiarity.ZERO_SHOT]
-    return sorted(able, key=lambda name: -sum(familiarities[name]))
-
-
-def _contract_model(contract: Contract, judge: str) -> ChatModel:
-    return ChatModel(f"{PREFIX}{contract.name}@{judge}", judge, contract)
+    able = [name for name in known if max(known[name]) >= Familiarity.ZERO_SHOT]
+    able.sort(key=lambda name: -sum(known[name]))
+    return [ChatModel(f"{PREFIX}{contract.name}@{name}", name, contract) for name in able]

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.sse import EventSourceResponse
 
-from serve.chat.errors import OpenAIRoute
-from serve.chat.free_text import free_reply
+from serve.calls.waiting import Deadline, unless_gone, with_heartbeat
 from serve.chat.messages import ChatRequest, parse_chat, read_conversation
 from serve.chat.models import ChatModel, ModelNames
-from serve.chat.verdict_reply import greeting, is_probe, read_prompt, verdict_reply
-from serve.chat.wire import Reply, ReplyFrame, as_events, as_object, with_first_part
-from serve.queue.deadline import Deadline
+from serve.chat.replies import free_reply, greeting, is_probe, read_prompt, verdict_reply
+from serve.chat.wire import OpenAIRoute, Reply, ReplyFrame, as_events, as_object, with_first_part
 from serve.queue.service import Service
-from serve.requests.checks import with_pictures
-from serve.requests.remote_images import RemoteImages
-from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
+from serve.requests.parse import measured_pictures, read_body, with_pictures
 
 BODY = {
     "required": True,
@@ -50,17 +45,12 @@ BODY = {
 """For the OpenAPI document; :mod:`serve.chat.messages` holds the rest."""
 
 
-def routes(
-    service: Service,
-    aliases: Mapping[str, str] | None = None,
-    remote_images: RemoteImages | None = None,
-) -> APIRouter:
+def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRouter:
     """Return the routes of OpenAI's chat API.
 
     Args:
         service: What all routes share.
         aliases: From a model name that clients cannot change to the model that answers under it.
-        remote_images: Fetches pictures; without, only data URLs are taken.
     """
     models = ModelNames(service, aliases or {})
     router = APIRouter(route_class=OpenAIRoute)
@@ -76,23 +66,17 @@ def routes(
         """Describe one of them."""
         return JSONResponse(_model_object(name, models.get(name)))
 
-    async def read_chat(
-        body: bytes, deadline: Deadline
-    ) -> tuple[ChatRequest, ChatModel, str, Reply]:
+    async def read_chat(body: bytes, deadline: Deadline) -> tuple[ChatRequest, ReplyFrame, Reply]:
         chat = await service.readers.read(len(body), parse_chat, body, service.limits)
         model = models.get(chat.model)
-        return chat, model, *await _reply(chat, model, service, remote_images, deadline)
+        fingerprint, reply = await _reply(chat, model, service, deadline)
+        num_top = (chat.top_logprobs or 0) if chat.logprobs else None
+        return chat, ReplyFrame(model.name, fingerprint, num_top), reply
 
     @router.post("/v1/chat/completions", openapi_extra={"requestBody": BODY})
     async def complete_chat(request: Request) -> Response:
         """Answer a benchmark script's prompt with a verdict in its own form, or write freely."""
-        service.require_ready()
-        deadline = deadline_of(request, service.limits)
-        async with deadline.within():
-            body = await request.body()
-            chat, model, fingerprint, reply = await unless_gone(request, read_chat(body, deadline))
-        num_top = (chat.top_logprobs or 0) if chat.logprobs else None
-        frame = ReplyFrame(model.name, fingerprint, num_top)
+        (chat, frame, reply), _ = await read_body(request, service, read_chat)
         if not chat.stream:
             return JSONResponse(await unless_gone(request, as_object(frame, reply)))
         parts = await unless_gone(request, with_first_part(with_heartbeat(reply)))
@@ -103,45 +87,23 @@ def routes(
 
 
 def _model_object(name: str, model: ChatModel) -> dict[str, Any]:
-    return {
-        "id": name,
-        "object": "model",
-        "created": 0,
-        "owned_by": "custos",
-        "root": model.name,
-    }
+    fixed = {"object": "model", "created": 0, "owned_by": "custos"}
+    return {"id": name, **fixed, "root": model.name}
 
 
 async def _reply(
-    chat: ChatRequest,
-    model: ChatModel,
-    service: Service,
-    remote_images: RemoteImages | None,
-    deadline: Deadline,
+    chat: ChatRequest, model: ChatModel, service: Service, deadline: Deadline
 ) -> tuple[str, Reply]:
-    """Return the fingerprint of the judge that replies, and its reply.
-
-    Args:
-        chat: The request.
-        model: The model that it names.
-        service: The service.
-        remote_images: Fetches pictures; without, only data URLs are taken.
-        deadline: When the caller stops waiting.
-
-    Raises:
-        ApiError: 422 if the model does not take these messages.
-    """
+    """Return the fingerprint of the judge that replies, and its reply."""
     judge = service.judges[model.judge]
     if model.contract is None:
-        turns = await read_conversation(chat, service, remote_images)
+        turns = await read_conversation(chat, service)
         return judge.identity, free_reply(chat, turns, service, model.judge, deadline)
     if is_probe(chat):
         return "", greeting(chat, service, model.judge, model.name)
     arguments = (chat, model.contract, service, model.judge)
     prompt = await service.readers.read(len(chat.text), read_prompt, *arguments)
-    (request,) = await with_pictures([prompt.request], [""], service, remote_images)
-    prompt = replace(prompt, request=request)
-    reply = verdict_reply(
-        prompt, service, model.judge, streamed=bool(chat.stream), deadline=deadline
-    )
-    return judge.fingerprint(prompt.request), reply
+    [(images, sizes)] = await measured_pictures([(prompt.request.images, "images")], service)
+    checked = with_pictures(prompt.request, model.judge, images, sizes, service)
+    reply = verdict_reply(prompt, checked, service, streamed=bool(chat.stream), deadline=deadline)
+    return judge.fingerprint(checked.request), reply

@@ -1,19 +1,58 @@
-"""Replies as they are sent: one JSON object, or server-sent events."""
+"""Replies and errors as OpenAI's clients expect them: JSON objects, or server-sent events."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import uuid4
 
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
-from serve.chat.errors import error_body
-from serve.errors import ApiError
+from serve.calls.errors import ApiError
+
+RETRY_STATUSES = (408, 409, 429, 503, 504)
+"""Statuses after which trying again may help. A request that breaks the judge, or on which it has
+no verdict, would be graded again for nothing: OpenAI's clients try three times."""
+CODES = {404: "model_not_found", 429: "overloaded", 503: "unavailable", 504: "deadline_exceeded"}
+
+
+class OpenAIRoute(APIRoute):
+    """A route whose errors have OpenAI's form; ``x-should-retry`` marks what would fail again."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the route's handler, with its errors turned into answers."""
+        handle = super().get_route_handler()
+
+        async def handle_with_errors(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except ApiError as error:
+                response = JSONResponse(error_body(error), error.status, error.headers)
+                if error.status not in RETRY_STATUSES:
+                    response.headers["x-should-retry"] = "false"
+                return response
+
+        return handle_with_errors
+
+
+def error_body(error: ApiError) -> dict[str, Any]:
+    """Return ``{"error": {"message", "type", "param", "code"}}``."""
+    error_type = "server_error" if error.status >= 500 else "invalid_request_error"
+    return {
+        "error": {
+            "message": error.message,
+            "type": "rate_limit_error" if error.status == 429 else error_type,
+            "param": error.field,
+            "code": CODES.get(error.status),
+        }
+    }
 
 
 @dataclass(frozen=True)
@@ -76,28 +115,30 @@ class ReplyFrame:
         """Return ``logprobs`` of a choice: one entry per piece."""
         if self.num_top is None:
             return None
-        return {"content": [_entry(piece, self.num_top) for piece in pieces], "refusal": None}
+        entries = []
+        for piece in pieces:
+            logprobs = piece.logprobs or {piece.text: 0.0}
+            top = sorted(logprobs.items(), key=lambda item: -item[1])[: self.num_top]
+            token = _token(piece.text, logprobs[piece.word or piece.text])
+            entries.append({**token, "top_logprobs": [_token(*each) for each in top]})
+        return {"content": entries, "refusal": None}
+
+
+def _token(text: str, logprob: float) -> dict[str, Any]:
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
 
 
 async def as_object(frame: ReplyFrame, reply: Reply) -> dict[str, Any]:
     """Return a reply as one object."""
-    pieces: list[Piece] = []
-    ending: Ending | None = None
     async with aclosing(reply):
-        async for part in reply:
-            if isinstance(part, Ending):
-                ending = part
-            else:
-                pieces.append(part)
-    assert ending
-    message = {
-        "role": "assistant",
-        "content": "".join(piece.text for piece in pieces),
-        "refusal": None,
-    }
+        parts = [part async for part in reply]
+    ending = parts.pop()
+    assert isinstance(ending, Ending)
+    pieces = [part for part in parts if isinstance(part, Piece)]
+    text = "".join(piece.text for piece in pieces)
     choice = {
         "index": 0,
-        "message": message,
+        "message": {"role": "assistant", "content": text, "refusal": None},
         "logprobs": frame.logprobs(pieces),
         "finish_reason": ending.finish_reason,
     }
@@ -105,11 +146,7 @@ async def as_object(frame: ReplyFrame, reply: Reply) -> dict[str, Any]:
 
 
 async def with_first_part(reply: PacedReply) -> PacedReply:
-    """Wait for the first part of a reply, so that an error before it still has its status.
-
-    Returns:
-        The reply, with that part.
-    """
+    """Wait for the first part of a reply, so that an error before it still has its status."""
     first = await anext(reply)
 
     async def parts() -> PacedReply:
@@ -126,16 +163,14 @@ async def as_events(
 ) -> AsyncGenerator[bytes]:
     """Yield a reply as server-sent events; an error becomes the last of them.
 
-    Where there is nothing to say yet, a comment keeps the connection open.
-
-    Args:
-        frame: Put around each chunk.
-        reply: Its pieces and its ending.
-        with_usage: Add a chunk with the numbers of tokens.
+    Where there is nothing to say yet, a comment keeps the connection open. The data are ASCII, as
+    many clients take further characters of Unicode (U+2028) for the end of a line.
+    ``with_usage`` adds a chunk with the numbers of tokens.
     """
 
     def event(choices: list[dict[str, Any]], **more: Any) -> bytes:
-        return _event(frame.body("chat.completion.chunk", choices, **more))
+        body = frame.body("chat.completion.chunk", choices, **more)
+        return format_sse_event(data_str=json.dumps(body))
 
     def choice(delta: dict[str, Any], **more: Any) -> dict[str, Any]:
         return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None, **more}
@@ -147,34 +182,15 @@ async def as_events(
             async for part in reply:
                 if part is None:
                     yield KEEPALIVE_COMMENT
-                    continue
-                if isinstance(part, Ending):
+                elif isinstance(part, Ending):
                     yield event([choice({}, finish_reason=part.finish_reason)], **no_usage)
                     if with_usage:
                         yield event([], usage=part.usage())
-                    continue
-                delta = {**role, "content": part.text}
-                role = {}  # only the first chunk names it
-                yield event([choice(delta, logprobs=frame.logprobs([part]))], **no_usage)
+                else:
+                    delta = {**role, "content": part.text}
+                    role = {}  # only the first chunk names it
+                    yield event([choice(delta, logprobs=frame.logprobs([part]))], **no_usage)
         except ApiError as error:
-            yield _event(error_body(error))
+            yield format_sse_event(data_str=json.dumps(error_body(error)))
             return
     yield format_sse_event(data_str="[DONE]")
-
-
-def _event(body: Mapping[str, Any]) -> bytes:
-    # In ASCII, as many clients take further characters of Unicode (U+2028) for the end of a line.
-    return format_sse_event(data_str=json.dumps(body))
-
-
-def _entry(piece: Piece, num_top: int) -> dict[str, Any]:
-    logprobs = piece.logprobs or {piece.text: 0.0}
-    top = sorted(logprobs.items(), key=lambda item: -item[1])[:num_top]
-    return {
-        **_token(piece.text, logprobs[piece.word or piece.text]),
-        "top_logprobs": [_token(word, logprob) for word, logprob in top],
-    }
-
-
-def _token(text: str, logprob: float) -> dict[str, Any]:
-    return {"token": text, "logprob": logprob, "bytes": list(text.encode())}

@@ -1,7 +1,9 @@
-"""The routes of the pages. All scripts and styles are files of this folder."""
+"""The pages for people: a playground, the judges with what was measured of them, the queue."""
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -13,36 +15,51 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from evaluation.report.measured_tasks import unmeasured_tasks
+from evaluation.report.reliability import HEADING
+from evaluation.report.reliability import JSON as RELIABILITY
 from judging.judge import Judge
-from judging.tasks import JudgeTask, get_task
-from serve.call_context import caller_name
-from serve.examples import headline_example, headline_judge, known_choices, task_example
-from serve.pages.cards import card
+from judging.tasks import get_task
+from serve.calls.context import caller_name
+from serve.pages.examples import (
+    headline_example,
+    headline_judge,
+    known_choices,
+    served_tasks,
+    task_example,
+)
 from serve.queue.service import Service
-from serve.schemas import served_tasks
 
 FOLDER = Path(__file__).parent
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+MEASURES = {"accuracy": "accuracy", "kappa": "kappa", "mcc": "MCC", "fpr": "FPR", "ece": "ECE"}
+HEADLINE = {key: MEASURES[key] for key in ("accuracy", "kappa", "ece")}
+"""What the line of a judge shows."""
+RELIABILITY_MEASURES = ("accuracy", "kappa", "macro_f1", "ece")
+BASELINES = (
+    "logistic_overlap",
+    "sentence_embeddings",
+    "containment",
+    "majority_label",
+    "zero_shot",
+)
 
 
 def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
     """Return the routes of a service's pages.
 
-    If the service has access keys, a browser asks its user for one, as the password of HTTP Basic,
-    and sends it with every call of the pages.
-
     Args:
         service: What the other routes share.
-        has_keys: Show the key's header in the calls to copy.
+        has_keys: Show the key's header in the calls to copy. A browser asks its user for a key, as
+            the password of HTTP Basic, and sends it with every call of the pages.
     """
     router = APIRouter(include_in_schema=False)
     loader = FileSystemLoader(FOLDER / "templates")
-    templates = Jinja2Templates(
-        env=Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
-    )
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    templates = Jinja2Templates(env=environment)
 
     def page(request: Request, name: str, **values: Any) -> Response:
         return templates.TemplateResponse(
@@ -56,11 +73,29 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
     def settings() -> dict[str, Any]:
         return {
             "judges": {
-                name: {task: _offer(get_task(task), judge) for task in judge.tasks}
+                name: {
+                    task: {
+                        "choices": known_choices(get_task(task), judge),
+                        "example": task_example(get_task(task), [judge]),
+                    }
+                    for task in judge.tasks
+                }
                 for name, judge in service.judges.items()
             },
-            "headline": _headline(service),
-            "tasks": {name: _task_fields(name) for name in served_tasks(service)},
+            "headline": {
+                "judge": headline_judge(service.judges),
+                "task": headline_example(service.judges)["task"],
+            },
+            "tasks": {
+                task.name: {
+                    "variants": task.variants,
+                    "pair": task.num_responses == 2,
+                    "critique": task.critique is not None,
+                    "references": "references" in task.required,
+                    "modes": task.has_reference_modes,
+                }
+                for task in map(get_task, served_tasks(service.judges))
+            },
             "max_images": service.limits.images,
             "has_keys": has_keys,
         }
@@ -72,7 +107,7 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
     @router.get("/pages/judges")
     async def judges(request: Request) -> Response:
         cards = [card(name, judge) for name, judge in service.judges.items()]
-        return page(request, "judges", cards=cards)
+        return page(request, "judges", cards=cards, measures=list(HEADLINE.values()))
 
     @router.get("/pages/queue")
     async def queue(request: Request) -> Response:
@@ -86,26 +121,116 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
     return router
 
 
-def _headline(service: Service) -> dict[str, str]:
-    """Return the judge and the task that the playground opens on."""
+def card(name: str, judge: Judge) -> dict[str, Any]:
+    """Return a judge's tasks, what its fingerprint is made of, and what its report measured.
+
+    Args:
+        name: The name that clients call it.
+        judge: The judge; without a report in its folder nothing is shown as measured.
+    """
+    description = judge.describe()
+    packages = description.pop("packages")
+    report: dict[str, Any] | None = None
+    notes: list[list[str]] = []
+    if judge.folder:
+        try:
+            report = json.loads((judge.folder / "report.json").read_text(encoding="utf-8"))
+            readme = (judge.folder / "README.md").read_text(encoding="utf-8")
+            notes = _paragraphs(readme.partition(HEADING)[0])
+        except (OSError, ValueError):
+            report = None
+    reliability = _reliability(judge.folder) if judge.folder else None
+    # Its card begins with "LoRA judge on ... for ...".
+    sentence = re.split(r"(?<=[.?]) ", "".join(notes[0] if notes else ()))[0]
+    attacks = [each for each in (reliability or {}).get("attacks", ()) if each["is_attack"]]
     return {
-        "judge": headline_judge(service.judges),
-        "task": headline_example(service.judges)["task"],
+        "name": name,
+        "tasks": list(judge.tasks),
+        "figures": [_cell(report["metrics"].get(key)) for key in HEADLINE] if report else [],
+        "worst": max(attacks, key=lambda each: each["rate"], default=None),
+        "facts": {
+            key: value
+            for key, value in {**description, **packages}.items()
+            if key not in ("name", "tasks", "instructions") and value not in (None, "")
+        },
+        "unmeasured": unmeasured_tasks(judge.folder, judge.tasks) if report else [],
+        "n": report["n"] if report else None,
+        "rows": _rows(judge.name, report) if report else [],
+        "measures": list(MEASURES.values()),
+        "notes": notes,
+        "about": sentence.partition(" for ")[2],
+        "reliability": reliability,
     }
 
 
-def _offer(task: JudgeTask, judge: Judge) -> dict[str, Any]:
-    """Return what a judge takes of a task: choices of variant and reference mode, an example."""
-    return {"choices": known_choices(task, judge), "example": task_example(task, [judge])}
-
-
-def _task_fields(name: str) -> dict[str, Any]:
-    """Return what the playground must know to show the fields of a task."""
-    task = get_task(name)
+def _reliability(folder: Path) -> dict[str, Any] | None:
+    """Return the cells of the reliability card in a judge's folder; ``None`` if there is none."""
+    try:
+        known = json.loads((folder / RELIABILITY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
     return {
-        "variants": task.variants,
-        "pair": task.num_responses == 2,
-        "critique": task.critique is not None,
-        "references": "references" in task.required,
-        "modes": task.has_reference_modes,
+        "data": [
+            {
+                "name": name,
+                "n": measured["n"],
+                "cells": [
+                    *(_cell(measured["metrics"].get(key)) for key in RELIABILITY_MEASURES),
+                    _cell((measured["abstention"] or {}).get("kept")),
+                    _cell((measured["abstention"] or {}).get("error")),
+                    (_seconds(measured["seconds_per_1000"]), ""),
+                ],
+            }
+            for name, measured in known["data"].items()
+        ],
+        "attacks": [
+            {
+                "name": family.replace("_", " "),
+                "is_attack": kind == "attacks",
+                "rate": measured["called_correct"]["value"] or 0,
+                "n": measured["called_correct"]["n"],
+                "cells": [_cell(measured["called_correct"])],
+            }
+            for kind in ("attacks", "controls")
+            for family, measured in ((known["attacks"] or {}).get(kind) or {}).items()
+        ],
+        "not_measured": known["not_measured"],
     }
+
+
+def _rows(name: str, report: dict[str, Any]) -> list[dict[str, Any]]:
+    metrics_by_name = {name: report["metrics"]} | {
+        baseline.replace("_", " "): report["baselines"][baseline]
+        for baseline in BASELINES
+        if baseline in report["baselines"]
+    }
+    return [
+        {"name": row_name, "cells": [_cell(metrics.get(key)) for key in MEASURES]}
+        for row_name, metrics in metrics_by_name.items()
+    ]
+
+
+def _seconds(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds:.0f} s"
+
+
+def _cell(metric: dict[str, Any] | None) -> tuple[str, str]:
+    """Return a value and its interval; a dash if there is no value."""
+    if not metric or metric["value"] is None:
+        return "–", ""
+    if metric["low"] is None:
+        return f"{metric['value']:.3f}", ""
+    return f"{metric['value']:.3f}", f"[{metric['low']:.3f}, {metric['high']:.3f}]"
+
+
+def _paragraphs(card_text: str) -> list[list[str]]:
+    """Return the plain paragraphs of a model card; its table is made from the report instead.
+
+    Returns:
+        Per paragraph, text and code in turn, beginning with text.
+    """
+    blocks = [block for block in card_text.split("\n\n") if block and block[0] not in "#|`"]
+    paragraphs = [
+        block for block in blocks if not block.startswith("Measured on") and block[-1] != ":"
+    ]
+    return [" ".join(block.split()).split("`") for block in paragraphs]

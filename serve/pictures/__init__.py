@@ -1,1 +1,1 @@
-"""Pictures of calls, decoded in processes of their own before they enter the queue."""
+"""Pictures of calls: fetched and measured when they come, decoded by processes of their own."""

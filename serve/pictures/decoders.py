@@ -11,9 +11,8 @@ from contextlib import suppress
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize
 from judging.models.devices import num_cores
-from serve.call_context import caller_name
+from serve.calls.waiting import Turns
 from serve.pictures import decode
-from serve.turns import Turns
 
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH")
 """Variables that the processes get; access keys are not among them."""
@@ -49,7 +48,7 @@ class Decoders:
         Raises:
             FieldError: If it cannot be read, or not in time.
         """
-        async with self._turns.slot(caller_name()):
+        async with self._turns.slot():
             answer = await self._answer(source, size)
             if answer is None:  # the process was killed, perhaps by the system for memory
                 answer = await self._answer(source, size)
@@ -62,11 +61,18 @@ class Decoders:
         self._idle = [process for process in self._idle if process.returncode is None]
         is_new = not self._idle
         process = await self._start() if is_new else self._idle.pop()
+        assert process.stdin
+        assert process.stdout
+        url = source.encode()
         try:
             if is_new:  # no picture is to blame for the time that the start takes
-                await _ready(process)
+                await process.stdout.readexactly(len(decode.READY))
             async with asyncio.timeout(self.seconds):
-                answer = await _ask(process, source, size)
+                process.stdin.write(decode.QUESTION.pack(len(url), *(size or (0, 0))))
+                process.stdin.write(url)
+                await process.stdin.drain()
+                head = await process.stdout.readexactly(decode.ANSWER.size)
+                answer = await process.stdout.readexactly(*decode.ANSWER.unpack(head))
         except TimeoutError:
             message = f"a picture takes longer than {self.seconds:g} s to decode"
             raise FieldError("images", message) from None
@@ -74,7 +80,7 @@ class Decoders:
             return None
         else:
             self._idle.append(process)
-            return answer
+            return answer.decode()
         finally:
             if process not in self._idle:
                 _kill(process)
@@ -87,7 +93,6 @@ class Decoders:
             await process.wait()
 
     async def _start(self) -> Process:
-        """Start a process."""
         self._processes = {each for each in self._processes if each.returncode is None}
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", decode.__file__),
@@ -97,22 +102,6 @@ class Decoders:
         )
         self._processes.add(process)
         return process
-
-
-async def _ready(process: Process) -> None:
-    assert process.stdout
-    await process.stdout.readexactly(len(decode.READY))
-
-
-async def _ask(process: Process, source: str, size: PictureSize | None) -> str:
-    assert process.stdin
-    assert process.stdout
-    url = source.encode()
-    process.stdin.write(decode.QUESTION.pack(len(url), *(size or (0, 0))))
-    process.stdin.write(url)
-    await process.stdin.drain()
-    (num_bytes,) = decode.ANSWER.unpack(await process.stdout.readexactly(decode.ANSWER.size))
-    return (await process.stdout.readexactly(num_bytes)).decode()
 
 
 def _kill(process: Process) -> None:

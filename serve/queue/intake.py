@@ -1,39 +1,43 @@
-"""From a request to a job: whatever may be dear is done or refused before the queue."""
+"""From a checked request to a job: expensive work is done or refused before queueing."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
+from judging import JudgeRequest, Verdict
 from judging.errors import FieldError
-from judging.files.pictures import MOST_PIXELS, picture_size
+from judging.files.pictures import MOST_PIXELS, PictureSize
 from judging.judge import Judge
 from judging.tasks import get_task
-from judging.types import JudgeRequest, Verdict
-from serve.call_context import call_bytes, caller_name, request_id, require_open
+from serve.calls.context import call_bytes, caller_name, request_id, require_open
+from serve.calls.waiting import SHORT, Readers
 from serve.pictures.decoders import Decoders
-from serve.queue.estimate import TokenCounter, check_length, request_tokens
 from serve.queue.worker import ModelJob
-from serve.threads import SHORT, Readers
 
+TokenCounter = Callable[[str], int]
+"""Counts the tokens of a text, for any thread to call."""
+BYTES_PER_TOKEN = 4
+"""In English text, about."""
+FRAME_TOKENS = 40
+"""Turn markers, headings and the label tree."""
 MOST_SENT_PIXELS = 2 * MOST_PIXELS
 """Most pixels of a picture that is sent to a model whose own limit is not known. Chat models scale
 larger ones down."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A checked request, and who is to judge it."""
+class CheckedRequest:
+    """A request as its judge takes it: resolved, within all limits, its pictures measured."""
 
     request: JudgeRequest
-    """Its pictures are data URLs whose headers have been checked."""
+    """Its pictures are data URLs."""
     name: str
     """Name of the judge."""
     judge: Judge
-    count: TokenCounter
-    """Counts the tokens of a text, for any thread to call."""
+    sizes: tuple[PictureSize, ...] = ()
+    """Size of each picture, upright."""
     fault: FieldError | None = None
     """Why it cannot be judged."""
 
@@ -57,40 +61,49 @@ class Intake:
         self._readers = readers
         self._decoders = Decoders(picture_seconds)
 
-    async def jobs(self, asked: Sequence[Asked]) -> list[ModelJob | Verdict]:
+    async def jobs(
+        self, requests: Sequence[CheckedRequest], counters: Mapping[str, TokenCounter]
+    ) -> list[ModelJob | Verdict]:
         """Return the job of each request of a call, or the verdict that it cannot be judged."""
         try:
             async with asyncio.TaskGroup() as group:  # a refused call decodes no more pictures
-                tasks = [group.create_task(self._with_small_pictures(each)) for each in asked]
+                tasks = [group.create_task(self._decoded(each)) for each in requests]
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        shown = [task.result() for task in tasks]
-        length = sum(each.length for each in shown)
+        decoded = [task.result() for task in tasks]
+        length = sum(each.length for each in decoded)
         outcomes: list[ModelJob | Verdict] = []
-        for batch in _batches(shown):
-            costs = await self._readers.read(length, _costs, batch)
+        for batch in _batches(decoded):
+            costs = await self._readers.read(length, _costs, batch, counters)
             outcomes += map(_job, batch, costs)
         return outcomes
 
-    async def _with_small_pictures(self, asked: Asked) -> Asked:
-        request = asked.request
-        if not asked.judge.encoder.pictures(get_task(request.task), request):
-            return asked
+    async def _decoded(self, checked: CheckedRequest) -> CheckedRequest:
+        request = checked.request
+        if not checked.judge.encoder.pictures(get_task(request.task), request):
+            return checked
         try:
-            images = await self.small_pictures(request.images, asked.judge)
+            images, sizes = await self.decoded(request.images, checked.sizes, checked.judge)
         except FieldError as fault:
-            return replace(asked, fault=fault)
-        return replace(asked, request=request.model_copy(update={"images": images}))
+            return replace(checked, fault=fault)
+        request = request.model_copy(update={"images": images})
+        return replace(checked, request=request, sizes=sizes)
 
-    async def small_pictures(self, sources: Sequence[str], judge: Judge) -> tuple[str, ...]:
+    async def decoded(
+        self, sources: Sequence[str], sizes: Sequence[PictureSize], judge: Judge
+    ) -> tuple[tuple[str, ...], tuple[PictureSize, ...]]:
         """Return pictures as PNGs that the model thread can read in next to no time.
 
         They are decoded in other processes, and no larger than the judge sees them. Where that is
         not known, as of a model on another server, they have at most ``MOST_SENT_PIXELS``.
 
         Args:
-            sources: Data URLs whose headers have been checked.
+            sources: Data URLs.
+            sizes: Their sizes.
             judge: The judge that will see them.
+
+        Returns:
+            The pictures, and the size of each.
 
         Raises:
             FieldError: If one cannot be read, or not in time.
@@ -98,30 +111,29 @@ class Intake:
         """
         num_held = call_bytes.get()
         is_size_known = judge.engine.posterior == "exact"
-        pictures = []
-        for source in sources:
-            size = await self._readers.read(len(source), picture_size, source)
+        pictures, seen = [], []
+        for source, size in zip(sources, sizes, strict=True):
             scaled = (
                 judge.backbone.scaled_size(size)
                 if is_size_known
                 else size.at_most(MOST_SENT_PIXELS)
             )
-            picture = await self._decoders.decode(source, scaled)
+            pictures.append(await self._decoders.decode(source, scaled))
+            seen.append(scaled or size)
             if num_held:
-                num_held.take(len(picture))
-            pictures.append(picture)
-        return tuple(pictures)
+                num_held.take(len(pictures[-1]))
+        return tuple(pictures), tuple(seen)
 
     async def close(self) -> None:
         """End the processes that decode pictures."""
         await self._decoders.close()
 
 
-def _batches(asked: Sequence[Asked]) -> Iterator[list[Asked]]:
+def _batches(requests: Sequence[CheckedRequest]) -> Iterator[list[CheckedRequest]]:
     """Yield the requests in groups that take about as long to read as one that is not short."""
-    batch: list[Asked] = []
+    batch: list[CheckedRequest] = []
     length = 0
-    for each in asked:
+    for each in requests:
         batch.append(each)
         length += each.length
         if length > SHORT:
@@ -131,26 +143,79 @@ def _batches(asked: Sequence[Asked]) -> Iterator[list[Asked]]:
         yield batch
 
 
-def _costs(asked: Sequence[Asked]) -> list[int | FieldError]:
-    """Return about how many tokens each request costs, or why it cannot be judged."""
+def _costs(
+    requests: Sequence[CheckedRequest], counters: Mapping[str, TokenCounter]
+) -> list[int | FieldError]:
+    """Estimate how many tokens each request costs, or say why it cannot be judged."""
     costs: list[int | FieldError] = []
-    for each in asked:
+    for each in requests:
         require_open()
         try:
             if each.fault:
                 raise each.fault
-            check_length(each.request, each.judge, each.count)
-            costs.append(request_tokens(each.request, each.judge))
+            costs.append(request_tokens(each, counters[each.name]))
         except FieldError as fault:
             costs.append(fault)
     return costs
 
 
-def _job(asked: Asked, cost: int | FieldError) -> ModelJob | Verdict:
-    request = asked.request
+def _job(checked: CheckedRequest, cost: int | FieldError) -> ModelJob | Verdict:
+    request = checked.request
     if isinstance(cost, FieldError):
-        return Verdict.from_error(cost, request, judge_name=asked.name)
-    kind: Literal["score", "text"] = "text" if request.mode == "critique" else "score"
+        return Verdict.from_error(cost, request, judge_name=checked.name)
     return ModelJob(
-        *(asked.name, kind, cost, request), caller=caller_name(), request_id=request_id.get()
+        checked.name,
+        "text" if request.mode == "critique" else "score",
+        cost,
+        request,
+        caller=caller_name(),
+        request_id=request_id.get(),
     )
+
+
+def text_tokens(texts: Iterable[str]) -> int:
+    """Estimate how many tokens some texts have, without a tokenizer."""
+    return sum(len(text.encode(errors="replace")) for text in texts) // BYTES_PER_TOKEN
+
+
+def picture_tokens(sizes: Iterable[PictureSize], judge: Judge) -> int:
+    """Return how many tokens a judge's model reads for pictures; 0 if it cannot take them."""
+    try:
+        return sum(map(judge.backbone.num_picture_tokens, sizes))
+    except FieldError:  # the judge refuses the request before its model runs
+        return 0
+
+
+def request_tokens(checked: CheckedRequest, count: TokenCounter) -> int:
+    """Estimate how many tokens a judge's model reads and writes for a request.
+
+    The texts are those that the model reads, with headings and what stands between the items of a
+    list. The tokens of pictures are exact.
+
+    Raises:
+        FieldError: If all texts but the responses, which the judge shortens, are longer than its
+            model reads. Only texts that may be too long are counted. The judge itself checks the
+            whole prompt, which is a little longer, to the token.
+    """
+    request, judge = checked.request, checked.judge
+    task = get_task(request.task)
+    fields = task.item(request)
+    texts = [field.text for field in fields if not field.is_response]
+    context = judge.backbone.context
+    if sum(len(text.encode(errors="replace")) for text in texts) >= context:  # a byte a token
+        num_tokens = sum(map(count, texts))
+        if num_tokens >= context:
+            raise FieldError(
+                "question",
+                f"the prompt has more than {num_tokens:,} tokens; {judge.backbone.name} reads "
+                f"{context:,}; shorten the question, references or choices",
+            )
+    sizes = dict(zip(request.images, checked.sizes, strict=True))
+    shown = [sizes[source] for source in judge.encoder.pictures(task, request)]
+    tokens = FRAME_TOKENS + text_tokens(f"{field.heading}: {field.text}" for field in fields)
+    tokens += picture_tokens(shown, judge)
+    if request.mode == "critique":
+        given, most = request.given_critique, request.critique_tokens
+        tokens += most if given is None else min(most, text_tokens([given]))
+    is_read_twice = len(request.responses) == 2 and request.order == "both"
+    return 2 * tokens if is_read_twice else tokens

@@ -1,12 +1,11 @@
 """The order in which jobs go to the model: bookkeeping without threads and without a clock.
 
 Jobs wait in lanes, one for the scores and one for the texts of every judge. Lanes take turns. A
-turn is a window: the jobs that the model gets at once. A window of scores has at most
-``window_tokens``, unless its first job alone has more; a window of texts has at most
-``TEXTS_AT_ONCE`` jobs. So a lane with jobs waits for at most one window of every other lane, not
-counting windows of scores that interrupt a text (:class:`Pace`). Within a lane callers share the
-model evenly (:class:`Lane`), and of each caller's jobs the oldest goes first. Later jobs about the
-same question go with it, as together they cost less than apart.
+turn is a window: the jobs that the model gets at once, at most ``window_tokens`` of scores (unless
+the first job alone has more) or ``TEXTS_AT_ONCE`` texts. So a lane with jobs waits for at most one
+window of every other lane, not counting scores that interrupt a text (:class:`Pace`). Within a lane
+callers share the model evenly (:class:`Lane`), and of each caller's jobs the oldest goes first.
+Later jobs about the same question go with it, as together they cost less than apart.
 """
 
 from __future__ import annotations
@@ -183,12 +182,6 @@ class Lanes(Generic[JobT]):
         for lane in {(job.judge, job.kind) for job in removed}:
             self._remove(lane, removed)
 
-    def clear(self) -> list[JobT]:
-        """Take out all jobs and return them."""
-        jobs = list(self)
-        self.remove(jobs)
-        return jobs
-
     def take(self, kinds: Sequence[Kind] = get_args(Kind)) -> list[JobT]:
         """Take out the window of the lane whose turn it is; empty if no lane has jobs.
 
@@ -217,9 +210,15 @@ class Lanes(Generic[JobT]):
         Related jobs take at most half of the window, and the others take the rest in order. So a
         crowd of jobs about one question at most about doubles another job's wait.
         """
-        jobs_by_subject = self._by_subject(jobs)
-        window: dict[JobT, None] = {}
+        jobs_by_subject: dict[object, list[JobT]] = {}
         tokens = related_tokens = 0
+        for job in jobs:
+            if tokens > RELATED_WINDOWS * self.window_tokens:
+                break
+            tokens += job.tokens
+            jobs_by_subject.setdefault(_subject(job), []).append(job)
+        window: dict[JobT, None] = {}
+        tokens = 0
         for next_job in jobs:
             if next_job in window:
                 continue
@@ -238,17 +237,6 @@ class Lanes(Generic[JobT]):
                     window[job] = None
                     tokens += job.tokens
         return list(window)
-
-    def _by_subject(self, jobs: Iterable[JobT]) -> dict[object, list[JobT]]:
-        """Return the first jobs of a lane by their subject."""
-        jobs_by_subject: dict[object, list[JobT]] = {}
-        tokens = 0
-        for job in jobs:
-            if tokens > RELATED_WINDOWS * self.window_tokens:
-                break
-            tokens += job.tokens
-            jobs_by_subject.setdefault(_subject(job), []).append(job)
-        return jobs_by_subject
 
 
 def _texts(jobs: Sequence[JobT]) -> list[JobT]:

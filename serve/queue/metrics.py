@@ -7,14 +7,23 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, Info, ProcessCollector
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    Info,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from starlette.responses import Response
 
 from judging import Verdict
 from judging.tasks import get_task
 from judging.verdicts.build import pass_labels
-from serve.call_context import caller_name
+from serve.calls.context import caller_name
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 WINDOW_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -44,57 +53,69 @@ class CallMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._calls = self._counter("judge_http_requests", "Answered calls.", ["route", "status"])
+        self._calls = self._counter("judge_http_requests", "Answered calls.", "route", "status")
         self._key_calls = self._counter(
-            "judge_key_calls", "Answered calls by the name of their access key.", ["key", "status"]
+            "judge_key_calls", "Answered calls by the name of their access key.", "key", "status"
         )
         self._call_seconds = self._histogram(
             "judge_http_request_duration_seconds",
             "From the first byte of a call to the last of its answer.",
             "route",
-            SECONDS,
         )
         self._queue_seconds = self._histogram(
-            "judge_request_queue_duration_seconds",
-            "How long requests waited for the model.",
-            "judge",
-            SECONDS,
+            "judge_request_queue_duration_seconds", "How long requests waited for the model."
         )
-        self._verdicts = self._counter("judge_verdict", "Verdicts.", ["judge", "status", "label"])
+        self._verdicts = self._counter("judge_verdict", "Verdicts.", "judge", "status", "label")
         self._order_flips = self._counter(
             "judge_order_flip",
             "Pairs whose verdict changed with the order of the responses.",
-            ["judge"],
+            "judge",
         )
         self._confidence = self._histogram(
-            "judge_confidence", "Confidence of scored verdicts.", "judge", TENTHS
+            "judge_confidence", "Confidence of scored verdicts.", buckets=TENTHS
         )
 
-    def count_call(self, route: str, status: int, seconds: float, caller: str = "") -> None:
-        """Count one answered call; ``caller`` is the name of its key, if it had one."""
-        self._calls.labels(route, str(status)).inc()
-        if caller:
-            self._key_calls.labels(caller, str(status)).inc()
-        self._call_seconds.labels(route).observe(seconds)
+    def response(self) -> Response:
+        """Return the counters in the format of Prometheus."""
+        return Response(generate_latest(self.registry), media_type=CONTENT_TYPE_LATEST)
+
+    def _of_call(self) -> Iterator[CallMetrics]:
+        """Yield all counters that count the call that is being answered."""
+        yield self
+
+    def count_call(self, route: str, status: int, seconds: float) -> None:
+        """Count one answered call."""
+        for each in self._of_call():
+            each._calls.labels(route, str(status)).inc()
+            if caller := caller_name():
+                each._key_calls.labels(caller, str(status)).inc()
+            each._call_seconds.labels(route).observe(seconds)
 
     def count_wait(self, judge: str, seconds: float) -> None:
         """Count how long one request waited for the model."""
-        self._queue_seconds.labels(judge).observe(max(0.0, seconds))
+        for each in self._of_call():
+            each._queue_seconds.labels(judge).observe(max(0.0, seconds))
 
     def count_verdict(self, judge: str, verdict: Verdict) -> None:
         """Count one verdict of a judge."""
-        self._verdicts.labels(judge, verdict.status, verdict.label or "").inc()
-        if verdict.confidence is not None:
-            self._confidence.labels(judge).observe(verdict.confidence)
         task = verdict.rubric.partition("/")[0]
-        if verdict.passes and len(set(pass_labels(get_task(task), verdict.passes))) > 1:
-            self._order_flips.labels(judge).inc()
+        has_flipped = verdict.passes and len(set(pass_labels(get_task(task), verdict.passes))) > 1
+        for each in self._of_call():
+            each._verdicts.labels(judge, verdict.status, verdict.label or "").inc()
+            if verdict.confidence is not None:
+                each._confidence.labels(judge).observe(verdict.confidence)
+            if has_flipped:
+                each._order_flips.labels(judge).inc()
 
-    def _counter(self, name: str, help_text: str, labels: list[str]) -> Counter:
+    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
         return Counter(name, help_text, labels, registry=self.registry)
 
     def _histogram(
-        self, name: str, help_text: str, label: str, buckets: tuple[float, ...]
+        self,
+        name: str,
+        help_text: str,
+        label: str = "judge",
+        buckets: tuple[float, ...] = SECONDS,
     ) -> Histogram:
         return Histogram(name, help_text, [label], buckets=buckets, registry=self.registry)
 
@@ -116,17 +137,24 @@ class Metrics(CallMetrics):
         self._window_seconds = self._histogram(
             "judge_window_inference_duration_seconds",
             "How long the model took for a window of requests.",
-            "judge",
-            SECONDS,
         )
         self._window_size = self._histogram(
-            "judge_window_requests", "Requests given to the model at once.", "judge", WINDOW_SIZES
+            "judge_window_requests", "Requests given to the model at once.", buckets=WINDOW_SIZES
         )
         self._cache_faults = self._counter(
             "judge_cache_fault",
             "Times that the cache could not be read or written, or had too much to write.",
-            ["operation"],
+            "operation",
         )
+
+    def _of_call(self) -> Iterator[CallMetrics]:
+        yield self
+        if caller := caller_name():
+            yield self.of_key(caller)
+
+    def of_key(self, name: str) -> CallMetrics:
+        """Return the counters of the calls of one access key, by its name."""
+        return self._by_key[name]
 
     def count_cache_fault(self, operation: str) -> None:
         """Count a lookup (``read``) or writes (``write``, ``full``) that the cache did not do."""
@@ -136,28 +164,6 @@ class Metrics(CallMetrics):
         """Count one window of requests that the model has graded."""
         self._window_size.labels(judge).observe(num_requests)
         self._window_seconds.labels(judge).observe(seconds)
-
-    def of_key(self, name: str) -> CallMetrics:
-        """Return the counters of the calls of one access key, by its name."""
-        return self._by_key[name]
-
-    def count_call(self, route: str, status: int, seconds: float, caller: str = "") -> None:
-        """Count one answered call; ``caller`` is the name of its key, if it had one."""
-        super().count_call(route, status, seconds, caller)
-        if caller:
-            self.of_key(caller).count_call(route, status, seconds, caller)
-
-    def count_wait(self, judge: str, seconds: float) -> None:
-        """Count how long one request of the call waited for the model."""
-        super().count_wait(judge, seconds)
-        if caller := caller_name():
-            self.of_key(caller).count_wait(judge, seconds)
-
-    def count_verdict(self, judge: str, verdict: Verdict) -> None:
-        """Count one verdict that a judge gave in the call."""
-        super().count_verdict(judge, verdict)
-        if caller := caller_name():
-            self.of_key(caller).count_verdict(judge, verdict)
 
 
 class _QueueCollector(Collector):
@@ -179,16 +185,19 @@ class _QueueCollector(Collector):
             for judge, count in counts.items():
                 gauge.add_metric([judge], count)
             yield gauge
-        yield GaugeMetricFamily(
-            "judge_num_tokens_waiting",
-            "Estimated tokens waiting for the model.",
-            value=queue.waiting_tokens,
-        )
-        yield GaugeMetricFamily(
-            "judge_oldest_request_waiting_seconds",
-            "How long the oldest waiting request has waited.",
-            value=queue.oldest_s,
-        )
+        for name, help_text, value in (
+            (
+                "judge_num_tokens_waiting",
+                "Estimated tokens waiting for the model.",
+                queue.waiting_tokens,
+            ),
+            (
+                "judge_oldest_request_waiting_seconds",
+                "How long the oldest waiting request has waited.",
+                queue.oldest_s,
+            ),
+        ):
+            yield GaugeMetricFamily(name, help_text, value=value)
 
     def describe(self) -> Iterator[Metric]:
         """Yield nothing: before the first scrape there may be no judges yet."""

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from judging.errors import CustosError
+from clients.connection import RequestRefused
+from judging import CustosError, JudgeRequest, Verdict
+from judging.errors import FieldError
+from judging.files.pictures import PictureSize
 from judging.judge import Judge
-from judging.types import JudgeRequest, Verdict
-from serve.call_context import access_key, caller_name, request_id
-from serve.errors import RETRY_AFTER_S, ApiError
-from serve.limits import Limits
-from serve.queue.cache_access import CacheAccess
-from serve.queue.deadline import Deadline
-from serve.queue.estimate import TokenCounter, window_tokens
-from serve.queue.intake import Asked, Intake
+from serve.calls.context import access_key, caller_name, request_id
+from serve.calls.errors import RETRY_AFTER_S, ApiError
+from serve.calls.limits import Limits
+from serve.calls.waiting import Deadline, Readers
+from serve.pictures.received import RemoteImages
+from serve.queue.cache import CacheAccess, VerdictCache, cache_key
+from serve.queue.intake import CheckedRequest, Intake, TokenCounter
 from serve.queue.lanes import Lanes
 from serve.queue.metrics import OUTCOMES, Metrics, QueueState
-from serve.queue.quotas import Quotas
-from serve.queue.results import text_of, verdict_of
-from serve.queue.verdict_cache import VerdictCache, cache_key
-from serve.queue.watchdog import Watchdog
-from serve.queue.worker import ModelJob, OnText, Worker
-from serve.threads import Readers
+from serve.queue.worker import ModelJob, OnText, Watchdog, Worker
+
+logger = logging.getLogger("custos.serve")
+
+WINDOW_BATCHES = 12
+"""Forward passes of a full window."""
+WINDOW_TOKENS = 4096
+"""Window of judges that do not say how many tokens a forward pass takes."""
 
 State = Literal["starting", "ready", "draining"]
 T = TypeVar("T")
@@ -41,6 +47,35 @@ class Timing:
     inference: float = 0.0
 
 
+class Quotas:
+    """A limit on the requests of every caller in a minute, without a clock of its own.
+
+    Each caller has an allowance of one minute's requests, which refills all the time. A single call
+    with more requests than that needs the whole allowance, and the caller then waits for longer.
+
+    Args:
+        per_minute: Requests in a minute.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self.per_minute = per_minute
+        self._allowances: dict[str, tuple[float, float]] = {}
+        """Requests that a caller may still send, as of a time."""
+
+    def seconds_to_wait(self, caller: str, num_requests: int, now: float) -> int:
+        """Return the whole seconds until a caller may send requests; 0 if it may at once."""
+        missing = min(num_requests, self.per_minute) - self._left(caller, now)
+        return math.ceil(60 * missing / self.per_minute) if missing > 0 else 0
+
+    def take(self, caller: str, num_requests: int, now: float) -> None:
+        """Count requests that a caller has sent."""
+        self._allowances[caller] = self._left(caller, now) - num_requests, now
+
+    def _left(self, caller: str, now: float) -> float:
+        left, at = self._allowances.get(caller, (self.per_minute, now))
+        return min(self.per_minute, left + (now - at) * self.per_minute / 60)
+
+
 class Service:
     """Judges behind one queue and one model thread, for one event loop.
 
@@ -49,6 +84,7 @@ class Service:
             ``starting`` until :meth:`open`.
         limits: Limits on what is accepted.
         cache: Keeps verdicts.
+        remote_images: Fetches pictures by their address; without, only data URLs are taken.
         share_cache: Answer one access key with verdicts that were kept for another.
     """
 
@@ -58,18 +94,21 @@ class Service:
         limits: Limits | None = None,
         *,
         cache: VerdictCache | None = None,
+        remote_images: RemoteImages | None = None,
         share_cache: bool = False,
     ) -> None:
         self.judges: Mapping[str, Judge] = {}
         self.token_counters: Mapping[str, TokenCounter] = {}
         self.limits = limits or Limits()
-        self.state: State = "starting"
         self.metrics = Metrics(self.queue)
-        self._cache = CacheAccess(cache, self.metrics.count_cache_fault) if cache else None
-        self._share_cache = share_cache
-        self._quotas = Quotas(self.limits.key_requests_per_minute)
         self.readers = Readers(self.limits.key_queue_share)
         self.intake = Intake(self.limits.picture_seconds, self.readers)
+        self.remote_images = remote_images
+        self._is_draining = False
+        self._cache = CacheAccess(cache, self.metrics.count_cache_fault) if cache else None
+        self._share_cache = share_cache
+        rate = self.limits.key_requests_per_minute
+        self._quotas = Quotas(rate) if rate else None
         self._watchdog = Watchdog(self.limits.stall_s)
         self._counters = defaultdict[str, Counter[str]](Counter)
         self._started_worker: Worker | None = None
@@ -86,39 +125,69 @@ class Service:
             raise CustosError("a service needs at least one judge")
         self.token_counters = {name: judge.encoder.counter() for name, judge in judges.items()}
         self.judges = judges
-        if self.state == "starting":
-            self.state = "ready"
 
-    def require_ready(self) -> None:
-        """Refuse new work while starting or draining, or when the queue is full.
+    @property
+    def state(self) -> State:
+        """Return whether the service takes requests."""
+        if self._is_draining:
+            return "draining"
+        return "ready" if self.judges else "starting"
 
-        Routes call this before they read a body: under too much load, a refusal must cost next to
-        nothing.
+    @property
+    def health(self) -> str:
+        """Return the state of the service, ``stalled`` or ``stopped`` if that of its model is."""
+        if self._watchdog.is_stalled:
+            return "stalled"
+        is_stopped = self._started_worker and not self._started_worker.is_alive
+        return "stopped" if is_stopped else self.state
+
+    def admit(self, jobs: Sequence[ModelJob] = ()) -> None:
+        """Queue the jobs of one call, all or none; without jobs, only see if one would be taken.
+
+        Routes do the latter before they read a body: under too much load, a refusal must cost next
+        to nothing.
 
         Raises:
-            ApiError: 503 or 429.
+            ApiError: 503 if the service does not take requests, 429 if the caller has sent too many
+                in a minute or the queue is full.
         """
-        self._require_open()
+        caller, num_jobs = caller_name(), len(jobs) or 1
+        if self.state != "ready":
+            raise ApiError(503, f"the service is {self.state}", retry_after=RETRY_AFTER_S)
+        if self._watchdog.is_stalled:
+            raise ApiError(503, "the model makes no progress", retry_after=RETRY_AFTER_S)
+        quotas = self._quotas if caller else None  # calls without keys have none
+        now = time.monotonic()
         try:
-            self._require_quota(1)
-            self._worker.require_room(caller_name())
+            if quotas and (seconds := quotas.seconds_to_wait(caller, num_jobs, now)):
+                message = f"this key may send {quotas.per_minute} requests in a minute; try again"
+                raise ApiError(429, message, retry_after=seconds)
+            self._worker.submit(caller, jobs)
         except ApiError:
-            self._count("rejected", 1)
+            self._count("rejected", num_jobs)
             raise
+        if jobs:
+            if quotas:
+                quotas.take(caller, num_jobs, now)
+            self._count("accepted", num_jobs)
+
+    def checked(
+        self, request: JudgeRequest, judge: str, sizes: tuple[PictureSize, ...] = ()
+    ) -> CheckedRequest:
+        """Name the judge of a request that is resolved, within limits and measured."""
+        return CheckedRequest(request, judge, self.judges[judge], sizes)
 
     async def grade(
         self,
-        requests: Sequence[JudgeRequest],
-        judges: Sequence[str],
+        requests: Sequence[CheckedRequest],
         *,
         deadline: Deadline | None = None,
         timing: Timing | None = None,
     ) -> tuple[Verdict, ...]:
-        """Grade checked requests; if the call is cancelled, they leave the queue.
+        """Grade requests; if the call is cancelled, they leave the queue.
 
         Args:
             requests: Any number up to the limit; they enter the queue together or not at all.
-            judges: Name of the judge of each.
             deadline: Default ``limits.deadline_s`` from now.
             timing: Filled in.
 
@@ -128,29 +197,30 @@ class Service:
             the judge has ``judge_error``. The others are graded all the same.
 
         Raises:
-            ApiError: 429 when the queue is full, 503 when starting or draining or when a model's
-                server fails (what is graded by then stays in the cache), 504 past the deadline.
+            ApiError: As :meth:`admit`; 503 when a model's server fails (what is graded by then
+                stays in the cache), 504 past the deadline.
         """
         deadline = deadline or Deadline(self.limits)
         async with deadline.within():
-            keys = await self._keys(requests, judges)
-            cached = await self._look_up(keys)
-            outcomes = await self._prepare(requests, judges, keys, cached)
-        jobs = {n: job for n, job in outcomes.items() if isinstance(job, ModelJob)}
+            keys = await self._keys(requests)
+            cached = await self._cache.look_up(list(filter(None, keys))) if self._cache else {}
+            numbers = [n for n, key in enumerate(keys) if key is None or key not in cached]
+            prepared = await self.intake.jobs([requests[n] for n in numbers], self.token_counters)
+        jobs = [job for job in prepared if isinstance(job, ModelJob)]
         if jobs:
-            async with self._queued(list(jobs.values())), deadline.within():
-                await asyncio.wait([job.future for job in jobs.values()])
+            async with self._queued(jobs), deadline.within():
+                await asyncio.wait([job.future for job in jobs])
             if timing:
-                last = max(jobs.values(), key=lambda job: job.ended_at)
+                last = max(jobs, key=lambda job: job.ended_at)
                 timing.queue = last.started_at - last.queued_at
                 timing.inference = last.ended_at - last.started_at
-        self._count("cached", len(requests) - len(outcomes))
-        return self._collect(requests, judges, keys, cached, outcomes)
+        self._count("cached", len(requests) - len(prepared))
+        return self._collect(requests, keys, cached, dict(zip(numbers, prepared, strict=True)))
 
     async def stream(
-        self, request: JudgeRequest, judge: str, *, deadline: Deadline | None = None
+        self, request: CheckedRequest, *, deadline: Deadline | None = None
     ) -> AsyncGenerator[str | Verdict]:
-        """Grade one checked request, yielding pieces of its critique, then the verdict.
+        """Grade one request, yielding pieces of its critique, then the verdict.
 
         In mode ``score`` there are no pieces. Of a pair in both orders only the critique of the
         order given is streamed. The cache is not used. Closing the iterator stops the text.
@@ -160,24 +230,17 @@ class Service:
         """
         deadline = deadline or Deadline(self.limits)
         async with deadline.within():
-            [outcome] = await self._jobs([request], [judge])
-        if isinstance(outcome, Verdict):
-            verdict = outcome
-        else:
+            [outcome] = await self.intake.jobs([request], self.token_counters)
+        if isinstance(outcome, ModelJob):
             async with aclosing(self._pieces(outcome, deadline)) as pieces:
                 async for piece in pieces:
                     yield piece
-            verdict = verdict_of(outcome)
-        self.metrics.count_verdict(judge, verdict)
-        yield verdict
+            outcome = _verdict_of(outcome)
+        self.metrics.count_verdict(request.name, outcome)
+        yield outcome
 
     async def write(
-        self,
-        judge: str,
-        write: Callable[[OnText], T],
-        tokens: int,
-        *,
-        deadline: Deadline | None = None,
+        self, judge: str, write: Callable[[OnText], T], tokens: int, *, deadline: Deadline
     ) -> AsyncGenerator[str | T]:
         """Write a text on the model thread, yielding its pieces, then what ``write`` returns.
 
@@ -185,17 +248,17 @@ class Service:
             judge: Name of the judge that writes.
             write: Writes the text, given what to call with each piece of it.
             tokens: Estimate of its cost.
-            deadline: As for :meth:`grade`.
+            deadline: End of the call.
 
         Raises:
-            ApiError: As :meth:`grade`, and as :func:`serve.queue.results.text_of`.
+            ApiError: As :meth:`grade`; 422 if the model cannot read its messages.
         """
         caller, call_id = caller_name(), request_id.get()
         job = ModelJob(judge, "text", tokens, write=write, caller=caller, request_id=call_id)
-        async with aclosing(self._pieces(job, deadline or Deadline(self.limits))) as pieces:
+        async with aclosing(self._pieces(job, deadline)) as pieces:
             async for piece in pieces:
                 yield piece
-        yield text_of(job)
+        yield _text_of(job)
 
     def queue(self, caller: str = "") -> QueueState:
         """Return what waits, runs and has happened: of all, or of the access key of a name."""
@@ -211,23 +274,13 @@ class Service:
         return self._started_worker is None or self._started_worker.is_idle
 
     @property
-    def is_alive(self) -> bool:
-        """Return whether the model thread takes work."""
-        return self._started_worker is None or self._started_worker.is_alive
-
-    @property
-    def is_stalled(self) -> bool:
-        """Return whether the model works and has made no progress for long."""
-        return self._watchdog.is_stalled
-
-    @property
     def is_stopped(self) -> bool:
         """Return whether nothing runs in the model's code any more."""
         return self._started_worker is None or not self._started_worker.is_alive
 
     def drain(self) -> None:
         """Accept nothing more; what is in the queue is still graded."""
-        self.state = "draining"
+        self._is_draining = True
 
     def stop(self) -> None:
         """Answer 503 to everything that has no verdict yet."""
@@ -248,22 +301,6 @@ class Service:
         for name in {"", caller_name()}:
             self._counters[name][outcome] += number
 
-    def _require_open(self) -> None:
-        if self.state != "ready":
-            raise ApiError(503, f"the service is {self.state}", retry_after=RETRY_AFTER_S)
-        if self.is_stalled:
-            raise ApiError(503, "the model makes no progress", retry_after=RETRY_AFTER_S)
-
-    def _require_quota(self, num_requests: int) -> None:
-        """Refuse (429) a call of a key that has sent enough; calls without keys have no quota."""
-        caller = caller_name()
-        if caller and (
-            seconds := self._quotas.seconds_to_wait(caller, num_requests, time.monotonic())
-        ):
-            limit = self._quotas.per_minute
-            message = f"this key may send {limit} requests in a minute; try again"
-            raise ApiError(429, message, retry_after=seconds)
-
     @property
     def _worker(self) -> Worker:
         if self._started_worker is None:
@@ -279,42 +316,10 @@ class Service:
             )
         return self._started_worker
 
-    async def _prepare(
-        self,
-        requests: Sequence[JudgeRequest],
-        judges: Sequence[str],
-        keys: Sequence[bytes | None],
-        cached: Mapping[bytes, Verdict],
-    ) -> dict[int, ModelJob | Verdict]:
-        """Return a job for each request that is not in the cache, or its verdict if it has none."""
-        numbers = [number for number, key in enumerate(keys) if key is None or key not in cached]
-        outcomes = await self._jobs(
-            [requests[number] for number in numbers], [judges[number] for number in numbers]
-        )
-        return dict(zip(numbers, outcomes, strict=True))
-
-    async def _jobs(
-        self, requests: Sequence[JudgeRequest], names: Sequence[str]
-    ) -> list[ModelJob | Verdict]:
-        asked = [
-            Asked(request, name, self.judges[name], self.token_counters[name])
-            for request, name in zip(requests, names, strict=True)
-        ]
-        return await self.intake.jobs(asked)
-
     @asynccontextmanager
     async def _queued(self, jobs: Sequence[ModelJob]) -> AsyncIterator[None]:
         """Keep the jobs of one call in the queue, and count how the call ends."""
-        num_jobs = len(jobs)
-        self._require_open()
-        try:
-            self._require_quota(num_jobs)
-            self._worker.submit(jobs)
-        except ApiError:
-            self._count("rejected", num_jobs)
-            raise
-        self._quotas.take(caller_name(), num_jobs, time.monotonic())
-        self._count("accepted", num_jobs)
+        self.admit(jobs)
         outcome = "abandoned"
         try:
             yield
@@ -323,7 +328,7 @@ class Service:
             outcome = "expired"
             raise
         finally:
-            self._count(outcome, num_jobs)
+            self._count(outcome, len(jobs))
             if outcome == "answered":
                 for job in jobs:
                     self.metrics.count_wait(job.judge, job.started_at - job.queued_at)
@@ -344,10 +349,20 @@ class Service:
                     return
                 yield piece
 
+    async def _keys(self, requests: Sequence[CheckedRequest]) -> list[bytes | None]:
+        """Return the key of each request in the cache, ``None`` for what is not kept."""
+        if self._cache is None:
+            return [None] * len(requests)
+        key = access_key.get()
+        salt = key.sha256 if key and not self._share_cache else b""
+        length = sum(len(image) for each in requests for image in each.request.images)
+        return await self.readers.read(
+            length, lambda: [cache_key(each.judge, each.request, salt) for each in requests]
+        )
+
     def _collect(
         self,
-        requests: Sequence[JudgeRequest],
-        judges: Sequence[str],
+        requests: Sequence[CheckedRequest],
         keys: Sequence[bytes | None],
         cached: Mapping[bytes, Verdict],
         outcomes: Mapping[int, ModelJob | Verdict],
@@ -360,11 +375,11 @@ class Service:
         verdicts: list[Verdict] = []
         new: dict[bytes, Verdict] = {}
         fault: ApiError | None = None
-        for number, key in enumerate(keys):
+        for number, (checked, key) in enumerate(zip(requests, keys, strict=True)):
             if number in outcomes:
                 outcome = outcomes[number]
                 try:
-                    verdict = outcome if isinstance(outcome, Verdict) else verdict_of(outcome)
+                    verdict = outcome if isinstance(outcome, Verdict) else _verdict_of(outcome)
                 except ApiError as error:
                     fault = error
                     continue
@@ -372,10 +387,9 @@ class Service:
                     new[key] = verdict
             else:
                 assert key
-                verdict = cached[key].model_copy(
-                    update={"id": requests[number].id, "judge_name": judges[number]}
-                )
-            self.metrics.count_verdict(judges[number], verdict)
+                named = {"id": checked.request.id, "judge_name": checked.name}
+                verdict = cached[key].model_copy(update=named)
+            self.metrics.count_verdict(checked.name, verdict)
             verdicts.append(verdict)
         if self._cache:
             self._cache.keep(new, cached)
@@ -383,21 +397,60 @@ class Service:
             raise fault
         return tuple(verdicts)
 
-    async def _keys(
-        self, requests: Sequence[JudgeRequest], judges: Sequence[str]
-    ) -> list[bytes | None]:
-        """Return the key of each request in the cache, ``None`` for what is not kept."""
-        if self._cache is None:
-            return [None] * len(requests)
-        graders = [self.judges[name] for name in judges]
-        key = access_key.get()
-        salt = key.sha256 if key and not self._share_cache else b""
 
-        def keys() -> list[bytes | None]:
-            return [cache_key(*of, salt) for of in zip(graders, requests, strict=True)]
+def window_tokens(judges: Iterable[Judge]) -> int:
+    """Return how many tokens to give a judge at once: the most that suits one of the judges."""
+    budgets = (getattr(judge.engine, "token_budget", None) for judge in judges)
+    return max(WINDOW_BATCHES * budget if budget else WINDOW_TOKENS for budget in budgets)
 
-        length = sum(len(image) for request in requests for image in request.images)
-        return await self.readers.read(length, keys)
 
-    async def _look_up(self, keys: Sequence[bytes | None]) -> dict[bytes, Verdict]:
-        return await self._cache.look_up(list(filter(None, keys))) if self._cache else {}
+# A fault's text may come from another server, or show paths of this one, so it goes to the log.
+
+
+def _verdict_of(job: ModelJob) -> Verdict:
+    """Return the verdict of a job with a request, under the name that clients call its judge.
+
+    Raises:
+        ApiError: 503 if the service or the model's server ended, so that a client asks again
+            instead of keeping a verdict without a label.
+    """
+    assert job.request
+    error = job.future.exception()
+    if isinstance(error, CustosError | ApiError):
+        raise _refusal(job, error)
+    if error:
+        message = f"internal error; {_log_entry(job)}"
+        return Verdict(
+            id=job.request.id, status="judge_error", message=message, judge_name=job.judge
+        )
+    verdict: Verdict = job.future.result().model_copy(update={"judge_name": job.judge})
+    if verdict.status not in ("invalid", "judge_error") or verdict.field_error:
+        return verdict
+    logger.warning("request %s: %s", job.request_id, verdict.message)
+    message = f"the judge could not grade this; {_log_entry(job)}"
+    return verdict.model_copy(update={"message": message})
+
+
+def _text_of(job: ModelJob) -> Any:
+    """Return what the function of a job without a request returned, or raise an ``ApiError``."""
+    error = job.future.exception()
+    if error is None:
+        return job.future.result()
+    if isinstance(error, RequestRefused):
+        raise ApiError(422, f"the model cannot read this; {_log_entry(job)}", "messages")
+    if isinstance(error, FieldError):
+        raise ApiError(422, f"{error.field}: {error.message}", "messages")
+    raise _refusal(job, error)
+
+
+def _refusal(job: ModelJob, error: BaseException) -> ApiError:
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, CustosError):
+        message = f"the model's server fails; {_log_entry(job)}"
+        return ApiError(503, message, retry_after=RETRY_AFTER_S)
+    return ApiError(500, f"internal error; {_log_entry(job)}")
+
+
+def _log_entry(job: ModelJob) -> str:
+    return f"the log has it under request {job.request_id}"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
+import os
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -11,20 +14,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from judging.errors import CustosError
+from judging import CustosError, JudgeRequest
 from judging.judge import Judge
-from judging.types import JudgeRequest, Pass
-from serve.call_context import CallBytes, call_bytes
-from serve.errors import RETRY_AFTER_S, ApiError
+from judging.types import Pass
+from serve.calls.context import CallBytes, call_bytes
+from serve.calls.errors import RETRY_AFTER_S, ApiError
 from serve.queue.lanes import Job, Lanes, Pace
 from serve.queue.metrics import QueueState
-from serve.queue.watchdog import Watchdog
 
 logger = logging.getLogger("custos.serve")
 
 LINGER_S = 0.004
 """How long to wait for others when a job comes into an empty queue."""
 CLOSE_S = 10.0
+"""Longest wait for the thread to end."""
+TICKS = 100
+"""Ticks of the watchdog in the longest time without progress."""
 OnText = Callable[[str], None]
 
 
@@ -49,6 +54,70 @@ class ModelJob(Job):
     """0 if it was dropped before the model had it."""
     num_passed_on: int = 0
     """Characters of its text that its caller has already."""
+
+
+class Watchdog:
+    """Ends the process if nothing is heard of the model for too long while it works.
+
+    A supervisor can then start it again. What every thread was doing goes to the log. Time is
+    counted in ticks of a thread, so that a process that was stopped and is continued, as by
+    ``docker pause``, has not waited.
+
+    Args:
+        seconds: Longest time without progress; 0: any.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._works = False
+        self._waited = 0.0
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def beat(self) -> None:
+        """Take note of progress."""
+        if not self.seconds:
+            return
+        self._waited = 0.0
+        with self._lock:
+            self._works = True
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+                self._thread.start()
+
+    def rest(self) -> None:
+        """Stop waiting for progress: the model has nothing to do."""
+        self._works, self._waited = False, 0.0
+
+    @property
+    def is_stalled(self) -> bool:
+        """Return whether half of the time has gone without progress."""
+        return self._works and self._waited > self.seconds / 2
+
+    def _watch(self) -> None:
+        tick = self.seconds / TICKS
+        while True:
+            before = time.monotonic()
+            time.sleep(tick)
+            with self._lock:
+                if not self._works:
+                    self._thread = None
+                    return
+            # A longer tick is no time in which the model could work.
+            self._waited += min(time.monotonic() - before, 2 * tick)
+            if self._waited > self.seconds:
+                self._end()
+
+    def _end(self) -> None:
+        with tempfile.TemporaryFile() as file:  # a pipe that nobody reads would stop it here
+            faulthandler.dump_traceback(file)
+            file.seek(0)
+            threads = file.read().decode(errors="replace")
+        logger.critical("the model makes no progress for %g s; the process ends", self.seconds)
+        for line in threads.splitlines():
+            logger.critical("    %s", line)
+        logging.shutdown()
+        os._exit(1)
 
 
 class Abandoned(Exception):
@@ -92,25 +161,22 @@ class Worker:
 
     # On the event loop.
 
-    def submit(self, jobs: Sequence[ModelJob]) -> None:
-        """Queue the jobs of one call, all or none.
+    def submit(self, caller: str, jobs: Sequence[ModelJob]) -> None:
+        """Queue the jobs of one call, all or none; without jobs, only see if one would fit.
 
         Raises:
             ApiError: 429 with the seconds after which there should be room.
         """
+        num_jobs, tokens = len(jobs) or 1, sum(job.tokens for job in jobs) or 1
         with self._changed:
-            self._require_room(jobs[0].caller, len(jobs), sum(job.tokens for job in jobs))
+            has_share = self._lanes.has_share(caller, num_jobs, tokens)
+            if not (has_share and self._lanes.has_room(num_jobs, tokens)):
+                seconds = self._pace.retry_after(self._lanes.tokens, self._lanes.window_tokens)
+                whose = "" if has_share else " of this key"
+                message = f"too many requests{whose} are waiting; try again"
+                raise ApiError(429, message, retry_after=seconds)
             self._lanes.add(jobs)
             self._changed.notify()
-
-    def require_room(self, caller: str) -> None:
-        """Refuse a caller's call if :meth:`submit` would refuse it however small it is.
-
-        Raises:
-            ApiError: As :meth:`submit`.
-        """
-        with self._changed:
-            self._require_room(caller, 1, 1)
 
     def drop(self, jobs: Sequence[ModelJob]) -> None:
         """Take the jobs of one call out of the queue; results of running ones are not used."""
@@ -121,12 +187,7 @@ class Worker:
             self._lanes.remove(jobs)
 
     def queue(self, counters: Mapping[str, int], caller: str = "") -> QueueState:
-        """Return what waits and what runs.
-
-        Args:
-            counters: Requests since the start, by outcome.
-            caller: Name of an access key, to count its jobs alone.
-        """
+        """Return what waits and what runs: of all, or of the access key of a name."""
         with self._changed:
             waiting, running = (
                 [job for job in jobs if not caller or job.caller == caller]
@@ -155,22 +216,15 @@ class Worker:
         """Refuse all that waits or runs, and let the thread end after its window."""
         with self._changed:
             self._closed = True
-            jobs = [*self._lanes.clear(), *self._running]
+            jobs = [*self._lanes, *self._running]
+            self._lanes.remove(list(self._lanes))
             self._changed.notify()
-        for job in jobs:
-            _settle(job, ApiError(503, "the service has stopped", retry_after=RETRY_AFTER_S))
+        error = ApiError(503, "the service has stopped", retry_after=RETRY_AFTER_S)
+        _settle(jobs, [error] * len(jobs))
 
     def close(self) -> None:
-        """Wait until the thread has ended, but not longer than ``CLOSE_S``."""
+        """Wait until the thread has ended, for a limited time."""
         self._thread.join(CLOSE_S)
-
-    def _require_room(self, caller: str, num_jobs: int, tokens: int) -> None:
-        has_share = self._lanes.has_share(caller, num_jobs, tokens)
-        if not (has_share and self._lanes.has_room(num_jobs, tokens)):
-            seconds = self._pace.retry_after(self._lanes.tokens, self._lanes.window_tokens)
-            whose = "" if has_share else " of this key"
-            message = f"too many requests{whose} are waiting; try again"
-            raise ApiError(429, message, retry_after=seconds)
 
     # On the model thread.
 
@@ -269,7 +323,7 @@ class Worker:
         now = time.monotonic()
         for job in window:
             job.ended_at = now
-        self._call(_settle_each, window, results)
+        self._call(_settle, window, results)
 
     def _results(self, window: list[ModelJob]) -> list[Any]:
         if write := window[0].write:
@@ -323,15 +377,11 @@ class Worker:
             self._loop.call_soon_threadsafe(function, *values)
 
 
-def _settle_each(jobs: Sequence[ModelJob], results: Sequence[Any]) -> None:
+def _settle(jobs: Sequence[ModelJob], results: Sequence[Any]) -> None:
     for job, result in zip(jobs, results, strict=True):
-        _settle(job, result)
-
-
-def _settle(job: ModelJob, result: Any) -> None:
-    if job.future.done():
-        return
-    if isinstance(result, Exception):
-        job.future.set_exception(result)
-    else:
-        job.future.set_result(result)
+        if job.future.done():
+            continue
+        if isinstance(result, Exception):
+            job.future.set_exception(result)
+        else:
+            job.future.set_result(result)

@@ -1,70 +1,184 @@
-"""The body of ``POST /judge``, checked before it is queued."""
+"""The body of ``POST /judge``, checked before it is queued.
+
+What is wrong with it is an ``ApiError``: 422, which names the field, unless another status is told.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from fastapi import Request
+from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from judging import CustosError, JudgeRequest
+from judging.errors import FieldError
+from judging.files.pictures import PictureSize
 from judging.files.records import refuse_repeated_keys
 from judging.judge.best_judge import choose_judge
-from serve.errors import ApiError
-from serve.limits import Limits
+from judging.types import field_names
+from serve.calls.context import require_open
+from serve.calls.errors import ApiError
+from serve.calls.limits import MAX_SEED, Limits
+from serve.calls.waiting import Deadline, unless_gone
+from serve.pictures.received import measure
+from serve.queue.intake import CheckedRequest
 from serve.queue.service import Service
-from serve.requests.checks import check_request, parse_request, refusal, with_pictures
-from serve.requests.remote_images import RemoteImages
 
 PART_BYTES = 65_536
 """Bytes of a body that are looked through at once."""
+MOST_ALSO_NAMED = 5
+"""Most wrong fields of a request that an error names beside the first."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Call:
-    """One valid call."""
+class ParsedCall:
+    """A call whose pictures are still as they came."""
 
     requests: tuple[JudgeRequest, ...]
-    prefixes: tuple[str, ...]
-    """Path of each request in the body, as for :func:`parse_request`."""
+    """As their judges take them."""
     judges: tuple[str, ...]
-    """Name of the judge of each request."""
+    """Name of the judge of each."""
+    prefixes: tuple[str, ...]
+    """Path of each in the body, to stand before a field's name: ``requests.3.``."""
     is_list: bool
     """The body held a list of requests, so the answer is a list too."""
 
 
-async def read_call(
-    body: bytes,
-    service: Service,
-    remote_images: RemoteImages | None,
-    parse: Callable[[bytes, Service], Call],
-) -> Call:
-    """Validate a body beside the event loop, and fetch its pictures.
-
-    Args:
-        body: JSON.
-        service: Has the judges, the limits and the readers.
-        remote_images: Fetches pictures; without, only data URLs are taken.
-        parse: :func:`parse_call` or :func:`parse_single`.
+async def read_body(
+    request: Request, service: Service, read: Callable[[bytes, Deadline], Coroutine[Any, Any, T]]
+) -> tuple[T, Deadline]:
+    """Admit a call, and read its body until its deadline., which is returned with it.
 
     Raises:
-        ApiError: As they do.
+        ApiError: As :meth:`Service.admit` and ``read``; 504 past the deadline.
+    """
+    service.admit()
+    deadline = Deadline.of_call(request, service.limits)
+    async with deadline.within():
+        body = await request.body()
+        return await unless_gone(request, read(body, deadline)), deadline
+
+
+async def read_call(
+    body: bytes, service: Service, parse: Callable[[bytes, Service], ParsedCall]
+) -> tuple[tuple[CheckedRequest, ...], bool]:
+    """Validate a body beside the event loop, and fetch and measure its pictures.
+
+    Returns:
+        The requests, and whether they came as a list.
     """
     call = await service.readers.read(len(body), parse, body, service)
-    requests = await with_pictures(call.requests, call.prefixes, service, remote_images)
-    return replace(call, requests=requests)
+    groups = [
+        (request.images, f"{prefix}images")
+        for request, prefix in zip(call.requests, call.prefixes, strict=True)
+    ]
+    pictures = await measured_pictures(groups, service)
+    requests = tuple(
+        with_pictures(request, judge, *measured, service)
+        for request, judge, measured in zip(call.requests, call.judges, pictures, strict=True)
+    )
+    return requests, call.is_list
 
 
-def parse_call(body: bytes, service: Service) -> Call:
+async def measured_pictures(
+    groups: Sequence[tuple[tuple[str, ...], str]], service: Service
+) -> list[tuple[tuple[str, ...], tuple[PictureSize, ...]]]:
+    """Fetch the pictures of a call and measure them.
+
+    Args:
+        groups: The pictures of each request or message, and their path in the body.
+        service: Has the limits and the readers.
+
+    Returns:
+        The pictures of each as data URLs, and their sizes.
+    """
+    fetched = [images for images, _ in groups]
+    if service.remote_images:
+        fetched = await service.remote_images.fetch_all(groups)
+    length = sum(len(source) for images in fetched for source in images)
+    fields = [field for _, field in groups]
+    sizes = await service.readers.read(length, measure, fetched, fields, service.limits)
+    return list(zip(fetched, sizes, strict=True))
+
+
+def with_pictures(
+    request: JudgeRequest,
+    judge: str,
+    images: tuple[str, ...],
+    sizes: tuple[PictureSize, ...],
+    service: Service,
+) -> CheckedRequest:
+    """Put measured pictures into a request that its judge takes."""
+    if images != request.images:  # a copy keeps which fields the client has set
+        request = request.model_copy(update={"images": images})
+    return service.checked(request, judge, sizes)
+
+
+def parse_request(row: Any, prefix: str, limits: Limits) -> JudgeRequest:
+    """Validate one decoded request object; ``prefix`` is its path as in :class:`ParsedCall`."""
+    require_open()
+    if isinstance(row, dict):
+        check_items(row, prefix, limits)
+    try:
+        return JudgeRequest.model_validate(row)
+    except ValidationError as error:
+        messages: dict[str, str] = {}
+        for wrong in FieldError.all_from_validation(error, names=field_names(JudgeRequest)):
+            messages.setdefault(_path(wrong.field, row, prefix), wrong.message)
+        (path, message), *others = messages.items()
+        also = [f"; and field '{other}': {text}" for other, text in others[:MOST_ALSO_NAMED]]
+        raise ApiError(422, "".join([message, *also]), path) from None
+
+
+def check_items(fields: Mapping[str, Any], prefix: str, limits: Limits) -> None:
+    """Check that an object has few fields, and every list in them few items."""
+    if len(fields) > limits.items:
+        raise ApiError(422, f"more than {limits.items} fields", prefix.rstrip(".") or "body")
+    for name, value in fields.items():
+        if isinstance(value, list | tuple) and len(value) > limits.items:
+            raise ApiError(422, f"more than {limits.items} items", f"{prefix}{name}")
+
+
+def refusal(error: CustosError, prefix: str = "") -> ApiError:
+    """Return the answer 422 to a bad request; a :class:`FieldError` says which field is wrong."""
+    field, message = "", str(error)
+    if isinstance(error, FieldError):
+        field, message = error.field, error.message
+    return ApiError(422, message, (prefix + field).rstrip(".") or "body")
+
+
+def check_request(request: JudgeRequest, prefix: str, limits: Limits) -> None:
+    """Check that the texts, the seed and the number of pictures of a request are within limits."""
+    for name in ("question", "choices", "references", "responses", "criteria", "given_critique"):
+        value = getattr(request, name) or ""
+        num_chars = sum(map(len, value))  # the same for a string and a tuple of strings
+        if num_chars > limits.field_chars:
+            raise ApiError(422, f"longer than {limits.field_chars:,} characters", f"{prefix}{name}")
+    if not 0 <= request.seed <= MAX_SEED:
+        raise ApiError(422, f"expected 0 to {MAX_SEED}", f"{prefix}seed")
+    if len(request.images) > limits.images:
+        raise ApiError(422, f"more than {limits.images} pictures", f"{prefix}images")
+
+
+def _path(field: str, row: Any, prefix: str) -> str:
+    """Return the path of a wrong field under the name that the client gave a response."""
+    if field.partition(".")[0] == "responses" and "responses" not in row:
+        is_pair = "response_a" in row or "response_b" in row
+        sides = {"responses.0": "response_a", "responses.1": "response_b"}
+        field = sides.get(field, field) if is_pair else "response"
+    return (prefix + field).rstrip(".") or "body"
+
+
+def parse_call(body: bytes, service: Service) -> ParsedCall:
     """Validate a body: one request object, a list of them, or ``{"requests": [...]}``.
 
     Every request may name its ``judge``. Beside ``requests``, a name stands for all of them.
-    Pictures are left as they are.
-
-    Raises:
-        ApiError: 422 naming the field, 404 for an unknown judge.
+    Pictures are left as they are. An unknown judge is 404.
     """
     decoded = decode_body(body, service.limits)
     judge: str | None = None
@@ -72,7 +186,12 @@ def parse_call(body: bytes, service: Service) -> Call:
         rows, path = decoded, ""
     elif isinstance(decoded, dict) and "requests" in decoded:
         judge = _take_judge(decoded, service)
-        rows, path = _listed_rows(decoded), "requests."
+        rows, path = decoded["requests"], "requests."
+        if not isinstance(rows, list):
+            raise ApiError(422, "expected a list of request objects", "requests")
+        if unknown := sorted(decoded.keys() - {"requests"}):
+            message = "unknown field; beside 'requests' only 'judge' may stand"
+            raise ApiError(422, message, unknown[0])
     elif not isinstance(decoded, dict):
         raise ApiError(422, "expected a request object, or a list of them", "body")
     else:
@@ -84,22 +203,15 @@ def parse_call(body: bytes, service: Service) -> Call:
     return _parse_rows(rows, prefixes, judge, service, is_list=True)
 
 
-def parse_single(body: bytes, service: Service) -> Call:
-    """Validate a body that must hold one request.
-
-    Raises:
-        ApiError: As :func:`parse_call`.
-    """
-    rows = [decode_object(body, service.limits)]
-    return _parse_rows(rows, [""], None, service, is_list=False)
+def parse_single(body: bytes, service: Service) -> ParsedCall:
+    """Validate a body that must hold one request."""
+    return _parse_rows([decode_object(body, service.limits)], [""], None, service, is_list=False)
 
 
 def decode_body(body: bytes, limits: Limits) -> Any:
     """Decode JSON in UTF-8, or in another form of Unicode that its first bytes show.
 
-    Raises:
-        ApiError: 422 if it is not valid, has a number that is too large, or an object has a key
-            twice; 413 if it has too many values.
+    No number may be too large and no key may stand twice. Too many values are 413.
     """
     try:
         if (encoding := json.detect_encoding(body)) != "utf-8":
@@ -119,11 +231,7 @@ def decode_body(body: bytes, limits: Limits) -> Any:
 
 
 def decode_object(body: bytes, limits: Limits) -> dict[str, Any]:
-    """Decode a JSON object.
-
-    Raises:
-        ApiError: 422 if it is not one.
-    """
+    """Decode a JSON object."""
     decoded = decode_body(body, limits)
     if not isinstance(decoded, dict):
         raise ApiError(422, "expected a JSON object", "body")
@@ -131,11 +239,7 @@ def decode_object(body: bytes, limits: Limits) -> dict[str, Any]:
 
 
 def _check_values(body: bytes, limits: Limits) -> None:
-    """Check, before JSON is decoded, that it has few values: each takes much more memory then.
-
-    Raises:
-        ApiError: 413 if it has many.
-    """
+    """Check, before JSON is decoded, that it has few values: each takes much more memory then."""
     num_values, in_text, rest = 1, 0, b""
     for start in range(0, len(body), PART_BYTES):
         part = (rest + body[start : start + PART_BYTES]).replace(rb"\\", b"")
@@ -148,19 +252,20 @@ def _check_values(body: bytes, limits: Limits) -> None:
             raise ApiError(413, f"the body has more than {limits.values:,} values", "body")
 
 
-def _no_text(fault: UnicodeDecodeError) -> str:
-    where = f"byte 0x{fault.object[fault.start]:02x} at position {fault.start}"
-    return f"the body is not UTF-8 text ({where}); encode it so"
-
-
 def _fault(body: bytes, error: ValueError) -> str:
     """Return why a body cannot be decoded."""
+    where = None
     try:
         body.decode()
     except UnicodeDecodeError as fault:  # not kept in a variable, as it holds body and frame
-        return _no_text(fault)
-    if isinstance(error, UnicodeDecodeError):
-        return _no_text(error)
+        where = fault.start, body[fault.start]
+    if where is None and isinstance(error, UnicodeDecodeError):
+        where = error.start, error.object[error.start]
+    if where:
+        position, byte = where
+        return (
+            f"the body is not UTF-8 text (byte 0x{byte:02x} at position {position}); encode it so"
+        )
     if "recursion limit" in str(error):
         return "lists and objects stand in each other more than 200 times"
     return "the body is not valid JSON"
@@ -173,16 +278,8 @@ def _parse_rows(
     service: Service,
     *,
     is_list: bool,
-) -> Call:
-    """Return the call that some rows make.
-
-    Args:
-        rows: What the client sent as requests.
-        prefixes: Path of each in the body, as for :func:`parse_request`.
-        judge: The judge that is named for all of them.
-        service: Has the judges and the limits.
-        is_list: The body held a list.
-    """
+) -> ParsedCall:
+    """Return the call that some rows make; ``judge`` is named for all of them."""
     names = [
         _take_judge(row, service, prefix) if isinstance(row, dict) else None
         for row, prefix in zip(rows, prefixes, strict=True)
@@ -191,25 +288,18 @@ def _parse_rows(
         if judge and name and name != judge:
             message = f"'{name}' is named here and '{judge}' beside 'requests'; name one of them"
             raise ApiError(422, message, f"{prefix}judge")
-    resolved = [
-        _with_judge(parse_request(row, prefix, service.limits), name or judge, service, prefix)
-        for row, name, prefix in zip(rows, names, prefixes, strict=True)
-    ]
-    for (request, _), prefix in zip(resolved, prefixes, strict=True):
+    requests: list[JudgeRequest] = []
+    judges: list[str] = []
+    for row, name, prefix in zip(rows, names, prefixes, strict=True):
+        request = parse_request(row, prefix, service.limits)
+        try:
+            judges.append(name or judge or choose_judge(service.judges, request))
+            requests.append(service.judges[judges[-1]].resolve(request))
+        except CustosError as error:
+            raise refusal(error, prefix) from None
+    for request, prefix in zip(requests, prefixes, strict=True):
         check_request(request, prefix, service.limits)
-    requests, judges = zip(*resolved, strict=True) if resolved else ((), ())
-    return Call(requests, tuple(prefixes), judges, is_list)
-
-
-def _with_judge(
-    request: JudgeRequest, judge: str | None, service: Service, prefix: str
-) -> tuple[JudgeRequest, str]:
-    """Return a request as its judge takes it, and the judge: the named one, or else the best."""
-    try:
-        name = judge or choose_judge(service.judges, request)
-        return service.judges[name].resolve(request), name
-    except CustosError as error:
-        raise refusal(error, prefix) from None
+    return ParsedCall(tuple(requests), tuple(judges), tuple(prefixes), is_list)
 
 
 def _take_judge(decoded: dict[str, Any], service: Service, prefix: str = "") -> str | None:
@@ -223,12 +313,3 @@ def _take_judge(decoded: dict[str, Any], service: Service, prefix: str = "") -> 
         known = ", ".join(service.judges)
         raise ApiError(404, f"no judge '{name[:200]}' here; there are: {known}", f"{prefix}judge")
     return name
-
-
-def _listed_rows(decoded: dict[str, Any]) -> list[Any]:
-    rows = decoded["requests"]
-    if not isinstance(rows, list):
-        raise ApiError(422, "expected a list of request objects", "requests")
-    if unknown := sorted(decoded.keys() - {"requests"}):
-        raise ApiError(422, "unknown field; beside 'requests' only 'judge' may stand", unknown[0])
-    return rows

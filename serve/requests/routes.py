@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from functools import lru_cache
+from pathlib import Path
+from string import punctuation
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel
 
+from evaluation.report.measured_tasks import unmeasured_tasks
 from judging import Verdict
-from serve.errors import ApiError
-from serve.measured import not_measured_headers
+from serve.calls.errors import ApiError
+from serve.calls.waiting import unless_gone, with_heartbeat
+from serve.queue.intake import CheckedRequest
 from serve.queue.service import Service, Timing
-from serve.requests.parse import parse_call, parse_single, read_call
-from serve.requests.remote_images import RemoteImages
-from serve.requests.waiting import deadline_of, unless_gone, with_heartbeat
+from serve.requests.parse import parse_call, parse_single, read_body, read_call
 
+NOT_MEASURED_HEADER = "X-Not-Measured"
+"""Header of an answer whose judge has no figures on the task."""
 EVENT = {
     "type": "object",
     "properties": {
@@ -35,13 +41,8 @@ class Verdicts(BaseModel):
     verdicts: tuple[Verdict, ...]
 
 
-def routes(service: Service, remote_images: RemoteImages | None = None) -> APIRouter:
-    """Return the routes that grade requests.
-
-    Args:
-        service: What all routes share.
-        remote_images: Fetches pictures; without, only data URLs are taken.
-    """
+def routes(service: Service) -> APIRouter:
+    """Return the routes that grade requests."""
     router = APIRouter()
 
     @router.post("/judge", response_model=Verdict | Verdicts)
@@ -51,21 +52,19 @@ def routes(service: Service, remote_images: RemoteImages | None = None) -> APIRo
         The header `X-Deadline-Ms` says how long the caller will wait; then the answer is 504.
         The header `X-Not-Measured` names judges that were asked and not measured on the task.
         """
-        service.require_ready()
-        deadline = deadline_of(request, service.limits)
-        async with deadline.within():
-            body = await request.body()
-            call = await unless_gone(request, read_call(body, service, remote_images, parse_call))
-        timing = Timing()
-        verdicts = await unless_gone(
-            request,
-            service.grade(call.requests, call.judges, deadline=deadline, timing=timing),
+        (requests, is_list), deadline = await read_body(
+            request, service, lambda body, _: read_call(body, service, parse_call)
         )
-        answer = Verdicts(verdicts=verdicts) if call.is_list else verdicts[0]
-        text = answer.model_dump_json()
-        measured = not_measured_headers(service.judges, call.requests, call.judges, verdicts)
-        headers = {**timing_headers(timing), **measured}
-        return Response(text, media_type="application/json", headers=headers)
+        timing = Timing()
+        grading = service.grade(requests, deadline=deadline, timing=timing)
+        verdicts = await unless_gone(request, grading)
+        answer = Verdicts(verdicts=verdicts) if is_list else verdicts[0]
+        headers = {
+            "X-Queue-Ms": f"{1000 * timing.queue:.1f}",  # of the slowest request
+            "X-Inference-Ms": f"{1000 * timing.inference:.1f}",
+            **not_measured_headers(requests, verdicts),
+        }
+        return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
 
     @router.post(
         "/judge/stream",
@@ -74,24 +73,40 @@ def routes(service: Service, remote_images: RemoteImages | None = None) -> APIRo
     )
     async def judge_stream(request: Request) -> Response:
         """Grade one request; events `critique` with pieces of text, then one `verdict`."""
-        service.require_ready()
-        deadline = deadline_of(request, service.limits)
-        async with deadline.within():
-            body = await request.body()
-            call = await unless_gone(request, read_call(body, service, remote_images, parse_single))
-        parts = with_heartbeat(service.stream(call.requests[0], call.judges[0], deadline=deadline))
+        ([checked], _), deadline = await read_body(
+            request, service, lambda body, _: read_call(body, service, parse_single)
+        )
+        parts = with_heartbeat(service.stream(checked, deadline=deadline))
         first = await unless_gone(request, anext(parts))  # an early refusal still has its status
         return EventSourceResponse(_events(first, parts))
 
     return router
 
 
-def timing_headers(timing: Timing) -> dict[str, str]:
-    """Return headers with the milliseconds that the slowest request waited, and was graded."""
-    return {
-        "X-Queue-Ms": f"{1000 * timing.queue:.1f}",
-        "X-Inference-Ms": f"{1000 * timing.inference:.1f}",
+def not_measured_headers(
+    requests: Iterable[CheckedRequest], verdicts: Iterable[Verdict]
+) -> dict[str, str]:
+    """Return the header that names judges and tasks without figures; empty if all have some.
+
+    No judge was asked for what a rule decided. Characters that no header may hold are
+    percent-encoded, as in an address.
+    """
+    asked = {
+        (each.name, each.request.task): each.judge.folder
+        for each, verdict in zip(requests, verdicts, strict=True)
+        if verdict.posterior
     }
+    texts = [
+        f"{name} on {task}"
+        for (name, task), folder in asked.items()
+        if _lacks_figures(folder, task)
+    ]
+    return {NOT_MEASURED_HEADER: quote(", ".join(texts), safe=f"{punctuation} ")} if texts else {}
+
+
+@lru_cache(maxsize=1024)
+def _lacks_figures(folder: Path | None, task: str) -> bool:
+    return bool(unmeasured_tasks(folder, (task,)))
 
 
 async def _events(
@@ -107,9 +122,8 @@ async def _events(
         async for part in others:
             yield _event(part)
     except ApiError as error:
-        yield format_sse_event(
-            event="error", data_str=error.body().model_dump_json(ensure_ascii=True)
-        )
+        body = json.dumps(error.body(), separators=(",", ":"))
+        yield format_sse_event(event="error", data_str=body)
     finally:
         await others.aclose()
 

@@ -13,10 +13,9 @@ import pytest
 
 from clients.connection import ServerRefusal
 from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient, digest_of_judges
-from judging.errors import CustosError
+from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
-from judging.types import JudgeRequest, Verdict
-from serve.limits import Limits
+from serve.calls.limits import Limits
 from tests.clients.fake_server import FakeServer, Say, Seen
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges

@@ -14,7 +14,7 @@ import pytest
 from custos.rewards import CritiqueReward
 from judging.errors import CustosError
 from judging.judge import Judge
-from serve.limits import Limits
+from serve.calls.limits import Limits
 from serve.queue.service import Service
 from tests.conftest import Folders
 from tests.custos.test_names import HEAVY, modules_after

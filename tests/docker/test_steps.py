@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
-from serve import connections, server
-from serve.limits import Limits
+from serve import server
+from serve.calls.limits import Limits
+from serve.gate import connections
 from serve.queue import worker
 from tests.build_context import ROOT, build_context
 

@@ -5,9 +5,8 @@ import re
 
 from fastapi.testclient import TestClient
 
-from serve.app import create_app
+from serve.app import ERRORS, create_app
 from serve.queue.service import Service
-from serve.schemas import ERRORS
 from tests.docs.markdown_pages import DOCS, blocks
 from tests.serve.made_up import FakeJudge, row
 

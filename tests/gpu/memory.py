@@ -66,7 +66,7 @@ def keys_of_run(family: str, checkpointing: bool, folder: Path) -> list[str]:
 def planned_peak(keys: list[str]) -> int:
     """Return the bytes of tensors that the plan counts for a step."""
     plan = plan_run(RECIPE, keys, gpus=int(DEVICE == "cuda"), memory=None, rate=None)
-    return plan.memory.total
+    return plan.memory.tensors
 
 
 def measured_peak(keys: list[str], folder: Path) -> int:

@@ -29,7 +29,6 @@ from {module} import {name}
         ("judging.judge", "Judge", "load('embedded')", {}, "passive 1000"),
         ("custos", "Judge", "load('embedded')", {}, "passive 1000"),
         ("train.hieval_stage1", "main", "__name__", {}, "passive 1000"),
-        ("train.vision_warmup", "main", "__name__", {}, "passive 1000"),
         ("judging.judge", "Judge", "load('embedded')", {"GOMP_SPINCOUNT": "7"}, "passive 7"),
         (
             "judging.judge",

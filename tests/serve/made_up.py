@@ -7,7 +7,7 @@ import io
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,11 +15,12 @@ from typing import Any
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from judging.errors import CustosError
+from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.tasks import get_task
-from judging.types import JudgeRequest, Pass, Verdict
+from judging.types import Pass
+from serve.queue.service import Service
 
 
 class FakeJudge(Judge):
@@ -147,6 +148,19 @@ class SlowReader(FakeJudge):
 def card_of(tasks: Mapping[str, tuple[str, ...]]) -> JudgeCard:
     """The card of a judge that was trained for some rubrics of some tasks."""
     return JudgeCard(backbone="none", backbone_version="none", tasks=dict(tasks), instructions={})
+
+
+def requests(count: int, **fields: Any) -> list[JudgeRequest]:
+    return [JudgeRequest.model_validate(row(id=str(i), **fields)) for i in range(count)]
+
+
+async def graded(
+    service: Service, requests: Sequence[JudgeRequest], judge: str | Sequence[str] = "a"
+) -> tuple[Verdict, ...]:
+    names = [judge] * len(requests) if isinstance(judge, str) else judge
+    return await service.grade(
+        [service.checked(*each) for each in zip(requests, names, strict=True)]
+    )
 
 
 def row(response: str = "Paris", **fields: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@ import pytest
 
 from judging.judge import Judge
 from serve.app import create_app
-from serve.keys import KnownKeys, parse_keys
-from serve.limits import Limits
+from serve.calls.limits import Limits
+from serve.gate.keys import KnownKeys, parse_keys
 from serve.queue.service import Service
 from serve.server import DrainingServer, TlsFiles, bind, url
 

@@ -13,11 +13,10 @@ from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from train.loop.accelerator import make_accelerator
+from train.loop.checkpoint import run_identity
 from train.methods.focal import FocalObjective, FocalRecipe
 from train.methods.trainer import Trainer
-from train.rows.rows import IndexedSplits, Rows
-from train.rows.supervision import LabelSupervision
-from train.setup.run_identity import run_identity
+from train.rows.rows import IndexedSplits, Rows, Supervision
 from train.setup.starting_adapter import with_adapter
 
 TOKEN_BUDGET = 200
@@ -126,7 +125,7 @@ def trainer(
 
 
 def encoded(backbone: Backbone, rows: list[LabelledExample]) -> Rows:
-    return Rows(rows, LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train")
+    return Rows(rows, Supervision(Encoder(backbone, shows_all_pictures=True)), "train")
 
 
 def write_split(path: Path, rows: list[LabelledExample]) -> str:

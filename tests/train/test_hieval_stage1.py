@@ -14,9 +14,10 @@ from data_prep.tables import source
 from evaluation.report.evaluate import grade_examples
 from judging.judge import Judge
 from judging.types import LabelledExample, Verdict
-from tests.train.made_up import example, examples, write_recipe, write_split
+from tests.train.made_up import examples, write_recipe
 from train import hieval_stage1
-from train.finish import kept_grades, report
+from train.finish import grading as kept_grades
+from train.finish import report
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -134,66 +135,3 @@ def test_a_run_that_is_stopped_while_it_grades_goes_on(
     result = json.loads((run / "report.json").read_text(encoding="utf-8"))
     assert (result["n"], result["seconds"]) == (9, None)
     assert not (run / "graded").exists()
-
-
-def _fails(capsys: pytest.CaptureFixture[str], recipe: Path, *overrides: str) -> str:
-    """Return the one line that the script prints before it ends with exit code 2."""
-    with pytest.raises(SystemExit) as caught:
-        hieval_stage1.main(["--config", str(recipe), *overrides])
-    assert caught.value.code == 2
-    error = capsys.readouterr().err.strip()
-    [line] = [line for line in error.splitlines() if "Loading weights" not in line]
-    assert line.startswith("error: ")
-    return line
-
-
-def test_a_missing_split(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    recipe = write_recipe(tmp_path, small)
-    (tmp_path / "val.jsonl").unlink()
-    assert "val.jsonl: no such split; make it with" in _fails(capsys, recipe)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_missing_backbone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    recipe = write_recipe(tmp_path, "/no/such/folder")
-    line = _fails(capsys, recipe)
-    assert "backbone '/no/such/folder' cannot be loaded" in line
-    assert "or use 'embedded'" in line, "it says what to do instead"
-
-
-def test_a_backbone_of_another_family(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "llama").mkdir()
-    config = {"model_type": "llama", "hidden_size": 64}
-    (tmp_path / "llama" / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    line = _fails(capsys, write_recipe(tmp_path, str(tmp_path / "llama")))
-    assert "model type 'llama' is not supported" in line
-
-
-def test_a_class_without_rows(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    recipe = write_recipe(tmp_path, small)
-    write_split(tmp_path / "train.jsonl", [example(i, label="Correct") for i in range(16)])
-    assert "field 'data.train': all rows are labelled 'Correct'" in _fails(capsys, recipe)
-
-
-def test_bad_rows_are_named_before_anything_is_trained(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    recipe = write_recipe(tmp_path, small)
-    bad = example(7, label="Partial")
-    for split in ("val", "cal", "test"):
-        path = tmp_path / f"{split}.jsonl"
-        text = path.read_text(encoding="utf-8")
-        write_split(path, [*examples(3), bad])
-        line = _fails(capsys, recipe)
-        assert f"error: {path}: 1 of 4 rows cannot be used; the labels are Correct" in line
-        assert "'Partial' (1 row, the first is row 4) is not among them; add --labels" in line
-        path.write_text(text, encoding="utf-8")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_mistyped_key(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    recipe = write_recipe(tmp_path, small)
-    line = _fails(capsys, recipe, "optim.learning_rate=1e-3")
-    assert "field 'optim.learning_rate': no such key; known are optim.optimizer, optim.lr, " in line

@@ -115,17 +115,6 @@ def test_the_plan_counts_the_steps_of_mixed_rows(small: str, tmp_path: Path) -> 
     assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 6
 
 
-def test_a_missing_stage_one_adapter(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    recipe = _write_recipe(tmp_path, small)
-    (tmp_path / "stage1" / "adapter_model.safetensors").unlink()
-    with pytest.raises(SystemExit) as caught:
-        hieval_stage2.main(["--config", str(recipe)])
-    assert caught.value.code == 2
-    assert "stage1: no adapter_model.safetensors" in capsys.readouterr().err
-
-
 def _card(folder: Path, version: str) -> None:
     card = JudgeCard(backbone=version, backbone_version=version, tasks={}, instructions={})
     write_json(folder / CARD_FILE, card.model_dump(mode="json"))

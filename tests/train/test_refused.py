@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from judging.types import LabelledExample
 from tests.train.made_up import analysed, critique_pair, example, examples, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
+from train.methods import methods
+from train.setup.recipe_files import find_recipe
 
 SCRIPTS: dict[str, Any] = {
     "hieval_stage1": hieval_stage1,
@@ -32,7 +35,7 @@ def _rows(script: str, folder: Path, count: int, start: int = 0) -> list[Labelle
 def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A script whose backbone must not be loaded."""
     name: str = request.param
-    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     return name
 
 
@@ -69,14 +72,6 @@ def test_a_missing_picture(
     assert f"{split}.jsonl row 8: field 'images': '/none.png' is not a readable picture" in line
 
 
-def test_a_label_that_the_task_does_not_have(
-    script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = _rows(script, tmp_path, 12)
-    rows[7] = rows[7].model_copy(update={"label": "Maybe", "error_type": None})
-    assert "Maybe" in _error(script, tmp_path, capsys, train=rows)
-
-
 def test_splits_that_overlap(
     script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,16 +91,6 @@ def test_a_run_folder_of_another_run(
     line = _error(script, tmp_path, capsys)
     assert f"{tmp_path / 'run'}: holds another run (of other optim.lr, " in line
     assert "backbone_version" not in line
-
-
-def test_a_folder_of_other_files(
-    script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "run").mkdir()
-    for name in ("README.md", "log.txt", "x.lock"):
-        (tmp_path / "run" / name).write_text("mine")
-    line = _error(script, tmp_path, capsys)
-    assert f"{tmp_path / 'run'}: the folder holds files that are not of a run (README.md)" in line
 
 
 def test_a_run_folder_that_is_a_file(
@@ -140,3 +125,63 @@ def test_a_reward_of_single_responses(
 ) -> None:
     line = _error(script, tmp_path, capsys, train=examples(12))
     assert "row '0': field 'responses': a reward is trained on pairs: give two" in line
+
+
+STARTED = (truthful_judge, bradley_terry, hieval_stage1, hieval_stage2)
+
+
+def _missing(script: object, argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        script.main(argv)  # type: ignore[attr-defined]
+    assert ended.value.code == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    return line
+
+
+@pytest.mark.parametrize("script", STARTED)
+def test_a_missing_split_is_named(
+    script: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "none.jsonl"
+    line = _missing(script, [f"data.train=[{missing}]"], capsys)
+    assert line.startswith(f"error: {missing}: no such split; make it with 'custos prep', or ")
+    assert "as the comment at the top of the recipe says; without it: " in line
+    assert "accelerate launch -m train." in line.splitlines()[-1]
+
+
+@pytest.mark.parametrize("script", STARTED)
+def test_a_missing_backbone_is_named(
+    script: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = [critique_pair(number) for number in range(4)]
+    rows = pairs if script is bradley_terry else examples(4)
+    split = write_split(tmp_path / "rows.jsonl", rows)
+    given = [f"data.train=[{split}]", f"data.val={split}", "data.cal=null", "data.test=null"]
+    given.append("data.allow_overlap=true")
+    if script is hieval_stage2:
+        given += ["adapter.init=null", "replay.train=[]", "replay.val=null"]
+    line = _missing(script, [*given, f"backbone={tmp_path / 'nothing'}"], capsys)
+    assert line.startswith(f"error: backbone '{tmp_path / 'nothing'}' cannot be loaded")
+    assert "without it: custos prep" in line
+
+
+@pytest.mark.parametrize("script", STARTED)
+def test_what_runs_instead_is_there(script: object) -> None:
+    name = script.__name__.removeprefix("train.")  # type: ignore[attr-defined]
+    [method] = [method for method in methods().values() if method.script == name]
+    *preps, train = method.without_hub.split(" && ")
+    words = shlex.split(train)
+    assert words[:4] == ["accelerate", "launch", "-m", script.__name__]  # type: ignore[attr-defined]
+    text = find_recipe(words[-1]).read_text(encoding="utf-8")
+    assert "backbone: embedded" in text
+    for prep in preps:
+        words = shlex.split(prep)
+        assert f"{words[words.index('--out') + 1]}/train.jsonl" in text
+        assert prep in text.replace("\n# ", " ") or script is not truthful_judge
+
+
+def test_a_typing_mistake_offers_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    line = _missing(truthful_judge, ["optim.lrr=1"], capsys)
+    assert "optim.lrr" in line
+    assert "without it" not in line

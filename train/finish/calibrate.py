@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -28,8 +29,7 @@ from judging.verdicts.calibration_fit import (
     fit_score_calibration,
     fit_type_calibration,
 )
-from train.finish.kept_grades import KeptGrades, KeptWindow
-from train.finish.processes import Processes
+from train.finish.grading import KeptGrades, KeptWindow, Processes
 from train.tracking.parts import PARTS
 
 
@@ -49,15 +49,14 @@ def calibrate(
     Returns:
         What was fitted, the same on every process, or ``None`` if nothing was.
     """
-    processes = kept.processes
-    rows = rows_to_score(judge, examples, processes)
+    rows = rows_to_score(judge, examples, kept.processes)
     if not rows:
-        _warn(processes, "the judge stays uncalibrated: no calibration row can be fitted on")
+        _warn(kept.processes, "the judge stays uncalibrated: no calibration row can be fitted on")
         return None
     logprobs = kept.grade(
         "calibrating", judge, rows, partial(score_rows, judge), KeptWindow[list[float]]
     )
-    return fit_calibrations(judge, rows, logprobs, processes, kept.run_folder)
+    return fit_calibrations(judge, rows, logprobs, kept.processes, kept.run_folder)
 
 
 def rows_to_score(
@@ -69,8 +68,14 @@ def rows_to_score(
     with a warning: nothing can be fitted on them, however the judge scores them. A label that no
     row has is named, as biases need rows of all.
     """
-    rows = [_resolved(judge, example) for example in examples]
-    rows = [row for row in rows if get_task(row.task).rule_if_empty(row) is None]
+    rows: list[LabelledExample] = []
+    for example in examples:
+        with suppress(CustosError):  # as it is, if the judge does not take it or lacks the label
+            resolved = judge.resolve(example)
+            get_task(resolved.task).target(resolved)
+            example = resolved
+        if get_task(example.task).rule_if_empty(example) is None:
+            rows.append(example)
     kept: set[int] = set()
     for key, indices in _by_key(rows).items():
         scores = dict.fromkeys(map(score_of, _labels(rows[indices[0]])))
@@ -82,22 +87,13 @@ def rows_to_score(
             continue
         kept.update(indices)
         if absent := [f"'{score}'" for score in scores if score not in occurring]:
-            named = " or ".join(absent)
-            _warn(
-                processes, f"{key}: no calibration row is labelled {named}: only a temperature fits"
-            )
+            text = f"no calibration row is labelled {' or '.join(absent)}"
+            _warn(processes, f"{key}: {text}: only a temperature fits")
     return [rows[index] for index in sorted(kept)]
 
 
 def score_rows(judge: Judge, rows: Sequence[LabelledExample]) -> list[list[float]]:
-    """Score rows of any rubrics together.
-
-    Args:
-        judge: Judge.
-        rows: Rows as :func:`rows_to_score` returns them.
-
-    Returns:
-        Log-probabilities of the labels of each row's rubric, in the order of the rows.
+    """Return the log-probabilities of the labels of each row's rubric, in the order of the rows.
 
     Raises:
         CustosError: If a row cannot be scored; the message names it.
@@ -116,17 +112,8 @@ def fit_calibrations(
     processes: Processes,
     folder: Path,
 ) -> CalibrationSet:
-    """Fit a calibration for each rubric and write them to ``calibration.json``.
-
-    Args:
-        judge: Judge that scored the rows.
-        rows: Rows as :func:`rows_to_score` returns them, at least one.
-        logprobs: Log-probabilities of each row's labels.
-        processes: Processes that all do the same; the first one warns and writes the file.
-        folder: Folder for the file.
-    """
-    scores: dict[str, Calibration] = {}
-    types: dict[str, Calibration] = {}
+    """Fit a calibration for each rubric and write them to ``calibration.json``."""
+    scores, types = dict[str, Calibration](), dict[str, Calibration]()
     held_out: dict[str, HeldOutVerdicts] = {}
     for key, indices in _by_key(rows).items():
         group = [rows[index] for index in indices]
@@ -158,16 +145,11 @@ def fit_calibrations(
     return fitted
 
 
-def _key(row: LabelledExample) -> str:
-    """Return what the calibration of a row is filed under."""
-    return calibration_key(get_task(row.task), row)
-
-
 def _by_key(rows: Sequence[LabelledExample]) -> dict[str, list[int]]:
     """Return the indices of the rows of each calibration."""
     groups: dict[str, list[int]] = {}
     for index, row in enumerate(rows):
-        groups.setdefault(_key(row), []).append(index)
+        groups.setdefault(calibration_key(get_task(row.task), row), []).append(index)
     return groups
 
 
@@ -175,16 +157,6 @@ def _labels(row: LabelledExample) -> tuple[str, ...]:
     """Return the labels of a row's rubric."""
     task = get_task(row.task)
     return task.labels(task.rubric(row))
-
-
-def _resolved(judge: Judge, example: LabelledExample) -> LabelledExample:
-    """Return an example as the judge takes it; unchanged if it does not, or lacks the label."""
-    try:
-        resolved = judge.resolve(example)
-        get_task(resolved.task).target(resolved)
-        return resolved
-    except CustosError:
-        return example
 
 
 def _warn(processes: Processes, text: str) -> None:

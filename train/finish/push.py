@@ -1,19 +1,25 @@
-"""A judge on the Hugging Face hub: which files of its folder are published, and their upload."""
+"""A judge on the Hugging Face hub: its files, the header of its card, and their upload."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from judging.errors import CustosError
+from judging.files.yaml_text import yaml_errors
 from judging.judge import CALIBRATION_FILE
 from judging.judge.card import CARD_FILE, JudgeCard, read_card, run_folder
 from judging.judge.notes import KNOWS_NOTHING
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
-from train.finish.hub_card import base_model, hub_readme
+from judging.models.embedded import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE
+from judging.models.gguf_files import NAMED
 
 README, REPORT = "README.md", "report.json"
 NEEDED = (ADAPTER_FILE, ADAPTER_CONFIG, README)
@@ -54,11 +60,6 @@ def published_judge(
 ) -> PublishedJudge:
     """Gather what is published of a judge; checkpoints, logs and rows are not.
 
-    Args:
-        source: Run folder, judge folder or name of a shipped judge.
-        license_id: Licence as the hub spells it; default that of the base model.
-        allow_untested: Whether a judge without a test report is taken too.
-
     Raises:
         CustosError: If there is no finished judge, it is built on random weights, it has no test
             report, or its licence is not known.
@@ -78,7 +79,20 @@ def published_judge(
                 f"{folder}: {name} is missing: finish the run by giving its 'custos train' command "
                 f"again"
             )
-    report = _read_report(folder, allow_untested)
+    report: dict[str, Any] | None = None
+    if (path := folder / REPORT).is_file():
+        try:
+            report = json.loads(path.read_text(encoding="utf-8"))
+            report["n"], report["metrics"]["accuracy"]["n"]
+        except (ValueError, KeyError, TypeError):
+            raise CustosError(
+                f"{path}: not a report; delete it and give the 'custos train' command again"
+            ) from None
+    elif not allow_untested:
+        raise CustosError(
+            f"{folder}: the judge has no test report; name data.test in its recipe and train "
+            f"again, or publish it without figures with --allow-untested"
+        )
     name = folder.resolve().name
     text = (folder / README).read_text(encoding="utf-8")
     readme = hub_readme(name, text, card, report, license_id)
@@ -89,35 +103,11 @@ def published_judge(
         summary = {key: report[key] for key in SUMMARY if key in report}
         files[REPORT] = (json.dumps(summary, indent=1, ensure_ascii=False) + "\n").encode()
     files[README] = readme.encode()
-    return PublishedJudge(name, files, readme, tuple(_cautions(card)))
-
-
-def _read_report(folder: Path, allow_untested: bool) -> dict[str, Any] | None:
-    path = folder / REPORT
-    if not path.is_file():
-        if allow_untested:
-            return None
-        raise CustosError(
-            f"{folder}: the judge has no test report; name data.test in its recipe and train "
-            f"again, or publish it without figures with --allow-untested"
-        )
-    try:
-        report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        report["n"], report["metrics"]["accuracy"]["n"]
-    except (ValueError, KeyError, TypeError):
-        raise CustosError(
-            f"{path}: not a report; delete it and give the 'custos train' command again"
-        ) from None
-    return report
-
-
-def _cautions(card: JudgeCard) -> list[str]:
-    if base_model(card):
-        return []
-    return [
+    caution = (
         f"the judge is built on the folder '{card.backbone}'; whoever downloads it needs the same "
         f"checkpoint there, and {CARD_FILE}, {README} and recipe.yaml name the folder"
-    ]
+    )
+    return PublishedJudge(name, files, readme, () if base_model(card) else (caution,))
 
 
 def check_repository(repository: str) -> None:
@@ -141,18 +131,10 @@ def check_repository(repository: str) -> None:
 
 
 def push(judge: PublishedJudge, repository: str, *, private: bool) -> str:
-    """Upload a judge in one commit, which the hub shows whole or not at all.
+    """Upload a judge in one commit, which the hub shows whole or not at all; return its address.
 
-    The repository is made if there is none. Files of an earlier push that this judge lacks, such
-    as a calibration, are deleted, because they would change it.
-
-    Args:
-        judge: What is uploaded.
-        repository: ``OWNER/NAME``.
-        private: Whether only its owner may see it.
-
-    Returns:
-        The address of the repository.
+    The repository, ``OWNER/NAME``, is made if there is none. Files of an earlier push that this
+    judge lacks, such as a calibration, are deleted, because they would change it.
 
     Raises:
         CustosError: If there is no token, the hub refuses or does not answer, or the repository is
@@ -221,3 +203,121 @@ def _refusal(error: Exception, repository: str, endpoint: str, token: str) -> Cu
         words = (cause.server_message or reason).replace(token, "...")
         remedy = f"the hub says: {words}; give the same command again later"
     return CustosError(f"{endpoint} ({status}): {remedy}")
+
+
+METRICS = {
+    "accuracy": "accuracy",
+    "score_accuracy": "score accuracy",
+    "type_accuracy": "error-type accuracy",
+    "kappa": "Cohen's kappa",
+    "ece": "calibration error",
+}
+"""Figures of the report that the hub shows, to their names there."""
+BASE_LICENSES = {
+    re.escape(EMBEDDED_BASE): LICENSE,
+    **{re.escape(named.base_model): named.license for named in NAMED.values()},
+    r"Qwen/Qwen2-VL-(2B|7B)-Instruct": "apache-2.0",
+    r"Qwen/Qwen2\.5-VL-(7B|32B)-Instruct": "apache-2.0",
+    r"Qwen/Qwen3-VL-(2B|4B|8B|32B|30B-A3B|235B-A22B)-(Instruct|Thinking)": "apache-2.0",
+}
+"""Patterns of base models to their licences, as the hub states them."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_HEADER = re.compile(r"\A---\r?\n(.*?)^---\r?\n", re.DOTALL | re.MULTILINE)
+
+
+def base_model(card: JudgeCard) -> str | None:
+    """Return the model of the hub that a judge is built on; ``None`` for a folder's checkpoint."""
+    if card.backbone in (EMBEDDED, EMBEDDED_2):
+        return EMBEDDED_BASE
+    if card.backbone in NAMED:
+        return NAMED[card.backbone].base_model
+    return card.backbone if _COMMIT.fullmatch(card.backbone_version) else None
+
+
+def hub_readme(
+    name: str,
+    readme: str,
+    card: JudgeCard,
+    report: Mapping[str, Any] | None,
+    license_id: str | None,
+) -> str:
+    """Return the text of ``README.md`` with the header that the hub reads.
+
+    Keys of a header that the text already has stay, unless they are stated here.
+
+    Args:
+        name: Name of the judge.
+        readme: The run's ``README.md``.
+        card: The judge's card.
+        report: The judge's report; ``None`` if it was never tested.
+        license_id: Licence as the hub spells it; default that of the text's header, then that of
+            the base model.
+
+    Raises:
+        CustosError: If the header cannot be read, or no licence is known.
+    """
+    match = _HEADER.match(readme)
+    header: Any = {}
+    if match:
+        try:
+            with yaml_errors():
+                header = yaml.safe_load(match[1]) or {}
+        except yaml.YAMLError as error:
+            raise CustosError(f"README.md: its header is not YAML: {error}") from None
+    if not isinstance(header, dict):
+        raise CustosError("README.md: its header is not YAML of keys and values; delete it")
+    base = base_model(card)
+    of_base = (BASE_LICENSES[name] for name in BASE_LICENSES if re.fullmatch(name, base or ""))
+    license_id = license_id or header.get("license") or next(of_base, None)
+    if not license_id:
+        raise CustosError(
+            f"--license: the licence of '{base or Path(card.backbone).name}' is not known here; "
+            "name the judge's licence as the hub spells it, such as apache-2.0"
+        )
+    stated = {
+        "base_model": base,
+        "license": license_id,
+        "library_name": "peft",
+        "tags": ["custos", "judge", "llm-as-a-judge", "lora", *card.tasks],
+        **(_results(name, report) if report else {}),
+    }
+    kept = {key: value for key, value in header.items() if key not in ("metrics", "model-index")}
+    merged = {**kept, **{key: value for key, value in stated.items() if value is not None}}
+    text = yaml.safe_dump(merged, sort_keys=False, allow_unicode=True)
+    return f"---\n{text}---\n\n{(readme[match.end() :] if match else readme).lstrip()}"
+
+
+def header_of(readme: str) -> str:
+    """Return the header of a card, with the lines around it."""
+    match = _HEADER.match(readme)
+    return match[0] if match else ""
+
+
+def _results(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures on the test rows as the hub's ``model-index``, with n and interval."""
+    results = []
+    for metric, title in METRICS.items():
+        measured = report["metrics"].get(metric)
+        if not measured or measured["value"] is None:
+            continue
+        n, low, high = measured["n"], measured["low"], measured["high"]
+        interval = "" if low is None else f", 95 % interval {low:.3f} to {high:.3f}"
+        result = {
+            "type": metric,
+            "value": round(measured["value"], 4),
+            "name": f"{title} (n = {n:,}{interval})",
+            "args": {"n": n, "low": low and round(low, 4), "high": high and round(high, 4)},
+        }
+        results.append(result)
+    data = (report.get("dataset_sha256") or "")[:12]
+    num_rows = report["metrics"]["accuracy"]["n"]  # those with a label
+    entry = {
+        "task": {"type": "text-classification", "name": "grading answers as people do"},
+        "dataset": {
+            "type": "custos",
+            "name": f"{num_rows:,} test rows" + (f" (SHA-256 {data})" if data else ""),
+        },
+        "metrics": results,
+    }
+    metrics = [result["type"] for result in results]
+    return {"metrics": metrics, "model-index": [{"name": name, "results": [entry]}]}

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,9 +18,9 @@ from safetensors import SafetensorError
 
 from judging import errors
 from judging.errors import Missing, lacks_memory
-from train.launch.processes import stop_message
+from train.launch.front import stop_message
 from train.setup.engines import check_engine, check_installed, check_processes
-from train.setup.recipe import Recipe, parse_recipe
+from train.setup.recipe import parse_recipe, read_values
 from train.setup.run_log import COMMAND_VARIABLE, RUN_LOG
 
 if TYPE_CHECKING:
@@ -37,13 +37,15 @@ RANDOM_WEIGHTS_HELP = (
 )
 
 
-def load_recipe(method: type[Method], path: Path, keys: Sequence[str]) -> Any:
-    """Read the recipe of a run.
+def load_recipe(
+    method: type[Method],
+    path: Path,
+    keys: Sequence[str],
+    values: Mapping[str, Any] | None = None,
+) -> Any:
+    """Validate the recipe of a run, which this process must be able to train.
 
-    Args:
-        method: How the run trains.
-        path: Recipe file.
-        keys: ``key.path=value`` of the recipe.
+    ``values`` are what :func:`read_values` returned for file and keys, if they have been read.
 
     Returns:
         A recipe of the method's class.
@@ -53,11 +55,11 @@ def load_recipe(method: type[Method], path: Path, keys: Sequence[str]) -> Any:
             is not installed.
         FieldError: If a key is unknown, missing or out of range.
     """
-    check_engine(os.environ, shards=issubclass(method.recipe_class, Recipe))
-    recipe = parse_recipe(method.recipe_class, path, [f"method={method.name}", *keys])
-    if isinstance(recipe, Recipe):
-        check_installed(recipe)
-        check_processes(recipe, os.environ)
+    check_engine(os.environ)
+    values = {**(values or read_values(path, keys)), "method": method.name}
+    recipe = parse_recipe(method.recipe_class, path, keys, values)
+    check_installed(recipe)
+    check_processes(recipe, os.environ)
     return recipe
 
 
@@ -66,10 +68,7 @@ def parse_arguments(
 ) -> argparse.Namespace:
     """Return the arguments of a training script: config, overrides, dry_run, random_weights.
 
-    Args:
-        script: The script's name.
-        argv: Arguments; default those of the process.
-        default: Name of the recipe without ``--config``; ``None``: it must be given.
+    Without ``default``, the name of a recipe, ``--config`` must be given.
     """
     launch = f"accelerate launch train/{script}.py"
     parser = argparse.ArgumentParser(
@@ -109,8 +108,7 @@ def launch_command(script: str, argv: Sequence[str] | None) -> str:
 def command_line(instead: str = "") -> Iterator[None]:
     """End on a known error with one line and exit status 2; keep library notices off the screen.
 
-    Args:
-        instead: Commands to run where the recipe's backbone or data cannot be had.
+    ``instead`` are commands to run where the recipe's backbone or data cannot be had.
     """
     try:
         with RUN_LOG.collecting():

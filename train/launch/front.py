@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
-from collections.abc import Mapping, Sequence
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from data_prep.tables.mapping import TableMapping, read_mapping
 from judging.errors import CustosError
 from judging.files.csv_rows import DELIMITERS
+from judging.models.devices import has_gpu
 from judging.tasks import get_task, task_names
 from judging.types import Split, parse_record
-from train.launch.processes import run_script
+from train.loop.checkpoint import checkpoints
 from train.methods import method_of
 from train.methods.base import Method
-from train.setup.held_out import DATA_FOLDER, MAPPING_FILE, WrittenData, write_run_data
-from train.setup.recipe import Recipe, parse_recipe, read_values
+from train.rows.held_out import DATA_FOLDER, MAPPING_FILE, WrittenData, write_run_data
+from train.setup.engines import CPU, LAUNCH_FILES, asks_for, launch_file
+from train.setup.recipe import parse_recipe, read_values
 from train.setup.recipe_files import find_recipe, recipe_names, recipe_of_task, section_keys
+from train.setup.run_log import COMMAND_VARIABLE, GRADE_VARIABLE, LAUNCH_LOG
 from train.setup.starting_adapter import with_shape_of_init
 
 HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
+SHOWN = ("error: ", "warning: ", "dry run: ")
+"""Beginnings of the lines of ours on standard error; the others are the launcher's."""
+STOP_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -62,22 +75,30 @@ class TrainingRun:
     ) -> TrainingRun:
         """Decide on recipe, method, files and run folder.
 
-        Args:
-            recipe: File or name of a recipe, or name of a task.
-            keys: ``key.path=value`` of the recipe.
-            files: Tables by split.
-            mapping: How they are read.
-            init: Judge to start from, if not the recipe's.
-            out: Run folder, if not the recipe's.
-            seed: Seed, if not the recipe's.
-            command: Command that was typed.
+        ``recipe`` is a file, name or task; ``init``, ``out`` and ``seed`` replace its own.
 
         Raises:
             CustosError: If there is no such recipe, or a held-out file without a training file.
         """
         name = recipe_of_task(recipe)
-        _check_tables(recipe, files, mapping, is_task=name is not None)
-        path = _find(recipe, name)
+        if files and "train" not in files:
+            raise CustosError(f"--{next(iter(files))} needs --train; give both")
+        if name and not files:
+            raise CustosError(f"{recipe}: training for a task needs rows; give --train FILE")
+        if not files and mapping != TableMapping():
+            raise CustosError("--map and the other options of tables need --train; give both")
+        if name and mapping.task not in (None, recipe):
+            raise CustosError(
+                f"custos train {recipe}: the mapping says task {mapping.task}, and grading with it "
+                f"would too; give custos train {mapping.task}, or --task {recipe}"
+            )
+        near = get_close_matches(recipe, task_names(), n=1, cutoff=0.8)
+        if near and not name and not Path(recipe).exists() and recipe not in recipe_names():
+            raise CustosError(
+                f"{recipe}: no such recipe or task; the nearest is '{near[0]}'; "
+                "'custos recipe list' and 'custos tasks' name all"
+            )
+        path = find_recipe(name or recipe)
         options = {"adapter.init": init, "run.output": out, "run.seed": seed}
         given = [
             f"{key}={json.dumps(str(value))}" for key, value in options.items() if value is not None
@@ -92,7 +113,11 @@ class TrainingRun:
         held_out = tuple(s for s in wanted if s not in files and s not in no_file)
         if files:
             if mapping == TableMapping():
-                mapping = _recipe_mapping(path, values)
+                of_recipe = section_keys(values, "data", path).get("mapping") or {}
+                if isinstance(of_recipe, str):
+                    mapping = read_mapping(Path(of_recipe))
+                else:
+                    mapping = parse_record(TableMapping, of_recipe, f"{path}: data.mapping")
             used = [split for split in ("train", *HELD_OUT) if split in (*files, *held_out)]
             data = {split: str(output / DATA_FOLDER / f"{split}.jsonl") for split in used}
             given = [f"data={json.dumps(data)}", *given]
@@ -118,8 +143,8 @@ class TrainingRun:
                 such adapter to start from, a row is bad, or the folder belongs to another run.
         """
         recipe = parse_recipe(self.method.recipe_class, self.recipe, self.overrides)
-        assert isinstance(recipe, Recipe)  # others have no rows
         with_shape_of_init(recipe)
+        writes = self.task is None or get_task(self.task).critique is not None
         return write_run_data(
             self.files,
             self.held_out,
@@ -128,7 +153,7 @@ class TrainingRun:
             allow_dropped=allow_dropped,
             seed=recipe.run.seed,
             command=self.command,
-            needs_critiques=self._needs_critiques,
+            needs_critiques=self.method.learns_text and writes,
         )
 
     @property
@@ -147,12 +172,6 @@ class TrainingRun:
         command = ["custos", "grade", "--judge", str(self.output), "--in", table]
         return shlex.join([*command, *options, *task, "--out", out])
 
-    @property
-    def _needs_critiques(self) -> bool:
-        if not self.method.learns_text:
-            return False
-        return self.task is None or get_task(self.task).critique is not None
-
     def describe_data(self, counts: Mapping[Split, int]) -> str:
         """Return a line that says how the rows divide."""
         sizes = ", ".join(f"{number:,} {split}" for split, number in counts.items() if number)
@@ -162,13 +181,7 @@ class TrainingRun:
     def start(
         self, processes: int | None, config_file: Path | None, options: Sequence[str] = ()
     ) -> None:
-        """Train; the process ends with an error line and status 2 if that fails.
-
-        Args:
-            processes: Number of processes; default one for each GPU, or one.
-            config_file: Settings of ``accelerate config``.
-            options: Further options of the training script.
-        """
+        """Train; the process ends with an error line and status 2 if that fails."""
         run_script(
             self.method.script,
             ["--config", str(self.recipe), *options, *self.overrides],
@@ -180,36 +193,127 @@ class TrainingRun:
         )
 
 
-def _check_tables(
-    recipe: str, files: Mapping[Split, str], mapping: TableMapping, *, is_task: bool
+def stop_message(folder: Path, command: str) -> str:
+    """Return the line that says where a stopped run goes on."""
+    steps = [step for step, _ in checkpoints(folder)]
+    where = f"step {steps[-1]}; the same command goes on from there" if steps else ""
+    return f"stopped at {where or 'no checkpoint yet; the same command starts again'}: {command}"
+
+
+def run_script(
+    script: str,
+    arguments: Sequence[str],
+    folder: Path,
+    *,
+    command: str,
+    grade_command: str | None = None,
+    processes: int | None = None,
+    config_file: Path | None = None,
 ) -> None:
-    """Check that a recipe or a task, the user's tables and their mapping go together."""
-    if files and "train" not in files:
-        raise CustosError(f"--{next(iter(files))} needs --train; give both")
-    if is_task and not files:
-        raise CustosError(f"{recipe}: training for a task needs rows; give --train FILE")
-    if not files and mapping != TableMapping():
-        raise CustosError("--map and the other options of tables need --train; give both")
-    if is_task and mapping.task not in (None, recipe):
-        raise CustosError(
-            f"custos train {recipe}: the mapping says task {mapping.task}, and grading with it "
-            f"would too; give custos train {mapping.task}, or --task {recipe}"
+    """Run a script of ``train/``; the process exits with its status if it fails or is stopped.
+
+    Without a number there is one process for each GPU, or one. A ``config_file`` of ``accelerate
+    config``, which may be the name of one that came with custos, may say the number too.
+
+    Raises:
+        CustosError: If the processes of several fail; the message is that of the first error. If
+            PyTorch cannot use the GPUs that are there.
+    """
+    os.environ[COMMAND_VARIABLE] = command
+    if grade_command is not None:
+        os.environ[GRADE_VARIABLE] = grade_command
+    try:
+        if config_file is None:
+            count = processes or _num_gpus()
+            if count == 1:
+                import_module(f"train.{script}").main(arguments)
+                return
+            # On a CPU accelerate launch starts one process, whatever it is asked.
+            launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+        else:
+            file = launch_file(config_file)
+            # The shipped files are for any number of GPUs.
+            number = processes or (_num_gpus() if file.parent == LAUNCH_FILES else None)
+            launcher = ["accelerate.commands.accelerate_cli", "launch", "--config_file", str(file)]
+            launcher += ["--num_processes", str(number)] if number else []
+        line = [sys.executable, "-m", *launcher, "-m", f"train.{script}", *arguments]
+        _run_launcher(line, folder, command)
+    finally:
+        del os.environ[COMMAND_VARIABLE]
+        os.environ.pop(GRADE_VARIABLE, None)
+
+
+def _run_launcher(arguments: Sequence[str], folder: Path, command: str) -> None:
+    errors: list[str] = []
+    others: deque[str] = deque(maxlen=10_000)
+    process = subprocess.Popen(
+        arguments,
+        stderr=subprocess.PIPE,
+        env={"OMP_NUM_THREADS": "1", **os.environ},  # the processes share the CPU's cores
+        text=True,
+        errors="replace",
+        start_new_session=True,  # Ctrl-C comes to us alone
+    )
+    assert process.stderr is not None
+    try:
+        with interrupted_by(signal.SIGTERM, signal.SIGHUP):
+            for line in process.stderr:
+                if line.startswith("error: "):
+                    errors.append(line)
+                elif line.startswith(SHOWN):
+                    sys.stderr.write(line)
+                else:
+                    others.append(line)
+            status = process.wait()
+    except KeyboardInterrupt:
+        # The launcher stops its processes; a second Ctrl-C changes nothing.
+        previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        signal.signal(signal.SIGINT, previous)
+        sys.stderr.write(f"\n{stop_message(folder, command)}\n")
+        sys.exit(130)
+    if errors:
+        raise CustosError(errors[0].removeprefix("error: ").strip())
+    if not status:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / LAUNCH_LOG
+    log.write_text("".join(others), encoding="utf-8")
+    if any("Signal 9 (SIGKILL)" in line or "exitcode: -9" in line for line in others):
+        reason = (
+            "a process was killed, as happens when memory is full; "
+            "lower optim.token_budget or --processes"
         )
+    else:
+        of_python = [line.strip() for line in others if "Error: " in line]
+        reason = f"training failed: {of_python[0] if of_python else 'a process ended'}"
+    raise CustosError(f"{reason}; all that the processes said: {log}")
 
 
-def _find(recipe: str, of_task: str | None) -> Path:
-    near = get_close_matches(recipe, task_names(), n=1, cutoff=0.8)
-    if near and not of_task and not Path(recipe).exists() and recipe not in recipe_names():
-        raise CustosError(
-            f"{recipe}: no such recipe or task; the nearest is '{near[0]}'; "
-            "'custos recipe list' and 'custos tasks' name all"
-        )
-    return find_recipe(of_task or recipe)
+@contextmanager
+def interrupted_by(*signals: signal.Signals) -> Iterator[None]:
+    """Take signals for Ctrl-C while the block runs, so that no process is left behind."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    previous = {number: signal.signal(number, interrupt) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
-def _recipe_mapping(path: Path, values: Mapping[str, Any]) -> TableMapping:
-    """Return the mapping that a recipe has under ``data.mapping``, or one that maps nothing."""
-    mapping = section_keys(values, "data", path).get("mapping") or {}
-    if isinstance(mapping, str):
-        return read_mapping(Path(mapping))
-    return parse_record(TableMapping, mapping, f"{path}: data.mapping")
+def _num_gpus() -> int:
+    """Return the number of GPUs, 1 if there is none or the CPU is asked for."""
+    import torch
+
+    if asks_for(CPU, os.environ) or not has_gpu():
+        return 1
+    return torch.cuda.device_count()

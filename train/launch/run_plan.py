@@ -3,85 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from transformers import AutoConfig
 
 from judging.errors import CustosError, FieldError, Missing
 from judging.models.backbones import load_backbone
 from judging.models.checkpoints import CONFIG, check_config
 from judging.scoring.prompts import Encoder
 from train.methods import method_of
-from train.methods.base import JudgeMethod
 from train.methods.own_critiques import OwnCritiques
-from train.plan.planner import GIB, MEMORY_OF_GPU, Hardware, Planner, machine_memory
-from train.plan.published import PUBLISHED, published_config
+from train.plan.planner import MEMORY_OF_GPU, Hardware, RunPlan, machine_memory
 from train.plan.row_sizes import (
     CHARACTERS_PER_TOKEN,
     CharacterEncoder,
-    RowSize,
-    longest,
-    made_up_rows,
+    made_up_row,
     pixel_limits,
     row_sizes,
 )
-from train.plan.step_memory import StepMemory
 from train.setup.engines import FSDP, check_processes
 from train.setup.recipe import Recipe, parse_recipe, read_values
 from train.setup.recipe_files import find_recipe, recipe_of_task
 from train.setup.starting_adapter import with_shape_of_init
-
-
-@dataclass(frozen=True)
-class RunPlan:
-    """The needs of a run."""
-
-    backbone: str
-    hardware: Hardware
-    counted: str
-    """How the tokens of rows were counted."""
-    rows: int
-    longest: RowSize
-    micro_batch: int
-    """Rows of one forward pass of one process, if all are as long as the longest."""
-    checkpointing: bool
-    reason: str | None
-    """Why memory decided so about checkpointing; ``None`` if the recipe says it."""
-    batch_size: int
-    """Rows of an optimizer step."""
-    attention: str
-    """Attention of text and vision; that of the vision tower depends on what is installed here."""
-    memory: StepMemory
-    reserve: int
-    buckets: int
-    """Bytes of gradients on their way between GPUs."""
-    gaps: int
-    """Bytes that the C library keeps between tensors on a CPU."""
-    tokens_per_step: int
-    steps: int | None
-    seconds: float | None
-    advice: str | None
-    """What to change if the run does not fit."""
-
-    @property
-    def total(self) -> int:
-        """Return the bytes that one process needs."""
-        return self.memory.total + self.reserve + self.buckets + self.gaps
-
-    @property
-    def fits(self) -> bool:
-        """Return whether the memory is enough."""
-        return self.total <= self.hardware.memory * GIB
-
-    def parts(self) -> dict[str, int]:
-        """Return the bytes of each part."""
-        memory = self.memory
-        names = (
-            *("weights", "adapter", "gradients", "optimizer", "gathered"),
-            *("activations", "logits", "pictures", "workspace"),
-        )
-        parts = {name: int(getattr(memory, name)) for name in names}
-        return {**parts, "buckets": self.buckets, "gaps": self.gaps, "reserve": self.reserve}
 
 
 def plan_run(
@@ -116,68 +60,35 @@ def plan_run(
     if shared and gpus < 2:
         raise CustosError("--shared: give the number of GPUs that share the model: --gpus N")
     path = find_recipe(recipe_of_task(recipe) or recipe)
-    method = method_of(path, read_values(path, keys))
-    parsed = parse_recipe(method.recipe_class, path, keys)
-    if not isinstance(parsed, Recipe) or not issubclass(method, JudgeMethod):
-        raise CustosError(f"{recipe}: only recipes that train an adapter can be planned")
+    values = read_values(path, keys)
+    method = method_of(path, values)
+    parsed = parse_recipe(method.recipe_class, path, keys, values)
     if issubclass(method, OwnCritiques):
         raise CustosError(f"{recipe}: steps of TRL's trainers cannot be planned; try --dry-run 2")
     check_processes(parsed, {"WORLD_SIZE": str(gpus or 1), FSDP: str(shared)})
-    parsed = with_shape_of_init_if_there(parsed)
-    config, encoder = _backbone(parsed)
-    if tokens_per_row is None:
-        rows = _rows_of_files(parsed, method, config, encoder)
-        counted, count = _way_of_counting(encoder), len(rows)
-    else:
-        limits = pixel_limits(parsed, config, encoder)
-        rows = made_up_rows(
-            tokens_per_row,
-            pixels_per_row,
-            num_rows or 1,
-            config,
-            limits,
-            prompts=method.prompts,
-            is_text=method.learns_text,
-        )
-        counted, count = "--tokens-per-row", num_rows or 0
-    hardware = Hardware(gpus, memory or (MEMORY_OF_GPU if gpus else machine_memory()), shared)
-    planner = Planner(parsed, method.learns_text, config, rows, hardware)
-    tokens = planner.tokens_per_step
-    steps = planner.steps if count else parsed.optim.max_steps
-    checkpointing = planner.checkpointing
-    chosen = (
-        planner.needs(planner.micro_batch, checkpointing=True)
-        if checkpointing
-        else planner.without_checkpointing
-    )
-    return RunPlan(
-        backbone=parsed.backbone,
-        hardware=hardware,
-        counted=counted,
-        rows=count,
-        longest=longest(rows),
-        micro_batch=planner.micro_batch,
-        checkpointing=checkpointing,
-        reason=planner.reason,
-        batch_size=parsed.optim.batch_size,
-        attention=planner.attention,
-        memory=chosen,
-        reserve=planner.reserve,
-        buckets=planner.buckets(chosen),
-        gaps=planner.gaps(chosen),
-        tokens_per_step=tokens,
-        steps=steps,
-        seconds=tokens * steps / (rate * max(1, gpus)) if rate and steps else None,
-        advice=planner.advice(chosen),
-    )
-
-
-def with_shape_of_init_if_there(recipe: Recipe) -> Recipe:
-    """Return the recipe with the shape of the adapter it starts from, if that exists already."""
     try:
-        return with_shape_of_init(recipe)
+        parsed = with_shape_of_init(parsed)
     except Missing:  # an earlier stage that has yet to run
-        return recipe
+        pass
+    hardware = Hardware(gpus, memory or (MEMORY_OF_GPU if gpus else machine_memory()), shared)
+    config, encoder = _backbone(parsed)
+    is_text = method.learns_text
+    if tokens_per_row is None:
+        try:
+            train = method.read_rows(parsed).train
+            rows = row_sizes(train, method.supervision(encoder), parsed, config)
+        except Missing as error:
+            raise FieldError(
+                "data", f"{error}; or plan without data: --tokens-per-row 500 --rows 10000"
+            ) from None
+        is_exact, num_rows = not isinstance(encoder, CharacterEncoder), len(rows)
+        counted = "tokenizer" if is_exact else f"{CHARACTERS_PER_TOKEN} characters a token"
+    else:
+        counted, limits = "--tokens-per-row", pixel_limits(parsed, config, encoder)
+        sizes = tokens_per_row, pixels_per_row
+        row = made_up_row(*sizes, config, limits, prompts=method.prompts, is_text=is_text)
+        rows = [row] * (num_rows or 1)
+    return RunPlan(parsed, is_text, config, rows, hardware, num_rows or 0, counted, rate)
 
 
 def _backbone(recipe: Recipe) -> tuple[Any, Encoder]:
@@ -210,18 +121,82 @@ def backbone_config(name: str) -> Any:
     return AutoConfig.from_pretrained(name)
 
 
-def _way_of_counting(encoder: Encoder) -> str:
-    is_exact = not isinstance(encoder, CharacterEncoder)
-    return "tokenizer" if is_exact else f"{CHARACTERS_PER_TOKEN} characters a token"
+# Shapes of published Qwen-VL checkpoints, so that a plan needs neither hub nor download: the values
+# of each config.json on the hub, such as
+# https://huggingface.co/Qwen/Qwen3-VL-4B-Instruct/blob/main/config.json, without keys that do not
+# change the size. tests/train/plan/test_planner.py compares the parameters counted from them with
+# published totals; for Qwen2.5-VL-72B none was at hand to the last digit.
+_QWEN_2_5_VISION: dict[str, Any] = {
+    **{"depth": 32, "hidden_size": 1280, "num_heads": 16, "patch_size": 14, "window_size": 112},
+    **{"spatial_merge_size": 2, "temporal_patch_size": 2, "fullatt_block_indexes": [7, 15, 23, 31]},
+}
+_QWEN_3_VISION: dict[str, Any] = {
+    **{"num_heads": 16, "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2},
+    "num_position_embeddings": 2304,
+}
+_SMALL_TOWER = {
+    **{"depth": 24, "hidden_size": 1024, "intermediate_size": 4096},
+    "deepstack_visual_indexes": [5, 11, 17],
+}
+_LARGE_TOWER = {
+    **{"depth": 27, "hidden_size": 1152, "intermediate_size": 4304},
+    "deepstack_visual_indexes": [8, 16, 24],
+}
+# Checkpoint: hidden size, intermediate size, layers, query heads, key-value heads, vocabulary,
+# whether input and output embeddings are tied, intermediate size of the vision tower.
+_QWEN_2_5 = {
+    "3B": (2048, 11008, 36, 16, 2, 151936, True, 3420),
+    "7B": (3584, 18944, 28, 28, 4, 152064, False, 3420),
+    "32B": (5120, 27648, 64, 40, 8, 152064, False, 3456),
+    "72B": (8192, 29568, 80, 64, 8, 152064, False, 3456),
+}
+# The same, with the vision tower instead of its intermediate size.
+_QWEN_3: dict[str, tuple[int, int, int, int, int, int, bool, dict[str, Any]]] = {
+    "2B": (2048, 6144, 28, 16, 8, 151936, True, _SMALL_TOWER),
+    "4B": (2560, 9728, 36, 32, 8, 151936, True, _SMALL_TOWER),
+    "8B": (4096, 12288, 36, 32, 8, 151936, False, _LARGE_TOWER),
+    "32B": (5120, 25600, 64, 64, 8, 151936, False, _LARGE_TOWER),
+    "30B-A3B": (2048, 6144, 48, 32, 4, 151936, False, _LARGE_TOWER),
+}
+_EXPERTS: dict[str, Any] = {
+    **{"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768},
+    **{"decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": True},
+}
+
+PUBLISHED = (
+    *(f"Qwen/Qwen2.5-VL-{size}-Instruct" for size in _QWEN_2_5),
+    *(f"Qwen/Qwen3-VL-{size}-Instruct" for size in _QWEN_3),
+)
+"""Hub ids whose shapes are known here."""
 
 
-def _rows_of_files(
-    recipe: Recipe, method: type[JudgeMethod], config: Any, encoder: Encoder
-) -> list[RowSize]:
-    try:
-        train = method.read_rows(recipe).train
-        return row_sizes(train, method.supervision(encoder), recipe, config)
-    except Missing as error:
-        raise FieldError(
-            "data", f"{error}; or plan without data: --tokens-per-row 500 --rows 10000"
-        ) from None
+def published_config(name: str) -> Any:
+    """Return the configuration of a checkpoint in :data:`PUBLISHED`."""
+    size = name.partition("-VL-")[2].removesuffix("-Instruct")
+    if "Qwen2.5" in name:
+        *text, tied, intermediate = _QWEN_2_5[size]
+        family, head = "qwen2_5_vl", {}
+        vision = {**_QWEN_2_5_VISION, "intermediate_size": intermediate}
+    else:
+        *text, tied, tower = _QWEN_3[size]
+        family, head = "qwen3_vl", {"head_dim": 128}
+        vision = {**_QWEN_3_VISION, **tower}
+        if size == "30B-A3B":
+            family, head = "qwen3_vl_moe", {"head_dim": 128, **_EXPERTS}
+    keys = (
+        *("hidden_size", "intermediate_size", "num_hidden_layers"),
+        *("num_attention_heads", "num_key_value_heads", "vocab_size"),
+    )
+    shape = dict(zip(keys, text, strict=True))
+    return AutoConfig.for_model(
+        family,
+        text_config={**shape, **head, "tie_word_embeddings": tied, **_rotary(family)},
+        vision_config={**vision, "out_hidden_size": shape["hidden_size"]},
+        tie_word_embeddings=tied,
+    )
+
+
+def _rotary(family: str) -> dict[str, Any]:
+    sections = [16, 24, 24] if family == "qwen2_5_vl" else [24, 20, 20]
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sections}
+    return {"rope_parameters": rope, "max_position_embeddings": 128000}

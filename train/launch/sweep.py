@@ -59,19 +59,16 @@ class Sweep:
         """Return the seeds whose run has no report yet."""
         return [seed for seed in self.seeds if not (self.folder(seed) / REPORT_FILE).is_file()]
 
-    def command(self, seed: int, processes: int | None = None) -> list[str]:
-        """Return the command that trains one seed, or goes on where it was stopped."""
-        options = ["--seed", str(seed), "--out", str(self.folder(seed))]
-        options += ["--processes", str(processes)] if processes else []
-        return [sys.executable, "-m", "cli", "train", self.recipe, *self.keys, *options]
-
     def train(self, seed: int, processes: int | None = None) -> None:
-        """Train one seed in a process of its own, which frees all memory at its end.
+        """Train one seed, or go on where it was stopped, in a process that frees all memory.
 
         Raises:
             CustosError: If the run failed or has no report: a sweep compares figures on a test.
         """
-        if status := subprocess.call(self.command(seed, processes)):
+        options = ["--seed", str(seed), "--out", str(self.folder(seed))]
+        options += ["--processes", str(processes)] if processes else []
+        train = [sys.executable, "-m", "cli", "train", self.recipe, *self.keys, *options]
+        if status := subprocess.call(train):
             if status == 130:
                 raise KeyboardInterrupt
             raise CustosError(f"seed {seed}: training failed; the same command tries it again")
@@ -81,30 +78,25 @@ class Sweep:
             )
 
     def result(self) -> dict[str, Any]:
-        """Gather the reports that there are; write and return the result."""
-        done = [seed for seed in self.seeds if seed not in self.open_seeds()]
-        files = [self.folder(seed) / REPORT_FILE for seed in done]
-        reports = [_read(path) for path in files]
-        self._check_files(done)
-        result = {**self._identity(), "seeds": done, "metrics": seed_statistics(reports)}
-        write_json(self.out / RESULT_FILE, result)
-        return result
-
-    def _check_files(self, seeds: Sequence[int]) -> None:
-        """Check that all runs read the same files.
+        """Gather the reports that there are; write and return the result.
 
         Raises:
-            CustosError: If a file has changed between two runs.
+            CustosError: If a file that the runs read has changed between two of them.
         """
+        done = [seed for seed in self.seeds if seed not in self.open_seeds()]
+        reports = [_read(self.folder(seed) / REPORT_FILE) for seed in done]
         hashes: dict[str, str] = {}
-        for seed in seeds:
+        for seed in done:
             text = (self.folder(seed) / RECIPE_FILE).read_text(encoding="utf-8")
             for name, sha256 in yaml.safe_load(text)["provenance"]["sha256"].items():
                 if hashes.setdefault(name, sha256) != sha256:
                     raise CustosError(
                         f"{self.out}: {name} was another file when seed {seed} was trained than "
-                        f"for seed {seeds[0]}: train all seeds anew, in another folder"
+                        f"for seed {done[0]}: train all seeds anew, in another folder"
                     )
+        result = {**self._identity(), "seeds": done, "metrics": seed_statistics(reports)}
+        write_json(self.out / RESULT_FILE, result)
+        return result
 
     def _identity(self) -> dict[str, Any]:
         sha256 = file_sha256(find_recipe(self.recipe))
@@ -112,11 +104,7 @@ class Sweep:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        CustosError: If the file holds something else.
-    """
+    """Read a JSON object; raise ``CustosError`` if the file holds something else."""
     with errors_at(str(path)):
         content = decode_json(path.read_bytes())
         if not isinstance(content, dict):

@@ -1,8 +1,10 @@
-"""Device, precision and CPU threads of a run."""
+"""Device, precision, CPU threads and memory of a run."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -14,12 +16,10 @@ from accelerate.utils import InitProcessGroupKwargs, ProjectConfiguration
 
 from judging.models.attention import missing_kernels_line
 from judging.models.devices import computes_bfloat16, device_name, num_cores, use_device
-from train.loop.host_memory import bound_caches
-from train.loop.sharding import ShardingAccelerator
-from train.loop.zero import ZeroAccelerator
+from train.loop.sharding import ShardingAccelerator, ZeroAccelerator
 from train.setup.engines import CPU, FSDP, ZERO, asks_for, check_distributed_type
 from train.setup.recipe import RunSection
-from train.tracking.experiment_log import check_trackers
+from train.tracking.trackers import check_trackers
 
 LONGEST_WAIT = timedelta(hours=2)
 """How long GPUs wait for each other before a run fails."""
@@ -116,3 +116,43 @@ def thread_hint(accelerator: Accelerator) -> str | None:
     if num_cores() <= processes_here(accelerator):
         return None
     return "training on one CPU thread; set OMP_NUM_THREADS to the number of cores to use them all"
+
+
+CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+"""Environment variables for the sizes of oneDNN's cache of kernels, and of PyTorch's above it."""
+KERNELS = "128"
+"""More than a micro-batch needs, whose layers are alike."""
+SHARE = 0.02
+"""Most of the time that giving memory back may take."""
+
+
+class FreeMemory:
+    """Memory of freed tensors, given back to the system where the C library is glibc.
+
+    Rows differ in length, so the tensors of one batch leave gaps that those of the next do not fit
+    into. glibc keeps the gaps, and the process grows with every step.
+    """
+
+    def __init__(self) -> None:
+        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        self._due = 0.0
+
+    def give_back(self) -> None:
+        """Give it back, unless the last time is so near that this took more than its share."""
+        started = time.perf_counter()
+        if self._trim is None or started < self._due:
+            return
+        self._trim(0)
+        ended = time.perf_counter()
+        self._due = ended + (ended - started) / SHARE
+
+
+def bound_caches() -> None:
+    """Keep fewer kernels for products in bfloat16, unless the user chose how many.
+
+    Every shape of a batch gets kernels of its own, about half a megabyte each, and rows differ in
+    length: the thousand that each cache would hold are of shapes that do not come again. Call this
+    before the first product.
+    """
+    for variable in CACHES:
+        os.environ.setdefault(variable, KERNELS)

@@ -1,18 +1,29 @@
-"""The rows of every optimizer step, and how they are cut into forward passes."""
+"""The rows of every optimizer step, cut into forward passes and encoded ahead of the model."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import random
+import signal
+import threading
+import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from itertools import accumulate, chain, islice
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from train.rows.rows import Rows
+from judging.errors import CustosError
+from judging.models.devices import num_cores
+from train.rows.rows import Batch, Rows
 from train.setup.recipe import OptimSection
 
 # Rows are sorted by length within windows of this many steps: little padding, much mixing.
@@ -50,7 +61,7 @@ class StepPlan:
         replayed: int = 0,
     ) -> None:
         self.rows, self.optim, self.seed, self.processes = rows, optim, seed, processes
-        self.widths, self.num_new = rows.widths(), len(rows) - replayed
+        self.costs, self.num_new = RowCosts.of(rows), len(rows) - replayed
         # Epochs of whole questions may differ by some steps: windows end where a question does.
         different = range(optim.epochs if optim.whole_questions else 1)
         counts = [len(self._steps(epoch)) for epoch in different]
@@ -72,10 +83,7 @@ class StepPlan:
         return [self._cut(step) for step in self._steps(number)]
 
     def _cut(self, step: Sequence[int]) -> list[MicroBatch]:
-        facts = self.rows.facts
-        return cut_step(
-            step, self.widths, facts.copies, facts.rubric, self.processes, self.optim.token_budget
-        )
+        return self.costs.cut_step(step, self.processes, self.optim.token_budget)
 
     def _steps(self, epoch: int) -> list[list[int]]:
         """Return the rows of every step of an epoch, those of one rubric together."""
@@ -112,12 +120,6 @@ def _mixed_steps(
     """Deal the rows of two kinds to as few steps as hold them, each kind in proportion.
 
     Neighbours stay together. Which of them meet is drawn anew for each kind.
-
-    Args:
-        new: Rows of the new task, like ones as neighbours.
-        replayed: Rows of the earlier task, likewise.
-        size: Most rows of a step.
-        order: Source of randomness.
     """
     total = len(new) + len(replayed)
     count = -(-total // size)
@@ -132,78 +134,76 @@ def _mixed_steps(
     return steps
 
 
-def cut_step(
-    rows: Sequence[int],
-    widths: NDArray[np.int64],
-    copies: NDArray[np.int64],
-    rubrics: NDArray[np.int32],
-    processes: int,
-    token_budget: int,
-) -> list[MicroBatch]:
-    """Cut the rows of a step into micro-batches of like cost, equally many for each process.
+class RowCosts(NamedTuple):
+    """What decides how rows are cut into forward passes: arrays ``[rows]``."""
 
-    If there are too few rows, some processes get one micro-batch less, or none. Process ``i`` of
-    ``n`` takes every ``n``-th from the ``i``-th; the costliest come first, so memory that does not
-    suffice shows at once.
+    widths: NDArray[np.int64]
+    """Tokens of every row's longest prompt."""
+    copies: NDArray[np.int64]
+    """Rows of a tensor that every row takes."""
+    rubrics: NDArray[np.int32]
+    """Number of every row's rubric."""
 
-    Args:
-        rows: Indices of the rows of the step, at least one, in order of length within a rubric.
-        widths: Tokens of every row's longest prompt.
-        copies: Rows of a tensor that every row takes.
-        rubrics: Number of every row's rubric.
-        processes: Number of processes.
-        token_budget: Most tokens of a micro-batch, padding included; a row that has more is a
-            micro-batch of its own.
-    """
-    if processes == 1:
-        return sorted(
-            cut(rows, widths, copies, rubrics, token_budget),
-            key=lambda part: -_cost(part, widths, copies),
-        )
-    fewest = len(cut(rows, widths, copies, rubrics, token_budget))
-    count = min(len(rows), processes * -(-fewest // processes))  # rounded up to whole rounds
-    low, high = 1, int(max(token_budget, *(_cost([row], widths, copies) for row in rows)))
-    while low < high:  # the least budget that gives no more parts than that
-        middle = (low + high) // 2
-        if len(cut(rows, widths, copies, rubrics, middle)) <= count:
-            high = middle
-        else:
-            low = middle + 1
-    parts = cut(rows, widths, copies, rubrics, low)
-    parts.sort(key=lambda part: -_cost(part, widths, copies))
-    while len(parts) < count:  # a process would be idle without need
-        index = next(i for i, part in enumerate(parts) if len(part) > 1)
-        part = parts.pop(index)
-        parts += [part[: len(part) // 2], part[len(part) // 2 :]]
-        parts.sort(key=lambda part: -_cost(part, widths, copies))
-    for start in range(processes, count - processes + 1, 2 * processes):
-        # In every second full round, the process with the costliest of the round before gets the
-        # cheapest.
-        parts[start : start + processes] = parts[start : start + processes][::-1]
-    return parts
+    @classmethod
+    def of(cls, rows: Rows) -> RowCosts:
+        """Return the costs of measured rows."""
+        return cls(rows.widths(), rows.facts.copies, rows.facts.rubric)
 
+    def of_pass(self, rows: MicroBatch) -> int:
+        """Return the tokens of a forward pass, padding included."""
+        return int(self.widths[rows].max() * self.copies[rows].sum())
 
-def cut(
-    rows: Sequence[int],
-    widths: NDArray[np.int64],
-    copies: NDArray[np.int64],
-    rubrics: NDArray[np.int32],
-    token_budget: int,
-) -> list[MicroBatch]:
-    """Cut rows, in their order, into as few micro-batches as a budget of tokens allows.
+    def cut(self, rows: Sequence[int], token_budget: int) -> list[MicroBatch]:
+        """Cut rows, in their order, into as few micro-batches as a budget of tokens allows.
 
-    Neighbours of different rubrics are cut apart. The arguments are those of :func:`cut_step`.
-    """
-    parts: list[MicroBatch] = []
-    width = height = 0
-    for row in rows:
-        width, height = max(width, int(widths[row])), height + int(copies[row])
-        is_alike = parts and rubrics[row] == rubrics[parts[-1][0]]
-        if not is_alike or width * height > token_budget:
-            parts.append([])
-            width, height = int(widths[row]), int(copies[row])
-        parts[-1].append(row)
-    return parts
+        Neighbours of different rubrics are cut apart. A row that has more tokens than the budget is
+        a micro-batch of its own.
+        """
+        parts: list[MicroBatch] = []
+        width = height = 0
+        for row in rows:
+            width, height = max(width, int(self.widths[row])), height + int(self.copies[row])
+            is_alike = parts and self.rubrics[row] == self.rubrics[parts[-1][0]]
+            if not is_alike or width * height > token_budget:
+                parts.append([])
+                width, height = int(self.widths[row]), int(self.copies[row])
+            parts[-1].append(row)
+        return parts
+
+    def cut_step(self, rows: Sequence[int], processes: int, token_budget: int) -> list[MicroBatch]:
+        """Cut the rows of a step into micro-batches of like cost, equally many for each process.
+
+        If there are too few rows, some processes get one micro-batch less, or none. Process ``i``
+        of ``n`` takes every ``n``-th from the ``i``-th; the costliest come first, so memory that
+        does not suffice shows at once.
+
+        Args:
+            rows: Indices of the rows of the step, at least one, in order of length in a rubric.
+            processes: Number of processes.
+            token_budget: Most tokens of a micro-batch, padding included.
+        """
+        parts = self.cut(rows, token_budget)
+        count = min(len(rows), processes * -(-len(parts) // processes))  # up to whole rounds
+        if processes > 1:
+            low, high = 1, int(max(token_budget, *(self.of_pass([row]) for row in rows)))
+            while low < high:  # the least budget that gives no more parts than that
+                middle = (low + high) // 2
+                if len(self.cut(rows, middle)) <= count:
+                    high = middle
+                else:
+                    low = middle + 1
+            parts = self.cut(rows, low)
+        parts.sort(key=self.of_pass, reverse=True)
+        while processes > 1 and len(parts) < count:  # a process would be idle without need
+            part = parts.pop(next(i for i, part in enumerate(parts) if len(part) > 1))
+            parts += [part[: len(part) // 2], part[len(part) // 2 :]]
+            parts.sort(key=self.of_pass, reverse=True)
+        if processes > 1:
+            # In every second full round, the process with the costliest of the round before gets
+            # the cheapest.
+            for start in range(processes, count - processes + 1, 2 * processes):
+                parts[start : start + processes] = parts[start : start + processes][::-1]
+        return parts
 
 
 def scoring_batches(rows: Rows, token_budget: int) -> list[MicroBatch]:
@@ -211,19 +211,14 @@ def scoring_batches(rows: Rows, token_budget: int) -> list[MicroBatch]:
 
     Rows with the same question are neighbours, because a batch reads a question only once.
     """
-    index, widths, batches = rows.facts, rows.widths(), list[MicroBatch]()
+    costs, batches = RowCosts.of(rows), list[MicroBatch]()
     for indices in rows.by_rubric().values():
-        questions: dict[Any, list[int]] = {}
+        questions: dict[int, list[int]] = {}
         for row in indices:
-            questions.setdefault(int(index.shared_text[row]), []).append(row)
-        longest = sorted(questions.values(), key=lambda alike: -int(widths[alike].max()))
-        ordered = [row for alike in longest for row in alike]
-        batches += cut(ordered, widths, index.copies, index.rubric, token_budget)
+            questions.setdefault(int(rows.facts.shared_text[row]), []).append(row)
+        longest = sorted(questions.values(), key=lambda alike: -int(costs.widths[alike].max()))
+        batches += costs.cut(list(chain(*longest)), token_budget)
     return batches
-
-
-def _cost(rows: MicroBatch, widths: NDArray[np.int64], copies: NDArray[np.int64]) -> int:
-    return int(widths[rows].max() * copies[rows].sum())
 
 
 def _windows(questions: list[list[int]], size: int) -> Iterator[list[list[int]]]:
@@ -238,3 +233,136 @@ def _windows(questions: list[list[int]], size: int) -> Iterator[list[list[int]]]
             window, count = [], 0
     if window:
         yield window
+
+
+AHEAD = 2
+"""Batches that each worker encodes ahead."""
+MOST_WORKERS = 4
+
+KILLED = (
+    "a process that encodes rows was killed, as happens when memory is full; set run.workers=0, or "
+    "give a container more shared memory (docker run --ipc=host)"
+)
+
+_ROWS: Mapping[str, Rows] = {}
+"""In a worker: the rows that it encodes, by split."""
+
+
+def default_workers(device: torch.device, processes: int) -> int:
+    """Return how many workers each of a machine's training processes has.
+
+    It has none on a CPU, whose cores the model uses.
+    """
+    if device.type == "cpu":
+        return 0
+    return max(1, min(MOST_WORKERS, num_cores() // processes - 1))
+
+
+class Loader:
+    """Makes batches of rows in the order asked for, some ahead of their use.
+
+    Workers read the rows and have tokenizer, image processor and configuration, but no weights.
+    They start with the first batch and end with this process, even if it is killed. Without workers
+    every batch is made when it is due. Pinned batches lie where a GPU copies from without waiting.
+
+    Attributes:
+        data_wait: Seconds spent waiting for batches, or making them without workers.
+    """
+
+    def __init__(self, rows: Mapping[str, Rows], workers: int, *, pinned: bool = False) -> None:
+        self.rows, self.workers, self.pinned = rows, workers, pinned
+        self.data_wait = 0.0
+        self._pool: ProcessPoolExecutor | None = None
+        self._receiver = ThreadPoolExecutor(1, "custos-receiver")
+
+    def batches(self, rows: Rows, plan: Iterable[Sequence[int]]) -> Iterator[Batch]:
+        """Yield a batch for every list of indices, in order.
+
+        Raises:
+            CustosError: If a row cannot be encoded (the message names split and row), or a worker
+                was killed.
+        """
+        if not self.workers or self.rows.get(rows.split) is not rows:
+            for indices in plan:
+                started = time.perf_counter()
+                batch = rows.batch(indices)
+                self.data_wait += time.perf_counter() - started
+                yield batch.pinned() if self.pinned else batch
+            return
+        remaining = iter(plan)
+        waiting: deque[Future[Batch]] = deque()
+        try:
+            while True:
+                for indices in islice(remaining, self.workers * AHEAD - len(waiting)):
+                    waiting.append(self._submit(rows.split, indices))
+                if not waiting:
+                    return
+                started = time.perf_counter()
+                try:
+                    batch = waiting.popleft().result()
+                except BrokenProcessPool:
+                    raise CustosError(KILLED) from None
+                self.data_wait += time.perf_counter() - started
+                yield batch
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def close(self) -> None:
+        """End the workers; the next batch would start new ones."""
+        if self._pool:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def _submit(self, split: str, indices: Sequence[int]) -> Future[Batch]:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self.workers,
+                # A fork would inherit threads, locks and CUDA's state of the training process.
+                multiprocessing.get_context("spawn"),
+                _begin,
+                (self.rows,),
+            )
+        try:
+            made = self._pool.submit(_make, split, list(indices))
+        except BrokenProcessPool:
+            raise CustosError(KILLED) from None
+        return self._receiver.submit(self._receive, made)
+
+    def _receive(self, made: Future[Batch | str]) -> Batch:
+        batch = made.result()
+        if isinstance(batch, str):
+            raise CustosError(batch)
+        return batch.pinned() if self.pinned else batch
+
+
+def _begin(rows: Mapping[str, Rows]) -> None:
+    """Prepare a worker process."""
+    global _ROWS
+    _ROWS = rows
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    torch.set_num_threads(1)
+    begin_worker()
+
+
+def _make(split: str, indices: Sequence[int]) -> Batch | str:
+    """Return a batch, or why it cannot be made."""
+    try:
+        return _ROWS[split].batch(indices)
+    except CustosError as error:
+        return str(error)
+
+
+def begin_worker() -> None:
+    """Leave Ctrl-C to the training process, and end when it has ended, even if it was killed.
+
+    This is the initializer of a pool of processes.
+    """
+
+    def end_with_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+            os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Checkpoints that appear whole or not at all, in safetensors only."""
+"""Checkpoints that appear whole or not at all, and the identity of the run they belong to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,12 @@ from torch import Tensor, nn
 
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import whole_folder
+from judging.fingerprint import file_sha256
 from judging.models.adapters import save_adapter
 from train.loop.optimizer import set_state, state_tensors
 from train.loop.sharding import like, whole
-from train.setup.held_out import check_holds_run
+from train.rows.held_out import check_holds_run
+from train.setup.recipe import Section
 
 KEEP = 2
 """Newest checkpoints that stay."""
@@ -40,14 +42,7 @@ def best_folder(folder: Path, step: int) -> Path:
 
 
 def save_best(folder: Path, step: int, adapted: Any, *, writes: bool = True) -> None:
-    """Write the adapter of a step, which is the best so far.
-
-    Args:
-        folder: Run folder.
-        step: Optimizer steps done.
-        adapted: ``PeftModel``; if it is sharded, all processes must call this.
-        writes: Whether this process writes.
-    """
+    """Write the adapter of a step, which is the best so far."""
     weights = {name: whole(parameter) for name, parameter in trainable(adapted).items()}
     if writes:
         with whole_folder(best_folder(folder, step)) as partial:
@@ -90,12 +85,14 @@ def save_checkpoint(
             must call this.
         optimizer: Optimizer over exactly those parameters.
         state: JSON-able progress (best score, history, ...).
-        identity: What the run depends on (:func:`~train.setup.run_identity.run_identity`).
+        identity: What the run depends on (:func:`run_identity`).
         writes: Whether this process writes.
     """
-    parameters = trainable(model)
-    weights = {name: whole(parameter).contiguous() for name, parameter in parameters.items()}
-    moments = _optimizer_tensors(parameters, optimizer)
+    weights, moments = dict[str, Tensor](), dict[str, Tensor]()
+    for name, parameter in trainable(model).items():
+        weights[name] = whole(parameter).contiguous()
+        for key, tensor in state_tensors(optimizer, parameter).items():
+            moments[f"{name}.{key}"] = tensor
     if not writes:
         return
     progress = {"step": step, **state, "identity": identity}
@@ -128,22 +125,16 @@ def newest_settings(folder: Path) -> dict[str, Any]:
 def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
     """Refuse a run folder that cannot be this run's, before anything is loaded.
 
-    Args:
-        folder: Run folder.
-        identity: What the run depends on, the backbone's version left out.
-
     Raises:
         CustosError: If it is not a folder, or holds another run or other files.
     """
     if folder.exists() and not folder.is_dir():
         raise FieldError("run.output", f"{folder} is a file; choose a folder")
     check_holds_run(folder)
-    newest = newest_checkpoint(folder)
-    if newest is None:
-        return
-    saved = _read_state(newest).get("identity")
-    known = saved and {key: saved[key] for key in saved if key != "backbone_version"}
-    _check_identity(folder, known, identity)
+    if newest := newest_checkpoint(folder):
+        saved = _read_state(newest).get("identity")
+        known = saved and {key: saved[key] for key in saved if key != "backbone_version"}
+        _check_identity(folder, known, identity)
 
 
 def _by_step(folder: Path, kind: str) -> list[tuple[int, Path]]:
@@ -156,27 +147,21 @@ def _by_step(folder: Path, kind: str) -> list[tuple[int, Path]]:
 
 
 def _read_state(checkpoint: Path) -> dict[str, Any]:
-    try:
+    with _damage_named(checkpoint):
         state: dict[str, Any] = json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise _damaged(checkpoint) from None
     return state
 
 
-def _read_tensors(file: Path) -> dict[str, Tensor]:
+@contextmanager
+def _damage_named(checkpoint: Path) -> Iterator[None]:
+    """Name a checkpoint that was cut short after it was written whole."""
     try:
-        tensors: dict[str, Tensor] = load_file(file)
-    except (OSError, SafetensorError):
-        raise _damaged(file.parent) from None
-    return tensors
-
-
-def _damaged(checkpoint: Path) -> CustosError:
-    """Return the error of a checkpoint that was cut short after it was written whole."""
-    return CustosError(
-        f"{checkpoint}: damaged; delete it, and the run goes on from an earlier checkpoint or "
-        "starts again"
-    )
+        yield
+    except (OSError, ValueError, SafetensorError):
+        raise CustosError(
+            f"{checkpoint}: damaged; delete it, and the run goes on from an earlier checkpoint or "
+            "starts again"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -189,7 +174,10 @@ class Checkpoint:
     """By trained parameter: its ``weight``, and what the optimizer keeps for it."""
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Put the tensors into a model and its optimizer."""
+        """Put the tensors into a model and its optimizer.
+
+        There is no random state to restore: every step sets its own seed.
+        """
         with torch.no_grad():
             for name, parameter in trainable(model).items():
                 kept = dict(self.tensors[name])
@@ -203,11 +191,6 @@ def read_checkpoint(
 ) -> Checkpoint | None:
     """Read the newest checkpoint of a run folder; return ``None`` if it has none.
 
-    Args:
-        folder: Run folder.
-        model: Unwrapped model.
-        identity: What the run depends on.
-
     Raises:
         CustosError: If the folder holds a run of another identity (what differs is named),
             parameters of another shape, or a damaged checkpoint.
@@ -217,7 +200,9 @@ def read_checkpoint(
         return None
     state = _read_state(newest)
     _check_identity(folder, state.pop("identity", None), identity)
-    weights = _read_tensors(newest / "adapter.safetensors")
+    with _damage_named(newest):
+        weights = load_file(newest / "adapter.safetensors")
+        moments = load_file(newest / "optimizer.safetensors")
     shapes = {name: tensor.shape for name, tensor in weights.items()}
     if shapes != {name: parameter.shape for name, parameter in trainable(model).items()}:
         raise CustosError(
@@ -225,39 +210,10 @@ def read_checkpoint(
             "name another folder with --out (run.output)"
         )
     tensors = {name: {WEIGHT: weight} for name, weight in weights.items()}
-    for key, tensor in _read_tensors(newest / "optimizer.safetensors").items():
+    for key, tensor in moments.items():
         name, _, kept = key.rpartition(".")
         tensors[name][kept] = tensor
     return Checkpoint(state, tensors)
-
-
-def load_checkpoint(
-    folder: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    identity: Mapping[str, Any],
-) -> dict[str, Any] | None:
-    """Restore the newest checkpoint into the model and optimizer of a single process.
-
-    There is no random state to restore: every step sets its own seed.
-
-    Args:
-        folder: Run folder.
-        model: Unwrapped model; its trainable parameters are set.
-        optimizer: Optimizer over exactly those parameters.
-        identity: What the run depends on.
-
-    Returns:
-        The checkpoint's ``state``, or ``None`` when the run folder has no checkpoint.
-
-    Raises:
-        CustosError: As :func:`read_checkpoint`.
-    """
-    checkpoint = read_checkpoint(folder, model, identity)
-    if checkpoint is None:
-        return None
-    checkpoint.restore(model, optimizer)
-    return checkpoint.state
 
 
 def _check_identity(
@@ -275,11 +231,80 @@ def _check_identity(
     )
 
 
-def _optimizer_tensors(
-    parameters: dict[str, nn.Parameter], optimizer: torch.optim.Optimizer
-) -> dict[str, Tensor]:
-    return {
-        f"{name}.{key}": tensor
-        for name, parameter in parameters.items()
-        for key, tensor in state_tensors(optimizer, parameter).items()
-    }
+_WITHOUT_EFFECT: Any = {
+    "data": {"allow_overlap"},
+    "run": {"output", "peak_tflops"},
+    "provenance": True,
+}
+FREE = {
+    "critiques": {"micro_batch"},
+    "optim": {"token_budget"},
+    "run": {
+        *("gradient_checkpointing", "workers", "eval_every", "save_every", "log_every"),
+        *("trackers", "patience"),
+    },
+}
+"""Keys that a resumed run may change: no step differs by more than rounding and the draw of
+dropout. With another ``eval_every`` or ``patience``, the judge is chosen among other steps."""
+
+_NEWER: dict[str, Any] = {
+    **dict.fromkeys(("adapter.rslora", "adapter.dora", "adapter.merger"), False),
+    "optim.optimizer": "adamw",
+    "run.quantization": None,
+}
+"""Keys that recipes did not have at first, with the value that stands for their absence."""
+_FIRST_METHODS = ("focal", "joint", "critique", "reward", "dpo", "grpo")
+"""Methods that checkpoints of earlier versions do not name; their keys tell them apart."""
+
+
+def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
+    """Return the SHA-256 of every file a run reads, by the name the recipe gives it."""
+    return {name: file_sha256(path) for name, path in files.items()}
+
+
+def run_identity(
+    recipe: Section, backbone_version: str | None, hashes: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the recipe keys, backbone and file contents that decide a run's result.
+
+    Returns:
+        A flat JSON object, ``section.key`` to value.
+    """
+    excluded = {**_WITHOUT_EFFECT, **FREE, "run": _WITHOUT_EFFECT["run"] | FREE["run"]}
+    values = recipe.model_dump(mode="json", exclude=excluded)
+    identity = dict(_flat({**values, "sha256": dict(hashes)}))
+    for key, default in _NEWER.items():  # checkpoints of earlier versions do not name them
+        if key in identity and identity[key] == default:
+            del identity[key]
+    if identity.get("method") in (None, *_FIRST_METHODS):
+        identity.pop("method", None)
+    return identity | ({"backbone_version": backbone_version} if backbone_version else {})
+
+
+def free_settings(recipe: Section) -> dict[str, Any]:
+    """Return the keys of a recipe that a resumed run may change, with their values."""
+    return dict(_flat(recipe.model_dump(mode="json", include=FREE)))
+
+
+def recipe_values(recipe: Section) -> dict[str, Any]:
+    """Return every key of a recipe with its value, ``section.key`` to value."""
+    return dict(_flat(recipe.model_dump(mode="json", exclude={"provenance"})))
+
+
+def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Return a line on settings that differ from the checkpoint's; ``None`` if none does."""
+    changed = [key for key in now if key in before and before[key] != now[key]]
+    if not changed:
+        return None
+    values = ", ".join(f"{key}={now[key]} (was {before[key]})" for key in changed)
+    chooses = {"run.eval_every", "run.patience"} & set(changed)
+    choice = "; the judge is chosen among other steps" if chooses else ""
+    return f"changed since the checkpoint: {values}; the steps stay the same up to rounding{choice}"
+
+
+def _flat(values: Mapping[str, Any], section: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{section}{key}.")
+        else:
+            yield section + key, value

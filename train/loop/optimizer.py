@@ -1,4 +1,4 @@
-"""The optimizer of a run, and its state as tensors, for checkpoints and for other processes."""
+"""The optimizer of a run, its learning rate, and its state as tensors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from accelerate.optimizer import AcceleratedOptimizer
 from torch import Tensor, nn
 
 from judging.errors import CustosError
-from train.loop.sharding import like, whole
-from train.loop.zero import ZeroAccelerator, ZeroOptimizer
+from train.loop.sharding import ZeroAccelerator, ZeroOptimizer, like, whole
 from train.setup.recipe import OptimSection
 
 STEP = "step"
@@ -24,14 +23,14 @@ def prepare(
     accelerator: Accelerator, model: nn.Module, optim: OptimSection
 ) -> tuple[Any, AcceleratedOptimizer]:
     """Prepare a model, and the optimizer of what it learns, for the processes of a run."""
+
+    def optimizer() -> Any:
+        return make_optimizer((p for p in model.parameters() if p.requires_grad), optim)
+
     if isinstance(accelerator, ZeroAccelerator):
-        return accelerator.prepare_together(model, make_optimizer(_learnt(model), optim))
-    prepared = accelerator.prepare(model)  # before the optimizer, which takes the parts of a shared
-    return prepared, accelerator.prepare(make_optimizer(_learnt(model), optim))
-
-
-def _learnt(model: nn.Module) -> list[nn.Parameter]:
-    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+        return accelerator.prepare_together(model, optimizer())
+    # First the model: the optimizer of a model that is sharded takes the parts.
+    return accelerator.prepare(model), accelerator.prepare(optimizer())
 
 
 def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> Any:
@@ -47,11 +46,6 @@ def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> A
 
 def check_finite(step: int, optim: OptimSection, **figures: float) -> None:
     """Check the figures of a step before the weights take its gradient.
-
-    Args:
-        step: Optimizer steps done before it.
-        optim: Recipe's section, whose learning rate the error names.
-        figures: Loss and norm of the gradient, or one of them, by name.
 
     Raises:
         CustosError: If one of them is not finite.
@@ -89,3 +83,16 @@ def set_state(optimizer: Any, parameter: nn.Parameter, tensors: Mapping[str, Ten
         else:
             state[key] = tensor.to(parameter.device)
     optimizer.state[parameter] = state
+
+
+def learning_rate(optim: OptimSection, step: int, total_steps: int) -> float:
+    """Return the learning rate of a step, counted from 0: linear warm-up, then the schedule."""
+    warmup = max(1, round(optim.warmup_ratio * total_steps))
+    if step < warmup:
+        return optim.lr * (step + 1) / warmup
+    done = (step - warmup) / max(1, total_steps - warmup)
+    if optim.schedule == "constant":
+        return optim.lr
+    if optim.schedule == "linear":
+        return optim.lr * (1 - done)
+    return optim.lr * 0.5 * (1 + math.cos(math.pi * done))

@@ -1,15 +1,15 @@
-"""The progress of a run, and the validation that is chosen."""
+"""The progress of a run, and the choice of its best validation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from train.loop.model_runner import Measured
-from train.loop.selection import selection_key, validations_in, validations_without_gain
+from train.loop.checkpoint import describe_changes, free_settings
+from train.loop.objective import Measured
 from train.setup.recipe import Recipe
-from train.setup.run_identity import describe_changes, free_settings
 
 
 @dataclass
@@ -35,15 +35,8 @@ class Progress:
     def restored(
         cls, state: dict[str, Any], recipe: Recipe, note: Callable[[str], None]
     ) -> Progress:
-        """Return the progress that a checkpoint holds.
-
-        Args:
-            state: State that :meth:`state` made.
-            recipe: Recipe of this run.
-            note: Shows a line to the user: settings that differ from those of the checkpoint.
-        """
-        changes = describe_changes(state.pop("settings", {}), free_settings(recipe))
-        if changes:
+        """Return the progress that a checkpoint holds; note settings that it was not made with."""
+        if changes := describe_changes(state.pop("settings", {}), free_settings(recipe)):
             note(changes)
         return cls(**state)
 
@@ -54,11 +47,7 @@ class Progress:
     def add_validation(
         self, measured: Mapping[str, Measured], select: Literal["best", "last"]
     ) -> tuple[dict[str, float], bool]:
-        """Note what a validation measured.
-
-        Args:
-            measured: What was measured, by the name of the rows; ``val`` selects.
-            select: Whether the best validation is chosen, or the last.
+        """Note what a validation measured, by the name of the rows; ``val`` selects.
 
         Returns:
             The scores by name, and whether the adapter of now is the one to choose so far.
@@ -69,15 +58,10 @@ class Progress:
             for metric, value in of_rows.scores.items()
         }
         self.history.append({"step": self.step, **scores})
-        right = measured["val"].right
+        right, is_chosen = measured["val"].right, not self.chosen or select == "last"
         if self.step == 0:
             self.right_at_start = right
-        is_chosen = (
-            not self.chosen
-            or select == "last"
-            or selection_key(scores) > selection_key(self.chosen)
-        )
-        if is_chosen:
+        if is_chosen := is_chosen or selection_key(scores) > selection_key(self.chosen):
             self.chosen, self.right = {"step": self.step, **scores}, right
         return scores, is_chosen
 
@@ -92,3 +76,27 @@ def early_stop_line(progress: Progress, patience: int | None) -> str | None:
         f"stopped early at step {progress.step} of {progress.planned_steps}: {without_gain} "
         f"validations in a row were no better than step {best}'s (run.patience={patience})"
     )
+
+
+def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:
+    """Return the key that ranks adapters: higher accuracy first, then lower ``val_nll``.
+
+    An accuracy that is not known (no row that people decided) ranks nothing. Where ``val_nll`` is
+    not a number, neither are the scores that the accuracy comes from: such a validation is the
+    worst.
+    """
+    if math.isnan(scores["val_nll"]):
+        return -1.0, -math.inf
+    accuracy = scores.get("val_accuracy", 0.0)
+    return 0.0 if math.isnan(accuracy) else accuracy, -scores["val_nll"]
+
+
+def validations_in(history: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]:
+    """Return the entries of a run's history that are validations, in order."""
+    return [entry for entry in history if "val_nll" in entry]
+
+
+def validations_without_gain(history: Sequence[Mapping[str, float]]) -> int:
+    """Return how many validations came after the best one; of equal ones, the first is best."""
+    keys = [selection_key(entry) for entry in validations_in(history)]
+    return len(keys) - 1 - keys.index(max(keys)) if keys else 0

@@ -1,20 +1,16 @@
-"""Sharding of a model over the processes of a run: each holds a part of every text layer (FSDP2).
-
-A layer is put together when it is run and taken apart afterwards, so every process must run as many
-passes as the others. The frozen vision tower stays whole on each of them: then it does not matter
-which of them has pictures in a pass.
-
-PyTorch's ``fully_shard`` is called here and not through accelerate, which trains plain copies on a
-CPU whatever it is asked. So the tests, which run on a CPU, test what a GPU runs.
-"""
+"""Division of a model among the processes of a run: FSDP2, or DeepSpeed's ZeRO, stage 2."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.optimizer import AcceleratedOptimizer
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
@@ -25,7 +21,13 @@ _TOWER = ".visual"
 
 
 class ShardingAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no types
-    """An accelerator of several processes that shards a model instead of copying it to each."""
+    """An accelerator of several processes that shards a model instead of copying it to each.
+
+    A layer is put together when it is run and taken apart afterwards, so every process must run as
+    many passes as the others. The frozen vision tower stays whole on each of them: then it does not
+    matter which of them has pictures in a pass. ``fully_shard`` is called here and not through
+    accelerate, which trains plain copies on a CPU. So the tests, on a CPU, test what a GPU runs.
+    """
 
     def prepare_model(self, model: nn.Module, *_: Any, **__: Any) -> nn.Module:
         """Shard a model; the optimizer must be made of its parameters afterwards."""
@@ -46,12 +48,7 @@ def first_device(accelerator: Accelerator) -> torch.device:
 
 
 def shard(model: nn.Module, device: torch.device) -> None:
-    """Shard the text layers of a model one by one, and what is left of it as a last part.
-
-    Args:
-        model: Adapted tree model; it stays the same object.
-        device: Device that the parts move to.
-    """
+    """Shard the text layers of a model one by one onto a device, and the rest as a last part."""
     mesh = init_device_mesh(device.type, (torch.distributed.get_world_size(),))
     for name, module in model.named_modules():
         if name.endswith(_TOWER):
@@ -89,11 +86,147 @@ def like(tensor: Tensor, parameter: Tensor) -> Tensor:
     return distribute_tensor(moved, mesh, placements, src_data_rank=None)  # each has all of it
 
 
-def free_parts(model: nn.Module) -> None:
-    """Free the memory of a sharded model's parts, which its hooks would keep."""
+def free_weights(model: nn.Module) -> None:
+    """Put empty parameters in the place of all parameters of a model, or of its parts."""
     for module in model.modules():
-        if isinstance(module, FSDPModule):
+        if isinstance(module, FSDPModule):  # its hooks would keep the parts
             module.reshard()
     for parameter in model.parameters():
         if isinstance(parameter, DTensor):
             parameter.to_local().untyped_storage().resize_(0)
+    for module in model.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            # Not with to(): weights of 4 bits cannot be moved so.
+            empty = torch.empty(parameter.shape, dtype=parameter.dtype, device="meta")
+            setattr(module, name, nn.Parameter(empty, requires_grad=False))
+
+
+_STAGE = 2
+_BUCKET = 2**24
+"""Most gradients that are added up at once; a buffer of so many numbers is made for them."""
+
+
+class ZeroOptimizer:
+    """The optimizer of a DeepSpeed engine, which steps on this process's part of the weights.
+
+    There is one group of parameters, in float32.
+    """
+
+    def __init__(self, engine: Any) -> None:
+        self._divided = engine.optimizer
+
+    @property
+    def state(self) -> Mapping[Tensor, dict[str, Tensor]]:
+        """Return what is kept for this process's part of the weights, by that part."""
+        state: Mapping[Tensor, dict[str, Tensor]] = self._divided.state
+        return state
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """Return the groups, whose ``lr`` may be set; their only parameter is a flat part."""
+        groups: list[dict[str, Any]] = self._divided.param_groups
+        return groups
+
+    def step(self, closure: None = None) -> None:
+        """Clip the gradient, step, and give every process the new weights of the others."""
+        self._divided.step(closure)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients."""
+        self._divided.zero_grad(set_to_none)
+
+    def state_tensors(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """Return whole what is kept for a parameter; all processes must ask for it."""
+        from deepspeed.utils import safe_get_full_optimizer_state
+
+        part, state = self._state()
+        return {
+            key: safe_get_full_optimizer_state(parameter, key)
+            if value.shape == part.shape
+            else value.clone()
+            for key, value in state.items()
+        }
+
+    def set_state(self, parameter: nn.Parameter, tensors: Mapping[str, Tensor]) -> None:
+        """Keep what :meth:`state_tensors` returned, and the parameter as it is now."""
+        from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
+
+        part, state = self._state()
+        moments = {key for key, tensor in tensors.items() if tensor.shape == parameter.shape}
+        if not state:
+            for key, tensor in tensors.items():
+                state[key] = torch.zeros_like(part) if key in moments else tensor.cpu()
+            self._divided._lazy_init_hp_params_optimizer_state()  # as its own first step does
+        safe_set_full_fp32_param(parameter, parameter.detach())
+        for key in moments:
+            safe_set_full_optimizer_state(parameter, tensors[key].to(part.device), key)
+
+    def _state(self) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return this process's part of the weights ``[numbers]``, and what is kept for it."""
+        [part] = self.param_groups[0]["params"]
+        return part, self.state[part]
+
+
+class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no types
+    """An accelerator of several processes that divide gradients and moments (ZeRO, stage 2).
+
+    Each holds the whole model, and its part of the gradients and moments. Gradients are added up in
+    every backward pass, so each must make as many as the others. DeepSpeed is called here and not
+    through accelerate, which makes the step inside of the backward pass, before the loop sees the
+    norm of the gradient, and which trains plain copies on a CPU.
+    """
+
+    _engine: Any = None
+
+    def prepare_together(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer
+    ) -> tuple[nn.Module, AcceleratedOptimizer]:
+        """Prepare a model and the optimizer of torch of its trainable parameters, in float32."""
+        import deepspeed
+
+        deepspeed.utils.logger.setLevel(logging.ERROR)
+        # It warns of its own calls in every step.
+        warnings.filterwarnings("ignore", ".*all_gather_into_tensor. is deprecated", FutureWarning)
+        # For evaluation accelerate adds its autocast and nothing that copies gradients.
+        model = self.prepare_model(model, evaluation_mode=True)
+        learnt = sum(p.numel() for group in optimizer.param_groups for p in group["params"])
+        config = {
+            "train_micro_batch_size_per_gpu": 1,  # has no effect: batches are our own
+            "zero_optimization": {"stage": _STAGE, "reduce_bucket_size": min(_BUCKET, learnt)},
+            "zero_allow_untested_optimizer": True,
+        }
+        self._engine = deepspeed.initialize(model=model, optimizer=optimizer, config=config)[0]
+        divided = ZeroOptimizer(self._engine)
+        return self._engine, AcceleratedOptimizer(divided, device_placement=False)
+
+    @contextmanager
+    def no_sync(self, model: Any) -> Iterator[None]:
+        """Add gradients to those of the step while the block runs, which more will follow."""
+        model.set_gradient_accumulation_boundary(False)
+        try:
+            yield
+        finally:
+            model.set_gradient_accumulation_boundary(True)
+
+    def backward(self, loss: Tensor, **_: Any) -> None:
+        """Compute gradients and add up those of all processes, in their mean."""
+        self._engine.backward(loss)
+
+    def clip_grad_norm_(self, parameters: Any, max_norm: float, norm_type: float = 2) -> Tensor:
+        """Return the norm of the gradient of all trained parameters; the step will clip it."""
+        divided = self._engine.optimizer
+        divided.clip_grad = max_norm
+        norm: Tensor = divided.scaled_global_norm(norm_type)
+        return torch.where(norm < 0, torch.inf, norm)  # its sign that the norm is not finite
+
+    def free_memory(self, *objects: Any) -> Any:
+        """Free the engine and what accelerate holds."""
+        if self._engine is not None:
+            self._engine.destroy()
+            self._engine = None
+        return super().free_memory(*objects)
+
+
+def divides_gradients(accelerator: Accelerator) -> bool:
+    """Return whether every process adds up its gradients with the others in each pass."""
+    return isinstance(accelerator, ZeroAccelerator)

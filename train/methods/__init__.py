@@ -35,11 +35,6 @@ def method_of(path: Path, values: Mapping[str, Any], default: str | None = None)
     A recipe of an earlier version does not name it. Then it is the only method that has all of the
     recipe's keys, as those of a finished run have.
 
-    Args:
-        path: Recipe file, for the error.
-        values: Keys of the recipe, by section.
-        default: Method of a recipe that names none.
-
     Raises:
         FieldError: If there is no such method, or several could be meant.
     """

@@ -9,23 +9,29 @@ from typing import Any, ClassVar
 from accelerate import Accelerator
 
 from judging.scoring.prompts import Encoder
-from train.loop.finished_trainer import FinishedTrainer
-from train.methods.objective import Objective
-from train.methods.trainer import Trainer
-from train.rows.rows import index_splits
-from train.rows.supervision import LabelSupervision, Supervision
-from train.setup.data import RunSplits, read_splits
-from train.setup.recipe import Recipe, Section
-from train.setup.run_identity import run_identity
+from train.loop.checkpoint import run_identity
+from train.loop.objective import Objective
+from train.methods.trainer import BaseTrainer, Trainer
+from train.rows.data import RunSplits, read_splits
+from train.rows.rows import Supervision, index_splits
+from train.setup.recipe import Recipe
 from train.setup.starting_adapter import with_adapter
 
 
 class Method(ABC):
-    """A way to train, with its recipes; ``METHOD`` in a file of this folder names one."""
+    """A way to train a judge on labelled rows; ``METHOD`` in a file of this folder names one.
+
+    Args:
+        recipe: Validated recipe, of :attr:`recipe_class`.
+        splits: Rows that :meth:`read_rows` read.
+
+    Raises:
+        CustosError: If it cannot train on the rows; the message names one.
+    """
 
     name: ClassVar[str]
     """Value of ``method`` in recipes: the name of the file."""
-    recipe_class: ClassVar[type[Section]]
+    recipe_class: ClassVar[type[Recipe]]
     """Recipes of the method: the shared sections and its own."""
     script: ClassVar[str] = "run"
     """Script in ``train/`` that trains with it."""
@@ -37,36 +43,11 @@ class Method(ABC):
     """An answer is learnt token by token; a task with critiques needs them in its rows."""
     gives_labels: ClassVar[bool] = True
     """Otherwise there is nothing to calibrate or to report on."""
+    prompts: ClassVar[int] = 1
+    """Prompts that the model reads of a row."""
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.__module__.rpartition(".")[2]
-
-
-class WeightsMethod(Method):
-    """A way to train weights of a backbone, without rows and without a judge in the end."""
-
-    gives_labels = False
-
-    @classmethod
-    @abstractmethod
-    def train(cls, recipe: Any) -> None:
-        """Train by a recipe of :attr:`recipe_class`."""
-
-
-class JudgeMethod(Method):
-    """A way to train a judge on labelled rows, in one run.
-
-    Args:
-        recipe: Validated recipe, of :attr:`recipe_class`.
-        splits: Rows that :meth:`read_rows` read.
-
-    Raises:
-        CustosError: If it cannot train on the rows; the message names one.
-    """
-
-    recipe_class: ClassVar[type[Recipe]]
-    prompts: ClassVar[int] = 1
-    """Prompts that the model reads of a row."""
 
     def __init__(self, recipe: Any, splits: RunSplits) -> None:
         self.recipe, self.splits = recipe, splits
@@ -83,25 +64,20 @@ class JudgeMethod(Method):
     @staticmethod
     def supervision(encoder: Encoder) -> Supervision:
         """Return what the model reads and learns of a row."""
-        return LabelSupervision(encoder)
+        return Supervision(encoder)
 
     @abstractmethod
     def fit(
         self, encoder: Encoder, accelerator: Accelerator, hashes: Mapping[str, str]
-    ) -> FinishedTrainer:
+    ) -> BaseTrainer:
         """Train to the last step, from the newest checkpoint if there is one.
-
-        Args:
-            encoder: Encoder of the backbone to train.
-            accelerator: Device, precision and processes.
-            hashes: SHA-256 of every file that the run reads.
 
         Raises:
             CustosError: If a row cannot be trained on, or the loss is not finite.
         """
 
 
-class LossMethod(JudgeMethod):
+class LossMethod(Method):
     """A method whose steps our loop takes: it needs an objective, and perhaps a supervision."""
 
     def __init__(self, recipe: Any, splits: RunSplits) -> None:
@@ -122,7 +98,7 @@ class LossMethod(JudgeMethod):
 
     def fit(
         self, encoder: Encoder, accelerator: Accelerator, hashes: Mapping[str, str]
-    ) -> FinishedTrainer:
+    ) -> BaseTrainer:
         """Train with :class:`Trainer`."""
         rows = index_splits(self.splits, self.supervision(encoder), self.validation(encoder))
         adapted = with_adapter(encoder.backbone, self.recipe)

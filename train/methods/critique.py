@@ -8,7 +8,7 @@ in memory at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -23,14 +23,11 @@ from judging.models.devices import to_device
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import JudgeTask, get_task
-from judging.types import JudgeRequest, LabelledExample, Mode
-from train.loop.model_runner import Measured, ModelRunner, share_right
-from train.loop.text_model import TextModel
+from judging.types import LabelledExample, Mode
+from train.loop.objective import Measured, ModelRunner, Numbers, Objective, TextModel, share_right
 from train.methods.base import LossMethod
-from train.methods.objective import Numbers, Objective
-from train.rows.rows import Row, Rows
-from train.rows.supervision import Supervision
-from train.setup.data import RunSplits, read_splits, under_task
+from train.rows.data import RunSplits, read_splits, under_task
+from train.rows.rows import Row, Rows, Supervision
 from train.setup.recipe import Recipe
 
 Task = Literal["truthful-pair", "truthful-pure-label"]
@@ -64,7 +61,7 @@ def answer_tokens(
     if tags is None:
         return [*text, *encoder.text(END_TOKEN)]
     if not example.critique:
-        raise _no_critique(task)
+        raise FieldError("critique", f"task '{task.name}' trains on one")
     tokens = [
         *encoder.text(tags.opening),
         *encoder.data(example.critique),
@@ -90,23 +87,7 @@ def _after_label(task: JudgeTask, example: LabelledExample, encoder: Encoder) ->
     return [*tokens, *encoder.text(END_TOKEN)]
 
 
-def check_critiques(examples: Iterable[LabelledExample]) -> None:
-    """Check that every example has the critique that its task trains on.
-
-    Raises:
-        FieldError: If one has none; the message names the row.
-    """
-    for example in examples:
-        task = get_task(example.task)
-        if task.critique and not example.critique:
-            raise _no_critique(task).at(f"row '{example.id}'")
-
-
-def _no_critique(task: JudgeTask) -> FieldError:
-    return FieldError("critique", f"task '{task.name}' trains on one")
-
-
-class TextSupervision:
+class TextSupervision(Supervision):
     """Reads the example itself and learns its answer token by token.
 
     Args:
@@ -116,11 +97,8 @@ class TextSupervision:
     """
 
     def __init__(self, encoder: Encoder, *, with_labels: bool = False) -> None:
-        self.encoder, self.with_labels = encoder, with_labels
-
-    def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
-        """Return the example."""
-        return (example,)
+        super().__init__(encoder)
+        self.with_labels = with_labels
 
     def mode(self, example: LabelledExample) -> Mode:
         """Return ``critique`` for tasks that write one; others learn the label at once."""
@@ -166,10 +144,6 @@ class TextObjective(Objective):
         Every row counts, whatever its weight. A label is judged after the example's own critique:
         what a judge would write itself takes minutes to draw. One pass gives both: the labels are
         branches of the tree of the answer.
-
-        Args:
-            runner: Runs the model.
-            rows: Rows of a :class:`TextSupervision` with labels.
         """
         measured = list[tuple[int, bool, float, int]]()
         for batch, outputs in runner.passes(rows, _with_labels):
@@ -211,13 +185,7 @@ def _others(row: Row) -> list[tuple[int, Path]]:
 
 
 def _label_scores(row: Row, logprobs: Sequence[float], encoder: Encoder) -> list[float]:
-    """Return the log-probability of the critique with each label, in the order of the tree.
-
-    Args:
-        row: The row.
-        logprobs: Log-probabilities of the targets that :func:`_with_labels` lists.
-        encoder: Encoder of the backbone.
-    """
+    """Return the log-probability of the critique with each label, in the order of the tree."""
     task, start = get_task(row.example.task), len(row.tree.paths[row.target])
     answer = logprobs[: start - len(_after_label(task, row.example, encoder))]
     scores = []
@@ -246,7 +214,10 @@ class Critique(LossMethod):
 
     def objective(self) -> Objective:
         """Return the likelihood of answers, of which no row lacks its critique."""
-        check_critiques(chain(self.splits.train, self.splits.val))
+        for example in chain(self.splits.train, self.splits.val):
+            if get_task(example.task).critique and not example.critique:
+                text, location = f"task '{example.task}' trains on one", f"row '{example.id}'"
+                raise FieldError("critique", text, location)
         return TextObjective()
 
     @staticmethod

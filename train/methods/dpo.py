@@ -7,31 +7,238 @@ the best and the worst are a preference. Rows need labels and no critiques. It r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pydantic import Field
+import torch
+from pydantic import BaseModel, Field
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from judging.errors import FieldError
-from judging.files.kept_work import KeptFile, locked
-from train.methods.own_critiques import CritiqueRun, OwnCritiqueRecipe, OwnCritiques
-from train.methods.policy import Policy
-from train.methods.preferences import (
-    PREFERENCES_FILE,
-    Drawing,
-    DrawnPair,
-    Preference,
-    PreferenceCollator,
-    as_columns,
-    check_ids,
-    read_preferences,
+from judging.errors import CustosError, FieldError
+from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
+from judging.files.records import read_records
+from judging.fingerprint import digest
+from judging.progress import ProgressBar
+from judging.scoring.prompts import Encoder
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample
+from judging.verdicts.critique_reward import CritiqueScorer
+from train.methods.own_critiques import (
+    CritiqueRun,
+    CritiqueSection,
+    OwnCritiqueRecipe,
+    OwnCritiques,
 )
-from train.setup.data import RunSplits
-from train.setup.examples import Examples
+from train.methods.policy import JUDGED_AT_ONCE, Policy
+from train.rows.data import RunSplits
 from train.setup.recipe import Section
 from train.tracking.parts import PARTS
+
+PREFERENCES_FILE = "preferences.jsonl"
+
+
+class ScoredCritique(BaseModel):
+    """A critique with its reward."""
+
+    text: str
+    is_finished: bool
+    """True if the judge ended the critique, False if a limit cut it."""
+    reward: float
+
+
+class Preference(NamedTuple):
+    """Two critiques of a request, of which one leads to the right label more surely."""
+
+    example: LabelledExample
+    chosen: ScoredCritique
+    rejected: ScoredCritique
+
+
+class DrawnPair(KeptLine):
+    """A line of :data:`PREFERENCES_FILE`: the best and the worst critique of an example."""
+
+    id: str
+    label: str
+    chosen: ScoredCritique | None = None
+    """Critique of the highest reward; ``None`` if a rule decides the example without one."""
+    rejected: ScoredCritique | None = None
+    """Critique of the lowest reward; ``None`` likewise."""
+
+    @property
+    def origin(self) -> Origin:
+        """Return the example's id, and the key."""
+        return self.id, self.key
+
+
+class Drawing:
+    """Draws critiques of every example, and keeps the best one and the worst."""
+
+    def __init__(
+        self, policy: Policy, critiques: CritiqueSection, seed: int, identity: Mapping[str, Any]
+    ) -> None:
+        self.policy, self.critiques, self.seed, self.identity = policy, critiques, seed, identity
+        self._scorer = CritiqueScorer(policy, critiques.flip_penalty)
+
+    def fill(self, file: KeptFile[DrawnPair], examples: Sequence[LabelledExample]) -> None:
+        """Bring a file up to one line per example; what an earlier run drew is kept.
+
+        Raises:
+            CustosError: If an example cannot be judged, or the file is of another run.
+        """
+        order, number = random.Random(f"drawn/{self.seed}"), self.critiques.drawn
+        seeds = [[order.getrandbits(31) for _ in range(number)] for _ in examples]
+        indices = range(len(examples))
+        with ProgressBar() as bar:
+            task = bar.add_task("drawing critiques", total=len(examples))
+            for count in file.fill(
+                lambda: indices,
+                lambda index: (examples[index].id, self._key(examples[index])),
+                lambda batch: self._draw([examples[i] for i in batch], [seeds[i] for i in batch]),
+                batch=max(1, JUDGED_AT_ONCE // number),
+            ):
+                bar.update(task, completed=count)
+
+    def _draw(
+        self, examples: Sequence[LabelledExample], seeds: Sequence[Sequence[int]]
+    ) -> Iterator[DrawnPair]:
+        """Yield a line per example, of which there is a seed per critique."""
+        number = self.critiques.drawn
+        rows = [row for row in examples for _ in range(number)]
+        drawn = self.policy.draw(
+            [row.request() for row in rows], list(chain(*seeds)), self.critiques.temperature
+        )
+        scores = self._scorer.score(rows, [critique.text for critique in drawn])
+        pairs = zip(drawn, scores, strict=True)
+        for example in examples:
+            scored = [
+                ScoredCritique(
+                    text=critique.text, is_finished=critique.is_finished, reward=score.reward
+                )
+                for critique, score in islice(pairs, number)
+                if score
+            ]
+            yield DrawnPair(
+                key=self._key(example),
+                id=example.id,
+                label=example.label,
+                chosen=max(scored, key=lambda critique: critique.reward, default=None),
+                rejected=min(scored, key=lambda critique: critique.reward, default=None),
+            )
+
+    def _key(self, example: LabelledExample) -> str:
+        return digest({"drawing": self.identity, "example": example.model_dump(mode="json")})
+
+
+def check_ids(examples: Iterable[LabelledExample]) -> None:
+    """Check that no two examples have one id, by which preferences find their example.
+
+    Raises:
+        FieldError: If two have.
+    """
+    ids: set[str | None] = set()
+    for example in examples:
+        if example.id in ids:
+            raise FieldError(
+                "id",
+                f"two rows of split 'train' have the id '{example.id}', and critiques are found by "
+                "it; give every row one of its own, or none",
+            )
+        ids.add(example.id)
+
+
+def read_preferences(
+    path: Path, examples: Sequence[LabelledExample], least_margin: float
+) -> list[Preference]:
+    """Read the preferences in a file that :class:`Drawing` filled.
+
+    Args:
+        path: The file.
+        examples: Rows to train on (:func:`check_ids`); those of which the file has no preference
+            are left out.
+        least_margin: Least difference of two rewards.
+
+    Raises:
+        CustosError: If the file cannot be read, or has critiques of another row.
+    """
+    by_id = {example.id: example for example in examples}
+    preferences = []
+    for number, line in read_records(path, DrawnPair):
+        example = by_id.get(line.id)
+        if example is None or example.label != line.label:
+            raise CustosError(
+                f"{path}:{number}: no row to train on has the id '{line.id}' and the label "
+                f"'{line.label}'; name the rows that the critiques were drawn of"
+            )
+        chosen, rejected = line.chosen, line.rejected
+        if chosen is None or rejected is None or chosen.text == rejected.text:
+            continue
+        if chosen.reward - rejected.reward >= least_margin:
+            preferences.append(Preference(example, chosen, rejected))
+    return preferences
+
+
+def as_columns(preference: Preference) -> dict[str, Any]:
+    """Return a preference as a row of TRL's: the request as JSON, and the critiques.
+
+    A closing tag follows critiques that the judge ended. Pictures have a column even where there
+    are none: TRL then leaves tokens to the collator.
+    """
+    example, chosen, rejected = preference
+    form, request = get_task(example.task).critique, example.request()
+    assert form is not None  # checked of all rows
+    return {
+        "prompt": request.model_dump_json(),
+        "chosen": chosen.text + form.closing * chosen.is_finished,
+        "rejected": rejected.text + form.closing * rejected.is_finished,
+        "images": list(request.images),
+    }
+
+
+class PreferenceCollator:
+    """Makes tensors of preferences, as TRL's own collator does, with the prompts of a judge.
+
+    Whatever comes from a request or from a critique is data here, as it is in judging.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+
+    def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
+        """Return the tensors of a batch: first all critiques that were chosen, then the others."""
+        encoder = self.encoder
+        requests = [JudgeRequest.model_validate_json(row["prompt"]) for row in rows]
+        tasks = [get_task(request.task) for request in requests]
+        prompts = encoder.encode(list(zip(tasks, requests, strict=True)))
+        texts, masks, vision = [], [], []
+        for column in ("chosen", "rejected"):
+            for task, prompt, row in zip(tasks, prompts, rows, strict=True):
+                assert task.critique is not None  # checked of all rows
+                critique, closing, _ = row[column].partition(task.critique.closing)
+                opening = encoder.text(task.critique.opening)
+                before = [*prompt.prefix_ids, *prompt.suffix_ids, *opening]
+                answer = [*encoder.data(critique), *encoder.text(closing)]
+                texts.append(torch.tensor(before + answer))
+                masks.append(torch.tensor([0] * len(before) + [1] * len(answer)))
+                vision.append(prompt.vision)
+        pad_id = encoder.backbone.tokenizer.pad_token_id
+        input_ids = pad_sequence(texts, batch_first=True, padding_value=pad_id)
+        lengths = torch.tensor([len(text) for text in texts])
+        tensors = {
+            "input_ids": input_ids,
+            "attention_mask": (torch.arange(input_ids.shape[1]) < lengths[:, None]).long(),
+            "completion_mask": pad_sequence(masks, batch_first=True),
+        }
+        if pictured := [pictures for pictures in vision if pictures]:
+            for name in pictured[0]:
+                tensors[name] = torch.cat([pictures[name] for pictures in pictured])
+            image_id = encoder.backbone.model.config.image_token_id
+            tensors["mm_token_type_ids"] = (input_ids == image_id).int()
+        return tensors
 
 
 class DpoSection(Section):
@@ -80,15 +287,23 @@ class Dpo(OwnCritiques):
         path = recipe.dpo.preferences
         if path is None:
             path = recipe.run.output / PREFERENCES_FILE
-            of_drawing = drawing_identity(recipe, identity)
-            drawing = Drawing(policy, recipe.critiques, recipe.run.seed, of_drawing)
+            # The part of the run's identity that decides which critiques a row gets.
+            of_drawing = (
+                *("backbone", "adapter.", "critiques.", "run."),
+                f"sha256.{recipe.adapter.init}",
+            )
+            depends_on = {
+                key: value for key, value in identity.items() if key.startswith(of_drawing)
+            }
+            drawing = Drawing(policy, recipe.critiques, recipe.run.seed, depends_on)
             with locked(path), PARTS.measured("drawing"):
                 drawing.fill(KeptFile(path, DrawnPair), train)
         least_margin = recipe.dpo.least_margin
         self.preferences = read_preferences(path, train, least_margin)
         if not self.preferences:
             raise FieldError("dpo.least_margin", f"{least_margin}: no two critiques differ so much")
-        rows = Examples.write(pair.example for pair in self.preferences)
+        numbers = {row.id: number for number, row in enumerate(train)}
+        rows = train.take([numbers[pair.example.id] for pair in self.preferences])
         self.splits = replace(self.splits, train=rows)
         return len(self.preferences)
 
@@ -115,12 +330,6 @@ class Dpo(OwnCritiques):
             processing_class=backbone.processor if backbone.reads_pictures else backbone.tokenizer,
             optimizers=run.optimizers(),
         )
-
-
-def drawing_identity(recipe: DpoRecipe, identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a run's identity that decides which critiques a row gets."""
-    names = ("backbone", "adapter.", "critiques.", "run.", f"sha256.{recipe.adapter.init}")
-    return {name: value for name, value in identity.items() if name.startswith(names)}
 
 
 METHOD = Dpo

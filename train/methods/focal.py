@@ -16,8 +16,8 @@ from judging.models.devices import to_device
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from losses import FocalLoss, class_weights
+from train.loop.objective import Numbers, Objective
 from train.methods.base import LossMethod
-from train.methods.objective import Numbers, Objective
 from train.rows.rows import Row
 from train.setup.recipe import Recipe, Section
 from train.setup.run_log import RUN_LOG
@@ -60,12 +60,6 @@ class FocalObjective(Objective):
         Rows are counted apart for every set of labels: two rubrics of one task may declare
         different labels, and Partial is not rare because most rows cannot have it. A label that
         does not occur is left out of the weights, and the log names it with its rubrics.
-
-        Args:
-            examples: Training rows.
-            gamma: Focusing exponent.
-            t_max: Largest class weight.
-            weighting: ``sqrt`` (square root of inverse frequency) or ``none``.
 
         Raises:
             FieldError: If all rows have one label, with which nothing can be learnt.

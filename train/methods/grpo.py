@@ -44,22 +44,13 @@ class GrpoRecipe(OwnCritiqueRecipe):
 
 
 class Rollouts:
-    """Draws the critiques of a step, with the prompts and the stop of a judge.
-
-    Args:
-        run: The run; seed and step decide what is drawn.
-    """
+    """Draws the critiques of a step, with the prompts and the stop of a judge."""
 
     def __init__(self, run: CritiqueRun) -> None:
         self.run = run
 
     def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
-        """Return the tokens of prompts and critiques, as TRL's ``rollout_func`` does.
-
-        Args:
-            prompts: Requests as JSON, each as often as a critique of it is wanted.
-            trainer: TRL's trainer (unused).
-        """
+        """Return the tokens of prompts and critiques, as TRL's ``rollout_func`` does."""
         requests = [JudgeRequest.model_validate_json(prompt) for prompt in prompts]
         recipe = self.run.recipe
         order = random.Random(f"rollouts/{recipe.run.seed}/{self.run.progress.step}")
@@ -73,11 +64,7 @@ class Rollouts:
 
 
 class RightLabel:
-    """The reward of critiques, as TRL asks for it.
-
-    Args:
-        scorer: Scores critiques.
-    """
+    """The reward of critiques, as TRL asks for it."""
 
     def __init__(self, scorer: CritiqueScorer) -> None:
         self.scorer = scorer
@@ -85,13 +72,7 @@ class RightLabel:
     def __call__(
         self, completions: Sequence[str], example: Sequence[str], **columns: Any
     ) -> list[float | None]:
-        """Return the reward of every critique.
-
-        Args:
-            completions: Critiques, with the closing tag if they have ended.
-            example: Labelled examples as JSON, one for each critique.
-            columns: What else TRL hands over (unused).
-        """
+        """Return the reward of every critique."""
         rows = [LabelledExample.model_validate_json(text) for text in example]
         critiques = []
         for row, completion in zip(rows, completions, strict=True):

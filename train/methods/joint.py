@@ -16,12 +16,11 @@ from torch.nn.utils.rnn import pad_sequence
 from judging.models.devices import to_device
 from judging.types import score_of, type_of
 from losses import UnlikelihoodLoss, normalised_logprob, token_logprobs
+from train.loop.objective import Objective
 from train.methods.base import LossMethod
-from train.methods.objective import Numbers, Objective
+from train.rows.data import ReplaySection, RunSplits, read_splits, with_replay
 from train.rows.rows import Row
-from train.setup.data import RunSplits, read_splits
 from train.setup.recipe import Recipe, Section, local_files
-from train.setup.replay import ReplaySection, with_replay
 
 Negatives = Literal["sampled", "hardest", "all"]
 Span = Literal["whole", "suffix"]
@@ -60,22 +59,12 @@ class JointObjective(Objective):
     ``L_MLE`` is the mean token negative log-likelihood of the label. ``y-`` is the label with its
     error type replaced by another; rows without an error type (``Correct``, replayed rows) have
     none. A step's loss is the mean over rows, each weighted by its example's ``weight``.
-
-    Args:
-        unlikelihood: Lambda.
-        negatives: Which other types are pushed down.
-        span: Over which of their tokens.
-        seed: Seed of the ``sampled`` types.
     """
 
     unlikelihood: float
     negatives: Negatives
     span: Span
     seed: int
-
-    def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
-        """Return the weighted number of rows."""
-        return float(weights.sum())
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Return the weighted sum over rows, given ``[rows, slots, vocabulary]`` logits."""
@@ -136,13 +125,7 @@ class JointObjective(Objective):
         return table[owner].softmax(-1)[columns, columns]
 
     def _differing(self, rows: Sequence[Row], wrong: list[list[int]], whole: Tensor) -> Tensor:
-        """Return a mask, true from the first token in which a candidate leaves its row's target.
-
-        Args:
-            rows: Rows of the micro-batch.
-            wrong: Candidates of each row.
-            whole: Mask of real tokens, ``[candidates, tokens]``.
-        """
+        """Return a mask, true from the first token in which a candidate leaves its row's target."""
         starts = []
         for row, labels in zip(rows, wrong, strict=True):
             target = row.tree.paths[row.target]

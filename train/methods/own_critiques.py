@@ -6,11 +6,10 @@ stopped and continued. TRL gets only the items of the steps that are left, in or
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from itertools import chain
 from typing import Any, ClassVar
@@ -30,28 +29,22 @@ from judging.tasks import get_task
 from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample, Mode
 from train.loop.accelerator import device_lines, uses_autocast
 from train.loop.checkpoint import (
-    chosen_steps,
-    keep_best,
     read_checkpoint,
-    save_best,
-    save_checkpoint,
+    recipe_values,
+    run_identity,
     trainable,
 )
-from train.loop.learning_rate import learning_rate
-from train.loop.model_runner import free_weights
-from train.loop.optimizer import check_finite, make_optimizer
+from train.loop.objective import Measured
+from train.loop.optimizer import check_finite, learning_rate, make_optimizer
 from train.loop.progress import Progress
-from train.methods.base import JudgeMethod
+from train.methods.base import Method
 from train.methods.policy import Policy
-from train.methods.trainer import dropout_seed
-from train.rows.rows import IndexedSplits, index_splits
-from train.rows.supervision import LabelSupervision
-from train.setup.data import RunSplits, read_splits
-from train.setup.recipe import Recipe, Section, check_has_effect
-from train.setup.run_identity import recipe_values, run_identity
+from train.methods.trainer import BaseTrainer, dropout_seed
+from train.rows.data import RunSplits, read_splits
+from train.rows.rows import IndexedSplits, Supervision, index_splits
+from train.setup.recipe import Recipe, Section
 from train.setup.starting_adapter import with_adapter
 from train.tracking.parts import PARTS
-from train.tracking.trackers import Tracker
 
 REFERENCE_ADAPTER = "ref"
 """Name that TRL gives to its copy of the adapter that a run starts from."""
@@ -99,7 +92,11 @@ class OwnCritiqueRecipe(Recipe):
 
     @model_validator(mode="after")
     def _only_known_keys(self) -> OwnCritiqueRecipe:
-        check_has_effect(self, WITHOUT_EFFECT)
+        for key in WITHOUT_EFFECT:
+            section, _, name = key.partition(".")
+            values: Section = getattr(self, section)
+            if getattr(values, name) != type(values).model_fields[name].default:
+                raise ValueError(f"{key} is not for this script; leave it out")
         return self
 
     @model_validator(mode="after")
@@ -117,22 +114,7 @@ class OwnCritiqueRecipe(Recipe):
         return self.optim.batch_size
 
 
-def check_setting() -> None:
-    """Check that TRL is installed and that there is one process.
-
-    Raises:
-        CustosError: If not.
-    """
-    if find_spec("trl") is None:
-        raise CustosError("trl is not installed: pip install 'custos[trl]'")
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise CustosError(
-            "critiques are trained on in one process: give 'custos train' --processes 1, or start "
-            "the script with 'python'"
-        )
-
-
-class CritiqueSupervision(LabelSupervision):
+class CritiqueSupervision(Supervision):
     """Reads the example itself; the label is decided after a critique."""
 
     def mode(self, example: LabelledExample) -> Mode:
@@ -140,21 +122,16 @@ class CritiqueSupervision(LabelSupervision):
         return "critique"
 
 
-class CritiqueRun:
+class CritiqueRun(BaseTrainer):
     """A run that TRL trains: it validates, keeps the adapter that is to be the judge, and reports.
 
     Validations are of critiques that the judge writes itself.
 
-    Args:
-        recipe: Validated recipe.
-        policy: The judge that is trained.
-        rows: Training and validation rows.
-        num_items: Items to train on: rows, or preferences.
-        identity: What the result depends on; a folder that holds another run is not resumed.
-
     Raises:
         CustosError: If the run folder holds another run.
     """
+
+    recipe: OwnCritiqueRecipe
 
     def __init__(
         self,
@@ -166,21 +143,15 @@ class CritiqueRun:
     ) -> None:
         recipe = recipe.with_checkpointing(recipe.run.gradient_checkpointing is True)
         optim = recipe.optim
-        total_steps = -(-num_items * optim.epochs // optim.batch_size)
-        self.total_steps = total_steps = min(total_steps, optim.max_steps or total_steps)
-        self.recipe, self.policy, self.rows, self.identity = recipe, policy, rows, identity
-        self.num_items = num_items
-        self.accelerator: Accelerator = policy.accelerator
-        self.eval_every, self.save_every = recipe.run.steps_between(total_steps)
-        self.tracker = Tracker(
-            recipe.run.output,
-            total_steps,
-            self.accelerator,
-            eval_every=self.eval_every,
-        )
+        steps = -(-num_items * optim.epochs // optim.batch_size)
+        steps = min(steps, optim.max_steps or steps)
+        super().__init__(recipe, rows, policy.accelerator, identity, steps)
+        self.policy, self.num_items = policy, num_items
         self.optimizer = make_optimizer(trainable(self.tree_model).values(), optim)
         self._checkpoint = read_checkpoint(recipe.run.output, self.tree_model, identity)
-        self.progress = self._progress_so_far()
+        if self._checkpoint:
+            state = self._checkpoint.state
+            self.progress = Progress.restored(state, recipe, self.tracker.note)
         self.first_step = self.progress.step
         """Steps that earlier calls have done."""
 
@@ -188,11 +159,6 @@ class CritiqueRun:
     def tree_model(self) -> TreeModel:
         """Return the model that is trained."""
         return self.policy.tree_model
-
-    def _progress_so_far(self) -> Progress:
-        if self._checkpoint is None:
-            return Progress(planned_steps=self.total_steps)
-        return Progress.restored(self._checkpoint.state, self.recipe, self.tracker.note)
 
     @property
     def items_left(self) -> list[int]:
@@ -208,11 +174,10 @@ class CritiqueRun:
 
     def settings(self) -> dict[str, Any]:
         """Return what the configurations of TRL's trainers have in common."""
-        recipe, run = self.recipe, self.recipe.run
+        recipe, run, device = self.recipe, self.recipe.run, self.accelerator.device
         micro_batch = recipe.critiques.micro_batch
         # TRL would tell its authors of every run.
         huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY = True
-        device = self.accelerator.device
         return {
             "output_dir": str(run.output),
             "per_device_train_batch_size": micro_batch,
@@ -264,87 +229,17 @@ class CritiqueRun:
             if not self.first_step:
                 self.validate()
             trl_trainer.train()
-        keep_best(self.recipe.run.output, [int(self.progress.chosen["step"])])
+        self.keep_chosen()
         adapted = self.tree_model.backbone
         if REFERENCE_ADAPTER in adapted.peft_config:
             adapted.delete_adapter(REFERENCE_ADAPTER)
 
-    @PARTS.measured("validation")
-    def validate(self) -> None:
-        """Grade the validation rows; keep the adapter if it is to be chosen so far."""
-        step = self.progress.step
-        with self.tracker.validating():
-            measured = {"val": self.policy.measure(self.rows.val.examples)}
-            scores, is_chosen = self.progress.add_validation(measured, self.recipe.run.select)
-            if is_chosen:
-                save_best(self.recipe.run.output, step, self.tree_model.backbone)
-            self.tracker.log_scores(step, scores, len(self.rows.val))
-
-    def begin_step(self) -> None:
-        """Save what is done if it is time to, and set the seed of a step.
-
-        TRL reports a step after it has said that the step is done; so it is saved here.
-        """
-        step = self.progress.step
-        if step > self.first_step and step % self.save_every == 0:
-            self.save()
-        set_seed(dropout_seed(self.recipe.run.seed, step, 0))
-
-    def check_gradient(self) -> None:
-        """Check the gradient of a step before the weights take it.
-
-        Raises:
-            CustosError: If it is not finite.
-        """
-        parameters = trainable(self.tree_model).values()
-        gradients = [p.grad for p in parameters if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients).item()
-        check_finite(self.progress.step, self.recipe.optim, gradient_norm=norm)
-
-    def count_step(self) -> None:
-        """Count an optimizer step that is done, and validate if it is time to."""
-        self.progress.step += 1
-        step = self.progress.step
-        self.tracker.advance(step, self.recipe.optim.batch_size)
-        if step % self.eval_every == 0 or step == self.total_steps:
-            self.validate()
-
-    @property
-    def is_reported(self) -> bool:
-        """Return whether the loss is reported at the step that is done."""
-        step = self.progress.step
-        return step % self.recipe.run.log_every == 0 or step == self.total_steps
-
-    @PARTS.measured("saving")
-    def save(self) -> None:
-        """Write a checkpoint, then delete the best adapters that no checkpoint names."""
-        folder = self.recipe.run.output
-        state = self.progress.state(self.recipe)
-        step = state.pop("step")
-        save_checkpoint(folder, step, self.tree_model, self.optimizer, state, self.identity)
-        keep_best(folder, chosen_steps(folder))
-
-    def log(self, logs: Mapping[str, float]) -> None:
-        """Report the figures that TRL logs of the steps since the last report."""
-        if "loss" not in logs:  # the summary of a whole run
-            return
-        step = self.progress.step
-        loss, norm = float(logs["loss"]), float(logs["grad_norm"])
-        figures = {name: float(logs[key]) for key, name in FIGURES.items() if key in logs}
-        self.progress.history.append({"step": step, "train_loss": loss, **figures})
-        values = {"train_loss": loss, "grad_norm": norm, "lr": float(logs["learning_rate"])}
-        self.tracker.log_steps(step, values | figures)
-
-    def free_memory(self) -> None:
-        """Free the weights and the optimizer's state; the run cannot be used again."""
-        free_weights(self.tree_model)
-        self.optimizer = None
-        self.accelerator.free_memory()
-        gc.collect()
-        torch.cuda.empty_cache()
+    def measure(self) -> dict[str, Measured]:
+        """Grade the validation rows, after critiques that the judge writes."""
+        return {"val": self.policy.measure(self.rows.val.examples)}
 
 
-class OwnCritiques(JudgeMethod):
+class OwnCritiques(Method):
     """Trains a judge on critiques that it draws itself."""
 
     recipe_class: ClassVar[type[OwnCritiqueRecipe]]
@@ -353,12 +248,27 @@ class OwnCritiques(JudgeMethod):
 
     def __init__(self, recipe: Any, splits: RunSplits) -> None:
         super().__init__(recipe, splits)
-        _check_rows(chain(splits.train, splits.val), pictures=self.takes_pictures)
+        for example in chain(splits.train, splits.val):
+            with errors_at(f"row '{example.id}'"):
+                if get_task(example.task).critique is None:
+                    raise FieldError("task", f"task '{example.task}' writes no critiques")
+                if example.images and not self.takes_pictures:
+                    raise FieldError("images", "GRPO takes no pictures; DPO (critique_dpo) does")
 
     @classmethod
     def read_rows(cls, recipe: OwnCritiqueRecipe) -> RunSplits:
-        """Read the rows, once it is clear that the run can begin."""
-        check_setting()
+        """Read the rows, if TRL is installed and there is one process.
+
+        Raises:
+            CustosError: If not.
+        """
+        if find_spec("trl") is None:
+            raise CustosError("trl is not installed: pip install 'custos[trl]'")
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise CustosError(
+                "critiques are trained on in one process: give 'custos train' --processes 1, or "
+                "start the script with 'python'"
+            )
         return read_splits(recipe.data)
 
     @staticmethod
@@ -390,54 +300,50 @@ class OwnCritiques(JudgeMethod):
         """Return TRL's trainer for the steps that are left."""
 
 
-def _check_rows(examples: Iterable[LabelledExample], *, pictures: bool) -> None:
-    """Check that every example is of a task with critiques.
-
-    Args:
-        examples: Rows to train on or to validate on.
-        pictures: Whether they may have pictures.
-
-    Raises:
-        FieldError: If one is not, or has pictures that it may not have; the message names the row.
-    """
-    for example in examples:
-        with errors_at(f"row '{example.id}'"):
-            if get_task(example.task).critique is None:
-                raise FieldError("task", f"task '{example.task}' writes no critiques")
-            if example.images and not pictures:
-                raise FieldError("images", "GRPO takes no pictures; DPO (critique_dpo) does")
-
-
 class _Reports(TrainerCallback):  # type: ignore[misc]  # transformers has no types here
-    """Tells a run of the steps of TRL's trainer."""
+    """Validates, saves and reports at the steps of TRL's trainer."""
 
     def __init__(self, run: CritiqueRun) -> None:
         self.run = run
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Begin the step."""
-        self.run.begin_step()
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """Save what is done if it is time to, and set the seed of the step.
 
-    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Check the gradient."""
-        self.run.check_gradient()
+        TRL reports a step after it has said that the step is done; so it is saved here.
+        """
+        run, step = self.run, self.run.progress.step
+        if step > run.first_step and step % run.save_every == 0:
+            run.save()
+        set_seed(dropout_seed(run.recipe.run.seed, step, 0))
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Count the step, and have TRL log it if it is to be reported."""
-        self.run.count_step()
-        control.should_log = self.run.is_reported
+    def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
+        """Check that the gradient is finite before the weights take it."""
+        parameters = trainable(self.run.tree_model).values()
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients).item()
+        check_finite(self.run.progress.step, self.run.recipe.optim, gradient_norm=norm)
 
-    def on_log(
-        self,
-        args: Any,
-        state: Any,
-        control: Any,
-        logs: Mapping[str, float] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """Report the figures."""
-        self.run.log(logs or {})
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Count the step, validate if it is time to, and have TRL log it if it is reported."""
+        run = self.run
+        run.progress.step += 1
+        step, is_last = run.progress.step, run.progress.step == run.total_steps
+        run.tracker.advance(step, run.recipe.optim.batch_size)
+        if step % run.eval_every == 0 or is_last:
+            run.validate()
+        control.should_log = step % run.recipe.run.log_every == 0 or is_last
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+    def on_log(self, *_: Any, logs: Mapping[str, float] | None = None, **__: Any) -> None:
+        """Report the figures of the steps since the last report."""
+        if logs is None or "loss" not in logs:  # the summary of a whole run
+            return
+        progress, tracker = self.run.progress, self.run.tracker
+        loss, norm = float(logs["loss"]), float(logs["grad_norm"])
+        figures = {name: float(logs[key]) for key, name in FIGURES.items() if key in logs}
+        progress.history.append({"step": progress.step, "train_loss": loss, **figures})
+        values = {"train_loss": loss, "grad_norm": norm, "lr": float(logs["learning_rate"])}
+        tracker.log_steps(progress.step, values | figures)
+
+    def on_train_end(self, *_: Any, **__: Any) -> None:
         """Save the last step."""
         self.run.save()

@@ -21,7 +21,7 @@ from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Verdict
 from judging.verdicts.critique_reward import CritiqueScorer
-from train.loop.model_runner import Measured, share_right
+from train.loop.objective import Measured, share_right
 
 JUDGED_AT_ONCE = 64
 """Requests whose pictures are in memory at the same time."""
@@ -41,14 +41,7 @@ class DrawnCritique:
 
 
 class Policy:
-    """A judge whose weights change while it is used.
-
-    Args:
-        backbone: Backbone whose model carries the adapter that is trained.
-        encoder: Encoder of the judge.
-        accelerator: Device and precision.
-        max_tokens: Most tokens of a critique.
-    """
+    """A judge whose weights change while it is used."""
 
     def __init__(
         self, backbone: Backbone, encoder: Encoder, accelerator: Accelerator, max_tokens: int
@@ -68,13 +61,7 @@ class Policy:
     def draw(
         self, requests: Sequence[JudgeRequest], seeds: Sequence[int], temperature: float
     ) -> list[DrawnCritique]:
-        """Draw a critique of each request, of a pair in the order given.
-
-        Args:
-            requests: Requests of tasks with critiques.
-            seeds: One per request.
-            temperature: How freely tokens are drawn; every token may be.
-        """
+        """Draw a critique of each request, of a pair in the order given."""
         drawn: dict[int, DrawnCritique] = {}
         for start in range(0, len(requests), JUDGED_AT_ONCE):
             by_rubric: dict[str, list[int]] = {}

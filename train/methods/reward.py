@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,13 +19,11 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import label_logprobs
 from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample, Mode
+from judging.types import JudgeRequest, LabelledExample
 from losses import BradleyTerryLoss
-from train.loop.model_runner import Measured, ModelRunner, share_right
+from train.loop.objective import Measured, ModelRunner, Objective, share_right
 from train.methods.base import LossMethod
-from train.methods.objective import Numbers, Objective
-from train.rows.rows import Row, Rows
-from train.rows.supervision import Supervision
+from train.rows.rows import Row, Rows, Supervision
 from train.setup.recipe import DataSection, Recipe, Section
 
 REWARD = "truthful-reward"
@@ -59,43 +57,21 @@ class RewardRecipe(Recipe):
     loss: PairSection = PairSection()
 
 
-class PairSupervision:
-    """Reads both responses of a pair, each alone, and learns which one people preferred.
-
-    Args:
-        encoder: Encoder of the backbone to train.
-    """
+class PairSupervision(Supervision):
+    """Reads both responses of a pair, each alone, and learns which one people preferred."""
 
     def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
+        super().__init__(encoder)
         self._tree = encoder.tree(get_task(REWARD).labels("plain"))
 
     def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
         """Return one request of the reward task for each response."""
         return each_response(example)
 
-    def mode(self, example: LabelledExample) -> Mode:
-        """Return ``score``: a reward is given at once."""
-        return "score"
-
     def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
         """Return the reward task's tree, and the index of the pair's label among A, B and None."""
         task = get_task(example.task)
-        task.check(example)
         return self._tree, task.labels(task.rubric(example)).index(task.target(example))
-
-
-def check_pairs(examples: Iterable[LabelledExample]) -> None:
-    """Check that every example has two responses.
-
-    Raises:
-        FieldError: If one has not; the message names the row.
-    """
-    for example in examples:
-        if len(example.responses) != 2:
-            raise FieldError(
-                "responses", "a reward is trained on pairs: give two", f"row '{example.id}'"
-            )
 
 
 def each_response(example: LabelledExample) -> tuple[JudgeRequest, JudgeRequest]:
@@ -129,10 +105,6 @@ class RewardObjective(Objective):
     """Pairwise logistic loss; a step's loss is the mean over pairs, weighted by example."""
 
     loss: BradleyTerryLoss
-
-    def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
-        """Return the weighted number of pairs."""
-        return float(weights.sum())
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
         """Return the weighted sum over pairs, given the logits of both responses of each."""
@@ -175,7 +147,11 @@ class Reward(LossMethod):
 
     def objective(self) -> Objective:
         """Return the pairwise loss, of rows that are all pairs."""
-        check_pairs(chain(self.splits.train, self.splits.val))
+        for example in chain(self.splits.train, self.splits.val):
+            if len(example.responses) != 2:
+                raise FieldError(
+                    "responses", "a reward is trained on pairs: give two", f"row '{example.id}'"
+                )
         return RewardObjective(BradleyTerryLoss(self.recipe.loss.margin))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The training loop that every stage shares."""
+"""The training loop of methods that minimise a loss, and what it shares with other trainers."""
 
 from __future__ import annotations
 
@@ -6,52 +6,123 @@ import gc
 import hashlib
 import math
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast, broadcast_object_list, gather_object, set_seed
-from torch import nn
 
 from judging.errors import CustosError
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.scoring.tree_batch import TreeModel
-from train.loop.accelerator import device_lines, processes_here, thread_hint
-from train.loop.batches import MicroBatch, StepPlan
+from train.loop.accelerator import FreeMemory, device_lines, processes_here, thread_hint
+from train.loop.batches import Loader, MicroBatch, StepPlan, default_workers
 from train.loop.checkpoint import (
     Checkpoint,
     chosen_steps,
     keep_best,
     newest_checkpoint,
     read_checkpoint,
+    recipe_values,
     save_best,
     save_checkpoint,
     trainable,
 )
-from train.loop.host_memory import FreeMemory
-from train.loop.learning_rate import learning_rate
-from train.loop.loader import Loader, default_workers
-from train.loop.model_runner import Measured, ModelRunner, free_weights
-from train.loop.optimizer import check_finite, prepare
-from train.loop.progress import Progress, early_stop_line
-from train.loop.selection import validations_without_gain
-from train.loop.sharding import free_parts, is_sharded, whole
-from train.loop.zero import divides_gradients
-from train.methods.objective import Objective
+from train.loop.objective import Measured, ModelRunner, Objective
+from train.loop.optimizer import check_finite, learning_rate, prepare
+from train.loop.progress import Progress, early_stop_line, validations_without_gain
+from train.loop.sharding import divides_gradients, free_weights, is_sharded, whole
 from train.plan.planner import decide_checkpointing
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
-from train.setup.run_identity import recipe_values
 from train.tracking.parts import PARTS
 from train.tracking.throughput import Throughput
 from train.tracking.trackers import Tracker
 
 
-class Trainer:
+class BaseTrainer(ABC):
+    """The state of a run that is trained, its validations and its checkpoints."""
+
+    optimizer: Any
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        rows: IndexedSplits,
+        accelerator: Accelerator,
+        identity: Mapping[str, Any],
+        total_steps: int,
+    ) -> None:
+        self.recipe, self.rows, self.identity = recipe, rows, identity
+        self.accelerator, self.total_steps = accelerator, total_steps
+        self.eval_every, self.save_every = recipe.run.steps_between(total_steps)
+        folder, eval_every = recipe.run.output, self.eval_every
+        self.tracker = Tracker(folder, total_steps, accelerator, eval_every=eval_every)
+        self.progress = Progress(planned_steps=total_steps)
+
+    @property
+    @abstractmethod
+    def tree_model(self) -> TreeModel:
+        """Return the model without its distributed wrapper."""
+
+    @property
+    def torch_optimizer(self) -> torch.optim.Optimizer:
+        """Return the optimizer without accelerate's wrapper."""
+        inner: torch.optim.Optimizer = getattr(self.optimizer, "optimizer", self.optimizer)
+        return inner
+
+    @abstractmethod
+    def measure(self) -> dict[str, Measured]:
+        """Measure the validation rows, ``val``, and the watched ones, by their names."""
+
+    @PARTS.measured("validation")
+    def validate(self) -> None:
+        """Score validation and watched rows; keep the adapter if it is to be chosen so far."""
+        progress, run = self.progress, self.recipe.run
+        with self.tracker.validating():
+            measured = self.measure()
+            nll = measured["val"].scores["nll"]
+            if progress.step == 0 and math.isnan(nll):
+                raise CustosError(
+                    f"backbone '{self.recipe.backbone}': its scores are not numbers before step 1, "
+                    "as some of its weights are NaN or infinite; get the checkpoint again"
+                )
+            scores, is_chosen = progress.add_validation(measured, run.select)
+            if is_chosen:
+                writes = self.accelerator.is_main_process
+                save_best(run.output, progress.step, self.tree_model.backbone, writes=writes)
+            self.tracker.log_scores(progress.step, scores, len(self.rows.val))
+
+    @PARTS.measured("saving")
+    def save(self) -> None:
+        """Write a checkpoint, then delete the best adapters that no checkpoint names."""
+        folder, writes = self.recipe.run.output, self.accelerator.is_main_process
+        state = self.progress.state(self.recipe)
+        step, parts = state.pop("step"), (self.tree_model, self.torch_optimizer)
+        save_checkpoint(folder, step, *parts, state, self.identity, writes=writes)
+        if writes:
+            keep_best(folder, chosen_steps(folder))
+        self.accelerator.wait_for_everyone()
+
+    def keep_chosen(self) -> None:
+        """Delete all best adapters but the one that becomes the judge."""
+        if self.accelerator.is_main_process:
+            keep_best(self.recipe.run.output, [int(self.progress.chosen["step"])])
+
+    def free_memory(self) -> None:
+        """Free the weights and the optimizer's state; the trainer cannot be used again."""
+        free_weights(self.tree_model)
+        self.optimizer = None
+        self.accelerator.free_memory()
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+class Trainer(BaseTrainer):
     """Trains an adapter on rows with an objective, and keeps the adapter that is to be the judge.
 
     In each step, losses are summed over all micro-batches of all processes and divided by their
@@ -85,15 +156,12 @@ class Trainer:
             recipe, rows.train, backbone.model.config, objective.model_class, accelerator
         )
         optim, run = recipe.optim, recipe.run
-        self.recipe, self.rows, self.objective = recipe, rows, objective
-        self.accelerator, self.identity = accelerator, identity
-        self.progress = Progress()
-        self.data_wait = 0.0
-        self.freed = FreeMemory()
         for of_split in rows.by_name.values():
             # A layer that is sharded runs once between its forward and its backward pass.
             of_split.share_prefix = not is_sharded(accelerator)
         self.plan = StepPlan(rows.train, optim, run.seed, accelerator.num_processes, rows.replayed)
+        super().__init__(recipe, rows, accelerator, identity, self.plan.total_steps)
+        self.objective, self.freed, self.data_wait = objective, FreeMemory(), 0.0
         tree_model = objective.model_class(backbone.model)
         if run.gradient_checkpointing:
             tree_model.checkpoint_activations()
@@ -102,18 +170,17 @@ class Trainer:
         workers = run.workers
         if workers is None:
             workers = default_workers(accelerator.device, processes_here(accelerator))
-        is_on_gpu = accelerator.device.type == "cuda"
-        self.loader = Loader(rows.by_name, workers, pinned=is_on_gpu)
+        self.loader = Loader(rows.by_name, workers, pinned=accelerator.device.type == "cuda")
         self.runner = ModelRunner(model, accelerator, self.loader, optim.token_budget)
         self.throughput = Throughput(
             tree_model, accelerator, backbone.tokenizer.pad_token_id, run.peak_tflops
         )
-        self.tracker = Tracker(
-            run.output,
-            self.plan.total_steps,
-            accelerator,
-            eval_every=run.steps_between(self.plan.total_steps)[0],
-        )
+
+    @property
+    def tree_model(self) -> TreeModel:
+        """Return the model without its distributed wrapper."""
+        model: TreeModel = self.runner.unwrapped
+        return model
 
     def fit(self) -> Progress:
         """Train to the end, resuming from the run folder's newest checkpoint if there is one.
@@ -121,8 +188,7 @@ class Trainer:
         Raises:
             CustosError: If the folder holds another run, or the loss is not finite.
         """
-        run, total_steps = self.recipe.run, self.plan.total_steps
-        eval_every, save_every = run.steps_between(total_steps)
+        run, total_steps = self.recipe.run, self.total_steps
         self.resume()
         self.progress.planned_steps = total_steps
         config = recipe_values(self.recipe)
@@ -140,24 +206,17 @@ class Trainer:
                 self.tracker.advance(step, sum(map(len, micro_batches)))
                 if step % run.log_every == 0 or last:
                     self._log_loss()
-                if step % eval_every == 0 or last:
+                if step % self.eval_every == 0 or last:
                     self.validate()
                 last = last or self.stops_early
                 if last and self.progress.losses:
                     self._log_loss()
-                if step % save_every == 0 or last:
+                if step % self.save_every == 0 or last:
                     self.save()
-            if self.accelerator.is_main_process:
-                keep_best(run.output, [int(self.progress.chosen["step"])])
+            self.keep_chosen()
             if line := early_stop_line(self.progress, run.patience):
                 self.tracker.note(line)
         return self.progress
-
-    @property
-    def tree_model(self) -> TreeModel:
-        """Return the model without its distributed wrapper."""
-        model: TreeModel = self.runner.unwrapped
-        return model
 
     @property
     def stops_early(self) -> bool:
@@ -169,21 +228,33 @@ class Trainer:
         return patience is not None and validations_without_gain(history) >= patience
 
     def resume(self) -> None:
-        """Restore the newest checkpoint of the first process's run folder, on every process.
+        """Restore the first process's newest checkpoint into model and optimizer of every process.
+
+        Machines need not share a disk: weights, moments and state come from the first process.
 
         Raises:
-            CustosError: If the folder holds another run.
+            CustosError: On the first process, if the folder holds another run.
         """
-        state = resume(
-            self.accelerator,
-            self.recipe.run.output,
-            self.runner.unwrapped,
-            self.optimizer.optimizer,
-            self.identity,
-            self.tracker.note,
-        )
-        if state:
-            self.progress = Progress.restored(state, self.recipe, self.tracker.note)
+        accelerator, folder = self.accelerator, self.recipe.run.output
+        saved: Checkpoint | None = None
+        if accelerator.is_main_process:
+            saved = read_checkpoint(folder, self.tree_model, self.identity)
+        if accelerator.num_processes > 1:
+            saved = _broadcast(saved, accelerator.device)
+        if saved:
+            saved.restore(self.tree_model, self.torch_optimizer)
+            self.progress = Progress.restored(saved.state, self.recipe, self.tracker.note)
+        if accelerator.num_processes == 1:
+            return
+        newest = newest_checkpoint(folder)
+        name = newest.name if newest else "no checkpoint"
+        names = gather_object([(accelerator.process_index, socket.gethostname(), name)])
+        for rank, host, other in names:
+            if other != names[0][2]:
+                self.tracker.note(
+                    f"process {rank} on {host} has {other} in its {folder}, the first process has "
+                    f"{names[0][2]}: every process goes on from the first one's"
+                )
 
     @PARTS.measured("step")
     def train_step(
@@ -192,10 +263,6 @@ class Trainer:
         """Make one optimizer step and return the mean loss over all processes.
 
         If the rows of the step have a total weight of 0, no parameter changes and the loss is 0.
-
-        Args:
-            micro_batches: The rows of the step, on all processes.
-            batches: Yields this process's batches of the step next; default they are made now.
 
         Raises:
             CustosError: If the loss or the gradient is not finite.
@@ -218,7 +285,9 @@ class Trainer:
         model.train()
         for index in range(len(mine)):
             last, counts = index == len(mine) - 1, index < num_counted
-            batch = self._next(batches)
+            before = self.loader.data_wait
+            batch = next(batches)
+            self.data_wait += self.loader.data_wait - before
             if counts:
                 self.throughput.add_batch(batch.layout)
             with accelerator.no_sync(model) if not last else nullcontext():
@@ -233,7 +302,7 @@ class Trainer:
         check_finite(step, self.recipe.optim, loss=mean, gradient_norm=norm)
         self.throughput.add_step(norm, self.data_wait - waited_before)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate(step)
+            group["lr"] = learning_rate(self.recipe.optim, step, self.total_steps)
         self.optimizer.step()
         self.optimizer.zero_grad()
         return mean
@@ -252,157 +321,59 @@ class Trainer:
         plan = (mine for step in steps for mine in self._share(self.plan.micro_batches(step))[0])
         return self.loader.batches(self.rows.train, plan)
 
-    def _next(self, batches: Iterator[Batch]) -> Batch:
-        before = self.loader.data_wait
-        batch = next(batches)
-        self.data_wait += self.loader.data_wait - before
-        return batch
-
-    def learning_rate(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0."""
-        return learning_rate(self.recipe.optim, step, self.plan.total_steps)
-
-    @PARTS.measured("validation")
-    def validate(self) -> None:
-        """Score validation and watched rows; keep the adapter if it is to be chosen so far."""
-        with self.tracker.validating():
-            measured = self._measure()
-            if self.progress.step == 0:
-                self._check_start(measured["val"].scores["nll"])
-            scores, is_chosen = self.progress.add_validation(measured, self.recipe.run.select)
-            if is_chosen:
-                adapted, writes = self.tree_model.backbone, self.accelerator.is_main_process
-                save_best(self.recipe.run.output, self.progress.step, adapted, writes=writes)
-            self.tracker.log_scores(self.progress.step, scores, len(self.rows.val))
-
-    @PARTS.measured("saving")
-    def save(self) -> None:
-        """Write a checkpoint, then delete the best adapters that no checkpoint names."""
-        folder, writes = self.recipe.run.output, self.accelerator.is_main_process
-        state = self.progress.state(self.recipe)
-        step, parts = state.pop("step"), (self.runner.unwrapped, self.optimizer.optimizer)
-        save_checkpoint(folder, step, *parts, state, self.identity, writes=writes)
-        if writes:
-            keep_best(folder, chosen_steps(folder))
-        self.accelerator.wait_for_everyone()
-
-    def free_memory(self) -> None:
-        """Free the weights and the optimizer's state; the trainer cannot be used again."""
-        if self.runner.model is None:
-            return
-        free_parts(self.tree_model)
-        free_weights(self.tree_model)
-        self.parameters.clear()
-        self.runner.model = self.optimizer = None
-        self.accelerator.free_memory()
-        gc.collect()
-        torch.cuda.empty_cache()
-
-    def _measure(self) -> dict[str, Measured]:
+    def measure(self) -> dict[str, Measured]:
+        """Measure the validation rows, ``val``, and the watched ones, by their names."""
         sets = {"val": self.rows.val, **self.rows.watched}
         return {name: self.objective.measure(self.runner, rows) for name, rows in sets.items()}
 
-    def _check_start(self, nll: float) -> None:
-        """Refuse to train a model whose scores are not numbers before any step.
-
-        Raises:
-            CustosError: If the validation's negative log-likelihood is not a number.
-        """
-        if math.isnan(nll):
-            raise CustosError(
-                f"backbone '{self.recipe.backbone}': its scores are not numbers before step 1, as "
-                "some of its weights are NaN or infinite; get the checkpoint again"
-            )
+    def free_memory(self) -> None:
+        """Free the weights and the optimizer's state; the trainer cannot be used again."""
+        if self.runner.model is not None:
+            self.parameters.clear()
+            super().free_memory()
+            self.runner.model = None
 
     def _log_loss(self) -> None:
         step, loss = self.progress.step, torch.tensor(self.progress.losses).mean().item()
         self.progress.losses = []
         self.progress.history.append({"step": step, "train_loss": loss})
-        values = {"train_loss": loss, "lr": self.learning_rate(step - 1)}
-        self.tracker.log_steps(step, values | self.throughput.report(self.tracker.seconds))
+        lr = learning_rate(self.recipe.optim, step - 1, self.total_steps)
+        speed = self.throughput.report(self.tracker.seconds)
+        self.tracker.log_steps(step, {"train_loss": loss, "lr": lr, **speed})
 
     def _describe_start(self) -> None:
         """Report what decides the speed, and log one decoded row with its target."""
+        tracker, optim, steps = self.tracker, self.recipe.optim, self.total_steps
         for line in device_lines(self.accelerator, self.tree_model.backbone):
-            self.tracker.note(line)
-        self.tracker.detail(f"attention: {describe_attention(self.runner.unwrapped.backbone)}")
+            tracker.note(line)
+        tracker.detail(f"attention: {describe_attention(self.tree_model.backbone)}")
         if self._checkpointing:
-            self.tracker.detail(self._checkpointing)
-        self.tracker.detail(self.throughput.describe_peak())
+            tracker.detail(self._checkpointing)
+        tracker.detail(self.throughput.describe_peak())
         if hint := thread_hint(self.accelerator):
-            self.tracker.note(hint)
-        optim, total_steps = self.recipe.optim, self.plan.total_steps
-        if optim.max_steps and total_steps < optim.max_steps:
-            self.tracker.note(
+            tracker.note(hint)
+        if optim.max_steps and steps < optim.max_steps:
+            tracker.note(
                 f"{len(self.rows.train)} rows with optim.epochs={optim.epochs} and "
-                f"optim.batch_size={optim.batch_size} give {total_steps} steps, fewer than "
+                f"optim.batch_size={optim.batch_size} give {steps} steps, fewer than "
                 f"optim.max_steps={optim.max_steps}; more epochs give more"
             )
-        processes, batch_size = self.accelerator.num_processes, self.recipe.optim.batch_size
+        processes, batch_size = self.accelerator.num_processes, optim.batch_size
         if batch_size < processes:
-            self.tracker.note(
+            tracker.note(
                 f"a step of optim.batch_size={batch_size} rows keeps {batch_size} of {processes} "
                 f"processes busy; {batch_size} processes would be as fast"
             )
         row, tokenizer = self.rows.train[0], self.rows.train.encoder.backbone.tokenizer
         for prompt in self.rows.train.prompts([row]):
             text = tokenizer.decode(prompt.prefix_ids + prompt.suffix_ids)
-            self.tracker.detail(f"first row: {text!r}")
-        self.tracker.detail(self.objective.describe_target(row, tokenizer))
+            tracker.detail(f"first row: {text!r}")
+        tracker.detail(self.objective.describe_target(row, tokenizer))
 
 
 def dropout_seed(seed: int, step: int, rank: int) -> int:
     """Return a seed for one step of one process, of 32 bits, as many as NumPy takes."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{step}/{rank}".encode()).digest()[:4], "big")
-
-
-def resume(
-    accelerator: Accelerator,
-    folder: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    identity: Mapping[str, Any],
-    note: Callable[[str], None],
-) -> dict[str, Any] | None:
-    """Restore the first process's newest checkpoint into model and optimizer of every process.
-
-    Machines need not share a disk: weights, moments and state come from the first process.
-
-    Args:
-        accelerator: Accelerator of the run.
-        folder: Run folder.
-        model: Unwrapped model.
-        optimizer: Optimizer over its trainable parameters.
-        identity: What the run depends on.
-        note: Shows a line to the user.
-
-    Returns:
-        The checkpoint's state, the same on every process; ``None`` if the first process has none.
-
-    Raises:
-        CustosError: On the first process, as :func:`~train.loop.checkpoint.read_checkpoint`.
-    """
-    saved: Checkpoint | None = None
-    if accelerator.is_main_process:
-        saved = read_checkpoint(folder, model, identity)
-    if accelerator.num_processes > 1:
-        saved = _broadcast(saved, accelerator.device)
-    if saved:
-        saved.restore(model, optimizer)
-    state = saved.state if saved else None
-    if accelerator.num_processes == 1:
-        return state
-    checkpoint = newest_checkpoint(folder)
-    name = checkpoint.name if checkpoint else "no checkpoint"
-    names = gather_object([(accelerator.process_index, socket.gethostname(), name)])
-    expected = names[0][2]
-    for rank, host, other in names:
-        if other != expected:
-            note(
-                f"process {rank} on {host} has {other} in its {folder}, the first process has "
-                f"{expected}: every process goes on from the first one's"
-            )
-    return state
 
 
 def _broadcast(saved: Checkpoint | None, device: torch.device) -> Checkpoint | None:

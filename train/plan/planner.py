@@ -1,4 +1,4 @@
-"""Memory of a training run, and of the same run with other keys."""
+"""The plan of a training run: its memory and time, and what to change."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from judging.models.devices import computes_bfloat16
 from judging.scoring.tree_batch import TreeModel
 from train.loop.accelerator import processes_here
 from train.loop.checkpoint import newest_settings
+from train.loop.objective import TextModel
 from train.loop.sharding import is_sharded
-from train.loop.text_model import TextModel
 from train.plan.row_sizes import RowSize, largest_rows, longest, steps_of_epoch
 from train.plan.step_memory import StepMemory, StepSize, step_memory
 from train.rows.rows import Rows
@@ -54,21 +54,50 @@ class Hardware:
     """Whether the GPUs share one model; otherwise each holds a copy."""
 
     @property
-    def sharers(self) -> int:
-        """Return the number of processes that share a model."""
-        return self.gpus if self.shared else 1
+    def bytes(self) -> float:
+        """Return the memory in bytes."""
+        return self.memory * GIB
+
+    @property
+    def device(self) -> torch.device:
+        """Return the kind of device that trains."""
+        return torch.device("cuda" if self.gpus else "cpu")
 
 
 @dataclass(frozen=True)
-class Planner:
-    """Counts the memory of a run, and of the same run with other keys."""
+class RunPlan:
+    """The needs of a run, and of the same run with other keys."""
 
     recipe: Recipe
     is_text: bool
     """The answer is learnt as text."""
     config: Any
+    """Configuration of the backbone."""
     rows: Sequence[RowSize]
     hardware: Hardware
+    num_rows: int = 0
+    """Number of training rows; 0 if it is not known."""
+    counted: str = ""
+    """How their tokens were counted."""
+    rate: float | None = None
+    """Tokens that one GPU trains on in a second, if known."""
+
+    @cached_property
+    def longest(self) -> RowSize:
+        """Return a size that no row exceeds."""
+        return longest(self.rows)
+
+    @property
+    def micro_batch(self) -> int:
+        """Return the rows of one forward pass of a process, if all are as long as the longest."""
+        return self._most_rows(self.recipe.optim.token_budget)
+
+    def _most_rows(self, token_budget: int) -> int:
+        optim, row, hardware = self.recipe.optim, self.longest, self.hardware
+        # Rows that share a model read their own instruction.
+        width = row.length + row.prompts * row.instruction * hardware.shared
+        share = -(-optim.batch_size // max(1, hardware.gpus))  # rounded up, as cut_step does
+        return max(1, min(token_budget // width, share))
 
     @property
     def tokens_per_step(self) -> int:
@@ -78,31 +107,22 @@ class Planner:
         return round(self.recipe.optim.batch_size * (mean + self.rows[0].instruction / readers))
 
     @property
-    def steps(self) -> int:
-        """Return the optimizer steps of the run."""
+    def steps(self) -> int | None:
+        """Return the optimizer steps of the run; ``None`` if they are not known."""
         optim = self.recipe.optim
+        if not self.num_rows:
+            return optim.max_steps
         every = steps_of_epoch(self.rows, self.recipe) * optim.epochs
         return min(every, optim.max_steps or every)
 
     @property
-    def micro_batch(self) -> int:
-        """Return the most rows of one forward pass of a process."""
-        return self.most_rows(self.recipe.optim.token_budget)
-
-    def most_rows(self, token_budget: int) -> int:
-        """Return how many of the longest rows a forward pass has under a budget of tokens."""
-        optim, row = self.recipe.optim, longest(self.rows)
-        # Rows that share a model read their own instruction.
-        width = row.length + row.prompts * row.instruction * self.hardware.shared
-        share = -(-optim.batch_size // max(1, self.hardware.gpus))  # rounded up, as cut_step does
-        return max(1, min(token_budget // width, share))
+    def seconds(self) -> float | None:
+        """Return how long the steps take; ``None`` if it is not known."""
+        if not self.rate or not self.steps:
+            return None
+        return self.tokens_per_step * self.steps / (self.rate * max(1, self.hardware.gpus))
 
     @cached_property
-    def without_checkpointing(self) -> StepMemory:
-        """Return the memory of a step that keeps all activations."""
-        return self.needs(self.micro_batch, checkpointing=False)
-
-    @property
     def checkpointing(self) -> bool:
         """Return whether activations are computed again: as the recipe says, or memory decides."""
         chosen = self.recipe.run.gradient_checkpointing
@@ -110,16 +130,12 @@ class Planner:
             return chosen
         if self.is_small:
             return False
-        least = self.total(self.without_checkpointing)
-        return least > SHARE_TO_FILL * self.hardware.memory * GIB
+        return self.without_checkpointing.total > SHARE_TO_FILL * self.hardware.bytes
 
     @cached_property
     def is_small(self) -> bool:
         """Return whether this is a small backbone on a CPU."""
-        if self.hardware.gpus:
-            return False
-        parameters: int = empty_model(self.config).num_parameters()
-        return parameters < SMALL
+        return not self.hardware.gpus and empty_model(self.config).num_parameters() < SMALL
 
     @property
     def reason(self) -> str | None:
@@ -128,48 +144,42 @@ class Planner:
             return None
         if self.is_small:
             return "a small backbone on a CPU"
-        needed = in_gib(self.total(self.without_checkpointing))
+        needed = in_gib(self.without_checkpointing.total)
         limit = f"{self.hardware.memory:.3g} GiB"
         return f"without it {needed} of {limit}, of which {SHARE_TO_FILL * 100:.0f} % may be filled"
 
     @property
-    def reserve(self) -> int:
-        """Return the bytes that a process takes beside its tensors."""
-        return RESERVE[self.hardware.gpus > 0]
-
-    def gaps(self, memory: StepMemory) -> int:
-        """Return the bytes of gaps between the tensors of a step on a CPU."""
-        return 0 if self.hardware.gpus else round(GAPS * (memory.total - memory.fixed))
-
-    def buckets(self, memory: StepMemory) -> int:
-        """Return the bytes of gradients on their way between GPUs that each hold a copy."""
-        return memory.gradients if self.hardware.gpus > 1 and not self.hardware.shared else 0
-
-    def fits(self, memory: StepMemory) -> bool:
-        """Return whether one device has the memory."""
-        return self.total(memory) <= self.hardware.memory * GIB
-
-    @property
     def attention(self) -> str:
-        """Return the attention that a run on this machine would choose."""
-        dtype = torch.bfloat16 if self.is_bfloat16 else torch.float32
-        return attention_line(choose_attention(self.config, self.device, dtype))
+        """Return the attention of text and vision; the vision tower's is what is installed here."""
+        dtype = torch.bfloat16 if self._is_bfloat16 else torch.float32
+        return attention_line(choose_attention(self.config, self.hardware.device, dtype))
 
     @property
-    def device(self) -> torch.device:
-        """Return the kind of device that trains."""
-        return torch.device("cuda" if self.hardware.gpus > 0 else "cpu")
+    def _is_bfloat16(self) -> bool:
+        return self.recipe.run.precision == "bf16" and computes_bfloat16(self.hardware.device)
+
+    @cached_property
+    def memory(self) -> StepMemory:
+        """Return the memory of a step."""
+        if not self.checkpointing:
+            return self.without_checkpointing
+        return self._needs(self.micro_batch, checkpointing=True)
+
+    @cached_property
+    def without_checkpointing(self) -> StepMemory:
+        """Return the memory of a step that keeps all activations."""
+        return self._needs(self.micro_batch, checkpointing=False)
 
     @property
-    def is_bfloat16(self) -> bool:
-        """Return whether the run computes in bfloat16."""
-        return self.recipe.run.precision == "bf16" and computes_bfloat16(self.device)
+    def fits(self) -> bool:
+        """Return whether the memory is enough."""
+        return self.memory.total <= self.hardware.bytes
 
-    def needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
+    def _needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
         """Return the memory of the longest rows in one micro-batch."""
-        row = longest(self.rows)
-        instruction = 0 if self.hardware.shared else row.instruction
-        return step_memory(
+        row, hardware = self.longest, self.hardware
+        instruction = 0 if hardware.shared else row.instruction
+        memory = step_memory(
             self.config,
             self.recipe.with_checkpointing(checkpointing),
             StepSize(
@@ -181,23 +191,30 @@ class Planner:
                 is_text=self.is_text,
                 patches=row.patches,
             ),
-            bf16=self.is_bfloat16,
-            gpu=self.device.type == "cuda",
-            sharers=self.hardware.sharers,
+            bf16=self._is_bfloat16,
+            gpu=hardware.gpus > 0,
+            sharers=hardware.gpus if hardware.shared else 1,
+        )
+        return replace(
+            memory,
+            reserve=RESERVE[hardware.gpus > 0],
+            buckets=memory.gradients if hardware.gpus > 1 and not hardware.shared else 0,
+            gaps=0 if hardware.gpus else round(GAPS * memory.of_rows),
         )
 
-    def advice(self, memory: StepMemory) -> str | None:
+    @cached_property
+    def advice(self) -> str | None:
         """Return which key to change for the run to fit; ``None`` if it does."""
-        if self.fits(memory):
+        if self.fits:
             return None
-        limit = f"{self.hardware.memory:g} GiB"
-        fixed = memory.fixed + self.reserve + self.buckets(memory)
-        if fixed < self.hardware.memory * GIB:
-            for keys, micro_batch, checkpointing in self._changes(memory):
-                changed = self.needs(micro_batch, checkpointing)
-                if self.fits(changed):
-                    return f"set {keys}: {in_gib(self.total(changed))} of {limit}"
-        needing = "weights need" if fixed > self.hardware.memory * GIB else "a single row needs"
+        limit, fixed = f"{self.hardware.memory:g} GiB", self.memory.total - self.memory.of_rows
+        fixed -= self.memory.gaps
+        if fixed < self.hardware.bytes:
+            for keys, micro_batch, checkpointing in self._changes(fixed):
+                changed = self._needs(micro_batch, checkpointing).total
+                if changed <= self.hardware.bytes:
+                    return f"set {keys}: {in_gib(changed)} of {limit}"
+        needing = "weights need" if fixed > self.hardware.bytes else "a single row needs"
         if self.hardware.shared:
             return (
                 f"take more GPUs, GPUs with more memory, or a smaller backbone: {needing} more "
@@ -209,28 +226,25 @@ class Planner:
             f"more than {limit}"
         )
 
-    def _changes(self, memory: StepMemory) -> Iterator[tuple[str, int, bool]]:
-        """Yield keys that save memory, those that cost least time first."""
-        checkpointing = self.checkpointing
-        free = self.hardware.memory * GIB - memory.fixed - self.reserve - self.buckets(memory)
-        share = free / (memory.total - memory.fixed + self.gaps(memory))
-        halves = [half for n in range(1, 20) if (half := self.recipe.optim.token_budget >> n)]
-        smaller: dict[int, int] = {}  # the largest of these budgets, by the rows that it allows
-        for half in halves:
-            smaller.setdefault(self.most_rows(half), half)
+    def _changes(self, fixed: int) -> Iterator[tuple[str, int, bool]]:
+        """Yield keys that save memory, those that cost least time first.
+
+        ``fixed`` are the bytes that do not depend on the rows.
+        """
+        share = (self.hardware.bytes - fixed) / (self.memory.total - fixed)
+        smaller: dict[int, int] = {}  # the largest of halved budgets, by the rows that it allows
+        for n in range(1, 20):
+            if half := self.recipe.optim.token_budget >> n:
+                smaller.setdefault(self._most_rows(half), half)
         estimated = [n for n in smaller if n <= share * self.micro_batch and n < self.micro_batch]
         for size in dict.fromkeys([*estimated[:1], *[n for n in smaller if n == 1]]):
             if size < self.micro_batch:
-                yield f"optim.token_budget={smaller[size]}", size, checkpointing
-        if not checkpointing:
+                yield f"optim.token_budget={smaller[size]}", size, self.checkpointing
+        if not self.checkpointing:
             key = "run.gradient_checkpointing=true"
             yield key, self.micro_batch, True
             if 1 in smaller:
                 yield f"{key} optim.token_budget={smaller[1]}", 1, True
-
-    def total(self, memory: StepMemory) -> int:
-        """Return the bytes that one process needs."""
-        return memory.total + self.reserve + self.buckets(memory) + self.gaps(memory)
 
 
 def in_gib(size: float) -> str:
@@ -259,13 +273,6 @@ def decide_checkpointing(
 
     It stays on in a run whose newest checkpoint has it on. Otherwise the smallest memory decides.
 
-    Args:
-        recipe: Validated recipe.
-        rows: Training rows.
-        config: Configuration of the backbone.
-        model_class: Class of the model that is trained.
-        accelerator: Device and processes.
-
     Returns:
         The recipe with true or false, and a line for the log if this decided it.
     """
@@ -281,9 +288,9 @@ def decide_checkpointing(
     memory = min(memory for _, memory in everywhere)
     hardware = Hardware(num_processes if on_gpu else 0, memory, is_sharded(accelerator))
     config = copy.deepcopy(config)  # a plan sets the attention
-    planner = Planner(recipe, issubclass(model_class, TextModel), config, (), hardware)
-    if not planner.is_small:
-        planner = replace(planner, rows=largest_rows(rows, recipe, config))
-    state = "on" if planner.checkpointing else "off"
-    line = f"gradient checkpointing: {state} ({planner.reason})"
-    return recipe.with_checkpointing(planner.checkpointing), line
+    plan = RunPlan(recipe, issubclass(model_class, TextModel), config, (), hardware)
+    if not plan.is_small:
+        plan = replace(plan, rows=largest_rows(rows, recipe, config))
+    state = "on" if plan.checkpointing else "off"
+    line = f"gradient checkpointing: {state} ({plan.reason})"
+    return recipe.with_checkpointing(plan.checkpointing), line

@@ -18,10 +18,9 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
-from train.rows.rows import Rows
-from train.rows.supervision import Supervision
+from train.rows.data import ReplaySection
+from train.rows.rows import Rows, Supervision
 from train.setup.recipe import Recipe
-from train.setup.replay import ReplaySection
 
 CHARACTERS_PER_TOKEN = 4
 """English text in Qwen's vocabulary; used where there is no tokenizer."""
@@ -81,11 +80,6 @@ class CharacterEncoder(Encoder):
 def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
     """Return between which areas a run scales pictures, with or without the checkpoint's files.
 
-    Args:
-        recipe: Validated recipe.
-        config: Configuration of the backbone.
-        encoder: The backbone's encoder, or a :class:`CharacterEncoder`.
-
     Raises:
         FieldError: If the recipe's lower limit is above the upper one.
     """
@@ -99,13 +93,7 @@ def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
 
 
 def largest_rows(rows: Rows, recipe: Recipe, config: Any) -> list[RowSize]:
-    """Measure the rows of each rubric that have most tokens, with pictures and without.
-
-    Args:
-        rows: Training rows, of which there are some.
-        recipe: Validated recipe.
-        config: Configuration of the backbone.
-    """
+    """Measure the rows of each rubric that have most tokens, with pictures and without."""
     facts = rows.facts
     # Rows lie in a file: only if there are pictures, all are read again.
     pictured = [bool(row.images) for row in rows.examples] if rows.pictures else [False]
@@ -124,13 +112,6 @@ def row_sizes(
 ) -> list[RowSize]:
     """Measure training rows.
 
-    Args:
-        examples: The rows.
-        supervision: What the model reads and learns of each; its encoder may be a
-            :class:`CharacterEncoder`.
-        recipe: Validated recipe.
-        config: Configuration of the backbone.
-
     Raises:
         CustosError: If a row cannot be trained on.
     """
@@ -143,22 +124,20 @@ def row_sizes(
     return sizes
 
 
-def made_up_rows(
+def made_up_row(
     tokens: int,
     pixels: int,
-    rows: int,
     config: Any,
     limits: PixelLimits,
     *,
     prompts: int = 1,
     is_text: bool = False,
-) -> list[RowSize]:
-    """Return rows of equal size, for a plan without data.
+) -> RowSize:
+    """Return a row, for a plan without data.
 
     Args:
-        tokens: Tokens of a row, its answer included and its pictures not.
-        pixels: Pixels of the square picture of a row; 0 without one.
-        rows: Number of rows.
+        tokens: Tokens of the row, its answer included and its pictures not.
+        pixels: Pixels of its square picture; 0 without one.
         config: Configuration of the backbone.
         limits: Areas between which pictures are scaled.
         prompts: Prompts that the model reads of a row.
@@ -170,7 +149,7 @@ def made_up_rows(
     patches = _patches(PictureSize(side, side), config, limits) if pixels else 0
     pictured = _picture_tokens(patches, config)
     before = max(1, tokens - answer) + pictured
-    return [RowSize("rows", 0, before, prompts, tree, answer, patches)] * rows
+    return RowSize("rows", 0, before, prompts, tree, answer, patches)
 
 
 def longest(rows: Sequence[RowSize]) -> RowSize:

@@ -26,8 +26,8 @@ from judging.scoring.packing import lay_out
 from judging.scoring.prompts import EncodedPrompt
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 from losses import token_logprobs
+from train.loop.objective import TextModel
 from train.loop.sharding import text_layers, tower_parameters
-from train.loop.text_model import TextModel
 from train.setup.recipe import Recipe
 
 LAYERS_TOGETHER = 2
@@ -86,17 +86,36 @@ class StepMemory:
     gathered: int = 0
     """Bytes of layers that are put together where processes share the model, and of their
     gradients."""
+    buckets: int = 0
+    """Bytes of gradients on their way between GPUs that each hold a copy."""
+    gaps: int = 0
+    """Bytes that the C library keeps between tensors on a CPU."""
+    reserve: int = 0
+    """Bytes that a process takes beside its tensors."""
+
+    def parts(self) -> dict[str, int]:
+        """Return the bytes of each part, those of the backbone's weights first."""
+        names = (
+            *("weights", "adapter", "gradients", "optimizer", "gathered"),
+            *("activations", "logits", "pictures", "workspace"),
+            *("buckets", "gaps", "reserve"),
+        )
+        return {name: int(getattr(self, name)) for name in names}
 
     @property
     def total(self) -> int:
         """Return the bytes of all parts."""
-        return self.fixed + self.activations + self.logits + self.pictures + self.workspace
+        return sum(self.parts().values())
 
     @property
-    def fixed(self) -> int:
-        """Return the bytes that do not depend on the rows."""
-        held = self.weights + self.adapter + self.gradients + self.optimizer
-        return held + self.gathered
+    def tensors(self) -> int:
+        """Return the bytes of tensors alone."""
+        return self.total - self.buckets - self.gaps - self.reserve
+
+    @property
+    def of_rows(self) -> int:
+        """Return the bytes of what a step makes of its rows."""
+        return self.activations + self.logits + self.pictures + self.workspace
 
 
 def step_memory(
@@ -122,7 +141,7 @@ def step_memory(
     pixels, tower = _tower_memory(model, config, size, dtype)
     section = recipe.adapter
     layers = quantized_layers(model) if recipe.run.quantization else ()
-    quantized = [layer.weight for _, _, layer in layers]
+    quantized = [layer.weight.numel() for _, _, layer in layers]
     model = add_adapter(
         model,
         r=section.r,
@@ -137,12 +156,18 @@ def step_memory(
     static = list({id(tensor): tensor for tensor in model.parameters()}.values())
     trained = [tensor for tensor in static if tensor.requires_grad]
     shared = SharedModel(model, sharers, dtype)
-    weights = sum(shared.held(tensor) for tensor in static if not tensor.requires_grad)
+    frozen = sum(shared.held(tensor) for tensor in static if not tensor.requires_grad)
+    in_4_bits = sum(quantized)
     adapter = sum(shared.held(tensor) * 4 for tensor in trained)
+    # One moment of AdamW in 8 bits; small tensors keep 32.
+    moment = sum(
+        count + 4 * -(-count // BLOCK) if count >= LEAST_IN_8_BITS else 4 * count
+        for count in (tensor.numel() for tensor in trained)
+    )
     checkpointing = recipe.run.gradient_checkpointing is True
     live, kept, kept_logits = _run_step(model, size, dtype, checkpointing)
     # A layer in 4 bits is computed in the format of the run, one after the other.
-    step = live.peak + max((tensor.numel() for tensor in quantized), default=0) * dtype.itemsize
+    step = live.peak + max(quantized, default=0) * dtype.itemsize
     # AdamW on a GPU takes a square root of every second moment at once; activations are gone then.
     is_adamw = recipe.optim.optimizer == "adamw"
     peak = max(step, adapter if gpu and is_adamw else 0)
@@ -151,10 +176,10 @@ def step_memory(
     return StepMemory(
         parameters=sum(tensor.numel() for tensor in static),
         trained=sum(tensor.numel() for tensor in trained),
-        weights=_bytes_of_weights(weights, sum(tensor.numel() for tensor in quantized), dtype),
+        weights=(frozen - in_4_bits) * dtype.itemsize + round(in_4_bits * BITS / 8),
         adapter=adapter,
         gradients=adapter,
-        optimizer=STATES_OF_ADAMW * (adapter if is_adamw else _bytes_of_moments(trained)),
+        optimizer=STATES_OF_ADAMW * (adapter if is_adamw else moment),
         activations=activations,
         logits=logits,
         pictures=pixels + merger + max(0, tower - live.peak),
@@ -163,26 +188,8 @@ def step_memory(
     )
 
 
-def _bytes_of_weights(number: int, quantized: int, dtype: torch.dtype) -> int:
-    """Return the bytes of the backbone's weights, some of which are in NF4."""
-    return (number - quantized) * dtype.itemsize + round(quantized * BITS / 8)
-
-
-def _bytes_of_moments(trained: Sequence[Tensor]) -> int:
-    """Return the bytes of one moment of AdamW in 8 bits."""
-    return sum(
-        count + 4 * -(-count // BLOCK) if count >= LEAST_IN_8_BITS else 4 * count
-        for count in (tensor.numel() for tensor in trained)
-    )
-
-
 class _Live(TorchDispatchMode):
-    """Counts the bytes of all tensors that operations make, while they live.
-
-    Args:
-        known: Tensors that are not counted.
-        vocabulary: Size of the last dimension of logits.
-    """
+    """Counts the bytes of all tensors that operations make, while they live."""
 
     def __init__(self, known: Sequence[Tensor] = (), vocabulary: int = 0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -234,7 +241,16 @@ def _run_step(
             module.forward = MethodType(_even_experts, module)
     vocabulary = model.config.get_text_config().vocab_size
     with FakeTensorMode():
-        batch = _batch(model, size)
+        prompt = EncodedPrompt(
+            (0,) * size.instruction,
+            (0,) * size.tokens,
+            torch.arange(size.instruction + size.tokens).expand(3, -1),
+            {},
+            truncated=False,
+        )
+        prompts, trees = [prompt] * size.prompts, [size.tree] * size.prompts
+        share_prefix = size.instruction > 0
+        batch = lay_out(TreeModel(model), prompts, trees, 0, share_prefix=share_prefix)
         known = _without_data(model, dtype)
         tree_model = (TextModel if size.is_text else TreeModel)(model).train()
         if checkpointing:
@@ -260,24 +276,9 @@ def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype
             return -logprobs.sum()
         logits: Tensor = model(batch)
     supervised = logits[:, : size.supervised].flatten(0, 1)
-    return -token_logprobs(
-        supervised + 0, torch.zeros(len(supervised), dtype=torch.int64)
-    ).sum()  # the copy is the objective's selection of positions
-
-
-def _batch(model: Any, size: StepSize) -> TreeBatch:
-    """Return a batch of the wanted size, laid out as in training."""
-    length = size.instruction + size.tokens
-    prompt = EncodedPrompt(
-        (0,) * size.instruction,
-        (0,) * size.tokens,
-        torch.arange(length).expand(3, -1),
-        {},
-        truncated=False,
-    )
-    prompts = [prompt] * size.prompts
-    trees = [size.tree] * size.prompts
-    return lay_out(TreeModel(model), prompts, trees, 0, share_prefix=size.instruction > 0)
+    targets = torch.zeros(len(supervised), dtype=torch.int64)
+    # The copy is the objective's selection of positions.
+    return -token_logprobs(supervised + 0, targets).sum()
 
 
 def _without_data(model: nn.Module, dtype: torch.dtype) -> list[Tensor]:
@@ -366,11 +367,6 @@ class SharedModel:
     """Sizes of an adapted model's parameters in one of the processes that share it (FSDP2).
 
     With one process they are those of the model.
-
-    Args:
-        model: Adapted model.
-        processes: Number of processes.
-        dtype: Format of the frozen weights; trained ones are in float32.
     """
 
     def __init__(self, model: nn.Module, processes: int, dtype: torch.dtype) -> None:
@@ -393,9 +389,6 @@ class SharedModel:
 
         What belongs to no layer, such as embeddings, stays whole for a step. While it is put
         together it takes twice its bytes; at that time nothing is kept of the step yet.
-
-        Args:
-            peak: Bytes that the step takes besides.
         """
         if self._processes == 1:
             return 0

@@ -16,17 +16,44 @@ from judging.errors import CustosError, errors_at
 from judging.files.pictures import megapixels
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import lay_out, shared_rows
-from judging.scoring.prompts import EncodedPrompt, Encoder, PromptSize
+from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeBatch, TreeModel
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Mode
-from train.rows.supervision import Supervision
-from train.setup.data import RunSplits
+from train.rows.data import RunSplits
 from train.setup.run_log import RUN_LOG
 
 MEASURED_AT_ONCE = 1024
 """Rows whose texts are tokenized in one call."""
 MODES: tuple[Mode, ...] = ("score", "critique")
+
+
+class Supervision:
+    """What the model reads of an example, and the label that it learns.
+
+    Here it reads the example itself and learns its label in the label tree of its rubric.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self._trees: dict[tuple[str, str], LabelTree] = {}
+
+    def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
+        """Return the requests that the model reads; all belong to one task."""
+        return (example,)
+
+    def mode(self, example: LabelledExample) -> Mode:
+        """Return whether the label is learnt at once or after a critique."""
+        return "score"
+
+    def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
+        """Return the label tree after each prompt, and the index of the label to learn."""
+        task = get_task(example.task)
+        label, key = task.target(example), (task.name, task.rubric(example))
+        if key not in self._trees:
+            self._trees[key] = self.encoder.tree(task.labels(key[1]))
+        tree = self._trees[key]
+        return tree, tree.labels.index(label)
 
 
 @dataclass(frozen=True)
@@ -137,11 +164,7 @@ class Rows(Sequence[Row]):
         return map(self._row, self.examples)
 
     def prompts(self, rows: Sequence[Row]) -> list[EncodedPrompt]:
-        """Return the encoded prompts of rows in order, pictures included.
-
-        Raises:
-            CustosError: If a row cannot be encoded; the message names the split and the row.
-        """
+        """Encode the prompts of rows in order, pictures included; raise as :meth:`batch`."""
         try:
             return self._encode([request for row in rows for request in row.requests])
         except CustosError:
@@ -152,9 +175,6 @@ class Rows(Sequence[Row]):
 
     def batch(self, indices: Sequence[int]) -> Batch:
         """Read, encode and lay out rows of one rubric.
-
-        Args:
-            indices: Indices of the rows.
 
         Raises:
             CustosError: If a row cannot be encoded; the message names the split and the row.
@@ -211,40 +231,34 @@ class Rows(Sequence[Row]):
         numbers: dict[str, dict[str, int]],
     ) -> None:
         """Fill the index for some examples from a start on."""
-        index, rows = self.facts, []
+        facts, rows = self.facts, []
         is_recurrent = TreeModel(self.encoder.backbone.model).is_recurrent
-        for number, example in enumerate(examples, start):
+        for example in examples:
             with errors_at(self._location(example)):
-                row = self._row(example)
-                for request in row.requests:
-                    get_task(request.task).check(request)
-            rows.append(row)
-            path = row.tree.paths[row.target] if row.target < len(row.tree.paths) else ()
-            index.rubric[number] = _number(numbers["rubric"], row.rubric)
-            index.shared_text[number] = _number(
-                numbers["shared_text"], _shared_text(example, self._shown(row))
-            )
-            index.mode[number] = MODES.index(self.supervision.mode(example))
-            index.target[number], index.target_tokens[number] = row.target, len(path)
-            index.weight[number] = example.weight
-            leaves = len(row.tree.chains()) if is_recurrent else 1
-            index.copies[number] = leaves * len(row.requests)
+                rows.append(self._row(example))
         requests = [request for row in rows for request in row.requests]
-        sizes = self.encoder.measure([(get_task(request.task), request) for request in requests])
+        measured = self.encoder.measure([(get_task(each.task), each) for each in requests])
         for number, row in enumerate(rows, start):
             with errors_at(self._location(row.example)):
-                of_row = [next(sizes) for _ in row.requests]
-            self._add_sizes(number, row, of_row)
-
-    def _add_sizes(self, number: int, row: Row, sizes: Sequence[PromptSize]) -> None:
-        nodes, index = len(row.tree.node_tokens), self.facts
-        index.length[number] = sum(size.suffix_tokens for size in sizes) + nodes
-        index.width[number] = max(size.suffix_tokens for size in sizes) + nodes
-        index.instruction[number] = sizes[0].prefix_tokens
-        scaled = {name for size in sizes for name in size.scaled_pictures}
-        shown = self._shown(row)
-        self.pictures |= {hash(name): name in scaled for name in shown}
-        self.left_out[row.requests[0].task] += len(shown) < len(row.example.images)
+                sizes = [next(measured) for _ in row.requests]
+            tree, example, shown = row.tree, row.example, self._shown(row)
+            # Rows of one batch may share a question, or a group's pictures if it has some.
+            text = example.group if shown and example.group else example.question
+            facts.rubric[number] = numbers["rubric"].setdefault(row.rubric, len(numbers["rubric"]))
+            texts = numbers["shared_text"]  # numbered as they come, as rubrics are
+            facts.shared_text[number] = texts.setdefault(text, len(texts))
+            facts.mode[number] = MODES.index(self.supervision.mode(example))
+            path = tree.paths[row.target] if row.target < len(tree.paths) else ()
+            facts.target[number], facts.target_tokens[number] = row.target, len(path)
+            facts.weight[number] = example.weight
+            leaves = len(tree.chains()) if is_recurrent else 1
+            facts.copies[number] = leaves * len(row.requests)
+            suffixes, nodes = [size.suffix_tokens for size in sizes], len(tree.node_tokens)
+            facts.length[number], facts.width[number] = sum(suffixes) + nodes, max(suffixes) + nodes
+            facts.instruction[number] = sizes[0].prefix_tokens
+            scaled = {name for size in sizes for name in size.scaled_pictures}
+            self.pictures |= {hash(name): name in scaled for name in shown}
+            self.left_out[row.requests[0].task] += len(shown) < len(example.images)
 
     def _shown(self, row: Row) -> tuple[str, ...]:
         """Return the pictures of a row that the model sees."""
@@ -274,26 +288,19 @@ class IndexedSplits:
 def index_splits(
     splits: RunSplits, supervision: Supervision, validation: Supervision | None = None
 ) -> IndexedSplits:
-    """Check and measure what training uses.
+    """Measure what training uses.
 
-    Rows of ``cal`` are scored by the finished judge, but checked now: one that cannot be read would
-    end the run after its last step. Those of ``test`` may fail one by one.
-
-    Args:
-        splits: Examples.
-        supervision: What the model reads and learns of each.
-        validation: What it reads of those that validations score; default the same.
+    Rows of ``cal`` are scored by the finished judge, but measured now: one that cannot be read
+    would end the run after its last step. Those of ``test`` may fail one by one.
 
     Raises:
         CustosError: If a row cannot be trained on; the message names the split and the row.
     """
+    scored = validation or supervision
     indexed = IndexedSplits(
         Rows(splits.train, supervision, "train"),
-        Rows(splits.val, validation or supervision, "val"),
-        {
-            name: Rows(rows, validation or supervision, name)
-            for name, rows in splits.watched.items()
-        },
+        Rows(splits.val, scored, "val"),
+        {name: Rows(rows, scored, name) for name, rows in splits.watched.items()},
         splits.replayed,
     )
     check_readable(splits.cal or (), supervision.encoder, "split 'cal'")
@@ -305,13 +312,9 @@ def index_splits(
 def check_readable(examples: Sequence[LabelledExample], encoder: Encoder, location: str) -> None:
     """Check that the prompt of every example fits into the backbone's context.
 
-    Args:
-        examples: Examples; a rule of the task may decide them.
-        encoder: Encoder that will encode them.
-        location: Where they come from, for the error.
-
     Raises:
-        CustosError: If a prompt is too long or a picture too narrow; the message names the row.
+        CustosError: If a prompt is too long or a picture too narrow; the message names the location
+            and the row.
     """
     for batch in in_batches(examples, MEASURED_AT_ONCE):
         sizes = encoder.measure([(get_task(example.task), example) for example in batch])
@@ -331,16 +334,6 @@ def _describe_pictures(splits: IndexedSplits) -> Iterator[str]:
     if pictures:
         most = megapixels(splits.train.encoder.backbone.pixels.max_pixels)
         yield f"{sum(pictures.values()):,} of {len(pictures):,} pictures are scaled down to {most}"
-
-
-def _shared_text(example: LabelledExample, shown: Sequence[str]) -> str:
-    """Return what rows of one batch may share: a question, or a group's pictures if it has some."""
-    return example.group if shown and example.group else example.question
-
-
-def _number(numbers: dict[str, int], name: str) -> int:
-    """Return the number of a name: names are numbered as they come."""
-    return numbers.setdefault(name, len(numbers))
 
 
 def _pinned(value: Any) -> Any:

@@ -34,46 +34,40 @@ ENGINES = {
 }
 """Variables that ``accelerate launch`` sets for other engines, with their names."""
 SettingsTable = Mapping[str, tuple[tuple[str, ...], str, str]]
-FSDP_SETTINGS: SettingsTable = {
-    "FSDP_VERSION": (("2",), "1", "set fsdp_version: 2"),
-    "FSDP_RESHARD_AFTER_FORWARD": (("true", "full_shard"), "true", "leave it out"),
-    "FSDP_OFFLOAD_PARAMS": (("false",), "false", "leave it out"),
-    "FSDP_ACTIVATION_CHECKPOINTING": (
-        ("false",),
-        "false",
-        "leave it out and set run.gradient_checkpointing=true",
-    ),
-}
-"""Variables that ``accelerate launch`` makes of ``fsdp_config``: the values that are supported, the
-default, and what to do instead. Other variables change nothing here."""
 ACCUMULATION = "ACCELERATE_GRADIENT_ACCUMULATION_STEPS"
-ZERO_SETTINGS: SettingsTable = {
-    "ACCELERATE_DEEPSPEED_ZERO_STAGE": (("2",), "2", "set zero_stage: 2 or use the file fsdp2"),
-    "ACCELERATE_DEEPSPEED_CONFIG_FILE": (("none",), "none", "leave it out"),
-    "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE": (("none",), "none", "leave it out"),
-    "ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE": (("none",), "none", "leave it out"),
-    "ACCELERATE_GRADIENT_CLIPPING": (
-        ("none",),
-        "none",
-        "leave it out and set optim.max_grad_norm",
-    ),
-    ACCUMULATION: (
-        ("1",),
-        "1",
-        "leave it out and choose optim.batch_size and optim.token_budget",
-    ),
+SETTINGS: dict[str, SettingsTable] = {
+    FSDP: {
+        "FSDP_VERSION": (("2",), "1", "set fsdp_version: 2"),
+        "FSDP_RESHARD_AFTER_FORWARD": (("true", "full_shard"), "true", "leave it out"),
+        "FSDP_OFFLOAD_PARAMS": (("false",), "false", "leave it out"),
+        "FSDP_ACTIVATION_CHECKPOINTING": (
+            *(("false",), "false"),
+            "leave it out and set run.gradient_checkpointing=true",
+        ),
+    },
+    ZERO: {
+        "ACCELERATE_DEEPSPEED_ZERO_STAGE": (("2",), "2", "set zero_stage: 2 or use the file fsdp2"),
+        "ACCELERATE_DEEPSPEED_CONFIG_FILE": (("none",), "none", "leave it out"),
+        "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE": (("none",), "none", "leave it out"),
+        "ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE": (("none",), "none", "leave it out"),
+        "ACCELERATE_GRADIENT_CLIPPING": (
+            *(("none",), "none"),
+            "leave it out and set optim.max_grad_norm",
+        ),
+        ACCUMULATION: (
+            *(("1",), "1"),
+            "leave it out and choose optim.batch_size and optim.token_budget",
+        ),
+    },
 }
-"""The same for ``deepspeed_config``."""
+"""Variables that ``accelerate launch`` makes of ``fsdp_config`` and of ``deepspeed_config``: the
+values that are supported, the default, and what to do instead. Others change nothing here."""
 LAUNCH_FILES = RECIPES / "accelerate"
 """Files of ``accelerate config`` that came with custos."""
 
 
-def check_engine(environment: Mapping[str, str], *, shards: bool = True) -> None:
+def check_engine(environment: Mapping[str, str]) -> None:
     """Refuse a launch that training would not fit, before anything is read or loaded.
-
-    Args:
-        environment: Environment variables of this process.
-        shards: Whether the script can share a model between processes.
 
     Raises:
         CustosError: If they ask for an engine that is not supported, a TPU, or accumulation of the
@@ -82,13 +76,9 @@ def check_engine(environment: Mapping[str, str], *, shards: bool = True) -> None
     for variable, engine in ENGINES.items():
         if asks_for(variable, environment):
             raise CustosError(f"{variable}: {engine} is not supported; {ADVICE}")
-    for variable, check in ((FSDP, _check_fsdp), (ZERO, _check_zero)):
+    for variable in (FSDP, ZERO):
         if asks_for(variable, environment):
-            check(environment)
-            if not shards:
-                raise CustosError(
-                    f"{variable}: this script does not share a model between processes"
-                )
+            _check_settings(variable, environment)
     if environment.get("PJRT_DEVICE", "").upper() == "TPU":
         raise CustosError(f"PJRT_DEVICE: TPU is not supported; {ADVICE}")
     if environment.get(ACCUMULATION, "1") != "1":
@@ -103,21 +93,14 @@ def asks_for(variable: str, environment: Mapping[str, str]) -> bool:
     return environment.get(variable, "").lower() in ("1", "true", "yes", "on", "y", "t")
 
 
-def _check_fsdp(settings: Mapping[str, Any], location: str = "") -> None:
-    _check_settings(FSDP_SETTINGS, settings, location)
-
-
-def _check_zero(settings: Mapping[str, Any], location: str = "") -> None:
-    _check_settings(ZERO_SETTINGS, settings, location)
-    if find_spec("deepspeed") is None:
-        raise CustosError(f"{location}DeepSpeed is not installed; pip install deepspeed")
-
-
-def _check_settings(table: SettingsTable, settings: Mapping[str, Any], location: str) -> None:
-    for name, (supported, default, advice) in table.items():
+def _check_settings(engine: str, settings: Mapping[str, Any], location: str = "") -> None:
+    """Check the settings of FSDP or DeepSpeed, named as the variables of a launch."""
+    for name, (supported, default, advice) in SETTINGS[engine].items():
         value = settings.get(name, default)
         if str(value).lower() not in supported:
             raise CustosError(f"{location}{name}={value}: not supported; {advice}")
+    if engine == ZERO and find_spec("deepspeed") is None:
+        raise CustosError(f"{location}DeepSpeed is not installed; pip install deepspeed")
 
 
 def check_installed(recipe: Recipe) -> None:
@@ -134,10 +117,6 @@ def check_installed(recipe: Recipe) -> None:
 
 def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
     """Refuse several processes for what only one can train.
-
-    Args:
-        recipe: Validated recipe.
-        environment: Environment variables of this process.
 
     Raises:
         CustosError: If a merger is to be trained in several processes, which wait for the gradients
@@ -168,9 +147,6 @@ def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
 def launch_file(name: Path) -> Path:
     """Return a file of ``accelerate config``, whose engine training must support.
 
-    Args:
-        name: A file, or the name of one that came with custos, such as ``fsdp2``.
-
     Raises:
         CustosError: If the file is missing, not YAML, or names another engine.
     """
@@ -187,25 +163,22 @@ def launch_file(name: Path) -> Path:
         raise CustosError(f"{path}: not a file of 'accelerate config'")
     kind = values.get("distributed_type") or "NO"
     check_distributed_type(kind, f"{path}: ")
-    if kind == "FSDP":
-        _check_fsdp(_settings(values, "fsdp_config", path), f"{path}: ")
-    if kind == "DEEPSPEED":
-        settings = _settings(values, "deepspeed_config", path)
+    for engine, section, prefixes in (
+        (FSDP, "fsdp_config", ("",)),
+        (ZERO, "deepspeed_config", ("ACCELERATE_", "ACCELERATE_DEEPSPEED_")),
+    ):
+        if section != f"{str(kind).lower()}_config":
+            continue
+        settings = values.get(section) or {}
+        if not isinstance(settings, dict):
+            raise CustosError(f"{path}: {section}: expected names with values (got {settings!r})")
         variables = {
-            f"ACCELERATE_{prefix}{name}": value
+            f"{prefix}{str(name).upper()}": value
             for name, value in settings.items()
-            for prefix in ("", "DEEPSPEED_")
+            for prefix in prefixes
         }
-        _check_zero(variables, f"{path}: ")
+        _check_settings(engine, variables, f"{path}: ")
     return path
-
-
-def _settings(values: Mapping[str, Any], section: str, path: Path) -> dict[str, Any]:
-    """Return the settings of a section of a file, by their names in capital letters."""
-    settings = values.get(section) or {}
-    if not isinstance(settings, dict):
-        raise CustosError(f"{path}: {section}: expected names with values (got {settings!r})")
-    return {str(name).upper(): value for name, value in settings.items()}
 
 
 def check_distributed_type(kind: Any, location: str = "") -> None:

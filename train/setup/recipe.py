@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -34,23 +34,6 @@ class Section(BaseModel):
     """A closed, immutable part of a recipe."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-def check_has_effect(recipe: Section, keys: Iterable[str]) -> None:
-    """Refuse keys that a method does not read, unless they have their defaults.
-
-    Args:
-        recipe: Recipe of the method.
-        keys: The keys, as ``section.key``.
-
-    Raises:
-        ValueError: If one has another value, which would change nothing.
-    """
-    for key in keys:
-        section, _, name = key.partition(".")
-        values: BaseModel = getattr(recipe, section)
-        if getattr(values, name) != type(values).model_fields[name].default:
-            raise ValueError(f"{key} is not for this script; leave it out")
 
 
 def check_named_once(paths: Sequence[Path]) -> None:
@@ -291,20 +274,26 @@ def local_files(tables: Iterable[Path | None]) -> dict[str, Path]:
 R = TypeVar("R", bound=Section)
 
 
-def parse_recipe(kind: type[R], path: Path, overrides: Sequence[str] = ()) -> R:
+def parse_recipe(
+    kind: type[R],
+    path: Path,
+    overrides: Sequence[str] = (),
+    values: Mapping[str, Any] | None = None,
+) -> R:
     """Read and validate a recipe file.
 
     Args:
         kind: Recipe model of the method.
         path: YAML file.
         overrides: ``key.path=value``, applied in order; values are YAML.
+        values: What :func:`read_values` returned for both, if they have been read.
 
     Raises:
         CustosError: If the file is missing or not a recipe.
         FieldError: If a key is unknown, missing or out of range.
     """
     try:
-        return kind.model_validate(read_values(path, overrides))
+        return kind.model_validate(read_values(path, overrides) if values is None else values)
     except ValidationError as error:
         mistake = _with_value(kind, error, str(path))
         for override in reversed(overrides):
@@ -339,7 +328,8 @@ def _with_value(kind: type[Section], error: ValidationError, location: str) -> F
     mistake = FieldError.from_validation(error, location)
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden":
-        return FieldError(mistake.field, _no_such_key(kind, mistake.field), location)
+        advice = REPLACED.get(mistake.field) or nearest_key(mistake.field, list(key_names(kind)))
+        return FieldError(mistake.field, advice, location)
     value = first["input"]
     if isinstance(value, dict | list | tuple | BaseModel):
         return mistake
@@ -368,10 +358,6 @@ def nearest_key(key: str, names: Sequence[str]) -> str:
     siblings = [name for name in names if name.startswith(f"{section}.")] if section else at_top
     known = f"the nearest is '{near[0]}'; " if near else f"known are {', '.join(siblings)}; "
     return f"no such key; {known if near or siblings else ''}'custos recipe keys' explains all"
-
-
-def _no_such_key(kind: type[Section], key: str) -> str:
-    return REPLACED.get(key) or nearest_key(key, list(key_names(kind)))
 
 
 def _apply(values: dict[str, Any], override: str) -> None:

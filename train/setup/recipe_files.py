@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
 
 from judging.errors import CustosError, FieldError
+from judging.field_text import default_text, meaning, type_text
 from judging.tasks import task_names
+from train.setup.recipe import Section
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 SUFFIX = ".yaml"
@@ -33,17 +38,21 @@ def recipe_names() -> list[str]:
 def find_recipe(name: str) -> Path:
     """Return the file of a recipe.
 
-    Args:
-        name: A file, or the name of a recipe that came with custos, with or without ``.yaml``.
-
     Raises:
         CustosError: If it is neither; the error names the nearest recipe.
     """
     if Path(name).is_file():
         return Path(name)
-    if (shipped := name.removesuffix(SUFFIX)) in recipe_names():
+    names = recipe_names()
+    if (shipped := name.removesuffix(SUFFIX)) in names:
         return RECIPES / f"{shipped}{SUFFIX}"
-    raise CustosError(f"{name}: no such recipe; {_advice(name)}")
+    wanted = shipped.removeprefix("./").removeprefix("recipes/")
+    by_last_part = {full.rpartition("/")[2]: full for full in names}
+    near = get_close_matches(wanted, names, n=1, cutoff=0.5) or [
+        by_last_part[part] for part in get_close_matches(wanted, by_last_part, n=1)
+    ]
+    nearest = f"the nearest is '{near[0]}'; " if near else ""
+    raise CustosError(f"{name}: no such recipe; {nearest}'custos recipe list' names all")
 
 
 def recipe_of_task(name: str) -> str | None:
@@ -76,12 +85,30 @@ def summary_of(path: Path) -> str:
     return comment[1] if len(comment) > 1 else ""
 
 
-def _advice(name: str) -> str:
-    names = recipe_names()
-    wanted = name.removeprefix("./").removeprefix("recipes/").removesuffix(SUFFIX)
-    by_last_part = {full.rpartition("/")[2]: full for full in names}
-    near = get_close_matches(wanted, names, n=1, cutoff=0.5)
-    if not near:
-        near = [by_last_part[part] for part in get_close_matches(wanted, by_last_part, n=1)]
-    nearest = f"the nearest is '{near[0]}'; " if near else ""
-    return f"{nearest}'custos recipe list' names all"
+class RecipeKey(NamedTuple):
+    """A key of recipes, in words."""
+
+    name: str
+    """Section and key, with a dot between them."""
+    value: str
+    default: str
+    meaning: str
+
+
+def sections(model: type[Section]) -> list[tuple[str, type[BaseModel]]]:
+    """Return the sections of a recipe, each with the model of its values, in their order."""
+    return [
+        (key, field.annotation)
+        for key, field in model.model_fields.items()
+        if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel)
+    ]
+
+
+def recipe_keys(model: type[Section]) -> Iterator[RecipeKey]:
+    """Yield the keys of a recipe: first those outside of sections, then section by section."""
+    of_sections = sections(model)
+    for prefix, of in [("", model), *((f"{name}.", section) for name, section in of_sections)]:
+        for name, field in of.model_fields.items():
+            if prefix or (name, field.annotation) not in of_sections:
+                texts = type_text(field), default_text(field), meaning(of, name)
+                yield RecipeKey(prefix + name, *texts)

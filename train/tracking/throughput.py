@@ -88,12 +88,7 @@ class StepCost:
         )
 
     def operations(self, batch: TreeBatch, tokens_by_row: Tensor) -> float:
-        """Return the operations of a batch.
-
-        Args:
-            batch: Rows of a forward pass.
-            tokens_by_row: Tokens of each row, padding left out, ``[B]``.
-        """
+        """Return the operations of a batch."""
         prefix, tokens = len(batch.prefix_ids), float(tokens_by_row.sum())
         pairs = prefix**2 + float((tokens_by_row * (tokens_by_row + prefix)).sum())
         grids: Iterable[Any] = batch.vision.get("image_grid_thw", ())
@@ -117,12 +112,6 @@ def _used(name: str, parameter: nn.Parameter, text: Any) -> float:
 
 class Throughput:
     """Counts what training does between two reports, on all processes.
-
-    Args:
-        tree_model: Model that is trained.
-        accelerator: Device, precision and processes.
-        pad_id: Padding token.
-        peak_tflops: Peak of one device; ``None``: it is measured when it is first needed.
 
     Attributes:
         operations: Floating-point operations of this process since the last report.
@@ -161,9 +150,6 @@ class Throughput:
 
     def report(self, seconds: float) -> dict[str, float]:
         """Return the figures since the last report; every process must ask for them.
-
-        Args:
-            seconds: Seconds of training since then.
 
         Returns:
             ``grad_norm`` (mean over the steps), ``tokens_per_second`` and ``padded_share`` of all

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import secrets
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -15,10 +18,10 @@ from accelerate import Accelerator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from judging.errors import system_errors_at
+from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.atomic import atomic_write
+from judging.files.records import write_json
 from train.setup.run_log import RUN_LOG
-from train.tracking.experiment_log import ExperimentLog
 
 METRICS_FILE = "metrics.jsonl"
 """A line for every report, with its step, in the run folder."""
@@ -31,7 +34,6 @@ FORMATS = {
     "lr": "lr {:.2e}",
     "grad_norm": "gradient {:.2f}",
     "rows_per_second": "{:.1f} rows/s",
-    "pictures_per_second": "{:.1f} pictures/s",
     "tokens_per_second": "{:,.0f} tokens/s",
     "padded_share": "{:.0%} padding",
     "mfu": "MFU {:.1%}",
@@ -42,15 +44,7 @@ FORMATS = {
 
 
 class Tracker:
-    """Reports a run: a progress bar on a terminal, short lines elsewhere, every detail in the log.
-
-    Args:
-        folder: Run folder.
-        total_steps: Optimizer steps of the run.
-        accelerator: Accelerator with the run's trackers; its first process alone reports.
-        eval_every: Steps between two validations.
-        unit: What the speed counts.
-    """
+    """Reports a run: a bar on a terminal, short lines elsewhere, every detail in the log."""
 
     def __init__(
         self,
@@ -59,14 +53,12 @@ class Tracker:
         accelerator: Accelerator,
         *,
         eval_every: int,
-        unit: str = "rows",
     ) -> None:
         self.folder, self.total_steps, self.eval_every = folder, total_steps, eval_every
-        self.unit = unit
         self.silent = not accelerator.is_main_process
         self.console = Console(quiet=self.silent)
         shows_bar = self.console.is_terminal and not self.silent
-        self._bar = TrainingBar(self.console, total_steps, unit) if shows_bar else None
+        self._bar = TrainingBar(self.console, total_steps) if shows_bar else None
         self._experiment = ExperimentLog(accelerator, folder, self.note)
         self._num_timed, self._started = 0, 0.0
         self._step_began, self._line_shown = 0.0, -math.inf
@@ -75,12 +67,7 @@ class Tracker:
 
     @contextmanager
     def running(self, step: int, config: Mapping[str, Any]) -> Iterator[None]:
-        """Report on training while the block runs; the log stays open for what follows.
-
-        Args:
-            step: Steps done before, by a run that is resumed.
-            config: Keys of the recipe, for the trackers.
-        """
+        """Report on training while the block runs; the log stays open for what follows."""
         if not self.silent:
             self.note(f"log: {RUN_LOG.open_file(self.folder)}")
             if step:
@@ -108,15 +95,10 @@ class Tracker:
         if not self.silent:
             RUN_LOG.write(text)
 
-    def advance(self, step: int, num_units: int) -> None:
-        """Count a step that is done, and move the bar.
-
-        Args:
-            step: Steps done.
-            num_units: Rows, or other units, of this step; the last one of an epoch may have fewer.
-        """
+    def advance(self, step: int, num_rows: int) -> None:
+        """Count a step that is done, and move the bar."""
         now = monotonic()
-        self._num_timed += num_units
+        self._num_timed += num_rows
         self._step_seconds.append(now - self._step_began)
         self._step_began = now
         if self._bar:
@@ -131,7 +113,7 @@ class Tracker:
         """Report figures of the steps since the last report, and the speed."""
         rate = self._num_timed / max(self.seconds, 1e-9)
         self._num_timed, self._started = 0, monotonic()
-        values = {**values, f"{self.unit}_per_second": rate}
+        values = {**values, "rows_per_second": rate}
         figures = "  ".join(
             FORMATS[name].format(values[name]) for name in FORMATS if name in values
         )
@@ -212,20 +194,14 @@ class Tracker:
 
 
 class TrainingBar:
-    """One line: steps, loss, speed, time left and the latest validation.
+    """One line: steps, loss, speed, time left and the latest validation."""
 
-    Args:
-        console: Terminal to draw on.
-        total_steps: Steps of the run.
-        unit: What the speed counts.
-    """
-
-    def __init__(self, console: Console, total_steps: int, unit: str) -> None:
+    def __init__(self, console: Console, total_steps: int) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=8),  # all of it fits into 80 columns
             MofNCompleteColumn(),
-            TextColumn(f"loss {{task.fields[loss]}}  {{task.fields[rate]}} {unit}/s"),
+            TextColumn("loss {task.fields[loss]}  {task.fields[rate]} rows/s"),
             TextColumn("{task.fields[left]} left  {task.fields[score]}"),
             console=console,
         )
@@ -250,3 +226,151 @@ class TrainingBar:
     def stop(self) -> None:
         """Leave the bar as it is."""
         self._progress.stop()
+
+
+PROJECT = "custos"
+"""Project of W&B, experiment of MLflow and folder of TensorBoard."""
+RUNS_FILE = "trackers.json"
+"""Names of the run in each tracker, so that a resumed run goes on in the same ones."""
+PACKAGES = {"tensorboard": "tensorboard", "wandb": "wandb", "mlflow": "mlflow-skinny"}
+"""Package to install for each tracker; the tracker's name is that of its module."""
+STORE = "MLFLOW_TRACKING_URI"
+"""Environment variable with the place that MLflow writes to."""
+QUIET = {
+    "MLFLOW_ALLOW_FILE_STORE": "true",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "WANDB_ERROR_REPORTING": "false",
+}
+"""Environment of the trackers, where the operator has not set it: files, and no reports home."""
+
+
+def check_trackers(names: Sequence[str]) -> None:
+    """Check that the package of every tracker is installed.
+
+    Raises:
+        FieldError: If one is missing; the message has the command that installs it.
+    """
+    for name in names:
+        if find_spec(name) is None:
+            raise FieldError(
+                "run.trackers", f"{name} is not installed: pip install {PACKAGES[name]}"
+            )
+
+
+class ExperimentLog:
+    """A run in all its trackers; the first process alone writes them.
+
+    A tracker that fails during training is left out from then on, and training goes on.
+    """
+
+    def __init__(self, accelerator: Accelerator, folder: Path, note: Callable[[str], None]) -> None:
+        self.accelerator, self.folder, self.note = accelerator, folder, note
+        self._has_local_store = False
+
+    def start(self, step: int, config: Mapping[str, Any]) -> None:
+        """Start every tracker, or go on in the run that it had.
+
+        Raises:
+            CustosError: If a tracker does not start.
+        """
+        names = [str(name) for name in self.accelerator.log_with]
+        if not names or not self.accelerator.is_main_process:
+            return
+        for variable, value in QUIET.items():
+            os.environ.setdefault(variable, value)
+        runs, is_new = self._runs(), True
+        settings: dict[str, dict[str, Any]] = {}
+        try:
+            if "tensorboard" in names:  # events after the checkpoint are written again
+                settings["tensorboard"] = {"purge_step": step + 1 if step else 0}
+            if "wandb" in names:
+                settings["wandb"] = self._wandb_settings(runs)
+            if "mlflow" in names:
+                settings["mlflow"], is_new = self._mlflow_settings(runs)
+            self.accelerator.init_trackers(PROJECT, init_kwargs=settings)
+            if "mlflow" in names:
+                run = self.accelerator.get_tracker("mlflow", unwrap=True)
+                runs["mlflow"] = {**runs.get("mlflow", {}), self._store: run.info.run_id}
+            for tracker in self.accelerator.trackers:
+                # TensorBoard would make a run of its own of them; MLflow refuses other values.
+                if tracker.name == "wandb" or (tracker.name == "mlflow" and is_new):
+                    tracker.store_init_configuration(_scalars(config))
+        except Exception as error:  # noqa: BLE001 (each library raises its own, down to HTTP)
+            text = " ".join(str(error).split()) or type(error).__name__
+            raise CustosError(f"run.trackers={','.join(names)}: {text}") from None
+        if runs:
+            write_json(self.folder / RUNS_FILE, runs)
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        """Record values of a step in every tracker."""
+        for tracker in list(self.accelerator.trackers):
+            try:
+                tracker.log(dict(values), step=step)
+            except Exception as error:  # noqa: BLE001 (a tracker must not end a run of hours)
+                self.accelerator.trackers.remove(tracker)
+                self.note(f"warning: {tracker.name} records no more: {error}")
+
+    def finish(self) -> None:
+        """Write what the trackers still hold.
+
+        ``Accelerator.end_training`` would also part the processes, which work on after training.
+        """
+        while self.accelerator.trackers:
+            tracker = self.accelerator.trackers.pop()
+            try:
+                tracker.finish()
+            except Exception as error:  # noqa: BLE001 (as above)
+                self.note(f"warning: {tracker.name} did not finish: {error}")
+        if self._has_local_store:  # another run of this process has its own
+            del os.environ[STORE]
+            self._has_local_store = False
+
+    @property
+    def _store(self) -> str:
+        """Return what names MLflow's store: a server, or the run folder wherever it lies."""
+        return "run folder" if self._has_local_store else os.environ[STORE]
+
+    def _runs(self) -> dict[str, Any]:
+        try:
+            runs = json.loads((self.folder / RUNS_FILE).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return runs if isinstance(runs, dict) else {}
+
+    def _wandb_settings(self, runs: dict[str, Any]) -> dict[str, Any]:
+        import wandb
+
+        runs.setdefault("wandb", secrets.token_hex(4))
+        return {
+            "id": runs["wandb"],
+            "name": self.folder.name,
+            "dir": str(self.folder),
+            "resume": "allow",
+            "mode": os.environ.get("WANDB_MODE", "offline"),
+            # Neither command line nor environment, repository or screen is recorded.
+            "settings": wandb.Settings(
+                console="off", silent=True, save_code=False, disable_git=True, x_disable_meta=True
+            ),
+        }
+
+    def _mlflow_settings(self, runs: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Return the settings of MLflow, and whether its run is a new one."""
+        import mlflow
+
+        if STORE not in os.environ:
+            os.environ[STORE] = (self.folder / "mlflow").resolve().as_uri()
+            self._has_local_store = True
+        known = runs.get("mlflow", {}).get(self._store)
+        try:
+            run_id = mlflow.get_run(known).info.run_id if known else None
+        except mlflow.exceptions.MlflowException:  # deleted since
+            run_id = None
+        return {"run_id": run_id, "run_name": self.folder.name}, run_id is None
+
+
+def _scalars(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as trackers take them: numbers and text."""
+    return {
+        key: value if isinstance(value, bool | int | float | str) else json.dumps(value)
+        for key, value in config.items()
+    }

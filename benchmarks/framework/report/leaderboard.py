@@ -1,31 +1,42 @@
-"""The report on several models: a page that needs no other file, and Markdown."""
+"""The page on several models, which needs no other file, and its pictures."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.framework.base import Benchmark
-from benchmarks.framework.report.markdown import TEMPLATES, report_templates
+from benchmarks.framework.leaderboard import number_of
 from benchmarks.framework.report.page import rate_charts
-from benchmarks.framework.report.pictures import (
-    SMALLEST_BAND,
-    draw_calibration,
-    draw_radar,
-    large_bands,
-)
-from benchmarks.framework.report.report import (
+from benchmarks.framework.report.text import (
+    TEMPLATES,
     figure_parts,
-    number_of,
-    summary_lines,
+    points,
+    reversed_difference,
+    several_models,
 )
-from evaluation.report.markdown import UNCORRECTED, order_line, p_value
 from evaluation.report.page import drawn_url, page_templates
+from evaluation.report.plots import GREY, error_bars, figure_file
 
 RADAR_MODELS = 5
 """Most models of ours in a radar picture; the best published ones are added."""
 RADAR_PUBLISHED = 3
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's colours, which colour-blind readers can tell apart."""
+RING = 20
+"""The outer circle of a radar is a multiple of this many per cent."""
+PUBLISHED_LINES = ("--", "-.", ":")
+SMALLEST_BAND = 5
+"""Fewest answers in a band of confidence that is drawn."""
+STEEP = 0.05
+"""Names of a radar's axes that are this near to upright are centred above or below it."""
+SHIFT = 0.012
+"""Distance between the lines of two models, whose intervals would hide each other."""
 CALIBRATION_TITLE = f"Accuracy by stated confidence, in bands of at least {SMALLEST_BAND} answers"
 
 
@@ -33,89 +44,18 @@ def render_leaderboard_html(benchmark: Benchmark, leaderboard: Mapping[str, Any]
     """Return a page with the models among the published rows, their differences and pictures.
 
     Texts from outside are escaped, and no script runs on the page.
-
-    Args:
-        benchmark: The benchmark that the items belong to.
-        leaderboard: Result of ``build_leaderboard``.
     """
     environment = page_templates(TEMPLATES)
     environment.filters["parts"] = figure_parts
     return environment.get_template("leaderboard.html").render(
-        benchmark=benchmark,
         matrix=difference_matrix(leaderboard, benchmark.full_score),
         charts=_draw_charts(benchmark, leaderboard),
-        **_content(benchmark, leaderboard),
+        **several_models(benchmark, leaderboard),
     )
-
-
-def render_leaderboard_markdown(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> str:
-    """Lay out the models among the published rows, and their differences.
-
-    Arguments as ``render_leaderboard_html``.
-    """
-    template = report_templates().get_template("leaderboard.md")
-    return template.render(
-        benchmark=benchmark,
-        **_content(benchmark, leaderboard),
-    )
-
-
-def _content(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "metric": leaderboard["metric"],
-        "difference_rows": difference_rows(leaderboard, benchmark.full_score),
-        "models": [
-            {"name": name, "source": table["source"], "summary": summary_lines(table)}
-            for name, table in leaderboard["models"].items()
-        ],
-        "papers": leaderboard["tables"],
-        "not_compared": leaderboard["not_compared"],
-        "order": order_text(leaderboard["order"]),
-    }
-
-
-def order_text(order: Mapping[str, Any] | None) -> str:
-    """Return how likely people's ranking is the judge's, in words; empty where nothing is asked.
-
-    Args:
-        order: Result of ``order_by_people``.
-    """
-    if order is None:
-        return ""
-    if order["uncorrected"]:
-        return f"Ranking {UNCORRECTED}, as are the scores of {', '.join(order['uncorrected'])}"
-    return f"Ranking: {order_line(order) or 'two models have the same score'}"
-
-
-def difference_rows(leaderboard: Mapping[str, Any], full_score: float) -> list[list[str]]:
-    """Return the paired differences, in points of 100, as cells of a table.
-
-    They are: which models, difference, interval, number of items, p-value, and the p-value that is
-    corrected for the number of pairs.
-
-    Args:
-        leaderboard: Result of ``build_leaderboard``.
-        full_score: Score of an item that is right throughout.
-    """
-    return [
-        [
-            f"{first} minus {second}",
-            *_points(_reversed(pair["difference"]), full_score),
-            str(pair["difference"]["n"]),
-            p_value(pair["p"]),
-            p_value(pair["p_holm"]),
-        ]
-        for pair in leaderboard["differences"]
-        for first, second in (pair["models"],)
-    ]
 
 
 def difference_matrix(leaderboard: Mapping[str, Any], full_score: float) -> list[dict[str, Any]]:
-    """Return the paired differences, row minus column, in points of 100, as rows of a square.
-
-    Args:
-        leaderboard: Result of ``build_leaderboard``.
-        full_score: Score of an item that is right throughout.
+    """Write the paired differences, row minus column, in points of 100, as rows of a square.
 
     Returns:
         Per model ``name`` and ``cells``: ``text``, ``side`` (``higher`` or ``lower`` where the
@@ -124,37 +64,21 @@ def difference_matrix(leaderboard: Mapping[str, Any], full_score: float) -> list
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for pair in leaderboard["differences"]:
         first, second = pair["models"]
-        cells[first, second] = _matrix_cell(_reversed(pair["difference"]), full_score)
-        cells[second, first] = _matrix_cell(pair["difference"], full_score)
-    names = list(leaderboard["models"])
-    return [{"name": row, "cells": [cells.get((row, other)) for other in names]} for row in names]
-
-
-def _matrix_cell(difference: Mapping[str, Any], full_score: float) -> dict[str, str]:
-    low, high = difference["low"], difference["high"]
-    side = ""
-    if low is not None and (low > 0 or high < 0):
-        side = "higher" if low > 0 else "lower"
-    value, interval = _points(difference, full_score)
-    return {"text": f"{value} [{interval}]", "side": side}
-
-
-def _points(difference: Mapping[str, Any], full_score: float) -> tuple[str, str]:
-    """Return a difference and its interval in points of 100, as the published tables have them."""
-    value, low, high = (
-        "-" if difference[end] is None else f"{100 * difference[end] / full_score:.2f}"
-        for end in ("value", "low", "high")
-    )
-    return value, f"{low} to {high}"
-
-
-def _reversed(difference: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the difference A minus B of B minus A."""
-    value, low, high = (
-        None if difference[end] is None else 0.0 - difference[end]  # -0.0 would be printed as -0.00
-        for end in ("value", "high", "low")
-    )
-    return {"value": value, "low": low, "high": high, "n": difference["n"]}
+        backward = reversed_difference(pair["difference"])
+        for names, difference in (
+            ((first, second), backward),
+            ((second, first), pair["difference"]),
+        ):
+            low, high = difference["low"], difference["high"]
+            side = ""
+            if low is not None and (low > 0 or high < 0):
+                side = "higher" if low > 0 else "lower"
+            value, interval = points(difference, full_score)
+            cells[names] = {"text": f"{value} [{interval}]", "side": side}
+    names_of = list(leaderboard["models"])
+    return [
+        {"name": row, "cells": [cells.get((row, each)) for each in names_of]} for row in names_of
+    ]
 
 
 def _draw_charts(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -168,7 +92,7 @@ def _draw_charts(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> list[d
     curves = {
         name: calibration
         for name, table in leaderboard["models"].items()
-        if (calibration := benchmark.calibration(table)) and large_bands(calibration)
+        if (calibration := table["intervals"].get("calibration")) and _large_bands(calibration)
     }
     if curves:
         url = drawn_url(partial(draw_calibration, curves))
@@ -196,3 +120,99 @@ def radar_shapes(paper: Mapping[str, Any], axes: Sequence[str]) -> dict[str, lis
         ]
         for row in (*ours, *published)
     }
+
+
+def draw_radar(
+    axes_names: Sequence[str], shapes: Mapping[str, Sequence[float | None]], path: Path
+) -> None:
+    """Draw one closed line per model over axes from 0 on.
+
+    A figure that does not exist leaves a gap. Rows of a paper, whose names end in ``(published)``,
+    are grey and dashed.
+
+    Args:
+        axes_names: Names of the axes.
+        shapes: Name of each model to its figures in per cent, one an axis.
+        path: PNG file to write.
+    """
+    angles = np.linspace(0, 2 * np.pi, len(axes_names), endpoint=False)
+    with figure_file(path, 8.5, 4.8, is_cut=True) as figure:
+        axes = figure.add_axes((0.2, 0.1, 0.45, 0.8), projection="polar")
+        num_ours = num_published = 0
+        for name, figures in shapes.items():
+            values = np.array([np.nan if value is None else value for value in figures])
+            if name.endswith("(published)"):
+                line = PUBLISHED_LINES[num_published % len(PUBLISHED_LINES)]
+                style: dict[str, Any] = {"color": GREY, "linestyle": line, "linewidth": 1.2}
+                num_published += 1
+            else:
+                style = {"color": COLOURS[num_ours % len(COLOURS)], "marker": "o", "markersize": 3}
+                num_ours += 1
+            closed = np.append(angles, angles[0]), np.append(values, values[0])
+            axes.plot(*closed, label=name, **style)
+        highest = max((value or 0 for figures in shapes.values() for value in figures), default=0)
+        outer = RING * max(1, math.ceil(highest / RING))
+        axes.set_ylim(0, outer)
+        axes.grid(alpha=0.3)
+        axes.set_xticks(angles, [""] * len(angles))
+        # Tick labels would lie across the outer circle.
+        for name, angle in zip(axes_names, angles, strict=True):
+            is_upright = np.cos(angle) ** 2 < STEEP
+            axes.text(
+                angle,
+                1.08 * outer,
+                name.replace(" ", "\n"),
+                ha=_side(np.cos(angle), "left", "right"),
+                va=_side(np.sin(angle), "bottom", "top") if is_upright else "center",
+                fontsize=11,
+            )
+        figure.legend(loc="upper left", bbox_to_anchor=(0.8, 0.97), frameon=False, fontsize=11)
+
+
+def _side(direction: float, positive: str, negative: str) -> str:
+    """Return how a text is aligned that is written outwards from the middle of a circle."""
+    if abs(direction) < STEEP:
+        return "center"
+    return positive if direction > 0 else negative
+
+
+def _large_bands(curve: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the accuracy in each band of stated confidence with enough answers."""
+    bands = {band: part["accuracy"] for band, part in curve["by_confidence"].items()}
+    return {band: accuracy for band, accuracy in bands.items() if accuracy["n"] >= SMALLEST_BAND}
+
+
+def draw_calibration(curves: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+    """Draw the accuracy of bands of stated confidence, one line per model.
+
+    Bands with fewer than ``SMALLEST_BAND`` answers are left out.
+
+    Args:
+        curves: Name of each model to what ``measure_stated_confidence`` returns.
+        path: PNG file to write.
+    """
+    with figure_file(path, 8.5, 4.8) as figure:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="confidence = accuracy")
+        for number, (name, curve) in enumerate(curves.items()):
+            drawn = _large_bands(curve)
+            bands = [tuple(map(float, band.split("-"))) for band in drawn]
+            accuracies = list(drawn.values())
+            shift = SHIFT * (number - (len(curves) - 1) / 2)
+            axes.errorbar(
+                np.array([sum(band) / 2 + shift for band in bands]),
+                np.array([accuracy["value"] for accuracy in accuracies], dtype=np.float64),
+                yerr=error_bars(accuracies),
+                color=COLOURS[number % len(COLOURS)],
+                marker="o",
+                markersize=4,
+                capsize=2,
+                label=f"{name}, ECE {curve['ece_equal_width']['value']:.3f}",
+            )
+        axes.set_xlim(0, 1.01)
+        axes.set_ylim(0, 1.01)
+        axes.set_xlabel("stated confidence")
+        axes.set_ylabel("accuracy, 95 % interval")
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside right upper", frameon=False, fontsize=11)

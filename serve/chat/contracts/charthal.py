@@ -1,7 +1,6 @@
 """ChartHal's ``evaluate.py``. Its wording says which of seven rubrics a prompt asks for."""
 
-from serve.chat.contract import Contract, chat_contract
-from serve.chat.layout import PromptLayout, Sample
+from serve.chat.contract import Contract, PromptLayout, Sample, chat_contract
 
 PLAIN = "\nQuestion: {question}\nResponse: {response}\n\nScore the response above"
 WITH_REFERENCE = (
@@ -9,12 +8,13 @@ WITH_REFERENCE = (
     "Score the response above"
 )
 REFERENCE_LAST = "\nQuestion: {question}\nGround Truth: {reference}\nResponse: {response}\n\nDO NOT"
+TRUTH = "ground truth"
 LAYOUTS = (
     PromptLayout(
         PLAIN,
         variant="irrelevant",
         cues=("unrelated to the chart",),
-        absent=("ground truth",),
+        absent=(TRUTH,),
         sample=Sample(
             "Who won the match?",
             "",
@@ -26,7 +26,7 @@ LAYOUTS = (
         PLAIN,
         variant="inexistent-closed",
         cues=("does not exist",),
-        absent=("ground truth", "speculative"),
+        absent=(TRUTH, "speculative"),
         sample=Sample(
             "How much did it rain in 1890?",
             "",
@@ -38,7 +38,7 @@ LAYOUTS = (
         PLAIN,
         variant="inexistent-open",
         cues=("does not exist", "speculative"),
-        absent=("ground truth",),
+        absent=(TRUTH,),
         sample=Sample(
             "Why was 1890 so dry?",
             "",
@@ -49,7 +49,7 @@ LAYOUTS = (
     PromptLayout(
         WITH_REFERENCE,
         variant="contradictory-closed",
-        cues=("contradicts", "ground truth"),
+        cues=("contradicts", TRUTH),
         sample=Sample(
             "Since May is the wettest month, how much rain fell in June?",
             "May is not the wettest month; 40 mm fell in June.",
@@ -61,7 +61,7 @@ LAYOUTS = (
         PLAIN,
         variant="contradictory-open",
         cues=("contradicts",),
-        absent=("ground truth",),
+        absent=(TRUTH,),
         sample=Sample(
             "Since May is the wettest month, why is that so?",
             "",
@@ -72,7 +72,7 @@ LAYOUTS = (
     PromptLayout(
         REFERENCE_LAST,
         variant="normal-closed",
-        cues=("ground truth",),
+        cues=(TRUTH,),
         absent=("contradicts",),
         sample=Sample.of_task("charthal", wrong="90 mm"),
     ),
@@ -80,7 +80,7 @@ LAYOUTS = (
         PLAIN,
         variant="normal-open",
         cues=("open-ended",),
-        absent=("ground truth", "contradicts", "does not exist"),
+        absent=(TRUTH, "contradicts", "does not exist"),
         sample=Sample(
             "Why might it rain less in summer?",
             "",

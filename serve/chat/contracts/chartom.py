@@ -1,34 +1,40 @@
-"""CHARTOM's FACT question. Its grader is not public, so the form is our own."""
+"""CHARTOM's questions. Its graders are not public, so the forms are our own."""
 
-from serve.chat.contract import Contract, chat_contract
-from serve.chat.layout import PromptLayout, Sample
+from serve.chat.contract import Contract, PromptLayout, Sample, chat_contract
 
-FIELDS = "[Question]\n{question}\n[Answer key]\n{reference}\n[Response]\n{response}\n[End]"
+FACT = "[Question]\n{question}\n[Answer key]\n{reference}\n[Response]\n{response}\n[End]"
+MIND = "\n[Question]\n{question}\n[Manipulation]\n{reference}\n[Reasons]\n{response}\n[End]"
+SAMPLES = {
+    "choice": Sample("Which month is wettest? 1. May 2. June", "1", "It is May.", "June"),
+    "ranking": Sample("Rank the months.", "May > June", "May, then June", "June, then May"),
+    "number": Sample.of_task("chartom-fact", wrong="400 mm"),
+}
+NO_REASON = "No: the chart is clear and easy to read."
 
 
 @chat_contract
 def chartom() -> Contract:
-    """Return CHARTOM's contract."""
+    """Return the contract of FACT questions."""
     return Contract(
         name="chartom",
         harness="CHARTOM",
         task="chartom-fact",
-        layouts=(
-            PromptLayout(
-                "\nKind: choice\n" + FIELDS,
-                variant="choice",
-                sample=Sample("Which month is wettest? 1. May 2. June", "1", "It is May.", "June"),
-            ),
-            PromptLayout(
-                "\nKind: ranking\n" + FIELDS,
-                variant="ranking",
-                sample=Sample("Rank the months.", "May > June", "May, then June", "June, then May"),
-            ),
-            PromptLayout(
-                "\nKind: number\n" + FIELDS,
-                variant="number",
-                sample=Sample.of_task("chartom-fact", wrong="400 mm"),
-            ),
+        layouts=tuple(
+            PromptLayout(f"\nKind: {kind}\n{FACT}", variant=kind, sample=sample)
+            for kind, sample in SAMPLES.items()
         ),
         words={"Correct": "Correct", "Incorrect": "Incorrect"},
+    )
+
+
+@chat_contract
+def chartom_mind() -> Contract:
+    """Return the contract of MIND: the justification of an answer."""
+    sample = Sample.of_task("chartom-justification", wrong=NO_REASON)
+    return Contract(
+        name="chartom-mind",
+        harness="CHARTOM, justifications",
+        task="chartom-justification",
+        layouts=(PromptLayout(MIND, sample=sample),),
+        words={"Named": "Named", "Missed": "Missed"},
     )

@@ -1,7 +1,6 @@
 """CompassVerifier's prompts; the reply is a letter. VLMEvalKit writes them all on one line."""
 
-from serve.chat.contract import Contract, chat_contract
-from serve.chat.layout import PromptLayout
+from serve.chat.contract import Contract, PromptLayout, chat_contract
 
 LINES = (
     "<Original Question Begin>:\n{question}\n<Original Question End>\n"

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from serve.chat.contract import Contract, chat_contract
-from serve.chat.layout import PromptLayout
+from serve.chat.contract import Contract, PromptLayout, chat_contract
 
 YES_NO = {"Correct": "Yes", "Wrong": "No"}
 RULE = "-" * 32

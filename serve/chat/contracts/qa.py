@@ -1,7 +1,9 @@
-"""inspect_ai's ``model_graded_qa`` and ``model_graded_fact``, and a plain form for anybody."""
+"""inspect_ai's ``model_graded_qa`` and ``model_graded_fact``, and a plain form for anybody.
 
-from serve.chat.contract import Contract, chat_contract
-from serve.chat.layout import PromptLayout
+With ``partial_credit=True`` the reference is a set of elements.
+"""
+
+from serve.chat.contract import Contract, PromptLayout, chat_contract
 
 QA = (
     "[BEGIN DATA]\n***\n[Task]: {question}\n***\n[Submission]: {response}\n***\n"
@@ -12,7 +14,7 @@ FACT = (
     "************\n[Submission]: {response}\n************\n[END DATA]"
 )
 PLAIN = "\nQuestion: {question}\nReference: {reference}\nResponse: {response}"
-PARTIAL_CREDIT = "one of cpi"
+PARTIAL_CREDIT = ("one of cpi",)
 
 
 @chat_contract
@@ -22,10 +24,24 @@ def qa() -> Contract:
         name="qa",
         harness="inspect_ai",
         task="hieval-qs",
-        layouts=tuple(
-            PromptLayout(template, absent=(PARTIAL_CREDIT,)) for template in (QA, FACT, PLAIN)
-        ),
+        layouts=tuple(PromptLayout(form, absent=PARTIAL_CREDIT) for form in (QA, FACT, PLAIN)),
         words={"Correct": "C", "Wrong": "I"},
+        reply="GRADE: {label}",
+        json_key="grade",
+    )
+
+
+@chat_contract
+def qa_partial() -> Contract:
+    """Return inspect_ai's contract for partial credit."""
+    return Contract(
+        name="qa-partial",
+        harness="inspect_ai, partial credit",
+        task="hieval-qs",
+        layouts=tuple(
+            PromptLayout(form, cues=PARTIAL_CREDIT, reference_mode="all") for form in (QA, FACT)
+        ),
+        words={"Correct": "C", "Partial": "P", "Wrong": "I"},
         reply="GRADE: {label}",
         json_key="grade",
     )

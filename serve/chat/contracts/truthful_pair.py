@@ -3,8 +3,7 @@
 The reply is a critique, then the label.
 """
 
-from serve.chat.contract import Contract, chat_contract
-from serve.chat.layout import PromptLayout, Sample
+from serve.chat.contract import Contract, PromptLayout, Sample, chat_contract
 
 
 @chat_contract

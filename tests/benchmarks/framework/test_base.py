@@ -1,4 +1,4 @@
-"""The registry of benchmarks, and how a sixth one is added."""
+"""The registry of benchmarks, how a sixth one is added, and responses to requests to grades."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+import yaml
 
 import benchmarks
 from benchmarks.framework import base
-from benchmarks.framework.base import benchmark_names, get_benchmark, join_responses
-from cli.main import app
-from judging.errors import CustosError
+from benchmarks.framework.base import BENCHMARKS, benchmark_names, get_benchmark
+from benchmarks.framework.files import join_responses
+from benchmarks.framework.grading import ResponsesToGrade, own_rubrics, read_responses
+from judging.errors import CustosError, FieldError
 from judging.judge import Judge
-from judging.tasks import task_names
+from judging.tasks import base as tasks
+from judging.tasks import get_task, task_names
+from judging.types import Verdict
+from tests.benchmarks.test_charthal import CHARTHAL, item
+from tests.benchmarks.test_chartom import CHARTOM, misleading
+from tests.cli.bench.made_up import run
 from tests.clients.conftest import fake
 from tests.clients.fake_server import FakeServer, Say, completion
 from tests.serve.made_up import FakeJudge
@@ -26,8 +32,8 @@ SIXTH = '''
 """Riddles: a made-up benchmark of one task and one rate."""
 
 from benchmarks.framework.base import Benchmark, ItemScore, PublishedTable, benchmark
-from benchmarks.framework.tables import RATE, coverage, intervals
-from benchmarks.framework.tables import store_verdicts, value_columns, values
+from benchmarks.framework.estimates import RATE, coverage, intervals, value_columns, values
+from benchmarks.framework.files import store_verdicts
 from judging.types import JudgeRequest
 
 
@@ -38,7 +44,6 @@ class Riddles(Benchmark):
     name = "riddles"
     summary = "riddles"
     tasks = ("hieval-qs",)
-    grade_fields = ("solved",)
     headline = "solved"
     published = (PublishedTable("Table 1", ("solved",), {"Sphinx": (50.0,)}),)
 
@@ -82,13 +87,14 @@ def sixth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_five() -> None:
     assert benchmark_names() == ("charthal", "chartom", "hieval", "simplevqa", "truthfulvqa")
-    for name in benchmark_names():
-        found = get_benchmark(name)
-        assert found.name == name
+    for found in BENCHMARKS:
         assert set(found.tasks) <= set(task_names())
-        assert found.published, name
-    with pytest.raises(CustosError, match="benchmark 'vqa' is not one of charthal, chartom"):
+        assert found.published and found.styles, found.name
+        assert len(found.facets) in (0, 2, 3)
+    with pytest.raises(CustosError, match="charthal, chartom"):
         get_benchmark("vqa")
+    with pytest.raises(ValueError, match="hieval"):
+        base.benchmark(type(get_benchmark("hieval")))
 
 
 def test_a_sixth_is_one_file(
@@ -96,43 +102,27 @@ def test_a_sixth_is_one_file(
 ) -> None:
     """Asked, graded, tabulated, put on a page and compared, with nothing but its file."""
 
-    def run(*arguments: str | Path) -> str:
-        done = CliRunner().invoke(app, ["bench", *map(str, arguments)], catch_exceptions=False)
+    def said_by(*arguments: str | Path) -> str:
+        done = run(*arguments)
         assert done.exit_code == 0, done.stderr
-        return done.stdout
+        return str(done.stdout)
 
     monkeypatch.setattr(Judge, "load", lambda source: FakeJudge())
     items, said, graded = (tmp_path / f"{name}.json" for name in ("items", "said", "graded"))
-    items.write_text(
-        json.dumps([{"id": n, "question": f"Riddle {n}?", "answer": n} for n in "abc"])
-    )
+    rows = [{"id": n, "question": f"Riddle {n}?", "answer": n} for n in "abc"]
+    items.write_text(json.dumps(rows))
     fake.answer = lambda seen: Say(body=completion("it is a"))
-    assert "riddles" in run("list")
-    run(
-        "respond",
-        "riddles",
-        "--items",
-        items,
-        "--base-url",
-        fake.url,
-        "--model",
-        "m",
-        "--out",
-        said,
-    )
+    assert "riddles" in said_by("list")
+    server = ("--base-url", fake.url, "--model", "m")
+    said_by("respond", "riddles", "--items", items, *server, "--out", said)
     assert [row["response"] for row in json.loads(said.read_text())] == ["it is a"] * 3
-    run("grade", "riddles", "--responses", said, "--judge", "j", "--out", graded)
+    said_by("grade", "riddles", "--responses", said, "--judge", "j", "--out", graded)
     page, table = tmp_path / "page.html", tmp_path / "table.json"
-    shown = run("table", "riddles", "--graded", graded, "--html", page, "--json", table)
+    shown = said_by("table", "riddles", "--graded", graded, "--html", page, "--json", table)
     assert json.loads(table.read_text())["overall"] == {"solved": pytest.approx(1 / 3)}
     assert "Sphinx" in shown
     assert "Riddle b?" in page.read_text()
-    assert "0 in A, 0 in B" in run("compare", "riddles", graded, graded)
-
-
-def test_a_name_is_registered_once() -> None:
-    with pytest.raises(ValueError, match="benchmark 'hieval' is already declared"):
-        base.benchmark(type(get_benchmark("hieval")))
+    assert "0 in A, 0 in B" in said_by("compare", "riddles", graded, graded)
 
 
 def test_responses_meet_their_items() -> None:
@@ -140,9 +130,63 @@ def test_responses_meet_their_items() -> None:
     assert join_responses(items, [{"data_id": "2", "response": "x"}], "data_id") == [
         {"data_id": "2", "question": "!", "response": "x"}
     ]
-    with pytest.raises(CustosError, match="response 1: field 'data_id': no item '3'"):
-        join_responses(items, [{"data_id": 3}], "data_id")
-    with pytest.raises(CustosError, match="response 1: field 'data_id': is missing"):
-        join_responses(items, [{"id": 1}], "data_id")
-    with pytest.raises(CustosError, match="response 2: field 'data_id': '1' occurs twice"):
-        join_responses(items, [{"data_id": 1}, {"data_id": 1}], "data_id")
+    for responses, place in (
+        ([{"data_id": 3}], 1),
+        ([{"id": 1}], 1),
+        ([{"data_id": 1}, {"data_id": 1}], 2),
+    ):
+        with pytest.raises(FieldError) as error:
+            join_responses(items, responses, "data_id")
+        assert (error.value.field, error.value.location) == ("data_id", f"response {place}")
+
+
+def test_verdicts_find_their_rows() -> None:
+    """One row that rules decide, one with two requests, one with one."""
+    rows = [
+        misleading(fact_response="1.2"),
+        misleading(fact_response="hard to say", mind_response="0.9 The axis is cut."),
+        misleading(fact_response="1.2", mind_response="0.9 The axis is cut."),
+    ]
+    responses = ResponsesToGrade(CHARTOM, rows, [CHARTOM.requests(row) for row in rows])
+    assert responses.num_requests == 3
+    assert [(row, request.task) for row, request in responses.numbered_requests()] == [
+        (1, "chartom-fact"),
+        (1, "chartom-justification"),
+        (2, "chartom-justification"),
+    ]
+    verdicts = [
+        (1, Verdict(status="scored", label="Correct")),
+        (1, Verdict(status="scored", label="Named")),
+        (2, Verdict(status="judge_error", message="no picture")),
+    ]
+    graded = responses.grade(verdicts)
+    assert [row["fact_correct"] for row in graded.rows] == [True, True, True]
+    assert [row.get("justification_named") for row in graded.rows] == [None, True, None]
+    assert graded.unscored == {3: "no picture"}
+    assert graded.statuses == {"scored", "judge_error"}
+
+
+def test_responses_are_read_with_their_items(tmp_path: Path) -> None:
+    items, responses = tmp_path / "items.json", tmp_path / "responses.json"
+    items.write_text(json.dumps([item(), item(id="7_4")]))
+    responses.write_text(json.dumps({"7_4": {"response": "12"}}))
+    read = read_responses(CHARTHAL, responses, str(items), tmp_path / "pictures")
+    assert [(row["id"], row["response"]) for row in read.rows] == [("7_4", "12")]
+    assert read.rows[0]["images"] == [str(tmp_path / "images" / "7.jpg")]
+    assert [request.id for _, request in read.numbered_requests()] == ["7_4"]
+    responses.write_text(json.dumps([{"id": "7_3", "response": "12"}] * 2))
+    with pytest.raises(CustosError, match=r"responses.json: response 2: field 'id'"):
+        read_responses(CHARTHAL, responses, str(items), tmp_path / "pictures")
+
+
+def test_a_users_rubrics_replace_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks.TASKS, "entries", dict(tasks.TASKS.entries))
+    path = tmp_path / "rubrics.yaml"
+    path.write_text(yaml.safe_dump(dict.fromkeys(get_task("charthal").variants, "Grade it.")))
+    row = item(response="12")
+    responses = ResponsesToGrade(CHARTHAL, [row], [CHARTHAL.requests(row)])
+    changed = responses.with_changes(task=own_rubrics(CHARTHAL, path))
+    [(_, request)] = changed.numbered_requests()
+    assert get_task(request.task).instruction(request.variant) == "Grade it."
+    with pytest.raises(CustosError, match="only charthal and simplevqa have rubrics to replace"):
+        own_rubrics(CHARTOM, path)

@@ -20,7 +20,7 @@ from PIL import Image
 
 from benchmarks.framework.base import benchmark_names, get_benchmark
 from benchmarks.framework.files import check_ids, read_file, write_graded
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 
 Row = dict[str, Any]
 
@@ -70,11 +70,7 @@ WRITERS: dict[str, Callable[[Path, Row], object]] = {
 }
 
 
-def test_every_benchmark_has_an_official_row_here() -> None:
-    assert OFFICIAL.keys() == set(benchmark_names())
-
-
-@pytest.mark.parametrize("name", OFFICIAL)
+@pytest.mark.parametrize("name", benchmark_names())
 def test_every_benchmark_loads_from_every_form(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,28 +129,6 @@ def test_a_cell_larger_than_the_csv_modules_limit(tmp_path: Path) -> None:
     assert len(row["text"]) == 200_000
 
 
-def test_what_is_no_picture_is_named_with_its_item(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text(json.dumps([{**OFFICIAL["simplevqa"], "image": 7}]))
-    with pytest.raises(CustosError, match="item '1': field 'image': expected a path"):
-        get_benchmark("simplevqa").load(str(tmp_path / "x.json"))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("id\tx\n1\t2\t3\n", r"x.tsv row 1 below the header: 3 cells"),
-        (
-            f"id\timage\n1\t/9j/4{'A' * 1000}!\n",
-            r"x.tsv row 1 below the header: field 'image': bad base64",
-        ),
-    ],
-)
-def test_tsv_files_that_do_not_fit(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "x.tsv").write_text(content)
-    with pytest.raises(CustosError, match=message):
-        list(read_file(tmp_path / "x.tsv"))
-
-
 ROWS = [{"id": "a", "x": 1}, {"id": "b", "x": 2}]
 
 
@@ -190,25 +164,27 @@ def test_items_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("name", "content", "place"),
     [
-        ("x.json", "{", "not valid JSON"),
-        ("x.json", '["a"]', "row 1: expected an object, got str"),
-        ("x.json", '{"a": 3}', "row 'a': expected an object, got int"),
-        ("x.jsonl", '{"a": 1}\nnope\n', "row 2: not valid JSON"),
-        ("x.xlsx", "a,b", "unknown kind of file"),
+        ("x.json", "{", ""),
+        ("x.json", '["a"]', " row 1"),
+        ("x.json", '{"a": 3}', " row 'a'"),
+        ("x.jsonl", '{"a": 1}\nnope\n', " row 2"),
+        ("x.xlsx", "a,b", ""),
+        ("x.tsv", "id\tx\n1\t2\t3\n", " row 1 below the header"),
+        ("x.tsv", f"id\timage\n1\t/9j/4{'A' * 1000}!\n", " row 1 below the header: field 'image'"),
     ],
 )
-def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: str, place: str) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(CustosError, match=message):
+    with pytest.raises(CustosError, match=f"{name}{place}: "):
         list(read_file(tmp_path / name))
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match="no such file"):
+    with pytest.raises(CustosError, match="none.json: "):
         list(read_file(tmp_path / "none.json"))
-    with pytest.raises(CustosError, match="file in this folder"):
+    with pytest.raises(CustosError, match=str(tmp_path)):
         get_benchmark("hieval").load(str(tmp_path))
 
 
@@ -226,17 +202,20 @@ def test_graded_rows_read_back(tmp_path: Path, suffix: str, keyed: bool, kind: A
 
 def test_ids_are_checked() -> None:
     check_ids(ROWS)
-    with pytest.raises(CustosError, match="row 2: field 'id': 'a' occurs twice"):
-        check_ids([ROWS[0], ROWS[0]])
-    with pytest.raises(CustosError, match="row 1: field 'id': is missing"):
-        check_ids([{"x": 1}])
-    with pytest.raises(CustosError, match="row 2: field 'id': '1' occurs twice"):
-        check_ids([{"id": 1}, {"id": "1"}])  # one key of a JSON object
+    # A number and its text are one key of a JSON object.
+    for rows in ([ROWS[0], ROWS[0]], [{"id": 1}, {"id": "1"}], [{"x": 1}]):
+        with pytest.raises(FieldError) as error:
+            check_ids(rows)
+        assert (error.value.location, error.value.field) == (f"row {len(rows)}", "id")
 
 
 @pytest.mark.parametrize(
     ("name", "fields"),
-    [("charthal", {"figure_path": 3}), ("simplevqa", {"vqa_category": "{"})],
+    [
+        ("charthal", {"figure_path": 3}),
+        ("simplevqa", {"image": 7}),
+        ("simplevqa", {"vqa_category": "{"}),
+    ],
 )
 def test_an_item_that_cannot_be_read_names_its_file(tmp_path: Path, name: str, fields: Row) -> None:
     path = tmp_path / "items.jsonl"

@@ -1,4 +1,4 @@
-"""A model answers: over a real socket, or as a tiny local backbone."""
+"""A model answers: over a real socket, or as a tiny local backbone; in our words or a user's."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.responses import build_questions, join_answers
-from cli.main import app
+from benchmarks.framework.responses import build_questions, join_answers, read_wording
 from clients.chat import Reply
 from clients.jobs import JobResult
 from clients.messages import Decoding
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
 from judging.types import Verdict
+from tests.cli.bench.made_up import read, run, write
 from tests.clients.conftest import fake
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 
@@ -45,25 +44,17 @@ def charthal(folder: Path, count: int) -> Path:
             "question": f"What is value {number}?",
             "ref_answer": "12",
         }
-    path = folder / "items.json"
-    path.write_text(json.dumps(items))
-    return path
+    return write(folder / "items.json", items)
 
 
-def run(*arguments: str | Path) -> Any:
-    return CliRunner().invoke(
-        app, ["bench", "respond", *map(str, arguments)], catch_exceptions=False
-    )
-
-
-def read(path: Path) -> Any:
-    return json.loads(path.read_text())
+def respond(*arguments: str | Path) -> Any:
+    return run("respond", *arguments)
 
 
 def test_the_bare_question_and_its_picture(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = lambda seen: Say(body=completion(f"{seen.text} 12"))
     items, out = charthal(tmp_path, 3), tmp_path / "gpt.response.json"
-    done = run(
+    done = respond(
         *("charthal", "--items", items, "--base-url", fake.url, "--model", "m", "--out", out),
         *("--prompt-price", "10", "--completion-price", "100"),
     )
@@ -91,18 +82,17 @@ def test_the_bare_question_and_its_picture(fake: FakeServer, tmp_path: Path) -> 
 
 
 def test_without_pictures_nothing_is_shown(fake: FakeServer, tmp_path: Path) -> None:
-    items = tmp_path / "items.json"
-    rows = [{"data_id": 7, "question": "Who built it?", "answer": "x", "language": "EN"}]
+    row = {"data_id": 7, "question": "Who built it?", "answer": "x", "language": "EN"}
     Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    items.write_text(json.dumps([{**row, "image": "a.png"} for row in rows]))
+    items = write(tmp_path / "items.json", [{**row, "image": "a.png"}])
     out = tmp_path / "out.jsonl"
     common = ("simplevqa", "--items", items, "--base-url", fake.url, "--model", "m")
-    assert run(*common, "--no-image", "--out", out).exit_code == 0
+    assert respond(*common, "--no-image", "--out", out).exit_code == 0
     assert fake.seen[0].body["messages"] == [{"role": "user", "content": "Who built it?"}]
     assert read(tmp_path / "out.jsonl.manifest.json")["images"] is False
     answered = json.loads(out.read_text())
     assert (answered["response"], answered["without_image"]) == ("Hello.", True)
-    assert run(*common, "--out", tmp_path / "seen.jsonl").exit_code == 0
+    assert respond(*common, "--out", tmp_path / "seen.jsonl").exit_code == 0
     assert "without_image" not in json.loads((tmp_path / "seen.jsonl").read_text())
 
 
@@ -115,7 +105,7 @@ def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path)
     fake.answer = answer
     items, out = charthal(tmp_path, 4), tmp_path / "out.json"
     command = ("charthal", "--items", items, "--base-url", fake.url, "--model", "m", "--out", out)
-    done = run(*command)
+    done = respond(*command)
     assert done.exit_code == 1
     assert "items.json row 2: item '1_0': the server answered 400: too hot" in done.stderr
     assert "4 items, 3 responses, 1 failed, 1 empty, 0 cut off" in done.stdout
@@ -126,7 +116,7 @@ def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path)
 
     fake.seen.clear()
     fake.answer = lambda seen: Say(body=completion("now"))
-    again = run(*command)
+    again = respond(*command)
     assert again.exit_code == 0
     assert [seen.text for seen in fake.seen] == ["What is value 1?"]
     assert list(read(out)) == ["0_0", "1_0", "2_0", "3_0"]
@@ -150,7 +140,7 @@ def test_odd_replies_fail_alone_or_stay_as_they_are(
     command = ("charthal", "--items", items, "--base-url", fake.url, "--model", "m", "--out", out)
     for _ in range(2):
         fake.seen.clear()
-        done = run(*command)
+        done = respond(*command)
         assert done.exit_code == 1
         assert {key: row["response"] for key, row in read(out).items()} == {"0_0": odd, "2_0": odd}
         assert "row 2: item '1_0': the answer is not a chat completion: " in done.stderr
@@ -162,32 +152,31 @@ def test_nothing_limits_an_answer_unless_asked(fake: FakeServer, tmp_path: Path)
     fake.answer = lambda seen: Say(body=completion("12"))
     items = charthal(tmp_path, 1)
     common = ("charthal", "--items", items, "--base-url", fake.url, "--model", "m")
-    assert run(*common, "--out", tmp_path / "a.json").exit_code == 0
+    assert respond(*common, "--out", tmp_path / "a.json").exit_code == 0
     body = fake.seen[-1].body
     assert not {"max_tokens", "max_completion_tokens", "top_p", "reasoning_effort"} & body.keys()
 
     options = ("--top-p", "0.9", "--max-tokens", "7", "--reasoning-effort", "high")
-    assert run(*common, "--out", tmp_path / "b.json", *options).exit_code == 0
+    assert respond(*common, "--out", tmp_path / "b.json", *options).exit_code == 0
     body = fake.seen[-1].body
     assert (body["top_p"], body["max_tokens"], body["reasoning_effort"]) == (0.9, 7, "high")
-    refused = run(*common, "--out", tmp_path / "c.json", "--decoding", "mulberry")
+    refused = respond(*common, "--out", tmp_path / "c.json", "--decoding", "mulberry")
     assert refused.exit_code == 2
     assert "--decoding 'mulberry': 'charthal' has published" in refused.stderr
 
 
 def test_a_papers_decoding_and_its_exact_words(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = lambda seen: Say(body=completion("(B)"))
-    items, wording = tmp_path / "items.json", tmp_path / "wording.yaml"
-    items.write_text(json.dumps([truthful()]))
+    items, wording = write(tmp_path / "items.json", [truthful()]), tmp_path / "wording.yaml"
     wording.write_text("response: 'Q: {question} (A){Option_A} (B){option_b} {x}'")
     common = ("truthfulvqa", "--items", items, "--base-url", fake.url, "--model", "m")
     options = ("--decoding", "mulberry", "--wording", wording, "--temperature", "0.5")
-    assert run(*common, "--out", tmp_path / "a.json", *options).exit_code == 0
+    assert respond(*common, "--out", tmp_path / "a.json", *options).exit_code == 0
     body = fake.seen[-1].body
     assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.5, 0.9, 8192)
     assert body["messages"][0]["content"] == "Q: What is it? (A)a fish (B)a bird {x}"
     wording.write_text("other: text")
-    refused = run(*common, "--out", tmp_path / "b.json", *options)
+    refused = respond(*common, "--out", tmp_path / "b.json", *options)
     assert refused.exit_code == 2
     assert "has no text for 'response'" in refused.stderr
 
@@ -199,11 +188,10 @@ def test_an_answer_at_the_limit_is_marked_and_read_by_no_rule(
         return Say(body=completion("Is it (B)? Let me").replace('"stop"', '"length"'))
 
     fake.answer = answer
-    items, out = tmp_path / "items.json", tmp_path / "out.json"
     row = {**truthful(), "level": 1, "category": "c", "subcategory": "s"}
-    items.write_text(json.dumps([row]))
+    items, out = write(tmp_path / "items.json", [row]), tmp_path / "out.json"
     common = ("truthfulvqa", "--items", items, "--base-url", fake.url, "--model", "m")
-    done = run(*common, "--out", out)
+    done = respond(*common, "--out", out)
     assert done.exit_code == 0
     assert "1 cut off" in done.stdout
     [answered] = read(out)
@@ -226,47 +214,50 @@ def truthful() -> dict[str, Any]:
     [("standard", "At the end of your reply"), ("confidence", "[0.85]"), ("cot", "step by step")],
 )
 def test_the_styles_of_truthfulvqa(style: str, marks: str) -> None:
-    [question] = build_questions(get_benchmark("truthfulvqa"), [truthful()], style)
+    benchmark = get_benchmark("truthfulvqa")
+    [question] = build_questions(benchmark, [truthful()], style)
     [message] = question.chat.messages
     asked, *options, closing = message.text.split("\n")
     assert asked == "What is it?"
     assert options == ["(A) a fish", "(B) a bird", "(C) a stone", "(D) a cloud"]
     assert marks in closing
+    [question] = build_questions(benchmark, [truthful()], "open")
+    assert question.chat.messages[0].text == asked
 
 
-def test_the_open_style_hides_the_options() -> None:
-    [question] = build_questions(get_benchmark("truthfulvqa"), [truthful()], "open")
-    assert question.chat.messages[0].text == "What is it?"
-
-
-def test_questions_that_cannot_be_asked() -> None:
+@pytest.mark.parametrize(
+    ("style", "fields", "wrong"),
+    [
+        ("cot", {"options": None}, "options"),
+        ("cot", {"options": ["x"] * 27}, "options"),
+        ("open", {"question": " "}, "question"),
+        ("cot", {"question": " ", "options": None}, ""),  # names both in its text
+    ],
+)
+def test_questions_that_cannot_be_asked(style: str, fields: dict[str, Any], wrong: str) -> None:
     benchmark = get_benchmark("truthfulvqa")
-    with pytest.raises(CustosError, match="style 'loud' is not one of standard, confidence, cot"):
-        build_questions(benchmark, [truthful()], "loud")
-    with pytest.raises(CustosError, match="item 'q1': field 'options': is missing"):
-        build_questions(benchmark, [{**truthful(), "options": None}], "cot")
-    with pytest.raises(CustosError, match="item 'q1': fields 'question', 'options' are missing"):
-        build_questions(benchmark, [{"question_id": "q1", "question": " "}], "cot")
-    with pytest.raises(CustosError, match="item 2: field 'question_id': is missing"):
+    with pytest.raises(FieldError) as error:
+        build_questions(benchmark, [{**truthful(), **fields}], style)
+    assert (error.value.location, error.value.field) == ("item 'q1'", wrong)
+    with pytest.raises(FieldError) as error:
         build_questions(benchmark, [truthful(), {"question": "?"}], "open")
-    with pytest.raises(CustosError, match="item 'q1': field 'question': is missing"):
-        build_questions(benchmark, [{**truthful(), "question": " "}], "open")
-    with pytest.raises(CustosError, match="item 'q1': field 'options': 27 options, more than"):
-        build_questions(benchmark, [{**truthful(), "options": ["x"] * 27}], "cot")
+    assert (error.value.location, error.value.field) == ("item 2", "question_id")
+    with pytest.raises(CustosError, match="standard, confidence, cot"):
+        build_questions(benchmark, [truthful()], "loud")
 
 
 def test_an_item_that_cannot_be_asked_is_named_with_its_file(tmp_path: Path) -> None:
-    items, out = tmp_path / "items.json", tmp_path / "out.json"
-    items.write_text(json.dumps([{**truthful(), "options": ["x"] * 27}]))
-    done = run("truthfulvqa", "--items", items, "--out", out, "--backbone", "embedded")
+    items = write(tmp_path / "items.json", [{**truthful(), "options": ["x"] * 27}])
+    out = tmp_path / "out.json"
+    done = respond("truthfulvqa", "--items", items, "--out", out, "--backbone", "embedded")
     assert done.exit_code == 2
-    assert f"error: {items}: item 'q1': field 'options': 27 options" in done.stderr
+    assert f"error: {items}: item 'q1': field 'options'" in done.stderr
 
 
 @pytest.mark.parametrize("who", [(), ("--base-url", "http://x/v1"), ("--model", "m")])
 def test_somebody_must_answer(who: tuple[str, ...], tmp_path: Path) -> None:
     items, out = charthal(tmp_path, 1), tmp_path / "out.json"
-    done = run("charthal", "--items", items, "--out", out, *who)
+    done = respond("charthal", "--items", items, "--out", out, *who)
     assert done.exit_code == 2
     assert "name who answers" in done.stderr
     assert not out.exists()
@@ -328,11 +319,11 @@ def test_two_runs_do_not_write_one_file(fake: FakeServer, tmp_path: Path) -> Non
 
     def answer(seen: Seen) -> Say:
         if not refusals:  # while the first run waits for its answer, another asks another model
-            refusals.append(run(*command, "second"))
+            refusals.append(respond(*command, "second"))
         return Say(body=completion("12"))
 
     fake.answer = answer
-    assert run(*command, "first").exit_code == 0
+    assert respond(*command, "first").exit_code == 0
     [refused] = refusals
     assert refused.exit_code == 2
     assert refused.stderr.startswith(f"error: {out}: another run is writing it")
@@ -344,12 +335,10 @@ def test_the_published_decoding_of_simplevqa_is_the_servers_own(
     fake: FakeServer, tmp_path: Path
 ) -> None:
     fake.answer = lambda seen: Say(body=completion("Vermeer"))
-    items = tmp_path / "items.json"
-    items.write_text(
-        json.dumps([{"data_id": 1, "question": "Who?", "answer": "Vermeer", "language": "EN"}])
-    )
+    row = {"data_id": 1, "question": "Who?", "answer": "Vermeer", "language": "EN"}
+    items = write(tmp_path / "items.json", [row])
     common = ("simplevqa", "--items", items, "--base-url", fake.url, "--model", "m")
-    done = run(*common, "--decoding", "published", "--out", tmp_path / "a.json")
+    done = respond(*common, "--decoding", "published", "--out", tmp_path / "a.json")
     assert done.exit_code == 0, done.stderr
     assert fake.seen[0].body.keys() == {"model", "messages"}
 
@@ -381,3 +370,21 @@ def test_every_table_counts_what_was_cut_off(name: str) -> None:
         graded.append(benchmark.graded_row(row, verdicts))
     assert benchmark.table(graded)["cut_off"] == len(rows)
     assert benchmark.table([{**row, "cut_off": []} for row in graded])["cut_off"] == 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"response: caf\xe9",
+        b"response: [",
+        b"- a",
+        b"response: 3",
+        b"response: a\nresponse: b",
+    ],
+)
+def test_a_file_that_is_no_wording_is_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "wording.yaml"
+    path.write_bytes(content)
+    with pytest.raises(CustosError, match=r"wording\.yaml: ") as caught:
+        read_wording(path)
+    assert "\n" not in str(caught.value)

@@ -39,13 +39,6 @@ def test_a_recipe_is_copied_and_never_over_another_file(tmp_path: Path) -> None:
     assert f"error: {target}: this file exists already; name another" in result.stderr
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    target = tmp_path / "none" / "my.yaml"
-    result = CliRunner().invoke(app, ["recipe", "copy", "hieval_stage1", str(target)])
-    assert result.exit_code == 2
-    assert f"error: {target}: No such file or directory" in result.stderr
-
-
 @pytest.mark.parametrize("verb", ["show", "copy"])
 def test_a_misspelt_name_brings_the_nearest(verb: str, tmp_path: Path) -> None:
     more = [str(tmp_path / "my.yaml")] if verb == "copy" else []

@@ -16,7 +16,7 @@ from experiments.cost.load_generator import (
 )
 from experiments.cost.service_load import measure, read_requests
 from judging import JudgeRequest
-from serve.limits import Limits
+from serve.calls.limits import Limits
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from benchmarks.charthal.item import CELLS
+from benchmarks.charthal import CELLS
 from experiments.findings import charthal_folds
 from experiments.findings.charthal_folds import build_report, deal, kappa_within, load_graded, main
 from judging.errors import CustosError

@@ -12,7 +12,7 @@ import pytest
 
 from experiments.service import soak
 from experiments.service.soak import Soak, Tally, attacks, over_time
-from serve.limits import Limits
+from serve.calls.limits import Limits
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import known, serving

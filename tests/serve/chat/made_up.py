@@ -9,8 +9,7 @@ from judging import JudgeRequest, Verdict
 from judging.judge.card import JudgeCard
 from judging.tasks import get_task
 from judging.types import Pass
-from serve.chat.contract import CHAT_CONTRACTS, Contract
-from serve.chat.layout import PromptLayout
+from serve.chat.contract import CHAT_CONTRACTS, Contract, PromptLayout
 from tests.serve.made_up import FakeJudge
 
 CASES = [(contract, layout) for contract in CHAT_CONTRACTS for layout in contract.layouts]

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judging.tasks import get_task
+from serve.calls.errors import ApiError
 from serve.chat import contracts
-from serve.chat.contract import CHAT_CONTRACTS, Contract
-from serve.chat.layout import FIELD, PromptLayout
+from serve.chat.contract import CHAT_CONTRACTS, FIELD, Contract, PromptLayout
 from serve.chat.models import ModelNames
-from serve.errors import ApiError
 from serve.queue.service import Service
 from tests.serve.chat.made_up import CASE_IDS, CASES, KnowingJudge
 
@@ -59,7 +58,9 @@ def test_fields_come_back_or_are_refused(
 ) -> None:
     """Whatever stands in the fields, pieces of delimiters too: the same text or a refusal."""
     marks = [part for part in FIELD.split(layout.template)[::2] if part]
-    pieces = st.sampled_from([*marks, *layout.delimiters, "\n", " ", "x", "[", "***", "y z"])
+    pieces = st.sampled_from(
+        [*marks, *layout.delimiters.split(" ... "), "\n", " ", "x", "[", "***", "y z"]
+    )
     texts = st.lists(pieces, max_size=5).map("".join)
     names = [name for name in dict.fromkeys(FIELD.findall(layout.template)) if name != "skip"]
     fields = {name: data.draw(texts, label=name) for name in names}
@@ -138,7 +139,7 @@ def test_a_long_prompt_takes_little_time(contract: Contract, filler: str) -> Non
 
 ANOTHER = """
 from serve.chat.contract import Contract, chat_contract
-from serve.chat.layout import PromptLayout
+from serve.chat.contract import PromptLayout
 
 @chat_contract
 def riddles() -> Contract:

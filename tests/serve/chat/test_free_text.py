@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -10,11 +12,15 @@ import httpx
 import pytest
 
 from clients.connection import RequestRefused
-from judging.errors import CustosError, FieldError
+from judging import CustosError
+from judging.errors import FieldError
 from judging.judge import Judge
-from serve.chat.free_text import sampling_of
+from judging.models.backbones import load_backbone
+from judging.scoring.tree_batch import TreeModel
+from judging.scoring.tree_engine import TreeEngine
+from serve.calls.limits import Limits
 from serve.chat.messages import parse_chat
-from serve.limits import Limits
+from serve.chat.replies import sampling_of
 from serve.queue.service import Service
 from tests.conftest import Folders
 from tests.serve.chat.made_up import user
@@ -39,7 +45,7 @@ def test_faults(monkeypatch: pytest.MonkeyPatch, fault: Exception, status: int, 
             given[-1]("Once upon ")
         raise fault
 
-    monkeypatch.setattr("serve.chat.free_text.complete", complete)
+    monkeypatch.setattr("serve.chat.replies.complete", complete)
     request_body = {"model": "plain", "messages": user("Go on.")}
     headers = {"X-Request-ID": "call-9"}
     with serving_judges({"plain": FakeJudge("plain")}) as address:
@@ -98,3 +104,28 @@ def test_tokens_that_show_nothing_end_when_nobody_waits(
             answer = http.post(URL, json=body, headers=deadline, timeout=2)
             assert answer.status_code == 504
         wait_until(lambda: service.is_idle, 3)
+
+
+def test_counting_does_not_change_how_the_model_thread_reads(tiny_folders: Folders) -> None:
+    backbone = load_backbone(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
+    engine = TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id)
+    judge = Judge("tiny", backbone, engine)
+    count = Service({"tiny": judge}).token_counters["tiny"]
+    outside = "<|im_end|> ends nothing. " * 50
+    alone = len(judge.encoder.data(outside))
+    assert alone > 50 * len("<|im_end|>") / 2
+    counts: set[int] = set()
+    until = time.monotonic() + 0.7
+
+    def count_on() -> None:
+        while time.monotonic() < until:
+            counts.add(count(outside))
+
+    counting = threading.Thread(target=count_on)
+    counting.start()
+    trees = set()
+    while time.monotonic() < until:
+        trees.add(judge.encoder.tree(("Correct", "Wrong")).paths)
+    counting.join()
+    assert counts == {alone}
+    assert len(trees) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serve.chat.layout import CAPITAL
+from serve.chat.contract import CAPITAL
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.sockets import serving_judges
 

@@ -11,8 +11,8 @@ import openai
 import pytest
 
 from judging.judge import Judge
+from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS
-from serve.limits import Limits
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, body, qa
 from tests.serve.made_up import picture
@@ -54,6 +54,7 @@ def test_streams(sdk: openai.OpenAI) -> None:
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text.startswith("<critique>Because") and "<label>A</label>" in text
     assert len(chunks) > 4
+    assert chunks[-1].choices == []
     assert chunks[-1].usage and chunks[-1].usage.completion_tokens > 5
 
 

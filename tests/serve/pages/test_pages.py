@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -21,8 +22,9 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from judging import JudgeRequest, Verdict
 from judging.types import Pass
+from serve.calls import waiting
+from serve.pages.routes import card
 from serve.queue.service import Service
-from serve.requests import waiting
 from tests.serve.made_up import FakeJudge, card_of
 from tests.serve.sockets import serving, wait_until
 from tests.tiny import save_picture
@@ -340,19 +342,28 @@ def test_a_phone_needs_no_sideways_scrolling(
 
 def test_judges_without_a_report_say_so(client: httpx.Client, browser: Chrome) -> None:
     open_page(browser, client, "/pages/judges")
-    text_shown = browser.find_element(By.TAG_NAME, "main").text
-    assert "hieval-qs, truthful-pair" in text_shown and "Not measured" in text_shown
+    line = browser.find_element(By.CSS_SELECTOR, "tbody tr").text
+    assert "hieval-qs, truthful-pair" in line and "Not measured" in line
 
 
 def test_a_shipped_judge_shows_its_report(judge: PageJudge, browser: Chrome) -> None:
     judge.name, judge.folder = "embedded-qs", Path("judges/embedded-qs")
     report = json.loads((judge.folder / "report.json").read_text("utf-8"))
     with serving(Service({"qs": judge})) as client:
-        open_page(browser, client, "/pages/judges")
-        row = browser.find_element(By.CSS_SELECTOR, "tbody tr").text
-    accuracy = report["metrics"]["accuracy"]
-    assert row.startswith("embedded-qs")
-    assert f"{accuracy['value']:.3f}" in row and f"[{accuracy['low']:.3f}" in row
+        open_page(browser, client, "/pages/judges", width=1280)
+        line = browser.find_element(By.CSS_SELECTOR, "tbody tr").text
+        browser.find_element(By.CSS_SELECTOR, "summary").click()
+        [_, row, *_] = browser.find_elements(By.CSS_SELECTOR, "tbody tr")
+        regions = browser.find_elements(By.CSS_SELECTOR, ".scroll")
+        hidden = "return arguments[0].scrollWidth - arguments[0].clientWidth"
+        assert [browser.execute_script(hidden, each) for each in regions] == [0] * len(regions)
+        assert row.text.startswith("embedded-qs")
+        accuracy = report["metrics"]["accuracy"]
+        for text_shown in (line, row.text):
+            assert f"{accuracy['value']:.3f}" in text_shown
+            assert f"[{accuracy['low']:.3f}" in text_shown
+    assert line.startswith("qs hieval-qs")
+    assert "correction 0.186" in " ".join(line.split())  # its worst attack
 
 
 def test_the_queue_is_live(client: httpx.Client, browser: Chrome, judge: PageJudge) -> None:
@@ -363,3 +374,24 @@ def test_the_queue_is_live(client: httpx.Client, browser: Chrome, judge: PageJud
     counter = browser.find_element(By.CSS_SELECTOR, "[data-counter=answered]")
     WebDriverWait(browser, 60).until(lambda _: counter.text == "1")
     assert_quiet(browser)
+
+
+SHIPPED = Path(__file__).parents[3] / "judges" / "embedded-qs"
+
+
+def test_the_report_is_that_of_the_judge_s_own_folder(tmp_path: Path) -> None:
+    report = json.loads((SHIPPED / "report.json").read_text())
+    folder = tmp_path / "embedded-qs"
+    folder.mkdir()
+    (folder / "report.json").write_text(json.dumps({**report, "n": 7}))
+    shutil.copy(SHIPPED / "README.md", folder)
+    judge = FakeJudge("embedded-qs")
+    assert card("qs", judge)["n"] is None  # only its name is that of the shipped one
+    judge.folder = folder
+    fields = card("qs", judge)
+    assert (fields["name"], fields["n"]) == ("qs", 7)
+    assert fields["rows"][0]["name"] == "embedded-qs"
+    assert fields["unmeasured"] == []
+    report["slices"]["task"] = {"charthal/irrelevant": {}}
+    (folder / "report.json").write_text(json.dumps(report))
+    assert card("qs", judge)["unmeasured"] == ["hieval-qs"]

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from judging.models.backbones import Backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from serve.pictures import decode
-from serve.pictures import decoders as decoders_module
 from serve.pictures.decoders import Decoders
 from tests.serve.made_up import picture, row
 
@@ -187,28 +187,31 @@ def _is_decoder(process: Path, parent: int) -> bool:
     return decode.__file__ in command and re.search(rf"PPid:\s*{parent}\b", status) is not None
 
 
-def test_a_picture_whose_process_is_killed_is_tried_once_more(tmp_path: Path) -> None:
+def test_a_picture_whose_process_is_killed_is_tried_once_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As the system does when memory is short; a picture that kills two is not readable."""
 
     async def decoded(num_killed: int) -> str:
         decoders = Decoders(30, num_processes=1)
         await decoders.decode(picture(), None)  # so that one is idle
         left = num_killed
-        ask = decoders_module._ask
+        pack = decode.QUESTION.pack
 
-        async def kill_and_ask(process: Any, source: str, size: PictureSize | None) -> str:
+        def kill_and_pack(*question: int) -> bytes:
             nonlocal left
             if left:
                 left -= 1
-                os.kill(process.pid, signal.SIGKILL)
-                await process.wait()
-            return await ask(process, source, size)
+                for process in decoders._processes:
+                    if process.returncode is None:
+                        process.kill()
+            return pack(*question)
 
-        decoders_module._ask = kill_and_ask
+        monkeypatch.setattr(decode, "QUESTION", SimpleNamespace(pack=kill_and_pack))
         try:
             return await decoders.decode(picture(), None)
         finally:
-            decoders_module._ask = ask
+            monkeypatch.undo()
             await decoders.close()
 
     assert asyncio.run(decoded(1)).startswith("data:image/png")

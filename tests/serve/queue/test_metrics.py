@@ -16,11 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from judging import Verdict
 from judging.types import Pass
-from serve import connections
-from serve.operator import answer_operator
+from serve.gate import connections
 from serve.queue.metrics import CallMetrics
 from serve.queue.service import Service
-from serve.server import bind, url
+from serve.server import answer_operator, bind, url
 from tests.build_context import ROOT
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving, wait_until

@@ -6,20 +6,17 @@ import asyncio
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from judging import CustosError, JudgeRequest, Verdict
-from serve.errors import ApiError
-from serve.limits import Limits
-from serve.queue.service import Service
-from tests.serve.made_up import FakeJudge, row
+from serve.calls.errors import ApiError
+from serve.calls.limits import Limits
+from serve.queue.service import Quotas, Service
+from tests.serve.made_up import FakeJudge, graded, requests, row
 from tests.serve.sockets import serving, wait_until
-
-
-def requests(count: int, **fields: Any) -> list[JudgeRequest]:
-    return [JudgeRequest.model_validate(row(id=str(i), **fields)) for i in range(count)]
 
 
 class Unreachable(FakeJudge):
@@ -33,17 +30,10 @@ class Unreachable(FakeJudge):
 def test_a_server_that_is_down_is_asked_once(caplog: pytest.LogCaptureFixture) -> None:
     judge = Unreachable()
 
-    async def main() -> None:
-        service = Service({"a": judge})
-        try:
-            await service.grade(requests(8), ["a"] * 8)
-        finally:
-            service.close()
-
-    with pytest.raises(ApiError) as caught:
-        asyncio.run(main())
+    with pytest.raises(ApiError) as caught, closing(Service({"a": judge})) as service:
+        asyncio.run(graded(service, requests(8)))
     assert len(judge.batches) == 1
-    assert (caught.value.status, bool(caught.value.retry_after)) == (503, True)
+    assert (caught.value.status, caught.value.headers) == (503, {"Retry-After": "5"})
     assert "secret" not in str(caught.value)
     assert "secret" in caplog.text
 
@@ -54,9 +44,9 @@ def test_stopping_refuses_what_waits_and_what_runs() -> None:
 
     async def main() -> Any:
         service = Service({"a": judge})
-        first = asyncio.create_task(service.grade(requests(1), ["a"]))
+        first = asyncio.create_task(graded(service, requests(1)))
         await asyncio.sleep(0.05)
-        second = asyncio.create_task(service.grade(requests(1), ["a"]))
+        second = asyncio.create_task(graded(service, requests(1)))
         await asyncio.sleep(0.05)
         threading.Timer(0.1, judge.gate.set).start()
         service.stop()
@@ -66,7 +56,7 @@ def test_stopping_refuses_what_waits_and_what_runs() -> None:
         return answers
 
     answers = asyncio.run(main())
-    assert [(error.status, error.retry_after) for error in answers] == [(503, 5), (503, 5)]
+    assert [(error.status, error.headers) for error in answers] == [(503, {"Retry-After": "5"})] * 2
 
 
 def test_places_of_cancelled_calls_are_free() -> None:
@@ -75,11 +65,11 @@ def test_places_of_cancelled_calls_are_free() -> None:
 
     async def main() -> None:
         service = Service({"a": judge}, Limits(queue_requests=8))
-        running = asyncio.create_task(service.grade(requests(1), ["a"]))
+        running = asyncio.create_task(graded(service, requests(1)))
         while not judge.batches:
             await asyncio.sleep(0.01)
         for _ in range(5):
-            call = asyncio.create_task(service.grade(requests(8), ["a"] * 8))
+            call = asyncio.create_task(graded(service, requests(8)))
             while service.queue().queued != {"a": 8}:
                 await asyncio.sleep(0.001)
             call.cancel()
@@ -93,11 +83,6 @@ def test_places_of_cancelled_calls_are_free() -> None:
 
     asyncio.run(main())
     assert judge.batches == [["0"]]
-
-
-def test_no_judges() -> None:
-    with pytest.raises(CustosError, match="at least one judge"):
-        Service({})
 
 
 def test_calls_of_many_clients_are_graded_together_in_one_thread(closed: FakeJudge) -> None:
@@ -131,30 +116,33 @@ def test_a_full_queue_is_429_with_a_time_to_come_back(closed: FakeJudge) -> None
         assert service.queue().counters["rejected"] == 1
 
 
-def test_a_long_queue_in_tokens_is_429_but_an_empty_one_takes_any_call(closed: FakeJudge) -> None:
-    service = Service({"a": closed}, Limits(queue_tokens=500))
-    long = row("x" * 4000)
-    with serving(service) as client, ThreadPoolExecutor(2) as pool:
-        calls = [pool.submit(client.post, "/judge", json=long)]
-        wait_until(lambda: closed.batches != [])
-        calls.append(pool.submit(client.post, "/judge", json=long))
-        wait_until(lambda: service.queue().queued["a"] == 1)
-        assert client.post("/judge", json=long).status_code == 429
-        closed.gate.set()
-        assert [call.result().status_code for call in calls] == [200, 200]
+def test_an_allowance_refills_all_the_time() -> None:
+    quotas = Quotas(60)
+    quotas.take("a", 60, 0.0)
+    assert quotas.seconds_to_wait("a", 1, 0.0) == 1
+    assert quotas.seconds_to_wait("a", 30, 10.0) == 20
+    assert quotas.seconds_to_wait("a", 30, 30.0) == 0
+    assert quotas.seconds_to_wait("b", 60, 0.0) == 0
+    assert quotas.seconds_to_wait("a", 60, 10_000.0) == 0  # no more than a minute's is saved up
+    quotas.take("a", 60, 10_000.0)
+    assert quotas.seconds_to_wait("a", 1, 10_000.0) == 1
 
 
-def test_a_poisoned_request_fails_alone(closed: FakeJudge) -> None:
-    service = Service({"a": closed})
-    with serving(service) as client, ThreadPoolExecutor(9) as pool:
-        calls = [pool.submit(client.post, "/judge", json=row())]
-        wait_until(lambda: closed.batches != [])
-        calls += [
-            pool.submit(client.post, "/judge", json=row("break" if i == 3 else "Paris"))
-            for i in range(8)
-        ]
-        wait_until(lambda: service.queue().queued["a"] == 8)
-        closed.gate.set()
-        verdicts = [call.result().json() for call in calls]
-    statuses = sorted(verdict["status"] for verdict in verdicts)
-    assert statuses == ["judge_error"] + ["scored"] * 8
+def test_a_call_with_more_than_a_minutes_requests_is_paid_for_later() -> None:
+    quotas = Quotas(60)
+    assert quotas.seconds_to_wait("a", 256, 0.0) == 0
+    quotas.take("a", 256, 0.0)
+    assert quotas.seconds_to_wait("a", 1, 0.0) == 197
+
+
+@pytest.mark.parametrize("rate", [1, 7, 600])
+def test_in_the_long_run_no_more_than_the_rate_gets_through(rate: int) -> None:
+    quotas = Quotas(rate)
+    taken, now = 0, 0.0
+    while now < 3600:
+        if wait := quotas.seconds_to_wait("a", 1, now):
+            now += wait
+        else:
+            quotas.take("a", 1, now)
+            taken += 1
+    assert 59 * rate <= taken <= 61 * rate

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
+import sys
 import threading
 import time
 import weakref
@@ -14,16 +17,13 @@ import pytest
 
 from judging import JudgeRequest, Verdict
 from judging.types import Pass
-from serve.limits import Limits
+from serve.calls.limits import Limits
 from serve.queue.lanes import Lanes
 from serve.queue.service import Service
-from serve.queue.watchdog import Watchdog
-from serve.queue.worker import ModelJob, Worker
-from tests.serve.made_up import FakeJudge, row
-
-
-def requests(count: int, **fields: Any) -> list[JudgeRequest]:
-    return [JudgeRequest.model_validate(row(id=str(i), **fields)) for i in range(count)]
+from serve.queue.worker import ModelJob, Watchdog, Worker
+from tests.forks import forked
+from tests.serve.made_up import FakeJudge, graded, requests
+from tests.serve.sockets import wait_until
 
 
 class Recorder(FakeJudge):
@@ -41,46 +41,6 @@ class Recorder(FakeJudge):
             yield self.verdict_on(request, 0.9)
 
 
-def test_no_judge_waits_for_more_than_a_window_of_another() -> None:
-    log: list[str] = []
-    busy, quiet = Recorder("busy", log), Recorder("quiet", log)
-    busy.gate.clear()
-
-    async def main() -> None:
-        service = Service({"busy": busy, "quiet": quiet}, Limits(queue_requests=1000))
-        many = requests(400, question="x" * 200)
-        crowd = asyncio.create_task(service.grade(many, ["busy"] * 400))
-        while not service.queue().running["busy"]:
-            await asyncio.sleep(0.001)
-        # Its turn is the next, though the other judge's next window has waited for longer.
-        few = asyncio.create_task(service.grade(requests(2), ["quiet"] * 2))
-        while not service.queue().queued["quiet"]:
-            await asyncio.sleep(0.001)
-        busy.gate.set()
-        await asyncio.gather(crowd, few)
-        service.close()
-
-    asyncio.run(main())
-    assert log.index("quiet 2") == 1
-    assert sum(entry.startswith("busy") for entry in log) >= 5
-
-
-def test_windows_hold_about_as_many_tokens_as_they_should() -> None:
-    log: list[str] = []
-    judge = Recorder("a", log)
-
-    async def main() -> None:
-        service = Service({"a": judge}, Limits(queue_requests=1000, requests=1000))
-        await service.grade(requests(100), ["a"] * 100)
-        await service.grade(requests(30, question="x" * 4000), ["a"] * 30)
-        service.close()
-
-    asyncio.run(main())
-    sizes = [int(entry.split()[1]) for entry in log]
-    assert sum(sizes) == 130
-    assert max(sizes[-8:]) <= 4  # 4096 tokens hold three or four of 1,050
-
-
 def test_callers_who_come_back_share_one_window() -> None:
     judge = FakeJudge(pause_s=0.04)
 
@@ -91,7 +51,7 @@ def test_callers_who_come_back_share_one_window() -> None:
             await asyncio.sleep(0.05 * (number >= 6))  # the last two come while a window runs
             for turn in range(5):
                 [asked] = requests(1, question=f"{number}/{turn}")
-                await service.grade([asked], ["a"])
+                await graded(service, [asked])
 
         await asyncio.gather(*map(caller, range(8)))
         service.close()
@@ -138,12 +98,12 @@ def test_scores_go_between_the_tokens_of_a_text_and_the_text_goes_on() -> None:
 
     async def main() -> None:
         service = Service({"writer": writer, "score": scorer})
-        text = asyncio.create_task(service.grade([PAIR], ["writer"]))
+        text = asyncio.create_task(graded(service, [PAIR], "writer"))
         while not log:
             await asyncio.sleep(0.001)
         try:
             for _ in range(3):
-                await asyncio.wait_for(service.grade(requests(1), ["score"]), 20)
+                await asyncio.wait_for(graded(service, requests(1), "score"), 20)
                 assert not text.done()
         finally:
             writer.may_end.set()
@@ -190,11 +150,11 @@ def test_a_text_that_scores_have_interrupted_is_watched_on() -> None:
         lanes = Lanes[ModelJob](["writer", "score"], max_jobs=9, max_tokens=9999, window_tokens=999)
         worker = Worker({"writer": writer, "score": scorer}, lanes, lambda *window: None, watchdog)
         text = ModelJob("writer", "text", 100, PAIR)
-        worker.submit([text])
+        worker.submit("", [text])
         while not log:
             await asyncio.sleep(0.001)
         score = ModelJob("score", "score", 100, requests(1)[0])
-        worker.submit([score])
+        worker.submit("", [score])
         await asyncio.wait([text.future, score.future], timeout=20)
         while not worker.is_idle:
             await asyncio.sleep(0.001)
@@ -214,10 +174,10 @@ def test_scores_take_half_of_the_time_of_a_text_at_most() -> None:
     async def main() -> float:
         service = Service({"writer": writer, "score": scorer}, Limits(queue_requests=10_000))
         start = time.monotonic()
-        text = asyncio.create_task(service.grade([PAIR], ["writer"]))
+        text = asyncio.create_task(graded(service, [PAIR], "writer"))
         await asyncio.sleep(0.01)
         scores = [
-            asyncio.create_task(service.grade(requests(1, question="x" * 16_400), ["score"]))
+            asyncio.create_task(graded(service, requests(1, question="x" * 16_400), "score"))
             for _ in range(200)
         ]
         await text
@@ -253,7 +213,7 @@ def test_a_text_that_is_drawn_again_is_not_told_twice() -> None:
     judge = Brittle(tasks=("truthful-pair",))
 
     async def heard(service: Service) -> str:
-        pieces = [item async for item in service.stream(PAIR.model_copy(), "a")]
+        pieces = [item async for item in service.stream(service.checked(PAIR.model_copy(), "a"))]
         assert isinstance(pieces[-1], Verdict)
         assert pieces[-1].status == "scored"
         return "".join(piece for piece in pieces if isinstance(piece, str))
@@ -275,7 +235,7 @@ def test_each_poisoned_request_is_found() -> None:
         rows = requests(64)
         for place in (0, 17, 18, 63):
             rows[place] = rows[place].model_copy(update={"responses": ("break",)})
-        verdicts = await service.grade(rows, ["a"] * 64)
+        verdicts = await graded(service, rows)
         service.close()
         return verdicts
 
@@ -314,7 +274,7 @@ def test_dropped_jobs_are_not_run_and_not_counted() -> None:
             judge.gate.clear()
             jobs = [ModelJob("a", "score", 100, request) for request in requests(len(names))]
             num_batches = len(judge.batches)
-            worker.submit(jobs)
+            worker.submit("", jobs)
             while len(judge.batches) == num_batches:
                 await asyncio.sleep(0.001)
             gone = [job for name, job in zip(names, jobs, strict=True) if name in dropped]
@@ -362,9 +322,53 @@ def test_what_a_failed_window_held_is_free_for_its_halves(num_rows: int) -> None
 
     async def main() -> tuple[Verdict, ...]:
         service = Service({"a": SmallJudge()})
-        verdicts = await service.grade(requests(num_rows), ["a"] * num_rows)
+        verdicts = await graded(service, requests(num_rows))
         service.close()
         return verdicts
 
     verdicts = asyncio.run(main())
     assert [verdict.status for verdict in verdicts] == ["scored"] * num_rows
+
+
+def make_no_progress(longest: float, seconds: float) -> None:
+    """Work for some seconds of this process's own time without a sign of progress."""
+    logging.basicConfig()
+    watchdog = Watchdog(longest)
+    watchdog.beat()
+    sys.stdout.write("works\n")
+    sys.stdout.flush()
+    for _ in range(round(seconds / 0.02)):
+        time.sleep(0.02)
+    watchdog.rest()
+
+
+def test_time_in_which_the_process_is_stopped_does_not_count() -> None:
+    with forked(make_no_progress, 3.0, 1.0) as process:
+        process.wait_for("works")
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(60) == 0
+
+
+def test_no_progress_ends_the_process_and_says_where_it_was() -> None:
+    with forked(make_no_progress, 0.5, 30.0) as process:
+        assert process.wait(60) == 1
+        assert "make_no_progress" in process.stderr
+
+
+def test_a_rest_ends_the_watch_and_a_beat_begins_it_again() -> None:
+    watchdog = Watchdog(60)
+    watchdog.beat()
+    assert not watchdog.is_stalled
+    watchdog._waited = 40
+    assert watchdog.is_stalled
+    watchdog.beat()
+    assert not watchdog.is_stalled
+    watchdog._waited = 40
+    watchdog.rest()
+    assert not watchdog.is_stalled
+    wait_until(lambda: watchdog._thread is None)
+    watchdog.beat()
+    assert watchdog._thread is not None
+    watchdog.rest()

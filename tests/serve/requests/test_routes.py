@@ -1,20 +1,33 @@
 """``POST /judge`` and ``POST /judge/stream``: verdicts, streams, and what the log gets."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from judging import Verdict
+from clients.chat_judge import ChatJudge
+from clients.connection import ModelServer
+from clients.judge_client import JudgeClient
+from clients.kept_verdicts import request_key
+from judging import JudgeRequest, Verdict
+from judging.judge import Judge
 from judging.tasks import get_task
 from serve.app import create_app
-from serve.limits import Limits
+from serve.calls.limits import Limits
+from serve.queue.cache import cache_key
 from serve.queue.service import Service
+from serve.requests.routes import not_measured_headers
+from tests.clients.fake_server import FakeServer, Say, completion
+from tests.conftest import Folders
+from tests.serve.chat.made_up import KnowingJudge, qa
 from tests.serve.made_up import FakeJudge, refused, row
-from tests.serve.sockets import serving
-
-LIMITS = Limits()
+from tests.serve.sockets import serving, serving_judges
 
 
 def test_one_request_gives_one_verdict(client: TestClient) -> None:
@@ -36,23 +49,10 @@ def test_a_list_gives_a_list_in_order(client: TestClient) -> None:
         ]
 
 
-def test_a_list_of_one_and_of_none_are_lists(client: TestClient) -> None:
-    assert len(client.post("/judge", json={"requests": [row()]}).json()["verdicts"]) == 1
-    assert len(client.post("/judge", json=[row()]).json()["verdicts"]) == 1
-    assert client.post("/judge", json={"requests": []}).json() == {"verdicts": []}
-    assert client.post("/judge", json=[]).json() == {"verdicts": []}
-
-
-def test_as_many_requests_as_allowed(client: TestClient) -> None:
-    answer = client.post("/judge", json={"requests": [row()] * LIMITS.requests})
-    assert len(answer.json()["verdicts"]) == LIMITS.requests
-
-
-def test_grades_over_a_socket(judge: FakeJudge) -> None:
-    with serving(Service({"a": judge})) as client:
-        answer = client.post("/judge", json={"requests": [row("Paris"), row("Rome")]})
-        assert [v["label"] for v in answer.json()["verdicts"]] == ["Correct", "Wrong"]
-        assert answer.headers["X-Request-ID"]
+def test_lists_have_any_number_of_requests_up_to_the_limit(client: TestClient) -> None:
+    for number in (0, 1, Limits().requests):
+        for body in ({"requests": [row()] * number}, [row()] * number):
+            assert len(client.post("/judge", json=body).json()["verdicts"]) == number
 
 
 def test_a_request_that_breaks_the_judge_is_a_judge_error_without_internals(
@@ -129,3 +129,130 @@ def test_a_risk_without_held_out_verdicts_is_refused(client: TestClient) -> None
         "fit its calibration again with 'custos calibrate RUN --data FILE', or state no risk",
     )
     assert refused(client, row(risk=1.5))[0] == "risk"
+
+
+THINKING = "<think>Rome? No, Paris.</think>\nIt is Paris."
+ANSWER = "It is Paris."
+
+
+def request(response: str, **fields: object) -> JudgeRequest:
+    return JudgeRequest.model_validate(row(response, **fields))
+
+
+@pytest.fixture(scope="module")
+def tiny(tiny_folders: Folders) -> Judge:
+    return Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def address(tiny: Judge) -> Iterator[str]:
+    with serving_judges({"tiny": tiny}) as url:
+        yield url
+
+
+def test_the_service_grades_as_this_machine_does(tiny: Judge, address: str) -> None:
+    asked = [
+        request(THINKING),
+        request(ANSWER),
+        request(THINKING, reasoning="keep"),
+        request("<think>Paris, I"),
+        request(""),
+    ]
+    here = list(tiny.grade(asked))
+    there = list(JudgeClient(address).grade(asked))
+    for one, other in zip(here, there, strict=True):
+        assert (one.status, one.label, one.message) == (other.status, other.label, other.message)
+        assert one.probabilities == pytest.approx(other.probabilities, rel=1e-4)
+    thinking, answer, kept, never, empty = there
+    assert thinking.probabilities == pytest.approx(answer.probabilities, rel=1e-4)
+    assert thinking.probabilities != pytest.approx(kept.probabilities, rel=1e-4)
+    said = ["thinking tags" in (verdict.message or "") for verdict in (thinking, answer, kept)]
+    assert said == [True, False, False]
+    assert never.label == empty.label == "Wrong"
+    assert never.posterior is empty.posterior is None
+    assert never.message != empty.message
+
+
+def test_what_is_kept_of_earlier_versions_stays_unless_thoughts_were_graded(tiny: Judge) -> None:
+    requests = [request(ANSWER), request(THINKING), request(THINKING, reasoning="keep")]
+    for keys in (
+        {request_key(FakeJudge(), each) for each in requests},
+        {cache_key(tiny, each) for each in requests},
+    ):
+        assert len(keys) == 3
+    assert tiny.fingerprint(requests[0]) == tiny.fingerprint(requests[1])
+
+
+def test_a_chat_names_the_field_too() -> None:
+    judge = KnowingJudge()
+    with serving_judges({"knowing": judge}) as url:
+        for more in ({}, {"reasoning": "keep"}, {"reasoning": {"effort": "low"}}):
+            answer = httpx.post(f"{url}/v1/chat/completions", json=qa(THINKING, **more))
+            assert answer.status_code == 200, answer.text
+    assert [each.response for each in judge.seen] == [ANSWER, THINKING, ANSWER]
+
+
+def test_a_chat_model_reads_the_answer_alone() -> None:
+    fake = FakeServer()
+    fake.answer = lambda seen: Say(body=completion("Correct"))
+    with fake.running():
+        judge = ChatJudge(ModelServer(fake.url, "m", tries=1))
+        dropped, kept, never = judge.grade(
+            [request(THINKING), request(THINKING, reasoning="keep"), request("<think>Paris")]
+        )
+    texts = sorted((seen.text for seen in fake.seen), key=len)
+    assert ["Rome" in text for text in texts] == [False, True]
+    assert dropped.message
+    assert kept.message is None
+    assert (never.label, len(fake.seen)) == ("Wrong", 2)
+
+
+ROWS = [
+    {"task": "truthful-reward", "question": "Is the mill green?", "response": response}
+    for response in ("Yes, it is green.", "No, it is brown.", "Nobody can say so.")
+]
+
+
+def test_a_reward_survives_the_service(tiny_folders: Folders) -> None:
+    judge = Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
+    expected = list(judge.grade([JudgeRequest.model_validate(row) for row in ROWS]))
+    with serving(Service({"tiny": judge})) as client:
+        rows = client.post("/judge", json={"requests": ROWS}).json()["verdicts"]
+    verdicts = [Verdict.model_validate(verdict) for verdict in rows]
+    assert [verdict.score for verdict in verdicts] == [
+        pytest.approx(verdict.score) for verdict in expected
+    ]
+    assert len({verdict.score for verdict in verdicts}) == len(ROWS)
+    # Whoever trains on it may well need more digits than people read.
+    assert all(verdict.score != round(verdict.score or 0, 6) for verdict in verdicts)
+
+
+SHIPPED = Path(__file__).parents[3] / "judges" / "embedded-qs"
+
+
+def test_judges_and_tasks_without_figures_are_named_once() -> None:
+    measured = FakeJudge("measured")
+    measured.folder = SHIPPED
+    service = Service({"measured": measured, "other": FakeJudge("other")})
+    calls = [
+        ("measured", "hieval-qs"),
+        ("measured", "charthal"),
+        ("other", "hieval-qs"),
+        ("other", "hieval-qs"),
+    ]
+    asked = [service.checked(request("a", task=task), name) for name, task in calls]
+    judged = Verdict(status="scored", label="Correct", posterior="exact")
+    ruled = Verdict(status="scored", label="Correct")
+    headers = not_measured_headers(asked, [judged] * 4)
+    assert headers == {"X-Not-Measured": "measured on charthal, other on hieval-qs"}
+    assert not_measured_headers(asked[:1], [judged]) == {}
+    some_by_rule = [judged, ruled, ruled, judged]
+    headers = not_measured_headers(asked, some_by_rule)
+    assert headers == {"X-Not-Measured": "other on hieval-qs"}
+
+
+def test_a_judge_whose_name_no_header_holds_answers() -> None:
+    with TestClient(create_app(Service({"judge №1": FakeJudge()}))) as client:
+        answer = client.post("/judge", json=row())
+    assert answer.json()["judge_name"] == "judge №1"
+    assert answer.headers["X-Not-Measured"] == "judge %E2%84%961 on hieval-qs"

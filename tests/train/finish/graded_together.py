@@ -18,9 +18,8 @@ from judging.errors import CustosError
 from judging.types import Verdict
 from tests.train.made_up import example
 from train.finish.calibrate import calibrate, score_rows
-from train.finish.kept_grades import KeptGrades, KeptWindow
-from train.finish.processes import Processes
-from train.launch.command_line import command_line
+from train.finish.grading import KeptGrades, KeptWindow, Processes
+from train.launch import command_line
 
 
 def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None:

@@ -21,8 +21,7 @@ from serve.queue.service import Service
 from tests.tiny import save_picture
 from tests.train.made_up import example
 from train.finish.calibrate import calibrate
-from train.finish.kept_grades import KeptGrades
-from train.finish.processes import Processes
+from train.finish.grading import KeptGrades, Processes
 
 
 def test_a_calibration_split_with_pictures_is_read_some_at_a_time(

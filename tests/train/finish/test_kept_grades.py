@@ -10,9 +10,8 @@ import pytest
 from judging.judge import Judge
 from judging.types import LabelledExample
 from tests.train.made_up import example
-from train.finish import kept_grades
-from train.finish.kept_grades import FOLDER, KeptGrades, KeptWindow
-from train.finish.processes import Processes
+from train.finish import grading as kept_grades
+from train.finish.grading import FOLDER, KeptGrades, KeptWindow, Processes
 
 Grade = Callable[[Sequence[LabelledExample]], list[list[float]]]
 

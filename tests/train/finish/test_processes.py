@@ -14,7 +14,7 @@ from tests.forks import run_together
 from tests.train.finish import graded_together
 from tests.train.finish.test_start import run_folder
 from tests.train.made_up import example
-from train.finish.processes import TOGETHER, share_rows
+from train.finish.grading import TOGETHER, share_rows
 
 
 @pytest.mark.parametrize(("processes", "rows"), [(2, 25), (3, 2)], ids=["shared", "one is idle"])

@@ -12,10 +12,8 @@ from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.train.made_up import example, examples, recipe, trainer
-from train.finish import start
-from train.finish.kept_grades import KeptGrades
-from train.finish.processes import Processes
-from train.finish.start import affordable_rows, grade_start
+from train.finish import grading as start
+from train.finish.grading import KeptGrades, Processes, affordable_rows, grade_start
 
 
 def run_folder(backbone: str, folder: Path) -> Path:

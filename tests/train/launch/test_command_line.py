@@ -1,16 +1,22 @@
+"""How many processes a command starts, by the GPUs that PyTorch reports."""
+
 from __future__ import annotations
 
 import logging
 import re
-import shlex
+import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from judging.errors import CustosError, Missing
-from train.launch.command_line import command_line, launch_command, load_recipe
+from tests.cuda_stand_in import with_gpus
+from train.launch import front as processes
+from train.launch.command_line import command_line, load_recipe
 from train.methods.focal import Focal
 from train.setup.recipe_files import find_recipe
 from train.setup.run_log import LOG_FILE, RUN_LOG, RunLog
@@ -21,14 +27,6 @@ STAGE1 = "hieval_stage1"
 def test_a_recipe_is_read_with_its_method() -> None:
     recipe = load_recipe(Focal, find_recipe("embedded/mine"), ["optim.lr=1e-3"])
     assert (recipe.optim.lr, recipe.backbone, recipe.method) == (1e-3, "embedded", "focal")
-
-
-def test_the_command_is_what_was_typed() -> None:
-    command = "accelerate launch train/hieval_stage1.py"
-    assert launch_command(STAGE1, []) == command
-    assert launch_command(STAGE1, ["--config", "a"]) == f"{command} --config a"
-    spaced = ["run.trackers=[tensorboard, wandb]"]
-    assert shlex.split(launch_command(STAGE1, spaced))[3:] == spaced
 
 
 @pytest.mark.parametrize(
@@ -90,17 +88,6 @@ def test_notices_of_libraries_go_to_the_log(
     assert "FutureWarning: deprecated" in third
 
 
-def test_control_characters_are_escaped_in_the_log(tmp_path: Path) -> None:
-    with command_line():
-        RUN_LOG.open_file(tmp_path)
-        logging.getLogger("some.library").warning("row a\nWARNING forged \x1b[2J")
-        RUN_LOG.write("picture b\nforged")
-    log = (tmp_path / LOG_FILE).read_text(encoding="utf-8")
-    assert log == (
-        r"WARNING some.library: row a\nWARNING forged \x1b[2J" + "\n" + r"picture b\nforged" + "\n"
-    )
-
-
 def test_notices_are_shown_beside_an_unexpected_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ZeroDivisionError), command_line():
         logging.getLogger("some.library").warning("a hint at the cause")
@@ -130,3 +117,65 @@ def test_one_run_at_a_time_writes_to_a_folder(
     first.close_file()
     with command_line():
         RUN_LOG.open_file(tmp_path)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Command lines of launchers, and the names of scripts that run in this process."""
+    lines: list[list[str]] = []
+
+    def here(name: str) -> Any:
+        return SimpleNamespace(main=lambda arguments: lines.append([name, *arguments]))
+
+    monkeypatch.setattr(processes, "import_module", here)
+    monkeypatch.setattr(processes, "_run_launcher", lambda line, *_: lines.append(line))
+    return lines
+
+
+def _run(folder: Path, **options: Any) -> None:
+    processes.run_script("hieval_stage1", ["--dry"], folder, command="custos train", **options)
+
+
+def test_a_driver_that_is_too_old_starts_nothing(
+    started: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpus(monkeypatch, 8, usable=False)
+    for options in ({}, {"config_file": Path("fsdp2")}):
+        with pytest.raises(CustosError):
+            _run(tmp_path, **options)
+    assert started == []
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "1")
+    _run(tmp_path)
+    assert started == [["train.hieval_stage1", "--dry"]]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "asked", "expected"), [(0, None, 1), (1, None, 1), (8, None, 8), (8, 1, 1), (0, 3, 3)]
+)
+def test_there_is_a_process_for_each_gpu_unless_the_user_says_how_many(
+    gpus: int,
+    asked: int | None,
+    expected: int,
+    started: list[list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_gpus(monkeypatch, gpus)
+    _run(tmp_path, processes=asked)
+    [line] = started
+    if expected == 1:
+        assert line[0] == "train.hieval_stage1"
+    else:
+        assert line[0] == sys.executable
+        assert line[line.index("--nproc-per-node") + 1] == str(expected)
+
+
+def test_settings_of_the_user_for_the_cpu_are_not_refused(
+    started: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpus(monkeypatch, 8, usable=False)
+    settings = tmp_path / "cpu.yaml"
+    settings.write_text("distributed_type: MULTI_CPU\nuse_cpu: true\n", encoding="utf-8")
+    _run(tmp_path, config_file=settings)
+    [line] = started
+    assert str(settings) in line

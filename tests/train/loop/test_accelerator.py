@@ -1,24 +1,38 @@
+"""Memory of freed tensors goes back to the system."""
+
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
+from subprocess import check_output
 from types import SimpleNamespace
 from typing import Any, cast
 
+import psutil
 import pytest
 import torch
 from accelerate.commands.launch import launch_command_parser
 
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
+from judging.models.devices import computes_bfloat16
 from tests.cuda_stand_in import with_gpus
 from tests.hub import save_hub_layout
 from tests.train.made_up import recipe
 from train.loop import accelerator as accelerators
-from train.loop.accelerator import device_lines, launcher_set_threads, make_accelerator, thread_hint
+from train.loop.accelerator import (
+    CACHES,
+    SHARE,
+    FreeMemory,
+    device_lines,
+    launcher_set_threads,
+    make_accelerator,
+    thread_hint,
+)
 
 
 @pytest.mark.parametrize(
@@ -147,11 +161,6 @@ def test_two_processes_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> No
     assert not launcher_set_threads()
 
 
-def test_without_a_launcher_the_user_set_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert not launcher_set_threads()
-
-
 @pytest.mark.parametrize(("processes_here", "is_shown"), [("2", True), ("4", False)])
 def test_processes_of_other_machines_leave_cores_free(
     processes_here: str, is_shown: bool, monkeypatch: pytest.MonkeyPatch
@@ -162,3 +171,71 @@ def test_processes_of_other_machines_leave_cores_free(
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", processes_here)
     assert bool(thread_hint(cast(Any, run))) == is_shown
+
+
+MIB = 2**20
+
+
+def test_gaps_between_tensors_that_live_on_are_given_back() -> None:
+    process = psutil.Process()
+    # Below the size from which the C library asks the system for each tensor by itself.
+    tensors = [torch.ones(64 * 1024 // 4) for _ in range(4000)]
+    kept = tensors[::100]
+    full = process.memory_info().rss
+    del tensors
+    with_gaps = process.memory_info().rss
+    FreeMemory().give_back()
+    without = process.memory_info().rss
+    assert full - with_gaps < 50 * MIB, "glibc keeps them, which this is about"
+    assert with_gaps - without > 150 * MIB
+    assert all(tensor.min() == 1 for tensor in kept)
+
+
+def test_giving_back_takes_no_more_than_its_share_of_steps_however_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = spent = 0.0
+
+    def trim(pad: int) -> None:
+        nonlocal now, spent
+        now, spent = now + 0.3, spent + 0.3
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    freed = FreeMemory()
+    monkeypatch.setattr(freed, "_trim", trim)
+    for seconds, most in ((0.2, SHARE), (20.0, 0.3 / 20.3)):
+        begin, spent = now, 0.0
+        for _ in range(1000):
+            now += seconds
+            freed.give_back()
+        assert 0.7 * most < spent / (now - begin) < 1.05 * most
+
+
+@pytest.mark.skipif(
+    not computes_bfloat16(torch.device("cpu")), reason="products in bfloat16 by other kernels"
+)
+def test_kernels_of_past_shapes_are_dropped() -> None:
+    """In processes of their own: the caches read their sizes at the first product."""
+    program = """
+import sys, psutil, torch
+from judging.models.devices import computes_bfloat16
+from train.loop.accelerator import FreeMemory, bound_caches
+if sys.argv[1] == "bounded":
+    bound_caches()
+weight = torch.ones(512, 512, dtype=torch.bfloat16)
+def product(rows):
+    torch.nn.functional.linear(torch.ones(rows, 512, dtype=torch.bfloat16), weight)
+product(63)
+begin = psutil.Process().memory_info().rss
+for rows in range(64, 464):
+    product(rows)
+FreeMemory().give_back()
+print(psutil.Process().memory_info().rss - begin)
+"""
+    # A training in this process has set them.
+    environment = {name: value for name, value in os.environ.items() if name not in CACHES}
+    plain, bounded = (
+        int(check_output([sys.executable, "-c", program, how], env=environment)) / MIB
+        for how in ("plain", "bounded")
+    )
+    assert bounded < 0.6 * plain

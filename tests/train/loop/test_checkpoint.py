@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import yaml
 
-from judging.errors import CustosError, error_text
+from judging.errors import CustosError
 from judging.files.atomic import whole_folder
-from train.launch.processes import stop_message
-from train.loop.checkpoint import keep_best, load_checkpoint, save_checkpoint
+from judging.fingerprint import file_sha256
+from tests.train.made_up import examples, recipe, trainer, write_recipe, write_split
+from train import hieval_stage1
+from train.launch.front import stop_message
+from train.loop.checkpoint import keep_best, read_checkpoint, run_identity, save_checkpoint
+from train.loop.progress import Progress
+from train.methods.trainer import Trainer
+
+
+def load_checkpoint(folder: Path, model: Any, optimizer: Any, identity: Any) -> dict[str, Any]:
+    """Restore the newest checkpoint; return its state."""
+    saved = read_checkpoint(folder, model, identity)
+    assert saved is not None
+    saved.restore(model, optimizer)
+    return saved.state
 
 
 class _KilledError(Exception):
@@ -26,16 +42,6 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         (folder / "a").write_text("trunc")
         raise _KilledError
     assert (tmp_path / "best-1" / "a").read_text() == "new"
-
-
-def test_a_full_disk_is_reported_with_the_folder(tmp_path: Path) -> None:
-    with (
-        pytest.raises(OSError, match="No space") as caught,
-        whole_folder(tmp_path / "best-1") as folder,
-    ):
-        (folder / "state.json").symlink_to("/dev/full")
-        (folder / "state.json").write_text("{}")
-    assert error_text(caught.value) == f"{tmp_path / 'best-1'}: No space left on device"
 
 
 def test_checkpoints_are_kept_whole_and_few(tmp_path: Path) -> None:
@@ -87,7 +93,111 @@ def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path) -> None:
         load_checkpoint(tmp_path, wider, torch.optim.AdamW(wider.parameters()), {})
 
 
-def test_no_checkpoint(tmp_path: Path) -> None:
+def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
+    def identity(**overrides: Any) -> dict[str, Any]:
+        return run_identity(recipe(tmp_path, **overrides), "v1", {"a": "1"})
+
+    same: dict[str, Any] = {
+        "run__output": "elsewhere",
+        "run__log_every": 7,
+        "run__save_every": 9,
+        "run__eval_every": 7,
+        "run__gradient_checkpointing": True,
+        "run__patience": 3,
+        "run__trackers": ["mlflow", "wandb"],
+        "run__peak_tflops": 990.0,
+        "optim__token_budget": 1,
+    }
+    assert identity(**same) == identity()
+    assert json.loads(json.dumps(identity())) == identity(), "it survives a file"
+    signed = recipe(tmp_path).model_copy(update={"provenance": {"packages": {}}})
+    assert run_identity(signed, "v1", {"a": "1"}) == identity()
+    for key, value in (("optim__lr", 1.0), ("run__seed", 1), ("optim__batch_size", 7)):
+        assert identity(**{key: value}) != identity()
+    assert identity(adapter__dora=True) != identity()
+    assert identity(optim__optimizer="paged_adamw_8bit") != identity()
+    # Checkpoints of versions without these keys are resumed.
+    assert not {"adapter.dora", "adapter.merger", "optim.optimizer"} & identity().keys()
+    for version, sha256 in (("v2", {"a": "1"}), ("v1", {"a": "2"}), ("v1", {"b": "1"})):
+        assert run_identity(recipe(tmp_path), version, sha256) != identity()
+
+
+def test_another_run_is_not_resumed(small: str, tmp_path: Path) -> None:
+    trainer(recipe(tmp_path, optim__max_steps=1), small, examples(16)).fit()
+    logged = recipe(tmp_path, optim__max_steps=1, run__log_every=1, run__save_every=1)
+    assert trainer(logged, small, examples(16)).fit().step == 1
+    other = recipe(tmp_path, optim__max_steps=1, optim__lr=1e-4, run__seed=3)
+    with pytest.raises(CustosError, match=r"another run \(of other optim.lr, run.seed\); name"):
+        trainer(other, small, examples(16)).fit()
+
+
+def test_a_checkpoint_that_does_not_say_of_what_it_is(tmp_path: Path) -> None:
     model = torch.nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(model.parameters())
-    assert load_checkpoint(tmp_path / "none", model, optimizer, {}) is None
+    save_checkpoint(tmp_path, 1, model, optimizer, {}, {"optim.lr": 1})
+    (tmp_path / "checkpoint-000001" / "state.json").write_text('{"step": 1}')
+    with pytest.raises(CustosError, match=r"holds another run \(its checkpoints do not say"):
+        load_checkpoint(tmp_path, model, optimizer, {"optim.lr": 1})
+
+
+def test_a_resumed_run_says_what_changed(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After an out-of-memory the user lowers what takes memory, and goes on."""
+    first = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=1)
+    trainer(first, small, examples(16)).fit()
+    assert "changed since" not in capsys.readouterr().out
+    lowered: dict[str, Any] = {"optim__token_budget": 2, "run__gradient_checkpointing": True}
+    again = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=1, **lowered)
+    trainer(again, small, examples(16)).fit()
+    assert (
+        "changed since the checkpoint: optim.token_budget=2 (was 200), "
+        "run.gradient_checkpointing=True (was False); the steps stay the same up to rounding\n"
+    ) in capsys.readouterr().out
+    rarer = recipe(tmp_path, optim__epochs=1, run__save_every=1, run__eval_every=2)
+    trainer(rarer, small, examples(16)).fit()
+    assert (
+        "run.eval_every=2 (was 1); the steps stay the same up to rounding; "
+        "the judge is chosen among other steps\n"
+    ) in capsys.readouterr().out
+    same: dict[str, Any] = {"optim__epochs": 1, "run__save_every": 1, "run__eval_every": 2}
+    trainer(recipe(tmp_path, run__trackers=[], **same), small, examples(16)).fit()
+    assert "run.trackers=[] (was ['tensorboard'])" in capsys.readouterr().out
+
+
+def test_data_made_anew_is_other_data(
+    small: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Killed, resumed with other rows, then finished with its own; what was read is recorded."""
+    path = write_recipe(tmp_path, small, run__save_every=1, data__cal=None, data__test=None)
+    arguments = ["--config", str(path)]
+    save = Trainer.save
+
+    def save_and_die(self: Trainer) -> None:
+        save(self)
+        raise _KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(_KilledError):
+        patch.setattr(Trainer, "save", save_and_die)
+        hieval_stage1.main(arguments)
+    data = tmp_path / "train.jsonl"
+    text, hashed = data.read_text(encoding="utf-8"), file_sha256(data)
+    write_split(data, examples(24, 1000))
+    with pytest.raises(SystemExit):
+        hieval_stage1.main(arguments)
+    assert f"holds another run (of other sha256.{data})" in capsys.readouterr().err
+    data.write_text(text, encoding="utf-8")
+
+    fit = Trainer.fit
+
+    def change_and_fit(self: Trainer) -> Progress:
+        write_split(data, examples(24, 2000))
+        return fit(self)
+
+    monkeypatch.setattr(Trainer, "fit", change_and_fit)
+    hieval_stage1.main(arguments)
+    resolved = yaml.safe_load((tmp_path / "run" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert resolved["provenance"]["sha256"][str(data)] == hashed

@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
@@ -19,12 +19,11 @@ from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
 from tests.train.made_up import example, recipe, trainer
+from train.loop.batches import Loader, default_workers
 from train.loop.checkpoint import trainable
-from train.loop.loader import Loader, default_workers
 from train.methods.trainer import Trainer
-from train.rows.rows import Batch, Rows
-from train.rows.supervision import LabelSupervision
-from train.setup.examples import Examples
+from train.rows.examples import Examples
+from train.rows.rows import Batch, Rows, Supervision
 
 PLAN = [[0, 1, 2], [5, 3], [4], [2, 6], [0]]
 BROKEN = 7
@@ -38,7 +37,7 @@ def rows(small: str, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     data = [example(i, images=(pictures[i],) if i in (2, 5, BROKEN) else ()) for i in range(8)]
     backbone = load_backbone(small, dtype="float32", device="cpu")
     made = Rows(
-        Examples.write(data), LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train"
+        Examples.write(data), Supervision(Encoder(backbone, shows_all_pictures=True)), "train"
     )
     Path(pictures[BROKEN]).unlink()
     return made
@@ -151,43 +150,48 @@ def test_a_run_is_the_same_with_any_workers_and_after_a_resume(
             assert torch.equal(parameter, expected[name])
 
 
-ORPHANED = """
-import sys, time
-from judging.models.backbones import load_backbone
-from judging.scoring.prompts import Encoder
-from tests.train.made_up import examples
-from train.loop.loader import Loader
-from train.setup.examples import Examples
-from train.rows.rows import Rows
-from train.rows.supervision import LabelSupervision
-backbone = load_backbone(sys.argv[1], weights=False)
-rows = Rows(Examples.write(examples(8)), LabelSupervision(Encoder(backbone)), "train")
-loader = Loader({"train": rows}, 1)
-next(loader.batches(rows, [[0]] * 9))
-print("ready", flush=True)
-time.sleep(600)
+TRAINING = """
+import multiprocessing, os, time
+from concurrent.futures import ProcessPoolExecutor
+from train.loop.batches import begin_worker
+
+if __name__ == "__main__":
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, begin_worker) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        print(pool.submit(time.sleep, 1).result(), flush=True)
+        pool.submit(time.sleep, 600).result()
 """
 
 
-@pytest.mark.slow
-def test_workers_end_with_a_killed_process(small: str, tmp_path: Path) -> None:
-    script = tmp_path / "orphaned.py"
-    script.write_text(f"if __name__ == '__main__':\n    exec({ORPHANED!r})\n", encoding="utf-8")
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    with subprocess.Popen(
-        [sys.executable, str(script), small], env=environment, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout
-        assert process.stdout.readline() == "ready\n"
-        [worker] = _children(process.pid)
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """Write a program with one worker, which prints the worker's id first."""
+    script = tmp_path / "training.py"
+    script.write_text(TRAINING, encoding="utf-8")
+    return script
+
+
+def _started(script: Path) -> tuple[subprocess.Popen[str], psutil.Process]:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen(
+        [sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    return process, psutil.Process(int(process.stdout.readline()))
+
+
+def test_a_worker_ends_when_its_parent_is_killed(script: Path) -> None:
+    process, worker = _started(script)
+    with process:
         process.kill()
-        process.wait()
-        for _ in range(100):
-            if not Path(f"/proc/{worker}").exists() or _is_zombie(worker):
-                return
-            time.sleep(0.1)
-    pytest.fail("the worker outlives its parent")
+    worker.wait(20)
 
 
-def _is_zombie(pid: int) -> bool:
-    return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+def test_a_worker_leaves_ctrl_c_to_its_parent(script: Path) -> None:
+    process, worker = _started(script)
+    with process:
+        worker.send_signal(2)
+        assert process.stdout
+        assert process.stdout.readline() == "None\n", "the worker did what it was given"
+        process.kill()

@@ -12,10 +12,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.train.loop.test_checkpoint import load_checkpoint
 from tests.train.made_up import example, examples, recipe, trainer
 from train.loop import batches
-from train.loop.checkpoint import best_folder, load_checkpoint
-from train.loop.model_runner import Measured
+from train.loop.checkpoint import best_folder
+from train.loop.objective import Measured
 from train.methods.focal import FocalObjective
 from train.methods.trainer import Trainer
 from train.rows.rows import Batch
@@ -121,7 +122,7 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
 
         monkeypatch.setattr(learner, "train_step", step)
         monkeypatch.setattr(
-            FocalObjective, "measure", lambda self, runner, rows: Measured({"nll": 1.0})
+            FocalObjective, "measure", lambda self, runner, rows: Measured({"nll": 1.0}, [])
         )
         if killed_at is None:
             learner.fit()
@@ -153,7 +154,9 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
 
     likelihoods = count(0, -1)
     monkeypatch.setattr(
-        FocalObjective, "measure", lambda self, runner, rows: Measured({"nll": next(likelihoods)})
+        FocalObjective,
+        "measure",
+        lambda self, runner, rows: Measured({"nll": next(likelihoods)}, []),
     )
     with monkeypatch.context() as patch, pytest.raises(_KilledError):
         patch.setattr(Trainer, "validate", validate_and_die)
@@ -162,7 +165,6 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
     state = load_checkpoint(
         tmp_path, resumed.runner.unwrapped, resumed.optimizer.optimizer, resumed.identity
     )
-    assert state is not None
     assert (state["step"], state["chosen"]["step"]) == (4, 3)
     at_three, at_six = (load_file(best_folder(tmp_path, step) / "adapter_model.safetensors")
                         for step in (3, 6))  # fmt: skip

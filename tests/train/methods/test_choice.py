@@ -13,10 +13,10 @@ import train.methods
 from judging.errors import FieldError
 from tests.train.made_up import example, examples, write_split
 from train import hieval_stage1, run
+from train.loop.checkpoint import run_identity
 from train.methods import find_method, method_of, methods
 from train.methods.focal import FocalRecipe
 from train.setup.recipe import parse_recipe
-from train.setup.run_identity import run_identity
 
 SECTIONS: dict[str, Any] = {
     "backbone": "embedded",
@@ -82,7 +82,7 @@ def test_checkpoints_that_name_no_method_go_on(tmp_path: Path) -> None:
 NEW = """
 from dataclasses import dataclass
 
-from train.loop.text_model import TextModel
+from train.loop.objective import TextModel
 from train.methods.base import LossMethod
 from train.methods.focal import FocalObjective, FocalRecipe
 
@@ -121,7 +121,7 @@ def test_a_file_is_all_that_a_new_method_takes(
     }
     path = tmp_path / "x.yaml"
     path.write_text(yaml.safe_dump({**values, "method": "triple"}), encoding="utf-8")
-    losses = []
+    losses: list[float] = []
     for main, keys in ((run.main, []), (hieval_stage1.main, ["method=focal"])):
         folder = tmp_path / f"run-{len(losses)}"
         main(["--config", str(path), f"run.output={folder}", *keys])

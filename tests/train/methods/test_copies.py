@@ -16,13 +16,12 @@ from judging.scoring.prompts import Encoder
 from losses import BradleyTerryLoss
 from tests.gpu.host_waits import META, no_host_waits
 from tests.train.made_up import analysed
-from train.loop.model_runner import ModelRunner
+from train.loop.objective import ModelRunner
 from train.methods.critique import TextObjective
 from train.methods.focal import FocalObjective
 from train.methods.joint import JointObjective
 from train.methods.reward import RewardObjective
-from train.rows.rows import Rows
-from train.rows.supervision import LabelSupervision
+from train.rows.rows import Rows, Supervision
 
 
 def _joint(negatives: Any, span: Any) -> Callable[[Rows], JointObjective]:
@@ -49,7 +48,7 @@ def test_no_loss_waits_for_the_device(
     make: Callable[[Rows], Any], small: str, tmp_path: Path
 ) -> None:
     encoder = Encoder(load_backbone(small, weights=False), shows_all_pictures=True)
-    rows = Rows(analysed(tmp_path, 4), LabelSupervision(encoder), "train")
+    rows = Rows(analysed(tmp_path, 4), Supervision(encoder), "train")
     objective, part = make(rows), rows[:4]
     tree = part[0].tree
     if isinstance(objective, RewardObjective):
@@ -66,7 +65,7 @@ def test_no_loss_waits_for_the_device(
 
 def test_the_loss_of_critiques_does_not_wait_either(small: str, tmp_path: Path) -> None:
     encoder = Encoder(load_backbone(small, weights=False), shows_all_pictures=True)
-    part = Rows(analysed(tmp_path, 4), LabelSupervision(encoder), "train")[:4]
+    part = Rows(analysed(tmp_path, 4), Supervision(encoder), "train")[:4]
     width = max(len(row.tree.paths[row.target]) for row in part)
     logprobs = torch.empty(len(part), width, device=META, requires_grad=True)
     with no_host_waits():
@@ -76,7 +75,7 @@ def test_the_loss_of_critiques_does_not_wait_either(small: str, tmp_path: Path) 
 
 def test_no_batch_waits_for_the_device(small: str, tmp_path: Path) -> None:
     encoder = Encoder(load_backbone(small, weights=False), shows_all_pictures=True)
-    rows = Rows(analysed(tmp_path, 4), LabelSupervision(encoder), "train")
+    rows = Rows(analysed(tmp_path, 4), Supervision(encoder), "train")
     batch, objective = rows.batch([0, 1]), TextObjective()
     accelerator = SimpleNamespace(device=META, autocast=nullcontext)
     runner = ModelRunner(lambda *_, **inputs: inputs, cast(Any, accelerator), cast(Any, None), 1)

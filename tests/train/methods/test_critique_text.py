@@ -24,18 +24,17 @@ from tests.train import made_up
 from tests.train.made_up import critique_pair, write_split
 from train import truthful_judge
 from train.loop.accelerator import make_accelerator
-from train.loop.model_runner import ModelRunner
+from train.loop.objective import ModelRunner, TextModel
 from train.methods.critique import (
     CritiqueRecipe,
-    TextModel,
     TextObjective,
     TextSupervision,
     answer_tokens,
 )
 from train.methods.trainer import Trainer
+from train.rows.data import RunSplits, under_task
+from train.rows.examples import Examples
 from train.rows.rows import IndexedSplits, Rows
-from train.setup.data import RunSplits, under_task
-from train.setup.examples import Examples
 from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
 

@@ -119,15 +119,3 @@ def test_the_sum_runs_over_each_labels_own_tokens(backbone: Backbone, rows: Rows
         tokens += row.example.weight * len(ids)
     assert objective.loss_sum(logits, rows, 0).item() == pytest.approx(expected, rel=1e-6)
     assert objective.denominator(*rows.weights(range(6))) == tokens
-
-
-def test_parts_add_up_to_the_whole(backbone: Backbone, rows: Rows) -> None:
-    objective = FocalObjective.for_examples(
-        [row.example for row in rows], gamma=1.0, t_max=5.0, weighting="sqrt"
-    )
-    logits = _logits(rows, len(backbone.tokenizer))
-    whole = objective.loss_sum(logits, rows, 0)
-    parts = [objective.loss_sum(logits[i::2], rows[i::2], 0) for i in range(2)]
-    torch.testing.assert_close(whole, sum(parts), rtol=1e-12, atol=0)
-    both = sum(objective.denominator(*rows.weights(range(i, 6, 2))) for i in range(2))
-    assert objective.denominator(*rows.weights(range(6))) == both

@@ -19,8 +19,7 @@ from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
 from tests.tiny import reference_model, save_picture
 from train.methods.joint import JointObjective, Negatives, Span
-from train.rows.rows import Row, Rows
-from train.rows.supervision import LabelSupervision
+from train.rows.rows import Row, Rows, Supervision
 
 LAMBDA = 0.3
 
@@ -54,7 +53,7 @@ def _examples(folder: Path) -> list[LabelledExample]:
 
 
 def _rows(examples: list[LabelledExample], backbone: Backbone) -> Rows:
-    return Rows(examples, LabelSupervision(Encoder(backbone, shows_all_pictures=True)), "train")
+    return Rows(examples, Supervision(Encoder(backbone, shows_all_pictures=True)), "train")
 
 
 def _logprobs(model: Any, row: Row, rows: Rows, label: int) -> Tensor:

@@ -62,12 +62,6 @@ def test_it_grades_with_the_weights_of_now(policy: Policy) -> None:
     assert before.probabilities != after.probabilities
 
 
-def test_it_leaves_the_model_training(policy: Policy) -> None:
-    policy.backbone.model.train()
-    policy.draw([labelled_pair(0).request()], [0], 1.0)
-    assert policy.backbone.model.training
-
-
 def test_validations_measure_the_judges_own_critiques(policy: Policy) -> None:
     rows = [labelled_pair(number) for number in range(4)]
     measured = policy.measure(rows)

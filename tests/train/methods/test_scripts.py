@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub.constants
 import pytest
 import yaml
 from safetensors.torch import load_file
@@ -21,8 +20,8 @@ from tests.train.made_up import write_split
 from tests.train.methods.made_up import labelled_pair, write_recipe
 from train import critique_dpo, critique_grpo, truthful_judge
 from train.launch.run_plan import plan_run
-from train.methods.own_critiques import CritiqueRun
-from train.methods.preferences import Drawing
+from train.methods.dpo import Drawing
+from train.methods.own_critiques import CritiqueRun, _Reports
 
 SCRIPTS: dict[str, Any] = {"critique_dpo": critique_dpo, "critique_grpo": critique_grpo}
 SECTIONS: dict[str, Any] = {
@@ -136,14 +135,14 @@ def test_a_stopped_run_goes_on(
     stopped = run.parent / "stopped"
     keys = (f"run.output={stopped}", "run.save_every=1")
 
-    def stop(critique_run: CritiqueRun) -> None:
-        if critique_run.progress.step == 1:
+    def stop(reports: Any, *arguments: Any, **more: Any) -> None:
+        if reports.run.progress.step == 1:
             raise KeyboardInterrupt
-        count(critique_run)
+        count(reports, *arguments, **more)
 
     with monkeypatch.context() as patch:
-        count = CritiqueRun.count_step
-        patch.setattr(CritiqueRun, "count_step", stop)
+        count = _Reports.on_step_end
+        patch.setattr(_Reports, "on_step_end", stop)
         with pytest.raises(SystemExit):
             start_again(run, *keys)
     assert [path.name for path in stopped.glob("checkpoint-*")] == ["checkpoint-000001"]
@@ -155,29 +154,6 @@ def test_a_stopped_run_goes_on(
         for folder in (stopped, run)
     )
     assert state["history"] == of_run["history"]
-
-
-def test_a_resumed_run_reports_the_same_steps(
-    run: Path, unfinished: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every second step and the last, although it was stopped after the first."""
-    folder = run.parent / "reported"
-    keys = [f"run.output={folder}", "run.log_every=2", "run.save_every=1", "optim.epochs=2"]
-    keys += ["run.eval_every=9", "optim.max_steps=3"]
-
-    def stop(critique_run: CritiqueRun) -> None:
-        begin(critique_run)
-        if critique_run.progress.step == 1:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        begin = CritiqueRun.begin_step
-        patch.setattr(CritiqueRun, "begin_step", stop)
-        with pytest.raises(SystemExit):
-            start_again(run, *keys)
-    start_again(run, *keys)
-    state = json.loads((folder / "checkpoint-000003" / "state.json").read_text("utf-8"))
-    assert [entry["step"] for entry in state["history"] if "train_loss" in entry] == [2, 3]
 
 
 def test_a_gradient_that_is_not_finite_ends_the_run_before_its_step(
@@ -217,12 +193,6 @@ def test_a_finished_run_trains_no_more(
     start_again(run)
 
 
-def test_another_run_needs_another_folder(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        start_again(run, "optim.lr=1e-3")
-    assert "holds another run (of other optim.lr)" in capsys.readouterr().err
-
-
 def test_every_pass_takes_every_row(
     run: Path, unfinished: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,10 +206,6 @@ def test_every_pass_takes_every_row(
     for first in range(0, 3 * num_items, num_items):
         assert sorted(taken[first : first + num_items]) == list(range(num_items))
     assert taken[:num_items] != taken[num_items : 2 * num_items]
-
-
-def test_trl_reports_to_nobody(run: Path) -> None:
-    assert huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY
 
 
 def test_the_preferences_are_kept(run: Path) -> None:
@@ -290,7 +256,7 @@ def test_what_is_refused(
 def test_rows_that_grpo_cannot_take(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     picture = save_picture(tmp_path / "a.png", 60, 50)
     for fields, words in (
         ({"images": (picture,)}, "GRPO takes no pictures"),
@@ -304,29 +270,11 @@ def test_rows_that_grpo_cannot_take(
         assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("script", "units"), [("critique_dpo", "does not divide 4"), ("critique_grpo", "divide 8")]
-)
-def test_what_is_refused_before_a_backbone_is_loaded(
-    script: str,
-    units: str,
-    small: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
-    path = write_recipe(tmp_path, small)
-    with pytest.raises(SystemExit):
-        SCRIPTS[script].main(["--config", str(path), "critiques.micro_batch=3"])
-    assert units in capsys.readouterr().err
-
-
 def test_rows_of_one_id_are_not_drawn_of(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two files that number their rows: critiques of one row would be trained on with another."""
-    monkeypatch.setattr("train.run.load_encoder", pytest.fail)
+    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     path = write_recipe(tmp_path, small)
     more = [labelled_pair(i, question=f"Which lake {i}?") for i in (9, 2)]
     files = [str(tmp_path / "train.jsonl"), write_split(tmp_path / "more.jsonl", more)]

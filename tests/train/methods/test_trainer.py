@@ -1,12 +1,18 @@
+"""Scoring rows with the model of a run."""
+
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from judging.errors import CustosError
+from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import analysed, example, examples, recipe, trainer
@@ -136,20 +142,6 @@ def test_gradient_checkpointing_changes_nothing(small: str, tmp_path: Path) -> N
         torch.testing.assert_close(steps[1][name], gradient, rtol=1e-4, atol=1e-5)
 
 
-def test_gradient_checkpointing_leaves_the_vision_tower_out(small: str, tmp_path: Path) -> None:
-    picture = save_picture(tmp_path / "a.png", 60, 60)
-    settings = recipe(tmp_path, run__gradient_checkpointing=True)
-    learner = trainer(settings, small, [example(i, images=(picture,)) for i in range(8)])
-    [patches] = [
-        m for n, m in learner.runner.unwrapped.named_modules() if n.endswith("patch_embed")
-    ]
-    needs_gradient: list[bool] = []
-    patches.register_forward_hook(lambda *given: needs_gradient.append(given[-1].requires_grad))
-    learner.train_step([[0, 1, 2, 3], [4, 5, 6, 7]])
-    assert needs_gradient
-    assert not any(needs_gradient)
-
-
 def test_any_seed_and_each_process_and_step_its_own(small: str, tmp_path: Path) -> None:
     seeds = {dropout_seed(0, step, rank) for step in range(500) for rank in range(4)}
     assert len(seeds) == 2000
@@ -195,12 +187,6 @@ def test_the_loss_of_a_mixed_step_is_the_mean_over_its_rows(small: str, tmp_path
         assert made.train_step(step) == pytest.approx(expected, rel=1e-5)
 
 
-def test_rows_that_do_not_fill_a_step_are_one(small: str, tmp_path: Path) -> None:
-    made = trainer(recipe(tmp_path / "run", optim__epochs=3), small, examples(4))
-    assert made.plan.total_steps == 3
-    assert sum(map(len, made.plan.micro_batches(2))) == 4
-
-
 def test_memory_is_freed_for_the_finished_judge(small: str, tmp_path: Path) -> None:
     learner = trainer(recipe(tmp_path, optim__max_steps=1), small, examples(16))
     backbone = learner.rows.train.encoder.backbone.model
@@ -218,3 +204,45 @@ def test_a_backbone_that_is_not_finite_is_not_trained(small: str, tmp_path: Path
                 parameter[0, 0] = float("nan")
     with pytest.raises(CustosError, match=r"its scores are not numbers before step 1"):
         learner.fit()
+
+
+def test_a_small_budget_scores_alike(small: str, tmp_path: Path) -> None:
+    picture = save_picture(tmp_path / "a.png", 60, 60)
+    data = [example(i, images=(picture,) if i % 2 else ()) for i in range(7)]
+    large, some = (
+        trainer(recipe(tmp_path, optim__token_budget=budget), small, examples(16), data)
+        for budget in (10_000, 120)
+    )
+    sizes = [
+        [len(batch.rows) for batch, _ in learner.runner.passes(learner.rows.val)]
+        for learner in (large, some)
+    ]
+    assert len(sizes[0]) == 1 and len(sizes[1]) > 2
+    np.testing.assert_allclose(
+        some.runner.label_logprobs(some.rows.val),
+        large.runner.label_logprobs(large.rows.val),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+
+
+def test_one_instruction_is_kept_at_a_time(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[Any]] = []
+
+    def prefill(model: TreeModel, *arguments: Any) -> Any:
+        prefix = compute(model, *arguments)
+        made.append(weakref.ref(prefix))
+        return prefix
+
+    compute = TreeModel.prefill
+    monkeypatch.setattr(TreeModel, "prefill", prefill)
+    variants = ("plain", "tolerance", "plain", "tolerance")
+    data = [example(i, variant=variant) for i, variant in enumerate(variants)]
+    learner = trainer(recipe(tmp_path, optim__token_budget=1), small, examples(16), data)
+    alive = []
+    for _ in learner.runner.passes(learner.rows.val):
+        gc.collect()
+        alive.append(sum(prefix() is not None for prefix in made))
+    assert (len(made), alive) == (2, [1, 1, 1, 1])

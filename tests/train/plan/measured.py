@@ -23,7 +23,7 @@ from train.methods.focal import FocalRecipe
 from train.methods.trainer import Trainer
 from train.plan.row_sizes import longest, row_sizes
 from train.plan.step_memory import StepMemory, StepSize, step_memory
-from train.rows.supervision import LabelSupervision
+from train.rows.rows import Supervision
 
 ROWS = 4
 """Rows of the micro-batch that is measured."""
@@ -51,7 +51,7 @@ def planned_step(
 ) -> StepMemory:
     """Plan a step of one micro-batch of the longest of some rows, on the CPU."""
     config = encoder.backbone.model.config
-    row = longest(row_sizes(rows, LabelSupervision(encoder), settings, config))
+    row = longest(row_sizes(rows, Supervision(encoder), settings, config))
     instruction = row.instruction if sharers == 1 else 0
     size = StepSize(
         ROWS,
@@ -75,7 +75,7 @@ from pathlib import Path
 import torch
 from tests.train.made_up import recipe, trainer
 from tests.train.plan.measured import ROWS, long_rows
-from train.plan.planner import Hardware, Planner, machine_memory
+from train.plan.planner import Hardware, RunPlan, machine_memory
 from train.plan.row_sizes import largest_rows
 torch.set_num_threads(1)
 settings = recipe(Path({str(folder / "run")!r}), run__precision="bf16", optim__batch_size=ROWS,
@@ -84,8 +84,8 @@ rows = long_rows(8, {words})
 learner = trainer(settings, {backbone!r}, rows, rows[:2])
 config = learner.rows.train.encoder.backbone.model.config
 sizes = largest_rows(learner.rows.train, settings, config)
-planner = Planner(settings, False, config, sizes, Hardware(0, machine_memory()))
-planned = planner.total(planner.without_checkpointing)
+plan = RunPlan(settings, False, config, sizes, Hardware(0, machine_memory()))
+planned = plan.without_checkpointing.total
 for _ in range(3):
     learner.train_step([list(range(ROWS))])
 [peak] = [x.split()[1] for x in open("/proc/self/status") if x.startswith("VmHWM")]

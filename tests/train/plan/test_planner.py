@@ -11,19 +11,18 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from judging.models.backbones import load_backbone
+from judging.models.backbones import empty_model, load_backbone
 from judging.scoring.tree_batch import TreeModel
 from tests.tiny import save_picture
 from tests.train.made_up import analysed, encoded, example, examples, recipe, trainer, write_recipe
-from train.launch.run_plan import plan_run
-from train.loop.checkpoint import newest_checkpoint
+from train.launch.run_plan import PUBLISHED, plan_run, published_config
+from train.loop.checkpoint import newest_checkpoint, run_identity
 from train.methods.focal import FocalRecipe
 from train.plan import planner
 from train.plan.planner import GIB, SHARE_TO_FILL, decide_checkpointing
 from train.plan.row_sizes import largest_rows, longest, row_sizes
 from train.rows.rows import Rows
 from train.setup.recipe import Recipe
-from train.setup.run_identity import run_identity
 
 LONG = {"optim__token_budget": 4000, "optim__batch_size": 32}
 
@@ -55,7 +54,7 @@ def test_a_gpu_that_a_step_would_fill_gets_it(small: str, tmp_path: Path) -> Non
     """The boundary is where ``custos plan`` has it, with the same rows."""
     path = write_recipe(tmp_path, small, **LONG)
     off = plan_run(str(path), ["run.gradient_checkpointing=false"], gpus=1, memory=80, rate=None)
-    fitting = off.total / SHARE_TO_FILL
+    fitting = off.memory.total / SHARE_TO_FILL
     settings, rows = recipe(tmp_path / "run", small, **LONG), _rows(small)
     for memory, expected in ((1.001 * fitting, False), (0.999 * fitting, True)):
         planned = plan_run(str(path), [], gpus=1, memory=memory / GIB, rate=None)
@@ -135,3 +134,22 @@ def test_the_largest_rows_stand_for_all(kind: str, small: str, tmp_path: Path) -
     chosen = longest(largest)
     for name in ("instruction", "prompts", "supervised", "patches", "length"):
         assert getattr(chosen, name) == getattr(every, name), name
+
+
+TOTALS = {
+    "Qwen/Qwen2.5-VL-3B-Instruct": 3_754_622_976,
+    "Qwen/Qwen2.5-VL-7B-Instruct": 8_292_166_656,
+    "Qwen/Qwen2.5-VL-32B-Instruct": 33_452_718_336,
+    "Qwen/Qwen2.5-VL-72B-Instruct": 73_410_777_344,
+    "Qwen/Qwen3-VL-2B-Instruct": 2_127_532_032,
+    "Qwen/Qwen3-VL-4B-Instruct": 4_437_815_808,
+    "Qwen/Qwen3-VL-8B-Instruct": 8_767_123_696,
+    "Qwen/Qwen3-VL-32B-Instruct": 33_357_390_064,
+    "Qwen/Qwen3-VL-30B-A3B-Instruct": 31_070_754_032,
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_checkpoint_has_its_parameters(name: str) -> None:
+    model = empty_model(published_config(name))
+    assert sum(parameter.numel() for parameter in model.parameters()) == TOTALS[name]

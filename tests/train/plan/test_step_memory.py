@@ -17,8 +17,8 @@ from tests.train.plan.measured import (
     planned_and_resident,
     planned_step,
 )
+from train.launch.run_plan import published_config
 from train.methods.focal import FocalRecipe
-from train.plan.published import published_config
 from train.plan.step_memory import StepSize, step_memory
 
 

@@ -1,3 +1,5 @@
+"""Recipes that are called published have the papers' own figures."""
+
 from __future__ import annotations
 
 import re
@@ -7,13 +9,21 @@ from typing import Any
 import pytest
 import yaml
 
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError
+from judging.tasks import task_names
 from train.methods import find_method
 from train.methods.base import Method
 from train.methods.focal import FocalRecipe
 from train.methods.joint import JointRecipe
 from train.setup.recipe import parse_recipe
-from train.setup.recipe_files import RECIPES
+from train.setup.recipe_files import (
+    RECIPES,
+    RECIPES_OF_TASKS,
+    find_recipe,
+    recipe_names,
+    recipe_of_task,
+    summary_of,
+)
 
 MINIMAL: dict[str, Any] = {
     "backbone": "embedded",
@@ -65,21 +75,6 @@ def test_overrides(path: Path, override: str, value: object) -> None:
         setting = getattr(setting, name)
     assert setting == value
     assert type(setting) is type(value) or isinstance(value, Path)
-
-
-@pytest.mark.parametrize("value", ["maybe", "2", "null", "[true]"])
-def test_a_choice_that_is_none_names_the_key_and_the_choices(path: Path, value: str) -> None:
-    with pytest.raises(FieldError) as raised:
-        parse_recipe(FocalRecipe, path, [f"run.gradient_checkpointing={value}"])
-    assert raised.value.field == "run.gradient_checkpointing"
-    assert "auto" in raised.value.message
-
-
-def test_later_overrides_win_and_the_file_is_left_alone(path: Path) -> None:
-    before = path.read_text(encoding="utf-8")
-    recipe = parse_recipe(FocalRecipe, path, ["optim.lr=1e-3", "optim.lr=2e-3"])
-    assert recipe.optim.lr == 2e-3
-    assert path.read_text(encoding="utf-8") == before
 
 
 @pytest.mark.parametrize(
@@ -184,10 +179,120 @@ SHIPPED = sorted(
 )
 
 
-def test_there_are_recipes() -> None:
-    assert RECIPES / "embedded" / "evouna.yaml" in SHIPPED
-
-
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(RECIPES)))
 def test_every_shipped_recipe_is_valid(path: Path) -> None:
     parse_recipe(_method(path).recipe_class, path)
+
+
+def test_names_are_paths_without_suffix() -> None:
+    names = recipe_names()
+    assert names == sorted(names)
+    assert {"hieval_stage1", "embedded/demo", "truthful/pure_label"} <= set(names)
+    assert all(find_recipe(name) == RECIPES / f"{name}.yaml" for name in names)
+
+
+def test_a_file_wins_over_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert find_recipe("hieval_stage1").parent == RECIPES
+    (tmp_path / "hieval_stage1").write_text("")
+    assert find_recipe("hieval_stage1") == Path("hieval_stage1")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("embedded/dmo", "embedded/demo"),
+        ("demo", "embedded/demo"),
+        ("recipes/embedded/demo.yaml", "embedded/demo"),
+        ("hieval-stage1", "hieval_stage1"),
+    ],
+)
+def test_the_nearest_recipe_is_named(
+    name: str, nearest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CustosError, match=f"{name}: no such recipe; the nearest is '{nearest}'"):
+        find_recipe(name)
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_says_in_one_line_what_it_is_for(name: str) -> None:
+    summary = summary_of(find_recipe(name))
+    assert summary.startswith(("Train ", "Try ")) and summary.endswith(".")
+
+
+def test_recipes_of_tasks_are_named_after_them() -> None:
+    names = {path.stem for path in (RECIPES / RECIPES_OF_TASKS).iterdir()}
+    assert "truthful-pair" in names and names <= set(task_names())
+    assert recipe_of_task("truthful-pair") == "embedded/tasks/truthful-pair"
+    assert recipe_of_task("hieval-qs") == "embedded/mine"
+    assert recipe_of_task("hieval_stage1") is None
+
+
+def _values(name: str) -> dict[str, Any]:
+    values: dict[str, Any] = yaml.safe_load(find_recipe(name).read_text(encoding="utf-8"))
+    return values
+
+
+@pytest.mark.parametrize(
+    "name", ["truthful_judge", "truthful/pure_label", "truthful/critique_score"]
+)
+def test_truthful_judge_is_trained_to_the_end(name: str) -> None:
+    values = _values(name)
+    assert values["backbone"] == "Qwen/Qwen2.5-VL-7B-Instruct"
+    assert (values["run"]["select"], values["optim"]["epochs"]) == ("last", 8)
+
+
+def test_nine_tenths_of_the_pairs_are_trained_on() -> None:
+    head = find_recipe("truthful_judge").read_text(encoding="utf-8")
+    commands = re.findall(r"--val (\S+) --cal (\S+) --test (\S+)", head)
+    assert len(commands) == 2
+    for shares in commands:
+        assert sum(map(float, shares)) == pytest.approx(0.1)
+
+
+def test_the_published_keys_of_hieval() -> None:
+    one, two = _values("hieval_stage1"), _values("hieval_stage2")
+    assert one["adapter"] == {"r": 64, "alpha": 64, "dropout": 0.05}
+    assert one["loss"] == {"gamma": 1.0, "t_max": 5.0}
+    assert (one["optim"]["lr"], two["optim"]["lr"]) == (5e-5, 5e-5)
+    assert (two["loss"]["unlikelihood"], two["replay"]["rho"]) == (0.3, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "changed"),
+    [
+        ("no_focal", "hieval_stage1", {"loss"}),
+        ("no_unlikelihood", "hieval_stage2", {"loss"}),
+        ("no_replay", "hieval_stage2", {"replay"}),
+    ],
+)
+def test_an_ablation_changes_one_thing(name: str, base: str, changed: set[str]) -> None:
+    ablation, full = _values(f"ablation/{name}"), _values(base)
+    different = {key for key in full if ablation[key] != full[key]}
+    assert different == {*changed, "run"}
+    assert {k: v for k, v in ablation["run"].items() if k != "output"} == {
+        k: v for k, v in full["run"].items() if k != "output"
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["hieval_stage1", "hieval_stage2", "truthful_judge", "bradley_terry", "truthful/pure_label"],
+)
+def test_a_head_parts_what_is_published_from_what_is_ours(name: str) -> None:
+    head = find_recipe(name).read_text(encoding="utf-8").partition("backbone:")[0]
+    assert "Published: " in head
+    assert "Ours: " in head
+
+
+@pytest.mark.parametrize(
+    "name", ["bradley_terry", "truthful/pure_label", "truthful/critique_score"]
+)
+def test_what_the_paper_says_of_truthful_judge_alone_is_ours_elsewhere(name: str) -> None:
+    """Appendix F.2 has the epochs and the end of training of TruthfulJudge, and of no other."""
+    head = find_recipe(name).read_text(encoding="utf-8").partition("backbone:")[0]
+    published = head.partition("Published: ")[2].partition("Ours: ")[0]
+    assert "Table 2" in published
+    assert "epochs" not in published
+    assert "step" not in published

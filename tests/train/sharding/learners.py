@@ -29,17 +29,16 @@ from tests.tiny import Family, save_picture
 from tests.train.made_up import analysed, critique_pair, example, recipe
 from tests.train.plan.measured import ROWS, long_rows, num_bytes, peak_of_step
 from train.loop.accelerator import make_accelerator
+from train.loop.checkpoint import run_identity
+from train.loop.objective import Objective
 from train.loop.sharding import first_device, whole
 from train.methods.critique import TextObjective, TextSupervision
 from train.methods.focal import FocalObjective, FocalRecipe
 from train.methods.joint import JointObjective
-from train.methods.objective import Objective
 from train.methods.reward import PairSupervision, RewardObjective
 from train.methods.trainer import Trainer
-from train.rows.rows import IndexedSplits, Rows
-from train.rows.supervision import LabelSupervision, Supervision
+from train.rows.rows import IndexedSplits, Rows, Supervision
 from train.setup.engines import FSDP, ZERO
-from train.setup.run_identity import run_identity
 from train.setup.run_log import RUN_LOG
 from train.setup.starting_adapter import with_adapter
 
@@ -104,7 +103,7 @@ def _supervisions(kind: str, encoder: Encoder) -> tuple[Supervision, Supervision
     """Return what is read in training, and in validations."""
     if kind == "text":
         return TextSupervision(encoder), TextSupervision(encoder, with_labels=True)
-    one = PairSupervision(encoder) if kind == "reward" else LabelSupervision(encoder)
+    one = PairSupervision(encoder) if kind == "reward" else Supervision(encoder)
     return one, one
 
 
@@ -209,14 +208,14 @@ def _gradients_into(gradients: dict[str, Tensor], learnt: int) -> Iterator[None]
 @contextmanager
 def _killed(step: int | None) -> Iterator[None]:
     """End the run that the block does after the checkpoint of a step."""
-    save = Trainer.save
+    save: Any = Trainer.save
 
     def save_and_die(self: Trainer) -> None:
         save(self)
         if self.progress.step == step:
             raise _KilledError
 
-    Trainer.save = save_and_die  # type: ignore[method-assign]  # put back below
+    Trainer.save = save_and_die  # type: ignore[assignment, method-assign]  # put back below
     try:
         yield
     except _KilledError:

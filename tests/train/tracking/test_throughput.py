@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tests.tiny import Family, save_picture, save_tiny
 from tests.train.made_up import example, examples, recipe, trainer
 from train.tracking.throughput import measured_peak, peak_memory
-from train.tracking.trackers import METRICS_FILE, Tracker
+from train.tracking.trackers import METRICS_FILE
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])
@@ -57,15 +57,6 @@ def test_figures_of_every_report(small: str, tmp_path: Path) -> None:
         assert report["peak_memory_gb"] == pytest.approx(
             peak_memory(torch.device("cpu")) / 1e9, rel=0.2
         )
-
-
-def test_short_steps_are_not_counted_as_full_ones(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes: list[int] = []
-    monkeypatch.setattr(Tracker, "advance", lambda self, step, num_units: sizes.append(num_units))
-    trainer(recipe(tmp_path, optim__epochs=1), small, examples(20)).fit()
-    assert sorted(sizes) == [4, 8, 8]
 
 
 def test_the_peak_is_measured_once(small: str, tmp_path: Path) -> None:

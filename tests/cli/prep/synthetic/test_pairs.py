@@ -6,7 +6,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from cli.main import app
-from train.setup.data import read_splits
+from train.rows.data import read_splits
 from train.setup.recipe import DataSection
 
 

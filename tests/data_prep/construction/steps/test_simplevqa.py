@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.simplevqa import published
+from benchmarks.simplevqa import published_rows as published
 from benchmarks.simplevqa.item import parse_item
 from data_prep.construction.steps.base import STEPS, Row
 from data_prep.construction.steps.simplevqa import DOMAINS, TASKS, Classified, Seed

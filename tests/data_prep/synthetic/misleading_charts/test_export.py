@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.chartom.misleadingness import hmi
+from benchmarks.chartom.item import hmi
 from benchmarks.framework.base import get_benchmark
 from data_prep.made.misleading_charts import FAMILIES, generate_chart_pairs
 from data_prep.made.misleading_drawing import write_chart_pairs

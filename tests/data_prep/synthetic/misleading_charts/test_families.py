@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.chartom.misleadingness import acceptable_interval
+from benchmarks.chartom.item import acceptable_interval
 from benchmarks.framework.base import get_benchmark
 from data_prep.made.misleading_charts import FAMILIES, Family, MisleadingChart
 

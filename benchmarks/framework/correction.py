@@ -1,0 +1,375 @@
+"""Scores corrected by people's grades or by the judge's errors, and how far the two agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.framework.base import Benchmark
+from benchmarks.framework.files import Row, join_responses
+from benchmarks.framework.graded import GradedModel, Measure, ScoredItems
+from evaluation.correction.judged import (
+    ErrorRates,
+    added_width,
+    drawn_errors,
+    errors_of_judge,
+    judged_rate,
+    parse_errors,
+    read_errors,
+)
+from evaluation.correction.scores import (
+    SAMPLING_PROBABILITY,
+    Rate,
+    UnknownSampling,
+    corrected_rate,
+)
+from evaluation.estimate import without_nan
+from evaluation.intervals import Floats, cluster_sums, number_clusters, resample_clusters
+from evaluation.metrics import calibration_columns, confusion_matrix, ratio, reliability_table
+from evaluation.outcomes import full_label
+from evaluation.ranking.agreement import order_probabilities
+from judging.errors import CustosError, FieldError
+
+
+def corrected_scores(model: GradedModel) -> dict[str, Any]:
+    """Correct every measure that people scored; errors as :func:`corrected_score`.
+
+    Returns:
+        ``corrected``: the headline, also where people scored nothing, which is refused.
+        ``corrected_measures``: the others by name. Or ``not_corrected``: that nobody knows how the
+        items were picked, and the way out.
+    """
+    others = [
+        measure
+        for measure, scores in model.benchmark.other_scores(_graded_by_people(model)).items()
+        if any(score.value is not None for score in scores)
+    ]
+    corrected: dict[str, Any] = {}
+    try:
+        if others:
+            by_measure = {measure: corrected_score(model, measure) for measure in others}
+            corrected["corrected_measures"] = by_measure
+        if not others or human_scores(model):
+            corrected["corrected"] = corrected_score(model)
+    except UnknownSampling as error:
+        return {"not_corrected": str(error)}
+    return corrected
+
+
+def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str, Any]:
+    """Estimate the score that people would give, from the judge's and some of theirs.
+
+    Items that the judge did not score are left out. Without a measure it is the headline.
+
+    Returns:
+        ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with ``value, low, high, n`` in
+        the measure's unit, and ``added_width``; ``power``, ``sensitivity``, ``specificity``,
+        ``unscored``.
+
+    Raises:
+        CustosError: If an id is unknown or repeated, or as ``corrected_rate``.
+    """
+    items = ScoredItems.of(model.benchmark, model.rows, measure)
+    scored, full = list(items.scores.values()), items.measure.full
+    human, drawn = human_scores(model, measure), _sampling_probabilities(model)
+
+    def column(by_id: Mapping[str, float]) -> Floats:
+        return np.array([by_id.get(score.id, np.nan) for score in scored])
+
+    def in_unit(rate: Rate) -> dict[str, float]:
+        return {**{end: full * getattr(rate, end) for end in ("value", "low", "high")}, "n": rate.n}
+
+    rate = corrected_rate(
+        np.array([score.value for score in scored], dtype=np.float64) / full,
+        column(human) / full,
+        random_sample=model.random_sample,
+        probabilities=column(drawn) if drawn else None,
+        groups=number_clusters([score.cluster for score in scored]),
+    )
+    raw, by_people = in_unit(rate.raw), in_unit(rate.corrected)
+    corrected: dict[str, Any] = without_nan(
+        {
+            "metric": items.measure.name,
+            "method": rate.method,
+            "raw": raw,
+            "corrected": by_people,
+            "added_width": added_width(raw, by_people),
+            "labelled": in_unit(rate.labelled),
+            "power": rate.power,
+            "sensitivity": rate.sensitivity,
+            "specificity": rate.specificity,
+            "unscored": len(model.rows) - len(scored),
+        }
+    )
+    return corrected
+
+
+def _sampling_probabilities(model: GradedModel) -> dict[str, float]:
+    """Return the probability with which each item was drawn for people, by id."""
+    drawn: dict[str, float] = {}
+    for row in model.people:
+        key, given = str(row.get(model.benchmark.item_id)), row.get(SAMPLING_PROBABILITY)
+        try:
+            drawn |= {} if given is None else {key: float(given)}
+        except (TypeError, ValueError):
+            fault = f"'{given}' is no number"
+            raise FieldError(SAMPLING_PROBABILITY, fault, f"item '{key}' of people") from None
+    return drawn
+
+
+def human_scores(model: GradedModel, measure: str | None = None) -> dict[str, float]:
+    """Return the score, under a measure, of every item that people have graded, by id.
+
+    Raises:
+        CustosError: If an id is unknown, or there is no judge whom people could correct.
+    """
+    scores = Measure(model.benchmark, measure).scores(_graded_by_people(model))
+    return {score.id: score.value for score in scores if score.value is not None}
+
+
+def _graded_by_people(model: GradedModel) -> list[Row]:
+    """Return the items that people graded with their grades in place of the judge's."""
+    benchmark, rows = model.benchmark, model.rows
+    if not benchmark.tasks:
+        raise CustosError(f"'{benchmark.name}' is graded by rule: there is no judge to correct")
+    if rows and benchmark.human_label(rows[0]) is not None:
+        raise CustosError(f"'{benchmark.name}' measures judges: its items hold people's labels")
+    # A judge's grades are never people's.
+    left_out = {*benchmark.grade_fields, "verdicts"}
+    items = [{name: row[name] for name in row.keys() - left_out} for row in rows]
+    return join_responses(items, model.people, benchmark.item_id)
+
+
+def labels_of_both(model: GradedModel) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the judge's and people's labels, by id, of the items that both labelled.
+
+    For benchmarks that measure the judge, labels are spelled as the task does. For the others they
+    are those of ``Benchmark.graded_label``.
+    """
+    benchmark, rows = model.benchmark, model.rows
+    judge: dict[str, str] = {}
+    human: dict[str, str] = {}
+    for row in rows:
+        label, verdict = benchmark.human_label(row), benchmark.compared_verdict(row)
+        if label is not None and verdict is not None and verdict.label is not None:
+            key = str(row.get(benchmark.item_id))
+            human[key], judge[key] = label, full_label(verdict)
+    if model.people:
+        by_people, by_judge = (
+            {str(row.get(benchmark.item_id)): benchmark.graded_label(row) for row in graded}
+            for graded in (_graded_by_people(model), rows)
+        )
+        for key, label in by_judge.items():
+            other = by_people.get(key)
+            if label is not None and other is not None:
+                judge[key], human[key] = label, other
+    return judge, human
+
+
+def judge_agreement(model: GradedModel) -> dict[str, Any] | None:
+    """Return confusion and calibration of the judge against people.
+
+    Returns:
+        ``confusion`` (``labels, counts``, rows are people) and ``calibration`` (``None`` for a
+        judge without confidences) as ``evaluation.report.plots`` draws them; ``None`` if
+        people graded nothing.
+    """
+    benchmark, (judge, human) = model.benchmark, labels_of_both(model)
+    if not judge:
+        return None
+    labels = sorted({*judge.values(), *human.values()})
+    by_people, by_judge = (
+        np.array([labels.index(side[key]) for key in judge]) for side in (human, judge)
+    )
+    verdicts = {
+        str(row.get(benchmark.item_id)): benchmark.compared_verdict(row) for row in model.rows
+    }
+    # An item whose label a rule decided has no confidence.
+    stated = [verdict and verdict.confidence for verdict in map(verdicts.get, judge)]
+    confidence = np.array([np.nan if c is None else c for c in stated], np.float64)
+    calibration = None
+    if not np.isnan(confidence).all():
+        right = (by_people == by_judge).astype(np.float64)
+        sums = calibration_columns(confidence, right).sum(axis=0)
+        calibration = {"after": reliability_table(sums)}
+    counts = confusion_matrix(by_people, by_judge, len(labels)).astype(int).tolist()
+    return {"confusion": {"labels": labels, "counts": counts}, "calibration": calibration}
+
+
+@dataclass(frozen=True)
+class JudgedItems:
+    """Scored items of a graded file, with who decided each."""
+
+    shares: Floats
+    """Score as a share of the full one. Shape ``[n]``."""
+    clusters: Sequence[str]
+    rubrics: Sequence[str | None]
+    """``None`` where a rule decided."""
+    errors: Mapping[str, ErrorRates]
+    """How the judges err, by rubric."""
+
+    @classmethod
+    def of(cls, model: GradedModel) -> JudgedItems:
+        """Read the headline scores of graded rows; rows without one are left out."""
+        benchmark, errors_of = model.benchmark, known_errors(model)
+        scores, rubrics = [], []
+        errors: dict[str, ErrorRates] = {}
+        by_judge: dict[str, Mapping[str, ErrorRates]] = {}
+        for score, row in zip(benchmark.scores(model.rows), model.rows, strict=True):
+            if score.value is None:
+                continue
+            scores.append(score)
+            verdict = benchmark.compared_verdict(row)
+            if verdict is None:
+                rubrics.append(None if _is_decided_by_rule(benchmark, row) else "")
+                continue
+            name = verdict.judge_name
+            known = by_judge[name] = by_judge[name] if name in by_judge else errors_of(name)
+            # Two judges of one file err each in its own way.
+            rubrics.append(rubric := f"{verdict.rubric} by {name}" if verdict.rubric else "")
+            if verdict.rubric in known:
+                errors[rubric] = known[verdict.rubric]
+        shares = np.array([score.value for score in scores], np.float64) / benchmark.full_score
+        return cls(shares, [score.cluster for score in scores], rubrics, errors)
+
+
+def _is_decided_by_rule(benchmark: Benchmark, row: Row) -> bool:
+    """Return whether no judge is asked for an item's headline score."""
+    try:
+        return all(request.task != benchmark.tasks[0] for request in benchmark.requests(row))
+    except CustosError:
+        return False  # such as a row of another program, without what a judge would need
+
+
+def known_errors(model: GradedModel) -> Callable[[str], Mapping[str, ErrorRates]]:
+    """Return how judges err, from a name to rates by rubric.
+
+    It is as a report says, as the run of the graded file says of its own judge, or as shipped.
+
+    Raises:
+        CustosError: If the report or the run holds something else.
+    """
+    if model.measured is not None:
+        given = read_errors(model.measured)
+        return lambda _: given
+    run = model.run or {}
+    of_run = parse_errors(run.get("error_rates", {}), "the graded file's .run.json")
+    judge = run.get("judge")
+    return lambda name: of_run if of_run and name == judge else errors_of_judge(name)
+
+
+def judged_score(model: GradedModel) -> dict[str, Any] | None:
+    """Correct the headline score by its judge's errors.
+
+    Returns:
+        What ``JudgedRate.as_json`` returns, in the unit of the score, and ``metric``; ``None``
+        where no judge has a part in the score, or the benchmark measures judges.
+    """
+    benchmark, rows = model.benchmark, model.rows
+    if not benchmark.tasks or (rows and benchmark.human_label(rows[0]) is not None):
+        return None
+    items = JudgedItems.of(model)
+    if not len(items.shares) or all(rubric is None for rubric in items.rubrics):
+        return None
+    clusters = number_clusters(items.clusters)
+    rate = judged_rate(items.shares, clusters, items.rubrics, items.errors)
+    return {"metric": benchmark.headline, **rate.as_json(benchmark.full_score)}
+
+
+def order_by_people(
+    models: Mapping[str, GradedModel], tables: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """Return how likely people's order of models is that of their judged scores.
+
+    The corrected scores are drawn together: questions are resampled, those that models share
+    together, and a judge's errors drawn within their intervals. ``tables`` are the results of
+    ``build_table``; models and tables are by name.
+
+    Returns:
+        What ``order_probabilities`` returns, and ``uncorrected``: the models whose scores cannot be
+        corrected; with any, there are no probabilities. ``None`` with fewer than two models, or
+        where no judge has a part in the scores.
+    """
+    if len(models) < 2 or any(table["judged"] is None for table in tables.values()):
+        return None
+    sampled = {
+        name: bool(table.get("corrected")) and table["corrected"]["method"] == "ppi++"
+        for name, table in tables.items()
+    }
+    uncorrected = [
+        name
+        for name, table in tables.items()
+        if not sampled[name] and table["judged"]["corrected"] is None
+    ]
+    if uncorrected:
+        return {"same_order": None, "same_winner": None, "uncorrected": uncorrected}
+    parts = [
+        _SampledByPeople(models[name], table["corrected"]["power"])
+        if sampled[name]
+        else _Measured(JudgedItems.of(models[name]))
+        for name, table in tables.items()
+    ]
+    # Each model has columns of its own, and rows for its items.
+    keys = [key for part in parts for key in part.clusters]
+    sizes = [part.columns.shape for part in parts]
+    stacked = np.zeros(np.sum(sizes, axis=0))
+    row = column = 0
+    for part, (height, width) in zip(parts, sizes, strict=True):
+        stacked[row : row + height, column : column + width] = part.columns
+        row, column = row + height, column + width
+    questions = cluster_sums(stacked, number_clusters(keys))
+    ends = np.cumsum([width for _, width in sizes])[:-1]
+    of_models = np.split(resample_clusters(questions), ends, axis=1)
+    scores = [part.score(sums) for part, sums in zip(parts, of_models, strict=True)]
+    judged = np.array([table["judged"]["raw"]["value"] for table in tables.values()])
+    probabilities = order_probabilities(judged, np.stack(scores, axis=1), len(questions))
+    return {**probabilities, "uncorrected": []}
+
+
+class _SampledByPeople:
+    """Scores of a model, of which people gave a random sample."""
+
+    def __init__(self, model: GradedModel, power: float) -> None:
+        scored = list(ScoredItems.of(model.benchmark, model.rows).scores.values())
+        people = human_scores(model)
+        rows = [
+            (1, people[score.id], score.value, 0, 0)
+            if score.id in people
+            else (0, 0, 0, 1, score.value)
+            for score in scored
+        ]
+        # Labelled, people's score, the judge's; not labelled, the judge's. Shape [n, 5].
+        self.columns = np.array(rows, np.float64)
+        self.clusters = [score.cluster for score in scored]
+        self._power = power
+
+    def score(self, sums: Floats) -> Floats:
+        """Return the scores of resamples. Shapes ``[B, 5]`` to ``[B]``."""
+        labelled, people, judged, others, judged_others = sums.T
+        gap = np.nan_to_num(ratio(judged, labelled) - ratio(judged_others, others))
+        return ratio(people, labelled) - self._power * gap
+
+
+class _Measured:
+    """Scores of a model under a judge that was measured elsewhere."""
+
+    def __init__(self, items: JudgedItems) -> None:
+        self.clusters = items.clusters
+        rubrics = ["" if rubric is None else rubric for rubric in items.rubrics]
+        self._rubrics = sorted(set(rubrics))
+        self._errors = items.errors
+        member = np.array([[rubric == each for each in self._rubrics] for rubric in rubrics], float)
+        self.columns = np.concatenate([member, member * items.shares[:, None]], axis=1)
+
+    def score(self, sums: Floats) -> Floats:
+        """Return the scores of resamples. Shapes ``[B, 2 R]`` to ``[B]``."""
+        counts, hits = np.split(sums, 2, axis=1)
+        rates = np.nan_to_num(ratio(hits, counts))
+        for column, rubric in enumerate(self._rubrics):
+            if rubric:
+                sensitivity, alarms = drawn_errors(rubric, self._errors[rubric], len(sums))
+                rates[:, column] = (rates[:, column] - alarms) / (sensitivity - alarms)
+        return ratio((counts * rates).sum(axis=1), counts.sum(axis=1))

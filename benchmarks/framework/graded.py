@@ -1,0 +1,160 @@
+"""Graded files: the scores of their items, and two files compared item by item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.framework.base import Benchmark, ItemScore
+from benchmarks.framework.estimates import MEAN, OVERALL, RATE, intervals, value_columns
+from benchmarks.framework.files import Row
+from evaluation.intervals import Floats, number_clusters, sign_flip_p
+from judging.errors import CustosError
+
+
+@dataclass(frozen=True)
+class GradedModel:
+    """One model's graded responses to a benchmark, with what is known of the grades."""
+
+    benchmark: Benchmark
+    rows: Sequence[Row]
+    source: str = ""
+    """Path of the file."""
+    people: Sequence[Row] = ()
+    """Some of the items as people graded them: an id, the fields of the graded shape and, where
+    they were drawn with one, their ``sampling_probability``."""
+    random_sample: bool = False
+    """Whether every item was equally likely to be graded by people."""
+    run: Mapping[str, Any] | None = None
+    """Time and cost of grading."""
+    measured: Path | None = None
+    """Report or folder that says how any judge errs; default what is known of the file's own."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is scored: a benchmark's headline, or another of its measures by name."""
+
+    benchmark: Benchmark
+    given: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the measure."""
+        return self.given or self.benchmark.headline
+
+    @property
+    def full(self) -> float:
+        """Return the score of an item that is right throughout."""
+        return self.benchmark.full_score if self.name == self.benchmark.headline else 1.0
+
+    def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
+        """Score graded rows.
+
+        Raises:
+            CustosError: If the benchmark has no such measure, or a row does not fit.
+        """
+        if self.name == self.benchmark.headline:
+            return self.benchmark.scores(rows)
+        others = self.benchmark.other_scores(rows)
+        if self.name not in others:
+            known = ", ".join((self.benchmark.headline, *others))
+            raise CustosError(
+                f"measure '{self.given}' of '{self.benchmark.name}' is not one of {known}"
+            )
+        return others[self.name]
+
+
+@dataclass(frozen=True)
+class ScoredItems:
+    """Scored items of a graded file."""
+
+    measure: Measure
+    scores: Mapping[str, ItemScore]
+    """By id; those without a score are left out."""
+    facets: Mapping[str, Mapping[str, str]]
+    """By id: facet to part."""
+
+    @classmethod
+    def of(
+        cls, benchmark: Benchmark, rows: Sequence[Row], measure: str | None = None
+    ) -> ScoredItems:
+        """Score graded rows by a measure of the benchmark, by default its headline.
+
+        Raises:
+            CustosError: If a row does not fit, or an id is missing or repeated.
+        """
+        what = Measure(benchmark, measure)
+        scores: dict[str, ItemScore] = {}
+        facets: dict[str, Mapping[str, str]] = {}
+        for number, (score, row) in enumerate(zip(what.scores(rows), rows, strict=True), 1):
+            if not score.id or score.id in facets:
+                fault = f"id '{score.id}' occurs twice" if score.id else "has no id"
+                raise CustosError(f"item {number}: {fault}: items are matched by id")
+            facets[score.id] = benchmark.facets_of(row)
+            if score.value is not None:
+                scores[score.id] = score
+        return cls(what, scores, facets)
+
+
+def compare_graded(first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
+    """Compare the scores of two graded files on the items that both score.
+
+    Args:
+        first: Items of A.
+        second: Items of B, in any order, under the same measure.
+
+    Returns:
+        ``metric``. ``a``, ``b`` and ``difference`` (B minus A, paired, clusters resampled
+        together), each with ``value``, ``low``, ``high`` and ``n``. ``by``: the difference in every
+        part of every facet of the benchmark, and in every cell of the first two. ``a_higher`` and
+        ``b_higher``: the number of items on which either side scores higher. ``p``: that of the
+        two-sided test that flips the signs of the differences of whole clusters
+        (:func:`evaluation.intervals.sign_flip_p`). ``clusters``: their number. ``only_a`` and
+        ``only_b``: the number of scored items that the other side lacks.
+
+    Raises:
+        CustosError: If no item is scored on both sides.
+    """
+    a, b, measure = first.scores, second.scores, first.measure
+    ids = [key for key in a if key in b]
+    if not ids:
+        raise CustosError("the two files share no scored item")
+    clusters = [a[key].cluster for key in ids]
+    of_a, of_b = (np.array([side[key].value for key in ids], np.float64) for side in (a, b))
+    gains = of_b - of_a
+
+    def mean_of(scores: Floats) -> Any:
+        shares = value_columns((scores / measure.full).tolist())
+        return intervals(shares, clusters, {"mean": RATE.times(measure.full)}, {})[OVERALL]["mean"]
+
+    parts = {
+        name: [first.facets[key].get(name) for key in ids] for name in measure.benchmark.facets
+    }
+    if len(parts) > 1:
+        rows, columns, *_ = parts
+        parts[f"{rows} and {columns}"] = [
+            None if row is None or column is None else f"{row} {column}"
+            for row, column in zip(parts[rows], parts[columns], strict=True)
+        ]
+    differences = intervals(value_columns(gains.tolist()), clusters, {"mean": MEAN}, parts)
+    return {
+        "metric": measure.name,
+        "a": mean_of(of_a),
+        "b": mean_of(of_b),
+        "difference": differences.pop(OVERALL)["mean"],
+        "by": {
+            name: {part: measured["mean"] for part, measured in of_name.items()}
+            for name, of_name in differences.items()
+        },
+        "a_higher": int((gains < 0).sum()),
+        "b_higher": int((gains > 0).sum()),
+        "p": sign_flip_p(gains, number_clusters(clusters)),
+        "clusters": len(set(clusters)),
+        "only_a": len(a) - len(ids),
+        "only_b": len(b) - len(ids),
+    }

@@ -1,0 +1,232 @@
+"""Matches between models that answered the same open-ended questions, and their rankings."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.framework.base import Benchmark
+from benchmarks.framework.files import Row
+from evaluation.estimate import share, without_nan
+from evaluation.intervals import Ints, number_clusters
+from evaluation.ranking.agreement import ranking_agreement
+from evaluation.ranking.bradley_terry import HALF_POINTS, MatchResults, bradley_terry
+from evaluation.ranking.tournament import rank_by_people, rank_models
+from judging.errors import CustosError, FieldError
+from judging.tasks.truthful import TIE
+from judging.types import JudgeRequest, Mode, Verdict, parse_record
+
+Responses = Mapping[str, Mapping[str, str]]
+"""Model to item id to its response."""
+
+
+@dataclass(frozen=True)
+class ModelMatch:
+    """Two models' answers to one question."""
+
+    question: str
+    """Item id."""
+    first: str
+    second: str
+    request: JudgeRequest
+
+
+def responses_by_id(benchmark: Benchmark, rows: Iterable[Row]) -> dict[str, str]:
+    """Index a model's responses by item id.
+
+    Raises:
+        FieldError: If a row has no id or no response, or repeats an id.
+    """
+    responses: dict[str, str] = {}
+    for number, row in enumerate(rows, 1):
+        key = str(row.get(benchmark.item_id, ""))
+        response = row.get("response")
+        if not key or key in responses:
+            fault = f"'{key}' occurs twice" if key else "is missing"
+            raise FieldError(benchmark.item_id, fault, f"row {number}")
+        if not isinstance(response, str):
+            raise FieldError("response", "is missing", f"row {number}")
+        responses[key] = response
+    return responses
+
+
+def pair_up(
+    benchmark: Benchmark,
+    items: Iterable[Row],
+    responses: Responses,
+    *,
+    task: str,
+    mode: Mode | None = None,
+    with_reference: bool = False,
+) -> list[ModelMatch]:
+    """Match every two models on every question that both answered.
+
+    Args:
+        benchmark: The benchmark that the items belong to.
+        items: The official items, pictures in ``images``.
+        responses: Responses of at least two models.
+        task: Pair task.
+        mode: ``critique`` has the judge write before it decides; default the judge's own mode.
+        with_reference: Whether the judge sees the text of the right option.
+
+    Raises:
+        CustosError: If there are fewer than two models or no two of them answered one question.
+    """
+    if len(responses) < 2:
+        raise CustosError("a tournament needs the responses of two models or more")
+    matches = []
+    for row in items:
+        key = str(row.get(benchmark.item_id))
+        for first, second in itertools.combinations(sorted(responses), 2):
+            pair = responses[first].get(key), responses[second].get(key)
+            if None in pair:
+                continue
+            fields = {
+                "id": f"{key}/{first}/{second}",
+                "task": task,
+                "mode": mode,
+                "question": benchmark.required_text(row, "question"),
+                "references": _right_option(benchmark, row) if with_reference else (),
+                "responses": pair,
+                "images": row.get("images") or (),
+            }
+            location = f"{benchmark.location(row)}, {first} and {second}"
+            request = parse_record(JudgeRequest, fields, location)
+            matches.append(ModelMatch(key, first, second, request))
+    if not matches:
+        raise CustosError("no two models answered the same question")
+    return matches
+
+
+def tournament_table(matches: Sequence[ModelMatch], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Rank the models of a tournament.
+
+    A judge that sees no difference, or abstains because its two orders disagree, gives half a win
+    to each side. A judge that has probabilities merges both orders into a label, which decides.
+    Matches without a decision are left out and counted. Intervals resample questions, because the
+    matches on one question are not independent.
+
+    Args:
+        matches: The matches that were judged.
+        verdicts: One per match, in order.
+
+    Returns:
+        As ``evaluation.ranking.tournament.rank_models``; also ``questions``, ``statuses``,
+        ``coverage`` and ``judges``.
+
+    Raises:
+        CustosError: If nothing was decided or a model cannot be ranked.
+    """
+    decided, results, clusters = _decided(matches, map(_outcome, verdicts))
+    cleaned: dict[str, Any] = without_nan(
+        {
+            **rank_models(results, clusters),
+            "questions": int(clusters.max()) + 1,
+            "coverage": len(decided) / len(matches),
+            "statuses": dict(Counter(verdict.status for verdict in verdicts)),
+            "judges": sorted({verdict.judge for verdict in verdicts if verdict.judge}),
+        }
+    )
+    return cleaned
+
+
+def compare_rankings(
+    matches: Sequence[ModelMatch], verdicts: Sequence[Verdict], others: Sequence[Verdict]
+) -> dict[str, Any]:
+    """Compare two judges on the matches that both decided, by match and by ranking.
+
+    Args:
+        matches: The matches that were judged.
+        verdicts: The first judge's verdicts, one per match.
+        others: The other judge's, or people's.
+
+    Returns:
+        Kendall's tau-b of the rankings, as ``evaluation.ranking.agreement.ranking_agreement``;
+        ``same_outcome``, the share of the matches with the same outcome, ties too, with its
+        interval; and ``matches``, the number that both decided.
+
+    Raises:
+        CustosError: If no match was decided by both, or a model cannot be ranked.
+    """
+    pairs = [(_outcome(v), _outcome(o)) for v, o in zip(verdicts, others, strict=True)]
+    kept = [(match, pair) for match, pair in zip(matches, pairs, strict=True) if None not in pair]
+    of_both = [match for match, _ in kept]
+    ratings = []
+    for judge in (0, 1):
+        _, results, clusters = _decided(of_both, (pair[judge] for _, pair in kept))
+        ratings.append(bradley_terry(results, clusters))
+    is_same = np.array([first == second for _, (first, second) in kept])
+    same_outcome = share(is_same, np.ones_like(is_same), clusters)
+    cleaned: dict[str, Any] = without_nan(
+        {**ranking_agreement(*ratings), "same_outcome": same_outcome, "matches": len(kept)}
+    )
+    return cleaned
+
+
+def people_ranking(
+    matches: Sequence[ModelMatch], verdicts: Sequence[Verdict], people: Iterable[Row]
+) -> dict[str, Any]:
+    """Estimate the ranking by people, who decided a random sample of the matches.
+
+    Args:
+        matches: The matches that were judged.
+        verdicts: The judge's verdicts, one per match. Those without a decision are left out.
+        people: Rows with the ``id`` of a match and people's ``label``: ``A``, ``B``, or ``None`` or
+            ``tie`` for neither. Rows without a label are left out.
+
+    Returns:
+        As ``evaluation.ranking.tournament.rank_by_people``.
+
+    Raises:
+        FieldError: If a row names no match, or one twice, or has another label.
+        CustosError: If people decided too few matches.
+    """
+    ids = {match.request.id for match in matches}
+    by_id: dict[str, float] = {}
+    for number, row in enumerate(people, 1):
+        key, label = str(row.get("id", "")), row.get("label")
+        if key not in ids or key in by_id:
+            fault = f"'{key}' occurs twice" if key in by_id else f"'{key}' is no match"
+            raise FieldError("id", fault, f"row {number}")
+        if label in (None, ""):
+            continue
+        outcome = "tie" if label == TIE else label
+        if outcome not in HALF_POINTS:
+            raise FieldError("label", f"'{label}' is not A, B, {TIE} or tie", f"row {number}")
+        by_id[key] = HALF_POINTS[outcome]
+    decided, results, clusters = _decided(matches, map(_outcome, verdicts))
+    labels = np.array([by_id.get(match.request.id, np.nan) for match in decided])
+    cleaned: dict[str, Any] = without_nan(rank_by_people(results, labels, clusters))
+    return cleaned
+
+
+def _decided(
+    matches: Sequence[ModelMatch], outcomes: Iterable[str | None]
+) -> tuple[list[ModelMatch], MatchResults, Ints]:
+    """Return the matches that have an outcome, their results, and their questions' numbers."""
+    kept = [(m, outcome) for m, outcome in zip(matches, outcomes, strict=True) if outcome]
+    results = MatchResults.of((match.first, match.second, outcome) for match, outcome in kept)
+    return [m for m, _ in kept], results, number_clusters([match.question for match, _ in kept])
+
+
+def _outcome(verdict: Verdict) -> str | None:
+    """Return ``A``, ``B`` or ``tie``, or ``None`` where nothing was decided."""
+    if verdict.status == "abstain" or verdict.label == TIE:
+        return "tie"
+    return verdict.label
+
+
+def _right_option(benchmark: Benchmark, row: Row) -> tuple[str, ...]:
+    # Results of the official code, and items that custos makes, name it ground_truth.
+    options, answer = row.get("options"), str(row.get("answer", row.get("ground_truth", "")))
+    letter = answer.strip("() ")
+    index = "ABCD".find(letter) if len(letter) == 1 else -1
+    if not isinstance(options, list) or not 0 <= index < len(options):
+        fault = f"'{answer}' names none of the options"
+        raise FieldError("answer", fault, benchmark.location(row))
+    return (str(options[index]),)

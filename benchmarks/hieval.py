@@ -1,0 +1,321 @@
+"""HiEval: judges measured on responses that people scored, in the layout of its Tables 2 to 5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.framework.base import (
+    Benchmark,
+    ItemScore,
+    MeasuredRow,
+    PublishedTable,
+    benchmark,
+)
+from benchmarks.framework.estimates import (
+    OVERALL,
+    RATE,
+    coverage,
+    intervals,
+    percent,
+    value_columns,
+    values,
+)
+from benchmarks.framework.files import Row, item_name, parse_row, stored_verdicts
+from evaluation.baselines import exact_match, relaxed_accuracy, rule_verdicts
+from evaluation.declared_labels import check_labels, label_set
+from evaluation.estimate import without_nan
+from evaluation.measure import error_types, measure, measure_error_types
+from evaluation.outcomes import full_label, gather
+from evaluation.report.markdown import TABLE_4, TABLE_5
+from judging.errors import CustosError
+from judging.tasks.hieval_ea import ERROR_TYPES
+from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.verdicts.build import before_calibration
+
+RULES = {"Acc": exact_match, "Relaxed-Acc": relaxed_accuracy}
+"""The paper's two baselines that need no model."""
+TIME_AND_COST = ("seconds", "cost")
+TYPES = ("Reasoning", "Image", "Unanswerable", "Overthinking", "Other")
+QUICK_SCORE = "Table 2: quick score"
+QASCORE = "Table 3: QAScore"
+ERROR_ANALYSIS = "Table 4: error analysis"
+BY_ERROR_TYPE = "Table 5: A-Acc by error type"
+_SPENT = (
+    "Cost: dollars for a million tokens of input and of output. Seconds and cost of a measured "
+    "judge are known where one run graded this task alone."
+)
+_ACC = (
+    f"Acc: share of responses on which the judge gives the score of people, in per cent. {_SPENT}"
+)
+PUBLISHED = (
+    PublishedTable(
+        QUICK_SCORE,
+        (*TIME_AND_COST, "Acc"),
+        {
+            "Acc": (1.31, "free", 45.30),
+            "Relaxed-Acc": (1.25, "free", 48.10),
+            "BEM": (269.27, "free", 54.80),
+            "PEDANTS": (16.89, "free", 61.25),
+            "Gemini-2.0": (2767.15, "$0.1 + $0.4", 71.10),
+            "GPT-4o": (3048.24, "$2.5 + $10", 79.95),
+            "GPT-5-Mini": (8930.65, "$0.25 + $2", 90.00),
+            "GPT-5": (10097.85, "$1.25 + $10", 93.00),
+            "Kimi-VL-A3B": (701.58, "free", 58.45),
+            "Mimo-VL-7B": (39290.33, "free", 62.90),
+            "Qwen3-4B": (752.34, "free", 70.95),
+            "Qwen3-VL-4B": (190.71, "free", 76.60),
+            "HiEval-QS": (396.55, "free", 93.80),
+        },
+        ranked_by="Acc",
+        note=_ACC,
+    ),
+    PublishedTable(
+        QASCORE,
+        (*TIME_AND_COST, "Acc"),
+        {
+            "Acc": (4.17, "free", 47.50),
+            "Relaxed-Acc": (4.36, "free", 47.60),
+            "BEM": (56.34, "free", 63.50),
+            "PEDANTS": (15.89, "free", 70.20),
+            "Gemini-2.0": (1172.85, "$0.1 + $0.4", 83.10),
+            "GPT-4o": (1524.26, "$2.5 + $10", 83.70),
+            "GPT-4o-mini": (1886.73, "$0.15 + $0.6", 84.50),
+            "Kimi-VL-A3B": (701.58, "free", 58.45),
+            "Qwen3-4B": (752.34, "free", 70.95),
+            "Mimo-VL-7B": (16567.37, "free", 76.40),
+            "Qwen3-VL-4B": (190.71, "free", 83.50),
+            "HiEval-QS": (170.26, "free", 91.70),
+        },
+        ranked_by="Acc",
+        note=_ACC,
+    ),
+    PublishedTable(
+        ERROR_ANALYSIS,
+        (*TIME_AND_COST, "A-Acc", "S-Acc"),
+        TABLE_4,
+        ranked_by="A-Acc",
+        note="A-Acc: share of errors whose type the judge names as people do; S-Acc: share of "
+        f"responses that it scores as people do; in per cent. {_SPENT}",
+    ),
+    PublishedTable(
+        BY_ERROR_TYPE,
+        (*TYPES, "overall"),
+        TABLE_5,
+        ranked_by="overall",
+        radar=TYPES,
+        note="Share of errors of each type whose type the judge names as people do, in per cent.",
+    ),
+    PublishedTable(
+        "Table 6: ablation",
+        ("quick score Acc", "S-Acc", "A-Acc"),
+        {
+            "HiEval": (93.8, 93.8, 85.5),
+            "w/o FL": (92.5, None, None),
+            "w/o CU": (None, 91.0, 84.0),
+            "w/o ER": (None, 55.2, 41.3),
+        },
+        note="HiEval without focal loss (FL), contrastive unlikelihood (CU) or experience replay "
+        "(ER), in per cent.",
+    ),
+    PublishedTable(
+        "Table 1: items",
+        ("train", "validation", "test", "total"),
+        {
+            "QS-Dataset": (21996, 2000, 2000, 25996),
+            "EA-Dataset": (8545, 1000, 1000, 10545),
+        },
+    ),
+    PublishedTable(
+        "Table 7: agreement of annotators",
+        ("Cohen's kappa",),
+        {
+            "Wrong": (0.9397,),
+            "Partial": (0.8665,),
+            "Correct": (0.9520,),
+            "Overall": (0.9424,),
+            "Image Misunderstanding": (0.8083,),
+            "Other": (0.8910,),
+            "Overthinking": (0.9158,),
+            "Reasoning Error": (0.7121,),
+            "Unanswerable": (0.9661,),
+            "Global Average": (0.8352,),
+        },
+    ),
+)
+
+EXAMPLE: tuple[Row, ...] = (
+    {
+        "id": "1",
+        "task": "hieval-qs",
+        "question": "Who wrote Middlemarch?",
+        "references": ["George Eliot", "Mary Ann Evans"],
+        "reference_mode": "any",
+        "response": "Mary Ann Evans wrote it.",
+        "label": "Correct",
+    },
+    {
+        "id": "2",
+        "task": "hieval-qs",
+        "question": "How many legs does a spider have?",
+        "references": ["eight"],
+        "reference_mode": "any",
+        "response": "It has six legs.",
+        "label": "Wrong",
+    },
+)
+
+
+@benchmark
+class HiEval(Benchmark):
+    """HiEval-QS and -EA (also QAScore): the share of human labels that a judge reproduces."""
+
+    name = "hieval"
+    summary = "judges against people: quick score and error analysis"
+    headline = "accuracy"
+    tasks = ("hieval-qs", "hieval-ea")
+    published = PUBLISHED
+    example = EXAMPLE
+    image_field = "images"
+    facets = {"task": (), "label": ("Correct", "Partial", "Wrong")}
+
+    def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
+        """Return the labelled example without its label, which must be a declared one.
+
+        The quick score reads text alone, so that its requests have no pictures.
+        """
+        example = _example(row)
+        check_labels([example], row_name=lambda _: f"item '{example.id}'")
+        request = example.request()
+        if request.task == "hieval-qs":
+            request = request.model_copy(update={"images": ()})
+        return (request,)
+
+    def table(self, rows: Sequence[Row]) -> dict[str, Any]:
+        """Return, per task, ``accuracy`` or ``A-Acc``, ``S-Acc`` and ``by_error_type``.
+
+        The latter three are for labels with error types. For the others ``rules`` holds the
+        accuracy of the paper's two baselines that need no model. ``sources`` names where the items
+        are from. Shares are over the items that the judge scored; the others count in ``coverage``
+        and, as wrong, in ``as_published``: the paper has one denominator for all judges. There
+        labels are those before calibration, which the paper does not have.
+        """
+        pairs = _pairs(rows)
+        measured = {
+            task: without_nan(_measure([pair for pair in pairs if pair[0].task == task]))
+            for task in dict.fromkeys(example.task for example, _ in pairs)
+        }
+        scored = sum(verdict.label is not None for _, verdict in pairs)
+        return {
+            **values(measured),
+            "intervals": measured,
+            "sources": sorted({example.source for example, _ in pairs}),
+            **coverage(rows, scored, len(pairs)),
+        }
+
+    def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
+        """Return rows of Tables 2 to 5, with time and cost where one run graded one task.
+
+        Quick scores of files whose ``source`` is QAScore belong to Table 3. A reply that could not
+        be read counts as wrong.
+        """
+        run, measured = table.get("run") or {}, table["intervals"]
+        is_one_task = ("hieval-qs" in table) != ("hieval-ea" in table)
+        spent = tuple(run.get(part) if is_one_task else None for part in TIME_AND_COST)
+        rows: dict[str, dict[str, MeasuredRow]] = {}
+        if score := measured.get("hieval-qs"):
+            is_qascore = all("qascore" in source.casefold() for source in table["sources"])
+            rules: dict[str, MeasuredRow] = {
+                rule: (None, "free", percent(accuracy)) for rule, accuracy in score["rules"].items()
+            }
+            judge = (*spent, percent(score["as_published"]["accuracy"]))
+            rows[QASCORE if is_qascore else QUICK_SCORE] = {name: judge, **rules}
+        if analysis := measured.get("hieval-ea"):
+            counted = analysis["as_published"]
+            named, scored = percent(counted["A-Acc"]), percent(counted["S-Acc"])
+            rows[ERROR_ANALYSIS] = {name: (*spent, named, scored)}
+            by_type = [counted["by_error_type"].get(kind) for kind in ERROR_TYPES]
+            rows[BY_ERROR_TYPE] = {name: (*map(percent, by_type), named)}
+        return rows
+
+    def human_label(self, row: Row) -> str:
+        """Return the full label."""
+        return full_label(_example(row))
+
+    def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
+        """Score 1 where the judge gives the human label, else 0."""
+        return [
+            ItemScore(
+                example.id,
+                example.group or example.question,
+                None
+                if verdict.label is None
+                else float(full_label(verdict) == full_label(example)),
+            )
+            for example, verdict in _pairs(rows)
+        ]
+
+
+def _example(row: Row) -> LabelledExample:
+    fields = {name: value for name, value in row.items() if name != "verdicts"}
+    return parse_row(LabelledExample, fields, item_name(row.get("id")))
+
+
+def _pairs(rows: Sequence[Row]) -> list[tuple[LabelledExample, Verdict]]:
+    """Return examples with the verdicts on them.
+
+    Raises:
+        CustosError: If a row has no verdict on its task.
+    """
+    pairs = []
+    for row in rows:
+        example = _example(row)
+        verdict = stored_verdicts(row).get(example.task)
+        if verdict is None:
+            raise CustosError(f"item '{example.id}': no verdict on '{example.task}'")
+        pairs.append((example, verdict.model_copy(update={"id": example.id})))
+    return pairs
+
+
+def _measure(pairs: Sequence[tuple[LabelledExample, Verdict]]) -> dict[str, Any]:
+    """Return the part of the table that is about one task."""
+    examples, verdicts = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    labels = label_set(examples, verdicts)
+    outcomes = gather(examples, verdicts, labels)
+    clusters = [example.group or example.question for example in examples]
+    # Score and error type as people gave them, and as the judge did before calibration.
+    human = [full_label(example).partition("; ") for example in examples]
+    said = [full_label(before_calibration(e.request(), v)).partition("; ") for e, v in pairs]
+
+    def published(
+        name: str, right: Sequence[float | None], types: Sequence[str | None] = ()
+    ) -> dict[str, Any]:
+        parts = {"types": types} if types else {}
+        return intervals(value_columns(right), clusters, {name: RATE}, parts, ERROR_TYPES)
+
+    if error_types(labels):
+        measured = measure(outcomes, ("type_accuracy", "score_accuracy"))
+        both = list(zip(human, said, strict=True))
+        types = [kind or None for _, _, kind in human]
+        typed = published("A-Acc", [float(h[2] == s[2]) if h[2] else None for h, s in both], types)
+        scored = published("S-Acc", [float(h[0] == s[0]) for h, s in both])
+        return {
+            "A-Acc": measured["type_accuracy"],
+            "S-Acc": measured["score_accuracy"],
+            "by_error_type": measure_error_types(outcomes),
+            "as_published": {
+                **typed[OVERALL],
+                **scored[OVERALL],
+                "by_error_type": {kind: part["A-Acc"] for kind, part in typed["types"].items()},
+            },
+        }
+    rules = {}
+    for name, rule in RULES.items():
+        by_rule = gather(examples, rule_verdicts(rule, examples), labels)
+        rules[f"{name} (rule)"] = measure(by_rule, ("accuracy",))["accuracy"]
+    right = [float(h == s) for h, s in zip(human, said, strict=True)]
+    return {
+        **measure(outcomes, ("accuracy",)),
+        "rules": rules,
+        "as_published": published("accuracy", right)[OVERALL],
+    }

@@ -1,0 +1,1 @@
+"""The warm-up that made the vision tower of the embedded backbone."""

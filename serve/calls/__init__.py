@@ -1,0 +1,1 @@
+"""What every call has: limits, errors, an id, a key, bytes in memory, a deadline and its turns."""

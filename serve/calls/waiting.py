@@ -1,0 +1,248 @@
+"""What calls wait for: their turn at slots and threads, and an answer, until their deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager
+from threading import Barrier
+from typing import Any, TypeVar
+
+from anyio import CancelScope
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+
+from serve.calls.context import call_bytes, caller_name
+from serve.calls.errors import ApiError
+from serve.calls.limits import Limits
+
+T = TypeVar("T")
+
+NUM_READING = 2
+"""Texts that are read at once. Between them the event loop gets its turn at the interpreter; it
+would wait for all that are read at once."""
+SHORT = 20_000
+"""Characters or bytes that are read on the event loop, which takes less time than to change
+threads."""
+DEADLINE_HEADER = "X-Deadline-Ms"
+HEARTBEAT_S = 10.0
+"""Longest silence in a streamed answer. Proxies take a longer one for a broken connection."""
+
+
+class Turns:
+    """A few slots for work. While none is free callers take turns; each caller's oldest goes first.
+
+    Used on one event loop.
+
+    Args:
+        num_slots: Most slots that are held at once.
+        caller_slots: Most of them that one named caller holds; default all.
+    """
+
+    def __init__(self, num_slots: int, caller_slots: int | None = None) -> None:
+        self._num_free = num_slots
+        self._caller_slots = caller_slots or num_slots
+        self._num_held = Counter[str]()
+        # The caller whose turn is next comes first.
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold a slot for the call while the block runs."""
+        caller = caller_name()
+        await self.take(caller)
+        try:
+            yield
+        finally:
+            self.give_back(caller)
+
+    async def take(self, caller: str) -> None:
+        """Hold a slot for a caller, once there is one, until :meth:`give_back`."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(caller, deque()).append(turn)
+        self._pass_on()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # the slot has come already
+                self.give_back(caller)
+            raise
+
+    def give_back(self, caller: str) -> None:
+        """Hold a slot no more."""
+        self._num_held[caller] -= 1
+        if not self._num_held[caller]:
+            del self._num_held[caller]
+        self._num_free += 1
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Give free slots to whoever is next."""
+        for caller in list(self._waiting):
+            if not self._num_free:
+                return
+            if caller and self._num_held[caller] >= self._caller_slots:
+                continue
+            turns = self._waiting.pop(caller)
+            while turns and turns[0].cancelled():
+                turns.popleft()
+            if turns:
+                self._num_free -= 1
+                self._num_held[caller] += 1
+                turns.popleft().set_result(None)
+            if turns:
+                self._waiting[caller] = turns
+
+
+def started_threads(num_threads: int = 2 * NUM_READING) -> ThreadPoolExecutor:
+    """Return an executor whose threads all run.
+
+    Whoever starts a thread waits until it runs, and it waits its turn for the interpreter. An event
+    loop that started threads for its calls would answer nobody meanwhile.
+    """
+    executor = ThreadPoolExecutor(num_threads, thread_name_prefix="reader")
+    all_run = Barrier(num_threads + 1)
+    for _ in range(num_threads):
+        executor.submit(all_run.wait)
+    all_run.wait()
+    return executor
+
+
+class Readers:
+    """Reads long texts in threads, a few at a time; callers take turns.
+
+    Used on one event loop.
+
+    Args:
+        caller_share: Share of what is read at once that one named caller may have.
+    """
+
+    def __init__(self, caller_share: float = 1.0) -> None:
+        self._turns = Turns(NUM_READING, max(1, int(caller_share * NUM_READING)))
+
+    async def read(self, length: int, work: Callable[..., T], *args: Any) -> T:
+        """Do work that keeps the interpreter busy for as long as a text is long, such as parsing.
+
+        A short text is read at once, so that it never waits for long ones. A thread cannot be
+        stopped: if the call is cancelled, its turn and its bytes are taken until the thread ends,
+        which is at the next :func:`serve.calls.context.require_open`.
+
+        Args:
+            length: Characters or bytes of the text.
+            work: Reads it; must not wait for others.
+            *args: What it is called with.
+        """
+        if length <= SHORT:
+            return work(*args)
+        caller, num_held = caller_name(), call_bytes.get()
+        await self._turns.take(caller)
+        if num_held:
+            num_held.hold()
+
+        def end(done: asyncio.Task[T]) -> None:
+            if not done.cancelled():
+                done.exception()  # asyncio would log the error of a call that is over
+            self._turns.give_back(caller)
+            if num_held:
+                num_held.release()
+
+        reading = asyncio.create_task(asyncio.to_thread(work, *args))
+        reading.add_done_callback(end)
+        try:
+            return await asyncio.shield(reading)
+        finally:
+            del reading  # it holds its error, which holds this frame, and with it the text
+
+
+class Deadline:
+    """The end of the time that a call may take, counted from its arrival.
+
+    Made on the event loop when the call arrives.
+
+    Args:
+        limits: Hold the longest time.
+        seconds: What the client asks for, if it is less.
+    """
+
+    def __init__(self, limits: Limits, seconds: float | None = None) -> None:
+        self.seconds = min(seconds or limits.deadline_s, limits.deadline_s)
+        self.end = asyncio.get_running_loop().time() + self.seconds
+
+    @classmethod
+    def of_call(cls, request: Request, limits: Limits) -> Deadline:
+        """Read the deadline of a call that has just arrived.
+
+        Raises:
+            ApiError: 422 if ``X-Deadline-Ms`` is not a positive whole number.
+        """
+        text = request.headers.get(DEADLINE_HEADER)
+        if text is not None and not re.fullmatch(r"[1-9][0-9]{0,8}", text):
+            raise ApiError(422, "expected a positive whole number of milliseconds", DEADLINE_HEADER)
+        return cls(limits, int(text) / 1000 if text else None)
+
+    @asynccontextmanager
+    async def within(self) -> AsyncIterator[None]:
+        """Cancel the block when the time is over.
+
+        Raises:
+            ApiError: 504 if it was.
+        """
+        try:
+            async with asyncio.timeout_at(self.end) as timeout:
+                yield
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            message = f"not answered within {self.seconds:g} seconds; the deadline is over"
+            raise ApiError(504, message) from None
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Do some work for a client, and cancel it if the client closes the connection.
+
+    Args:
+        request: The client's request; its body must have been read.
+        work: What to do.
+
+    Raises:
+        ClientDisconnect: If the client has closed the connection.
+    """
+
+    async def disconnected() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    task = asyncio.ensure_future(work)
+    disconnect = asyncio.ensure_future(disconnected())
+    try:
+        await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientDisconnect
+    finally:
+        disconnect.cancel()
+        if task.cancel():
+            await asyncio.wait({task})
+        del task  # it holds its error, which holds this frame, and with it the body
+
+
+async def with_heartbeat(parts: AsyncGenerator[T]) -> AsyncGenerator[T | None]:
+    """Yield the parts of an answer, and ``None`` whenever ``HEARTBEAT_S`` have passed without."""
+    async with aclosing(parts):
+        while True:
+            coming = asyncio.ensure_future(anext(parts))
+            try:
+                while not (await asyncio.wait({coming}, timeout=HEARTBEAT_S))[0]:
+                    yield None
+                part = coming.result()
+            except StopAsyncIteration:
+                return
+            finally:
+                if coming.cancel():
+                    # Where a client hangs up, anyio would cancel this wait too.
+                    with CancelScope(shield=True):
+                        await asyncio.wait({coming})
+            yield part

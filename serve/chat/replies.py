@@ -1,0 +1,336 @@
+"""Replies to chat clients: verdicts in the words of benchmark scripts, and free text."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from judging import CustosError, JudgeRequest, Verdict
+from judging.errors import FieldError
+from judging.judge import Judge
+from judging.messages import Message
+from judging.types import ReferenceMode, score_of
+from serve.calls.errors import ApiError
+from serve.calls.limits import MAX_SEED
+from serve.calls.waiting import Deadline
+from serve.chat.contract import Contract, PromptLayout
+from serve.chat.messages import ChatRequest, Turn
+from serve.chat.wire import Ending, Piece, Reply
+from serve.queue.intake import CheckedRequest, TokenCounter, picture_tokens, text_tokens
+from serve.queue.service import Service
+from serve.requests.parse import check_items, check_request, refusal
+
+if TYPE_CHECKING:
+    from judging.scoring.engine import Sampling
+
+PROBES = ("hello", "hi", "ping", "test")
+NEUTRAL = str.maketrans("<>", "‹›")
+"""A critique may quote a response, so nothing in it may look like a tag of the reply."""
+MAX_NEW_TOKENS = 4096
+"""A larger ``max_tokens`` is taken as this. A reply that reaches it ends with ``length``."""
+DEFAULT_NEW_TOKENS = 512
+MAX_STOP_CHARS = 1000
+
+
+def is_probe(chat: ChatRequest) -> bool:
+    """Return whether a client only asks if anybody answers, as VLMEvalKit does."""
+    return len(chat.messages) == 1 and chat.messages[0].text.strip(" .!?").lower() in PROBES
+
+
+async def greeting(chat: ChatRequest, service: Service, judge: str, model: str) -> Reply:
+    """Yield the reply to a probe."""
+    text = f"Hello, this is {model}."
+    yield Piece(text)
+    yield await _ending("stop", service, judge, chat.text, text)
+
+
+@dataclass(frozen=True)
+class ScriptPrompt:
+    """A prompt of a benchmark script, and what it asks."""
+
+    contract: Contract
+    layout: PromptLayout
+    request: JudgeRequest
+    wants_json: bool
+    """The reply is to be a JSON object."""
+    text: str
+    """The text of all messages, to count its tokens."""
+
+    @property
+    def shows_critique(self) -> bool:
+        """Return whether the reply holds the critique."""
+        return self.contract.has_critique and not self.wants_json
+
+
+def read_prompt(
+    chat: ChatRequest, contract: Contract, service: Service, judge: str
+) -> ScriptPrompt:
+    """Cut a prompt into the fields of a request, as a judge takes it, and check the request.
+
+    Its pictures are left as they are.
+
+    Raises:
+        ApiError: 422 if its fields cannot be told apart, or the task does not take the request.
+    """
+    if len(chat.turns) != 1 or chat.turns[0].role != "user":
+        raise ApiError(
+            422,
+            "expected one user message with the whole prompt, after system messages",
+            "messages",
+        )
+    layout, fields = contract.read(chat.turns[0].text, chat.system)
+    references, reference_mode = _references(layout, fields.get("reference", ""))
+    names = ("response_a", "response_b") if "response_a" in fields else ("response",)
+    shows_critique = contract.has_critique and not chat.wants_json
+    request = JudgeRequest.model_construct(
+        task=contract.task,
+        variant=layout.variant,
+        question=fields["question"],
+        references=references,
+        reference_mode=reference_mode,
+        responses=tuple(fields[name] for name in names),
+        reasoning="keep" if chat.reasoning == "keep" else "drop",
+        images=chat.turns[0].images,
+        mode="critique" if shows_critique else None,
+        seed=chat.seed or 0,
+    )
+    try:
+        request = service.judges[judge].resolve(request)
+    except CustosError as error:
+        raise refusal(error) from None
+    check_items(dict(request), "", service.limits)
+    check_request(request, "", service.limits)
+    return ScriptPrompt(contract, layout, request, chat.wants_json, chat.text)
+
+
+def _references(layout: PromptLayout, text: str) -> tuple[tuple[str, ...], ReferenceMode]:
+    for separator, mode in layout.separators.items():
+        if separator in text:
+            return tuple(part.strip() for part in text.split(separator) if part.strip()), mode
+    return (text,) if text else (), layout.reference_mode
+
+
+async def verdict_reply(
+    prompt: ScriptPrompt,
+    checked: CheckedRequest,
+    service: Service,
+    *,
+    streamed: bool,
+    deadline: Deadline,
+) -> Reply:
+    """Grade a request, and yield the reply piece by piece, then how it ended.
+
+    Args:
+        prompt: The prompt.
+        checked: Its request.
+        service: The service.
+        streamed: Yield a critique while it is written. Only then the cache is not used.
+        deadline: End of the call.
+
+    Raises:
+        ApiError: As ``Service.grade``; 422 or 5xx if there is no label, as none is made up.
+    """
+    head, _, tail = prompt.contract.reply.rpartition("{critique}")
+    text = ""
+    if streamed and prompt.shows_critique:
+        parts: AsyncGenerator[str | Verdict] = service.stream(checked, deadline=deadline)
+    else:
+        parts = _graded(prompt, checked, service, deadline)
+    verdict: Verdict | None = None
+    async with aclosing(parts):
+        async for part in parts:
+            if isinstance(part, Verdict):
+                verdict = part
+            else:
+                piece = Piece(("" if text else head) + part.translate(NEUTRAL))
+                text += piece.text
+                yield piece
+    assert verdict
+    for piece in _around_label(prompt, verdict, tail if text else head + tail):
+        text += piece.text
+        yield piece
+    reason: Literal["stop", "length"] = "length" if verdict.status == "truncated" else "stop"
+    async with deadline.within():
+        ending = await _ending(reason, service, checked.name, prompt.text, text)
+    yield ending
+
+
+async def _ending(
+    reason: Literal["stop", "length"], service: Service, judge: str, prompt: str, text: str
+) -> Ending:
+    """Return the end of a reply, with its tokens counted."""
+    count = service.token_counters[judge]
+    tokens = await service.readers.read(
+        len(prompt) + len(text), lambda: (count(prompt), count(text))
+    )
+    return Ending(reason, *tokens)
+
+
+async def _graded(
+    prompt: ScriptPrompt, checked: CheckedRequest, service: Service, deadline: Deadline
+) -> AsyncGenerator[str | Verdict]:
+    """Yield the whole critique if it is shown, then the verdict, which must have a label."""
+    (verdict,) = await service.grade([checked], deadline=deadline)
+    _label(verdict)
+    if verdict.critique and prompt.shows_critique:
+        yield verdict.critique
+    yield verdict
+
+
+def _label(verdict: Verdict) -> str:
+    """Return the label of a verdict, or raise why it has none."""
+    if verdict.label is not None:
+        return verdict.label
+    message = verdict.message or verdict.status
+    if verdict.status in ("not_judgeable", "abstain"):
+        raise ApiError(422, f"no verdict: {message}", "messages")
+    if fault := verdict.field_error:
+        raise ApiError(422, f"{fault.field}: {fault.message}", "messages")
+    raise ApiError(502 if verdict.status == "unparsed" else 500, f"no verdict: {message}")
+
+
+def _around_label(prompt: ScriptPrompt, verdict: Verdict, template: str) -> Iterator[Piece]:
+    """Yield the label with its probability, and the text around it."""
+    contract, layout = prompt.contract, prompt.layout
+    word = contract.word(layout, _label(verdict))
+    probabilities: dict[str, float] = {}
+    for full_label, probability in verdict.probabilities.items():
+        label_word = contract.word(layout, score_of(full_label))
+        probabilities[label_word] = probabilities.get(label_word, 0.0) + probability
+    probabilities = probabilities or {word: 1.0}
+    before, _, after = template.partition("{label}")
+    after = after.replace("{confidence}", f"{probabilities[word]:.2f}")
+    text = word
+    if prompt.wants_json:
+        before, after = f"{{{json.dumps(contract.json_key, ensure_ascii=False)}: ", "}"
+        text = word if word.isdecimal() else json.dumps(word, ensure_ascii=False)
+    if before:
+        yield Piece(before)
+    logprobs = {name: math.log(max(value, 1e-300)) for name, value in probabilities.items()}
+    yield Piece(text, logprobs, word)
+    if after:
+        yield Piece(after)
+
+
+# Free text from an untrained backbone, for clients that ask for it by its own name.
+
+
+def sampling_of(chat: ChatRequest) -> tuple[Sampling, str | None]:
+    """Return how a text is to be sampled, and the text that ends it.
+
+    Raises:
+        ApiError: 422 for an option that would change the text and is not supported.
+    """
+    from judging.scoring.engine import Sampling
+
+    if chat.wants_json:
+        raise ApiError(422, "this model cannot promise a JSON object", "response_format")
+    for name in ("presence_penalty", "frequency_penalty"):
+        if getattr(chat, name):
+            raise ApiError(422, "not supported here", name)
+    if chat.logprobs:
+        raise ApiError(422, "only judges give log-probabilities, those of their labels", "logprobs")
+    if not 0 <= (chat.seed or 0) <= MAX_SEED:
+        raise ApiError(422, f"expected 0 to {MAX_SEED}", "seed")
+    stops = [chat.stop] if isinstance(chat.stop, str) else chat.stop or []
+    if len(stops) > 1 or not all(0 < len(stop) <= MAX_STOP_CHARS for stop in stops):
+        raise ApiError(422, f"expected one text of 1 to {MAX_STOP_CHARS:,} characters", "stop")
+    budget = chat.max_completion_tokens or chat.max_tokens or DEFAULT_NEW_TOKENS
+    temperature = 1.0 if chat.temperature is None else chat.temperature
+    sampling = Sampling(
+        max_new_tokens=min(budget, MAX_NEW_TOKENS),
+        temperature=0.0 if chat.top_p == 0 else temperature,  # a nucleus of the likeliest token
+        top_p=chat.top_p or 1.0,
+    )
+    return sampling, stops[0] if stops else None
+
+
+async def free_reply(
+    chat: ChatRequest, turns: Sequence[Turn], service: Service, judge: str, deadline: Deadline
+) -> Reply:
+    """Yield the text piece by piece, then how it ended.
+
+    Raises:
+        ApiError: As ``Service.write`` and :func:`sampling_of`; 422 if the texts alone are longer
+            than the model reads, or a picture cannot be read.
+    """
+    sampling, stop = sampling_of(chat)
+    writer = service.judges[judge]
+    texts = [turn.message.text for turn in turns]
+    conversation: list[Message] = []
+    tokens = text_tokens(texts) + sampling.max_new_tokens
+    async with deadline.within():
+        await service.readers.read(
+            sum(map(len, texts)), _check_length, texts, writer, service.token_counters[judge]
+        )
+        for message, sizes in turns:
+            try:
+                images, seen = await service.intake.decoded(message.images, sizes, writer)
+            except FieldError as error:
+                raise ApiError(422, f"{error.field}: {error.message}", "messages") from None
+            conversation.append(message.model_copy(update={"images": images}))
+            tokens += picture_tokens(seen, writer)
+    write = partial(complete, writer, conversation, sampling, chat.seed or 0, stop)
+    parts = service.write(judge, write, tokens, deadline=deadline)
+    async with aclosing(parts):
+        async for part in parts:
+            yield part if isinstance(part, Ending) else Piece(part)
+
+
+def _check_length(texts: Sequence[str], writer: Judge, count: TokenCounter) -> None:
+    if sum(len(text.encode(errors="replace")) for text in texts) >= writer.backbone.context:
+        _require_fit(sum(map(count, texts)), writer)  # otherwise, a byte a token, they fit
+
+
+def _require_fit(num_tokens: int, writer: Judge) -> None:
+    if num_tokens >= (context := writer.backbone.context):
+        raise ApiError(422, f"{num_tokens:,} tokens, but the model reads {context:,}", "messages")
+
+
+def complete(
+    writer: Judge,
+    conversation: Sequence[Message],
+    sampling: Sampling,
+    seed: int,
+    stop: str | None,
+    on_text: Callable[[str], None],
+) -> Ending:
+    """Continue a conversation with a judge's backbone.
+
+    Args:
+        writer: An untrained judge, as an adapter knows how to judge, but not how to chat.
+        conversation: The messages so far; control tokens in them are plain text.
+        sampling: Budget, temperature and nucleus.
+        seed: Seed of the sampling.
+        stop: Text that ends the answer and is left out of it.
+        on_text: Called with each new piece of the answer.
+
+    Raises:
+        ApiError: 422 if the conversation is longer than the model reads.
+        RequestRefused: If the model's server cannot read the conversation.
+        CustosError: If the model's server fails.
+    """
+    from judging.messages import END_TOKEN
+    from judging.scoring.engine import texts_in_order
+
+    prompt = writer.encoder.encode_conversation(conversation)
+    num_tokens = len(prompt.suffix_ids)
+    _require_fit(num_tokens, writer)
+    budget = min(sampling.max_new_tokens, writer.backbone.context - num_tokens)
+    batches = writer.engine.generate(
+        [prompt],
+        writer.encoder,
+        stop or END_TOKEN,
+        [seed],
+        replace(sampling, max_new_tokens=budget),
+        lambda _, piece: on_text(piece),
+    )
+    [text] = texts_in_order(batches)
+    if isinstance(text, CustosError):
+        raise text
+    return Ending("stop" if text.finished else "length", num_tokens, len(text.tokens))

@@ -1,0 +1,1 @@
+"""What every call passes before its route: connections, access keys, sites, kinds of bodies."""

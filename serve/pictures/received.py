@@ -1,0 +1,302 @@
+"""Pictures as they come in: fetched from the few hosts that the operator allows, and measured."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import ipaddress
+import re
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import SplitResult, urlsplit
+
+import httpx
+
+from judging import CustosError
+from judging.files.pictures import EXIF_FAULT, PictureSize, has_too_many_exif_parts
+from serve.calls.context import call_bytes, require_open
+from serve.calls.errors import ApiError
+from serve.calls.limits import Limits
+from serve.calls.waiting import Turns
+from serve.pictures.decode import FORMAT_NAMES, FORMATS
+
+DATA_URL = re.compile(r"data:(?:image/[\w.+-]+|\w+/octet-stream);base64,", re.ASCII)
+"""How a picture in the one form of requests begins. Its kind is seen in its content: many programs
+name it by the ending of a file, as ``image/jpg``."""
+UNREADABLE = f"not a readable {FORMAT_NAMES} picture; save others, such as TIFF or AVIF, as PNG"
+JPEG_SCAN = b"\xff\xda"
+MOST_READS = 20_000
+"""Most pieces in which a header is read: a few hundred where nobody means harm. Each byte of a JPEG
+can be one, and three million take 2.5 s."""
+SECONDS = 10.0
+"""Longest silence of a host."""
+CALL_SECONDS = 30.0
+"""Longest time for all pictures of a call, from the first look-up to the last byte."""
+CALLS_AT_ONCE = 16
+"""Calls whose pictures are fetched at the same time, half of them of one key. The others wait."""
+MEDIA_TYPES = ("image/jpeg", "image/png", "image/webp", "image/gif", "image/bmp")
+OPEN_IPV6 = ipaddress.IPv6Network("2000::/3")
+"""The only IPv6 addresses that are given out to the open internet. Among the others are site-local
+ones, and those that hold an IPv4 address, which may be one of an inner network (RFC 6052)."""
+RESERVED_IPV4 = [ipaddress.IPv4Network(net) for net in ("192.0.0.0/24", "192.88.99.0/24")]
+"""Ranges for protocols, of which Python's ``is_global`` knows only parts."""
+
+Resolve = Callable[[str, int], Sequence[str]]
+
+
+class _Header(io.BytesIO):
+    """Content of a picture, of which so many pieces may be read."""
+
+    num_reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.num_reads += 1
+        if self.num_reads > MOST_READS:
+            raise OSError("the header has too many pieces")
+        return super().read(size)
+
+
+def measure(
+    groups: Sequence[Sequence[str]], fields: Sequence[str], limits: Limits
+) -> list[tuple[PictureSize, ...]]:
+    """Read the sizes of a call's pictures from their headers; nothing is decoded.
+
+    Args:
+        groups: The pictures of each request or message.
+        fields: Path of each group in the body.
+        limits: Limits on pixels and scans.
+
+    Raises:
+        ApiError: 422 as :func:`picture_size`, or if all have too many pixels together.
+    """
+    sizes: list[tuple[PictureSize, ...]] = []
+    pixels = 0
+    for images, field in zip(groups, fields, strict=True):
+        sizes.append(tuple(picture_size(source, field, limits) for source in images))
+        pixels += sum(size.pixels for size in sizes[-1])
+        if pixels > limits.call_pixels:
+            raise ApiError(422, f"more than {limits.call_pixels:,} pixels in one call", field)
+    return sizes
+
+
+def picture_size(source: str, field: str, limits: Limits) -> PictureSize:
+    """Return the size of a picture, upright, as its header says.
+
+    Args:
+        source: What the client sent. It is never opened as a file and never fetched.
+        field: Its path in the body, to name in an error.
+        limits: Limit on the pixels of one picture.
+
+    Raises:
+        ApiError: 422 if it is not a data URL, cannot be read, or has too many pixels. The message
+            shows nothing of the content.
+    """
+    from PIL import Image
+
+    from judging.files.rgb import upright_size
+
+    require_open()
+    prefix = DATA_URL.match(source)
+    if prefix is None:
+        raise ApiError(
+            422,
+            "only data URLs are taken: data:image/jpeg;base64,... (or png, webp, gif, bmp); "
+            "files are not read and addresses are not fetched",
+            field,
+        )
+    fault = ""
+    try:
+        content = base64.b64decode(source[prefix.end() :], validate=True)
+        if has_too_many_exif_parts(io.BytesIO(content)):
+            raise ApiError(422, EXIF_FAULT, field)
+        # Reads no more than the header.
+        with Image.open(_Header(content), formats=FORMATS) as picture:
+            size = PictureSize(*upright_size(picture))
+            is_jpeg = picture.format in ("JPEG", "MPO")  # MPO: a JPEG that names further pictures
+        if size.pixels > limits.image_pixels:
+            fault = f"the picture has more than {limits.image_pixels:,} pixels"
+        # Every scan goes over all pixels again. Inside the data of a scan its marker cannot occur.
+        if is_jpeg and content.count(JPEG_SCAN) > limits.picture_scans:
+            fault = f"the picture has more than {limits.picture_scans} scans"
+    except (OSError, ValueError, SyntaxError):
+        fault = UNREADABLE
+    except Image.DecompressionBombError:
+        fault = f"the picture has more than {limits.image_pixels:,} pixels"
+    if fault:
+        raise ApiError(422, fault, field)
+    return size
+
+
+def resolve(host: str, port: int) -> list[str]:
+    """Return the addresses of a host name."""
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(socket_address[0]) for *_, socket_address in infos]
+
+
+def is_public(address: str) -> bool:
+    """Return whether an address is one of the open internet, and does not hide another."""
+    ip = ipaddress.ip_address(address)
+    if isinstance(ip, ipaddress.IPv6Address):
+        is_open = ip in OPEN_IPV6 and not (ip.sixtofour or ip.teredo)
+    else:
+        is_open = not any(ip in net for net in RESERVED_IPV4)
+    return is_open and ip.is_global and not (ip.is_multicast or ip.is_reserved)
+
+
+class RemoteImages:
+    """Fetches pictures over https from allowed hosts.
+
+    The name of a host is resolved once. All its addresses must be public, and the connection goes
+    to the one that was checked. Redirects are not followed.
+
+    Args:
+        hosts: ``NAME`` or ``NAME:PORT``.
+        max_bytes: Most bytes of all pictures of a call.
+        resolve: From name and port to addresses.
+        is_allowed: Says whether an address may be connected to.
+        trust: Certificates to trust.
+
+    Raises:
+        CustosError: If a host is an address, or has something beside a name and a port.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        max_bytes: int,
+        *,
+        resolve: Resolve = resolve,
+        is_allowed: Callable[[str], bool] = is_public,
+        trust: ssl.SSLContext | None = None,
+    ) -> None:
+        self.endpoints = {_allowed_endpoint(host) for host in hosts}
+        self.max_bytes = max_bytes
+        self._resolve = resolve
+        self._is_allowed = is_allowed
+        self._trust = trust or ssl.create_default_context()
+        self._turns = Turns(CALLS_AT_ONCE, CALLS_AT_ONCE // 2)
+        # Threads of its own, as a look-up cannot be ended and may take longer than a call.
+        self._resolvers = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="resolver")
+
+    async def fetch_all(self, groups: Sequence[tuple[Sequence[str], str]]) -> list[tuple[str, ...]]:
+        """Replace https addresses by data URLs; none is resolved unless all are allowed.
+
+        Args:
+            groups: The pictures of each request or message of a call, and their path in the body.
+
+        Raises:
+            ApiError: 422 naming the path.
+        """
+        if not any(_is_remote(source) for images, _ in groups for source in images):
+            return [tuple(images) for images, _ in groups]
+        for images, field in groups:
+            for source in images:
+                if _is_remote(source) and _split(source)[1] not in self.endpoints:
+                    raise ApiError(422, "pictures are not fetched from this address", field)
+        fetched: list[tuple[str, ...]] = []
+        field, num_bytes = "", 0
+        client = httpx.AsyncClient(
+            verify=self._trust,
+            timeout=SECONDS,
+            # Hosts may share an address: a connection belongs to one host and is not used again.
+            limits=httpx.Limits(max_keepalive_connections=0),
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+        def spend(part: int) -> None:
+            nonlocal num_bytes
+            num_bytes += part
+            if num_bytes > self.max_bytes:
+                raise ApiError(422, "the call's pictures are too large", field)
+
+        async with self._turns.slot():
+            try:
+                async with asyncio.timeout(CALL_SECONDS), client:
+                    for images, field in groups:
+                        sources = [
+                            await self._fetch(client, source, field, spend)
+                            if _is_remote(source)
+                            else source
+                            for source in images
+                        ]
+                        fetched.append(tuple(sources))
+            except TimeoutError:
+                raise ApiError(422, "the call's pictures are too slow to come", field) from None
+        return fetched
+
+    async def _fetch(
+        self, client: httpx.AsyncClient, url: str, field: str, spend: Callable[[int], None]
+    ) -> str:
+        parts, endpoint = _split(url)
+        assert endpoint
+        host, port = endpoint
+        failure = ApiError(422, "the picture could not be fetched", field)
+        try:
+            addresses = await asyncio.get_running_loop().run_in_executor(
+                self._resolvers, self._resolve, host, port
+            )
+            if not addresses or not all(map(self._is_allowed, addresses)):
+                raise failure
+            address = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
+            target = parts._replace(netloc=f"{address}:{port}", fragment="")
+            async with client.stream(
+                "GET",
+                target.geturl(),
+                headers={"Host": parts.netloc, "Accept-Encoding": "identity"},
+                extensions={"sni_hostname": host},
+            ) as response:
+                return await _data_url(response, field, spend)
+        except (OSError, httpx.HTTPError, httpx.InvalidURL, UnicodeError):
+            raise failure from None
+
+
+async def _data_url(response: httpx.Response, field: str, spend: Callable[[int], None]) -> str:
+    if response.is_redirect:
+        raise ApiError(422, "the picture has moved; redirects are not followed", field)
+    media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    is_encoded = response.headers.get("Content-Encoding", "identity") != "identity"
+    if response.status_code != 200 or media_type not in MEDIA_TYPES or is_encoded:
+        raise ApiError(422, f"there is no {FORMAT_NAMES} picture at this address", field)
+    content = bytearray()
+    num_held = call_bytes.get()
+    async for chunk in response.aiter_raw():
+        content += chunk
+        spend(len(chunk))
+        if num_held:
+            num_held.take(4 * len(chunk) // 3)  # as base64
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
+
+
+def _allowed_endpoint(host: str) -> tuple[str, int]:
+    parts, endpoint = _split(f"https://{host}")
+    if endpoint is None or parts.netloc != host or parts.path or _is_address(endpoint[0]):
+        raise CustosError(f"--image-host '{host}': expected a host name, or NAME:PORT")
+    return endpoint
+
+
+def _split(url: str) -> tuple[SplitResult, tuple[str, int] | None]:
+    """Return the parts of a URL, and its host and port; ``None`` if it has none, or a user."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme != "https" or not parts.hostname or "@" in parts.netloc:
+            return parts, None
+        return parts, (parts.hostname.rstrip("."), parts.port or 443)
+    except ValueError:
+        return urlsplit(""), None
+
+
+def _is_remote(source: str) -> bool:
+    return source.startswith("https:")
+
+
+def _is_address(host: str) -> bool:
+    """Return whether a host is an IP address, be it dotted, decimal, hexadecimal or IPv6."""
+    try:
+        socket.inet_aton(host)
+        return True
+    except OSError:
+        return ":" in host

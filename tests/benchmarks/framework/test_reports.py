@@ -1,0 +1,430 @@
+"""Reports: complete pages that need nothing else and are safe from texts, Markdown, pictures."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from benchmarks.framework.graded import GradedModel
+from benchmarks.framework.leaderboard import build_leaderboard, build_table
+from benchmarks.framework.report.leaderboard import (
+    CALIBRATION_TITLE,
+    difference_matrix,
+    draw_radar,
+    radar_shapes,
+    render_leaderboard_html,
+)
+from benchmarks.framework.report.page import cell_map, render_html
+from benchmarks.framework.report.text import (
+    difference_rows,
+    figure_text,
+    render_leaderboard_markdown,
+)
+from judging.errors import FieldError
+from judging.types import Verdict
+from tests.benchmarks.framework.test_correction import graded
+from tests.benchmarks.framework.test_graded import responses
+from tests.benchmarks.test_charthal import CHARTHAL, item
+from tests.benchmarks.test_hieval import HIEVAL, example
+from tests.benchmarks.test_simplevqa import SIMPLEVQA
+from tests.benchmarks.test_simplevqa import item as picture
+from tests.benchmarks.test_truthfulvqa import TRUTHFULVQA
+from tests.benchmarks.test_truthfulvqa import item as question
+from tests.cli.bench.made_up import read, run, write
+
+ATTACK = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'</details>"
+
+
+class Page(HTMLParser):
+    """Elements in order, with their attributes, and the text within each kind."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in ("meta", "img", "input", "line", "circle"):
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._open:
+            while self._open.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts.setdefault(self._open[-1], []).append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def rows_with(response: str, image: Path | None = None, **fields: Any) -> list[dict[str, Any]]:
+    said = (("1", {"1": 0.8, "0": 0.2}), ("0", {"1": 0.1, "0": 0.9}))
+    rows = []
+    for number, (label, posterior) in enumerate(said):
+        verdict = Verdict(status="scored", label=label, probabilities=posterior, judge="j1")
+        row = item(id=str(number), figure_id=number, response=response, **fields)
+        rows.append(
+            CHARTHAL.graded_row({**row, "images": [str(image)] if image else []}, [verdict])
+        )
+    return rows
+
+
+def page_of(rows: list[dict[str, Any]], people: list[dict[str, Any]] | None = None) -> str:
+    model = GradedModel(CHARTHAL, rows, "gpt.eval.json", people or [], random_sample=True)
+    return render_html(model, build_table(model))
+
+
+def test_nothing_from_outside_becomes_markup() -> None:
+    rows = rows_with(ATTACK, question=ATTACK, ref_answer=ATTACK)
+    html = page_of([{**row, "id": f"{ATTACK}{row['id']}"} for row in rows])
+    page = Page(html)
+    assert [attributes.get("type") for attributes in page.all("script")] == [
+        "application/json",
+        None,
+    ]
+    assert not page.all("img")
+    assert not [name for _, attributes in page.elements for name in attributes if name[:2] == "on"]
+    assert html.count("<script") == 2
+    assert ATTACK in "".join(page.texts["dd"])  # shown as it is
+
+
+def test_the_policy_lets_only_the_pages_own_script_run() -> None:
+    html = page_of(rows_with("x"))
+    [policy] = [a for a in Page(html).all("meta") if a.get("http-equiv")]
+    hashes = re.findall(r"'sha256-([^']+)'", policy["content"] or "")
+    script = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
+    assert (hashes, len(script)) == ([digest], 1)
+    assert "default-src 'none'" in (policy["content"] or "")
+
+
+def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
+    picture = tmp_path / "a.png"
+    Image.new("RGB", (2000, 1000), (10, 120, 200)).save(picture)
+    html = page_of(rows_with("x", picture), [{"id": "0", "score": 1}, {"id": "1", "score": 1}])
+    page = Page(html)
+    for tag in ("link", "iframe", "object", "base"):
+        assert not page.all(tag)
+    for attributes in (a for _, a in page.elements):
+        for name in ("src", "href", "action"):
+            assert (attributes.get(name) or "data:").startswith("data:")
+    images = json.loads(html.partition('id="images">')[2].partition("</script>")[0])
+    [(source, url)] = images.items()
+    assert source == str(picture)
+    assert url.startswith("data:image/jpeg;base64,")
+    assert len(url) < 20_000  # a thumbnail, once for both items
+    assert [a["data-image"] for a in page.all("img") if "data-image" in a] == [source] * 2
+    gone = page_of(rows_with("x", tmp_path / "none.png"))
+    assert gone.count("A picture could not be read.") == 2
+
+
+def test_every_item_can_be_read_and_filtered() -> None:
+    page = Page(page_of(rows_with("It says twelve.")))
+    items = [a for a in page.all("details") if a.get("class") == "item"]
+    assert [(a["data-verdict"], a["data-0"], a["data-1"]) for a in items] == [
+        ("1", "desc", "normal"),
+        ("0", "desc", "normal"),
+    ]
+    assert [a["data-field"] for a in page.all("select")] == ["0", "1", "verdict"]
+    assert [a["value"] for a in page.all("meter")] == ["0.8", "0.2", "0.1", "0.9"]
+    shown = "".join(page.texts["dd"])
+    for text in ("What is the peak?", "12", "It says twelve."):
+        assert text in shown
+    assert any("judges: j1" in text for text in page.texts["li"])
+
+
+@pytest.mark.parametrize("field", ["images", "verdicts"])
+def test_a_null_field_is_an_empty_one(field: str) -> None:
+    rows = [{k: v for k, v in row.items() if k != field} for row in rows_with("x")]
+    assert page_of([{**row, field: None} for row in rows]) == page_of(rows)
+
+
+@pytest.mark.parametrize("images", [[7], "a.png", 7])
+def test_pictures_that_are_none_are_named_with_their_item(images: Any) -> None:
+    with pytest.raises(FieldError) as error:
+        page_of([{**row, "images": images} for row in rows_with("x")])
+    assert (error.value.location, error.value.field) == ("item '0'", "images")
+
+
+def test_the_map_of_cells() -> None:
+    rows = [
+        item("open_irrel", id="a", figure_id=1, score=1),
+        item("open_irrel", id="b", figure_id=2, score=0),
+        item("desc_normal", id="c", figure_id=3, score=1),
+        item("desc_normal", id="d", figure_id=3, score=-1),
+    ]
+    found = cell_map(CHARTHAL, rows, CHARTHAL.scores(rows))
+    assert found is not None
+    assert (found["rows"], found["columns"]) == (["desc", "open"], ["irrel", "normal"])
+    assert found["cells"] == [[None, {"value": 1, "n": 1}], [{"value": 0.5, "n": 2}, None]]
+
+
+def test_the_map_is_of_all_rows_and_the_browser_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("benchmarks.framework.report.page.MAX_ITEMS", 10)
+    rows = [item(id=str(n), figure_id=n, response="x", score=int(n < 10)) for n in range(40)]
+    first, last = page_of(rows), page_of(rows[::-1])
+    of_all, backwards = (
+        page[page.index('<table class="cells">') :].split("</table>")[0] for page in (first, last)
+    )
+    assert of_all == backwards
+    assert "<b>25.0</b><small>n = 40</small>" in of_all
+    assert "The first 10 of 40 items" in " ".join(first.split())
+
+
+@pytest.fixture(scope="module")
+def leaderboard() -> dict[str, Any]:
+    models = {
+        "low": GradedModel(CHARTHAL, responses(0.2), "low.json"),
+        ATTACK: GradedModel(CHARTHAL, responses(0.9, 1), f"{ATTACK}.json"),
+    }
+    return build_leaderboard(CHARTHAL, models)
+
+
+def test_the_page_holds_every_row_and_needs_nothing_else(leaderboard: dict[str, Any]) -> None:
+    html = render_leaderboard_html(CHARTHAL, leaderboard)
+    page = Page(html)
+    shown = {"".join(text.split()) for text in page.texts["th"]}
+    for published in CHARTHAL.published:
+        assert {"".join(name.split()) for name in published.rows} <= shown
+    cells = set(page.texts["td"])
+    assert {"49.34", "27.02", "8.57"} <= cells
+    assert ATTACK not in html
+    assert not page.all("script")
+    assert "script-src" not in html
+    for attributes in (attributes for _, attributes in page.elements):
+        for name in ("src", "href", "action"):
+            assert (attributes.get(name) or "data:").startswith("data:")
+    assert len([row for row in page.all("tr") if row.get("class") == "ours"]) == 2
+    for side in ("higher", "lower"):
+        assert [cell for cell in page.all("td") if cell.get("class") == side]
+
+
+def test_models_that_never_differ_are_no_proof_of_equality() -> None:
+    """Print a difference of 0 without a sign, and no interval from two equal items."""
+    models = {name: GradedModel(CHARTHAL, responses(0.5)[:4:2]) for name in "ab"}
+    [cells] = difference_rows(build_leaderboard(CHARTHAL, models), 100)
+    assert cells[:4] == ["a minus b", "0.00", "- to -", "2"]
+
+
+def test_markdown_holds_the_same(leaderboard: dict[str, Any]) -> None:
+    text = render_leaderboard_markdown(CHARTHAL, leaderboard)
+    lines = text.splitlines()
+    [own] = [line for line in lines if line.startswith("| **low**")]
+    [row] = [row for row in leaderboard["tables"][0]["rows"] if row["name"] == "low"]
+    assert figure_text(row["figures"][-1]) in own.replace("\\", "")
+    for published in CHARTHAL.published:
+        for name in published.rows:
+            assert any(line.startswith(f"| {name} ") for line in lines), name
+    [difference] = [line for line in lines if " minus low" in line]
+    estimate = leaderboard["differences"][0]["difference"]
+    assert f"{-estimate['value']:.4g}" in difference  # the files' difference is second less first
+
+
+def test_differences_are_turned_round() -> None:
+    """A share is shown in per cent in the tables, and so is a difference of shares."""
+    difference = {"value": 2.0, "low": 1.0, "high": 3.0, "n": 9}
+    pair = {"models": ["a", "b"], "difference": difference, "p": 0.1, "p_holm": 0.2}
+    made_up = {"models": {"a": {}, "b": {}, "c": {}}, "differences": [pair]}
+    assert difference_rows(made_up, 100) == [
+        ["a minus b", "-2.00", "-3.00 to -1.00", "9", "0.1000", "0.2000"],
+    ]
+    rows = difference_matrix(made_up, 100)
+    assert [row["name"] for row in rows] == ["a", "b", "c"]
+    assert rows[0]["cells"] == [None, {"text": "-2.00 [-3.00 to -1.00]", "side": "lower"}, None]
+    assert rows[1]["cells"][0] == {"text": "2.00 [1.00 to 3.00]", "side": "higher"}
+    shares = {"value": -0.25, "low": None, "high": -0.03571, "n": 9}
+    pair |= {"difference": shares, "p": 1e-9, "p_holm": 1e-5}
+    assert difference_rows({"differences": [pair]}, 1) == [
+        ["a minus b", "25.00", "3.57 to -", "9", "< 0.0001", "< 0.0001"],
+    ]
+
+
+def test_the_page_says_what_a_table_holds_and_how_it_is_sorted(
+    leaderboard: dict[str, Any],
+) -> None:
+    results, items = leaderboard["tables"]
+    assert (results["title"], items["title"]) == (
+        "Published and measured, Table 2",
+        "Published, Table 1: items",
+    )
+    assert results["note"].endswith("Sorted by overall, the highest first.")
+    assert "Sorted" not in items["note"]
+    for text in (
+        render_leaderboard_html(CHARTHAL, leaderboard),
+        render_leaderboard_markdown(CHARTHAL, leaderboard),
+    ):
+        assert results["note"] in text
+        assert "p, Holm" in text
+    rows = [question(n, 1 + n % 3, "(D)") for n in range(9)]
+    by_level = build_leaderboard(TRUTHFULVQA, {"x": GradedModel(TRUTHFULVQA, rows)})["tables"][0]
+    assert by_level["note"].endswith("; rows without a number there come last.")
+
+
+def test_the_radar_has_our_models_and_the_best_published_ones() -> None:
+    models = {name: GradedModel(CHARTHAL, responses(0.5, n)) for n, name in enumerate("abcdefg")}
+    table = build_leaderboard(CHARTHAL, models)["tables"][0]
+    axes = CHARTHAL.published[1].radar
+    shapes = radar_shapes(table, axes)
+    assert [name for name in shapes if "published" in name] == [
+        "Qwen2.5-VL-72B-Instruct (published)",
+        "Gemini-2.5-Pro (published)",
+        "GPT-5 (high) (published)",
+    ]
+    assert len(shapes) == 8
+    assert shapes["Gemini-2.5-Pro (published)"] == [60.31, 50.31, 36.69, 36.8, 52.62, 49.52, 58.58]
+    only_published = {**table, "rows": [row for row in table["rows"] if not row["ours"]]}
+    assert radar_shapes(only_published, axes) == {}
+
+
+def pictures(html: str) -> dict[str, Image.Image]:
+    page = Page(html)
+    sources = {str(a["alt"]): str(a["src"]).partition(",")[2] for a in page.all("img")}
+    return {
+        alt: Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
+        for alt, data in sources.items()
+    }
+
+
+def has_colour(drawn: Image.Image, colour: str) -> bool:
+    wanted = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    return bool((np.asarray(drawn) == wanted).all(axis=-1).any())
+
+
+def test_pictures_of_a_benchmark_with_stated_confidence() -> None:
+    rows = [
+        picture(n, "AB"[n % 2], response=f"x [{0.1 + 0.8 * (n % 2)}]", task="LS") for n in range(20)
+    ]
+    models = {f"of {n}": GradedModel(SIMPLEVQA, rows[:n]) for n in (20, 10)}
+    drawn = pictures(render_leaderboard_html(SIMPLEVQA, build_leaderboard(SIMPLEVQA, models)))
+    assert list(drawn) == [
+        "Table 3 (%): overall, then F by task",
+        "Table 4 (%): by language, then F by domain",
+        CALIBRATION_TITLE,
+    ]
+    calibration = drawn[CALIBRATION_TITLE]
+    assert has_colour(calibration, "#0072B2")  # one line a model
+    assert has_colour(calibration, "#D55E00")
+    assert not has_colour(calibration, "#009E73")
+
+
+def test_a_benchmark_without_stated_confidence_has_no_such_picture() -> None:
+    rows = [question(n, 1 + n % 3, "(D)") for n in range(9)]
+    leaderboard = build_leaderboard(TRUTHFULVQA, {"x": GradedModel(TRUTHFULVQA, rows)})
+    assert list(pictures(render_leaderboard_html(TRUTHFULVQA, leaderboard))) == [
+        "Figure 3d (%): accuracy by category"
+    ]
+    stated = [{**row, "response": "(D)[0.7]"} for row in rows]
+    leaderboard = build_leaderboard(TRUTHFULVQA, {"x": GradedModel(TRUTHFULVQA, stated)})
+    assert CALIBRATION_TITLE in pictures(render_leaderboard_html(TRUTHFULVQA, leaderboard))
+    few = build_leaderboard(TRUTHFULVQA, {"x": GradedModel(TRUTHFULVQA, stated[:4])})
+    assert CALIBRATION_TITLE not in pictures(render_leaderboard_html(TRUTHFULVQA, few))
+
+
+def test_names_around_a_radar_are_not_cut_off(tmp_path: Path) -> None:
+    """Check that all four margins of a picture are blank, whatever the names' lengths."""
+    names = ("a", "Up", "a very long name of an axis", "b" * 25, "Down", "c")
+    draw_radar(names, {"model": [50.0] * 6, "m" * 60: [60.0] * 6}, tmp_path / "radar.png")
+    shades = np.asarray(Image.open(tmp_path / "radar.png").convert("L"))
+    for edge in (shades[0], shades[-1], shades[:, 0], shades[:, -1]):
+        assert (edge == 255).all()
+
+
+def test_judges_of_hieval_stand_beside_the_rules_with_time_and_cost() -> None:
+    people = ("Correct", "Wrong", "Partial", "Wrong")
+    files = {
+        name: [
+            example(n, label, given)
+            for n, (label, given) in enumerate(zip(people, said, strict=True))
+        ]
+        for name, said in (("good", people), ("poor", ("Wrong", "Wrong", "Wrong", None)))
+    }
+    spent = {"judge": "j", "requests": 4, "seconds": 8.0, "cost": "free"}
+    models = {name: GradedModel(HIEVAL, rows, run=spent) for name, rows in files.items()}
+    leaderboard = build_leaderboard(HIEVAL, models)
+    table = leaderboard["tables"][0]
+    assert table["source"] == "Table 2: quick score"
+    ours = [row for row in table["rows"] if row["ours"]]
+    # Rules call "some" wrong for "19". Of four replies the poor judge has one right and one unread.
+    by_name = {row["name"]: [figure_text(figure) for figure in row["figures"]] for row in ours}
+    assert list(by_name) == ["good", "Acc (rule)", "Relaxed-Acc (rule)", "poor"]
+    assert by_name["good"][:2] == ["8.00", "free"]
+    assert by_name["Acc (rule)"][:2] == ["", "free"]
+    shares = {name: cells[2].split()[0] for name, cells in by_name.items()}
+    assert (shares["good"], shares["Acc (rule)"], shares["poor"]) == ("100.00", "50.00", "25.00")
+    text = render_leaderboard_markdown(HIEVAL, leaderboard)
+    assert "| Wrong " in text  # Table 7, whose rows are labels
+    [difference] = leaderboard["differences"]
+    assert difference["difference"]["n"] == 3  # the unread reply is no part of the pairs
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        (49.34, "49.34"),
+        (45.3, "45.30"),
+        (0.188, "0.188"),
+        (0.9397, "0.9397"),
+        (10097.85, "10097.85"),
+        (1062, "1062"),
+        (None, ""),
+        ("$0.1 + $0.4", "$0.1 + $0.4"),
+        ({"value": 31.734, "low": 28.0, "high": 35.5, "n": 9}, "31.73 [28.00, 35.50]"),
+        ({"value": 0.0444, "low": 0.03, "high": None, "n": 9}, "0.044 [0.030, -]"),
+        ({"value": None, "low": None, "high": None, "n": 0}, ""),
+    ],
+)
+def test_figures_as_text(figure: Any, text: str) -> None:
+    assert figure_text(figure) == text
+
+
+def test_a_table_of_two_items_is_not_ranked_without_a_caution() -> None:
+    few = build_leaderboard(CHARTHAL, {"x": GradedModel(CHARTHAL, responses(0.5)[:2])})
+    assert few["tables"][0]["ranked_by"]
+    assert few["models"]["x"]["caution"] in few["tables"][0]["note"]
+    for render in (render_leaderboard_html, render_leaderboard_markdown):
+        assert "no more than 1 question" in render(CHARTHAL, few)
+
+
+def test_the_table_with_people_in_every_form(tmp_path: Path) -> None:
+    model = graded(5)
+    path, said = tmp_path / "x.eval.jsonl", tmp_path / "people.json"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in model.rows))
+    write(said, {row["id"]: {"score": row["score"]} for row in model.people})
+    spent = {"judge": "q", "requests": 200, "seconds": 8.0, "cost": "free"}
+    write(tmp_path / "x.eval.jsonl.run.json", spent)
+    out = {kind: tmp_path / f"out.{kind}" for kind in ("json", "markdown", "html")}
+    forms = [part for kind, file in out.items() for part in (f"--{kind}", file)]
+    command = ("table", "charthal", "--graded", path, "--random-sample", "--people")
+    done = run(*command, said, *forms)
+    assert done.exit_code == 0, done.stderr
+    corrected = read(out["json"])["corrected"]
+    shown = f"corrected score: {corrected['corrected']['value']:.4g} ["
+    time = "judge q; running time: 8.00 s (25.00 requests a second); cost: free"
+    for text in (done.stdout, out["markdown"].read_text(), out["html"].read_text()):
+        for expected in (shown, time, "judges: j1", "200 to score, 100.0% scored", "this file"):
+            assert expected in text
+    # rates, confusion, calibration
+    assert Page(out["html"].read_text()).all("figure") == [{}, {}, {}]
+    # A correction that does not exist is one line.
+    refused = run(*command, write(said, {"0": {"score": 1}}))
+    assert refused.exit_code == 2
+    assert "of 1 independent groups" in refused.stderr
+    assert refused.stderr.count("\n") == 1

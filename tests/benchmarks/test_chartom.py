@@ -1,0 +1,351 @@
+"""CHARTOM: requests, grades, the table, measures beside FACT, and the report on HMI."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.stats import binomtest
+
+from benchmarks.chartom.benchmark import ANSWERS, HMI, JUSTIFICATION, MIND_ERROR, MODELS
+from benchmarks.chartom.hmi_report import measure_hmi
+from benchmarks.framework.base import get_benchmark
+from benchmarks.framework.correction import corrected_score
+from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
+from benchmarks.framework.leaderboard import build_table, number_of
+from benchmarks.framework.report.text import summary_lines
+from evaluation.correction.scores import corrected_rate
+from judging.errors import CustosError, FieldError
+from judging.types import Verdict
+from tests.benchmarks.test_hmi import MANIPULATED, ORIGINAL, everyone
+from tests.cli.bench.made_up import read, run, write
+
+CHARTOM = get_benchmark("chartom")
+[TABLE_1] = [table for table in CHARTOM.published if table.source == HMI]
+NAMED = Verdict(status="scored", label="Named", judge="j1")
+
+
+def item(**fields: Any) -> dict[str, Any]:
+    return {
+        "id": "P1_1",
+        "kind": "bar",
+        "question": "How many bags?",
+        "question_type": "number",
+        "answer": 1.2,
+        "unit": "million bags",
+        "hmi": 0.2,
+        **fields,
+    }
+
+
+def misleading(**fields: Any) -> dict[str, Any]:
+    return item(**{"id": "P1_2", "manipulation": "truncated y-axis", "hmi": 0.9, **fields})
+
+
+def load(path: Path, *rows: dict[str, Any]) -> list[dict[str, Any]]:
+    return CHARTOM.load(str(write(path / "items.json", list(rows))))
+
+
+@pytest.mark.parametrize(
+    ("response", "is_right"), [("1.2 million bags", True), ("6", False), (" ", False)]
+)
+def test_a_readable_answer_needs_no_judge(response: str, is_right: bool) -> None:
+    row = item(fact_response=response)
+    assert CHARTOM.requests(row) == ()
+    assert CHARTOM.graded_row(row, [])["fact_correct"] is is_right
+
+
+def test_what_rules_cannot_read_goes_to_the_judge() -> None:
+    row = item(fact_response="Somewhere from 1 to 2 million")
+    [request] = CHARTOM.requests(row)
+    assert (request.task, request.variant) == ("chartom-fact", "number")
+    assert request.references == ("1.2 million bags",)
+    said = Verdict(status="scored", label="Incorrect", judge="j1")
+    assert CHARTOM.graded_row(row, [said])["fact_correct"] is False
+    lost = Verdict(status="judge_error", message="broken")
+    assert CHARTOM.graded_row(row, [lost])["fact_correct"] is None
+    # Nor does a rule read an answer that was cut off.
+    graded = CHARTOM.graded_row(item(fact_response="1.2", cut_off=["fact_response"]), [said])
+    assert graded["fact_correct"] is False
+    assert CHARTOM.table([graded])["cut_off"] == 1
+
+
+def test_the_reasons_are_judged_only_where_a_manipulation_misleads() -> None:
+    said = "0.9. The axis is cut off."
+    assert CHARTOM.requests(item(mind_response=said)) == ()
+    assert CHARTOM.requests(misleading(mind_response=said, hmi=0.1)) == ()
+    [request] = CHARTOM.requests(misleading(mind_response=said))
+    assert request.task == "chartom-justification"
+    assert (request.response, request.references) == ("The axis is cut off.", ("truncated y-axis",))
+
+
+CHOICE: dict[str, Any] = {"question_type": "choice", "answer": "blue", "choices": ["red", "green"]}
+LONG = {"fact_response": "bags " * 50_000, "question_type": "ranking", "answer": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({}, "fact_response"),
+        ({"fact_response": "1", **CHOICE}, "answer"),
+        ({"fact_response": "1", "answer": "many"}, "answer"),
+        ({"fact_response": "1", "kind": "radar"}, "kind"),
+        (LONG, "responses.0"),
+    ],
+)
+def test_rows_that_cannot_be_graded(fields: dict[str, Any], wrong: str) -> None:
+    with pytest.raises(FieldError) as error:
+        CHARTOM.requests(item(**fields))
+    assert (error.value.location, error.value.field) == ("item 'P1_1'", wrong)
+
+
+def test_the_table() -> None:
+    rows = [
+        CHARTOM.graded_row(item(fact_response="1.25 million", mind_response="0.5 hm"), []),
+        CHARTOM.graded_row(misleading(fact_response="6", mind_response="0.4 the axis"), [NAMED]),
+        CHARTOM.graded_row(
+            item(id="P2_1", kind="pie", fact_response="1.3", mind_response="lots"), []
+        ),
+    ]
+    table = CHARTOM.table(rows)
+    assert table["overall"]["fact_accuracy"] == 2 / 3
+    assert table["overall"]["mind_mse"] == pytest.approx((0.3**2 + 0.5**2) / 2)
+    assert table["overall"]["justification"] == 1
+    assert table["by_version"]["original"]["fact_accuracy"] == 1
+    assert table["by_version"]["manipulated"]["fact_accuracy"] == 0
+    assert table["by_kind"]["pie"]["mind_mse"] is None
+    assert table["by_manipulation"].keys() == {"truncated y-axis"}
+    assert (table["n"], table["coverage"]) == (7, 6 / 7)  # "lots" is no prediction
+    assert table["judges"] == ["j1"]
+
+    [(source, own)] = CHARTOM.paper_rows(CHARTOM.table(rows[:2]), "mine").items()
+    [published] = [table for table in CHARTOM.published if table.source == source]
+    assert published.rows == {}
+    values = [number_of(cell) for cell in own["mine"]]
+    assert values == pytest.approx([50, 100, 0, (0.3**2 + 0.5**2) / 2, 100])
+    assert len(published.columns) == 5
+
+
+def test_charts_that_are_numbered_are_no_versions_of_one_pair(tmp_path: Path) -> None:
+    """Only the ends _1 and _2 name a pair: 10.5 bounds the answers of the first chart alone."""
+    fields = {"answer": 10, "human_answers": [10, 11, 12, 19], "unit": ""}
+    bounds = (10.5, 20, 20)
+    rows = [item(id=f"chart_{n:02}", alternatives=[b], **fields) for n, b in enumerate(bounds)]
+    items = load(tmp_path, *rows)
+    assert [row["hmi"] for row in items] == [0.75, 0.25, 0.25]
+    graded = [CHARTOM.graded_row({**row, "fact_response": "10"}, []) for row in items]
+    assert len({score.cluster for score in CHARTOM.scores(graded)}) == 3
+
+
+def test_grades_without_their_responses_are_all_of_the_coverage() -> None:
+    """Count the grades of a file of people's labels, which need not repeat the responses."""
+    rows = [
+        item(fact_correct=True),
+        item(id="P1_2", fact_correct=False, mind_prediction=0.3),
+        item(id="P2_1", fact_response="so-so"),
+    ]
+    table = CHARTOM.table(rows)
+    assert (table["n"], table["coverage"]) == (4, 3 / 4)
+
+
+def test_mean_squared_error_against_table_1() -> None:
+    """A reader who always predicts a half, over the 28 published HMI values."""
+    rows = [
+        CHARTOM.graded_row(item(id=f"{pair}_{version}", hmi=value, mind_response="0.5"), [])
+        for pair, figures in TABLE_1.rows.items()
+        for version, value in ((1, figures[1]), (2, figures[3]))
+    ]
+    originals = (3, 3, 6, 14, 7, 28, 18, 9, 2, 3, 2, 1, 26, 66)
+    manipulated = (97, 81, 74, 40, 4, 96, 29, 6, 6, 71, 63, 10, 90, 99)
+    expected = sum((50 - value) ** 2 for value in originals + manipulated) / 28 / 100**2
+    interval = CHARTOM.table(rows)["intervals"]["overall"]["mind_mse"]
+    assert (interval["value"], interval["n"]) == (pytest.approx(expected), 28)
+    assert interval["low"] < expected < interval["high"]
+
+
+def test_hmi_is_computed_from_the_pairs_raw_answers(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        item(id="G7_Q1_1", hmi=0.5, alternatives=[300], human_answers=everyone(ORIGINAL)),
+        misleading(id="G7_Q1_2", alternatives=[6, 300], human_answers=everyone(MANIPULATED)),
+        item(id="G8_Q1_1", hmi=0.09),
+    )
+    assert [row["hmi"] for row in loaded] == [12 / 68, 20 / 68, 0.09]
+
+
+@pytest.mark.parametrize("key", [1, "1", "A", "the left"])
+@pytest.mark.parametrize("said", [[1, 2, 2, None], ["A", "B", "the right", "neither"]])
+def test_people_choose_as_models_do(tmp_path: Path, key: Any, said: list[Any]) -> None:
+    fields = {"question_type": "choice", "choices": ["the left", "the right"], "answer": key}
+    assert load(tmp_path, item(**fields, human_answers=said))[0]["hmi"] == 0.75
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"answer": 0, "alternatives": [6]}, "item 'P1_1': no geometric mean of 0.0 and 6.0"),
+        ({"kind": "sketch"}, "row 'P1_1': field 'kind': "),
+        ({"answer": "ten"}, "item 'P1_1': field 'answer': "),
+    ],
+)
+def test_items_that_cannot_be_read_name_file_and_item(
+    tmp_path: Path, fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CustosError, match=f"items.json: {message}"):
+        load(tmp_path, item(human_answers=[10], **fields))
+
+
+def test_what_a_model_is_asked() -> None:
+    asked = CHARTOM.prompts(item(question_type="choice", choices=["red", "blue"], answer="red"), "")
+    assert asked["fact_response"] == "How many bags?\n1. red  2. blue"
+    assert asked["fact_response"] in asked["mind_response"]
+    assert "decimal number from 0 to 1" in asked["mind_response"]
+    assert CHARTOM.prompts(item(), "")["fact_response"] == "How many bags?"
+
+
+def test_the_command_compares_them(tmp_path: Path) -> None:
+    """Squared errors are compared chart by chart."""
+    replies = {"a": ("0.2", "0.7"), "b": ("0.4", "0.2")}
+    files = {
+        name: [item(id=f"P{n}_1", hmi=0.2, mind_response=text) for n, text in enumerate(texts)]
+        for name, texts in replies.items()
+    }
+    result = compare_graded(*(ScoredItems.of(CHARTOM, r, MIND_ERROR) for r in files.values()))
+    assert result["metric"] == MIND_ERROR
+    assert result["a"]["value"] == pytest.approx((0 + 0.25) / 2)
+    assert result["b"]["value"] == pytest.approx((0.04 + 0) / 2)
+    names = [write(tmp_path / f"{name}.json", rows) for name, rows in files.items()]
+    out = tmp_path / "out.json"
+    done = run("compare", "chartom", *names, "--measure", MIND_ERROR, "--json", out)
+    assert done.exit_code == 0, done.stderr
+    assert read(out)["difference"]["value"] == pytest.approx(-0.105)
+    with pytest.raises(CustosError, match=f"not one of FACT accuracy, {MIND_ERROR}, justification"):
+        ScoredItems.of(CHARTOM, files["a"], "MIND")
+
+
+def test_borrowed_targets_are_corrected_with_the_hmi_of_people() -> None:
+    rng = np.random.default_rng(0)
+    borrowed, predicted = rng.choice([0.2, 0.4], 80), rng.uniform(0, 1, 80).round(2)
+    hmi = np.clip(borrowed + rng.normal(0, 0.1, 80), 0, 1)
+    rows = [
+        CHARTOM.graded_row(
+            item(id=f"P{n}_1", hmi=float(target), mind_response=f"{reply}. It looks odd."), []
+        )
+        for n, (target, reply) in enumerate(zip(borrowed, predicted, strict=True))
+    ]
+    people = [{"id": f"P{n}_1", "hmi": float(hmi[n])} for n in range(30)]
+    model = GradedModel(CHARTOM, rows, people=people, random_sample=True)
+    result = corrected_score(model, MIND_ERROR)
+    errors = (predicted - borrowed) ** 2
+    of_people = np.where(np.arange(80) < 30, (predicted - hmi) ** 2, np.nan)
+    expected = corrected_rate(errors, of_people, random_sample=True, groups=np.arange(80))
+    assert result["raw"]["value"] == pytest.approx(errors.mean())
+    assert result["corrected"]["value"] == pytest.approx(expected.corrected.value)
+    assert result["labelled"]["value"] == pytest.approx(np.nanmean(of_people))
+    assert result["corrected"]["n"] == 30
+
+
+def test_intervals_of_squared_errors_hold_the_truth() -> None:
+    held = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        truth = rng.beta(1, 6, 200)
+        judge = np.clip(truth + rng.normal(0, 0.05, 200), 0, 1)
+        human = np.where(rng.permutation(200) < 50, truth, np.nan)
+        result = corrected_rate(judge, human, random_sample=True).corrected
+        held += result.low <= 1 / 7 <= result.high
+    assert held >= 188, "of 200, at 95 %"
+
+
+def test_justifications_are_corrected_and_facts_are_not_asked_for() -> None:
+    rows = []
+    for number in range(60):
+        verdict = Verdict(status="scored", label="Named" if number % 3 else "Missed", judge="j")
+        row = misleading(id=f"P{number}_2", mind_response="0.8 The axis is cut.")
+        rows.append(CHARTOM.graded_row(row, [verdict]))
+    people = [
+        {"id": f"P{number}_2", "justification_named": bool(number % 2)} for number in range(40)
+    ]
+    table = build_table(GradedModel(CHARTOM, rows, people=people, random_sample=True))
+    assert "corrected" not in table, "people graded no FACT answer"
+    assert set(table["corrected_measures"]) == {JUSTIFICATION}, "nobody measured HMI anew"
+    result = table["corrected_measures"][JUSTIFICATION]
+    assert result["raw"]["value"] == pytest.approx(40 / 60)
+    assert result["labelled"]["value"] == 0.5
+    assert any(line.startswith(f"corrected {JUSTIFICATION}") for line in summary_lines(table))
+
+
+def test_several_models_stand_in_one_table(tmp_path: Path) -> None:
+    names = []
+    for name, replies in (("good", "0.2"), ("bad", "0.9")):
+        rows = [
+            CHARTOM.graded_row(item(id=f"P{n}_1", fact_response="1.2", mind_response=replies), [])
+            for n in range(4)
+        ]
+        names.append(f"{name}={write(tmp_path / f'{name}.json', rows)}")
+    done = run("table", "chartom", *names, "--json", tmp_path / "out.json")
+    assert done.exit_code == 0, done.stderr
+    [ours] = [t for t in read(tmp_path / "out.json")["tables"] if t["source"] == MODELS]
+    errors = {
+        row["name"]: number_of(row["figures"][ours["columns"].index("MIND squared error")])
+        for row in ours["rows"]
+    }
+    assert errors == pytest.approx({"good": 0.0, "bad": 0.49})
+
+
+def chart(name: str, manipulation: str = "", **fields: Any) -> dict[str, Any]:
+    own = {"alternatives": [6, 300] if manipulation else [300], "manipulation": manipulation}
+    return {k: v for k, v in item(id=name).items() if k != "hmi"} | own | fields
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("hmi")
+    rows = [
+        chart(name, manipulation, human_answers=everyone(ANSWERS[name]))
+        for name, manipulation in (("G7_Q1_1", ""), ("G7_Q1_2", "truncated y-axis"))
+    ]
+    rows.append(chart("G1_Q1_2", "truncated y-axis", hmi=0.4))
+    out = tmp_path / "out"
+    done = run("hmi", "--items", write(tmp_path / "items.json", rows), "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "3 charts" in done.output
+    return out
+
+
+def test_the_published_pair(report: Path) -> None:
+    charts = {chart["id"]: chart for chart in json.loads((report / "hmi.json").read_text())}
+    kind, original, manipulation, manipulated = TABLE_1.rows["G7_Q1"]
+    for name, value, misled in (("G7_Q1_1", original, 12), ("G7_Q1_2", manipulated, 20)):
+        hmi = charts[name]["hmi"]
+        assert round(hmi["value"], 2) == value
+        low, high = binomtest(misled, 68).proportion_ci(method="wilson")
+        assert (hmi["low"], hmi["high"], hmi["n"]) == (pytest.approx(low), pytest.approx(high), 68)
+        assert charts[name]["acceptable"] == [None, pytest.approx(7.2**0.5)]
+        assert charts[name]["answers"] == {f"{a:g}": n for a, n in ANSWERS[name].items()}
+    assert charts["G7_Q1_2"]["manipulation"] == manipulation
+    assert charts["G7_Q1_1"]["kind"] == kind
+    assert list(charts) == ["G7_Q1_1", "G7_Q1_2", "G1_Q1_2"]
+    lines = (report / "hmi.md").read_text().splitlines()
+    assert "| G1_Q1 | bar | - | truncated y-axis | 0.400 |" in lines
+    assert any(line.startswith("| G7_Q1 | bar | 0.176 [0.104, 0.") for line in lines)
+    assert "![HMI of all charts, sorted](hmi.png)" in lines
+
+
+def test_the_picture_has_a_bar_of_each_colour(report: Path) -> None:
+    with Image.open(report / "hmi.png") as picture:
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20) or ()}
+    assert {(0, 114, 178), (213, 94, 0)} <= colours
+
+
+def test_charts_without_an_hmi_or_without_numbers() -> None:
+    with pytest.raises(CustosError, match="no item has"):
+        measure_hmi([chart("G1_Q1_1")])
+    # The answer to a choice may be the number of an option, which no interval is about.
+    fields = {"question_type": "choice", "choices": ["six", "two"], "answer": 2, "hmi": 0.4}
+    [found] = measure_hmi([chart("G1_Q1_1", **fields)])
+    assert found["acceptable"] is None

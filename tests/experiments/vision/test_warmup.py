@@ -1,0 +1,203 @@
+"""The warm-up on a handful of pictures: what it leaves, and that a killed run ends the same."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from experiments.vision import pictures, vision_warmup
+from experiments.vision import trainer as warmup_loop
+from experiments.vision.model import WarmupModel, attention_loss
+from experiments.vision.pictures import WarmupPicture, draw, tokens_at
+from experiments.vision.trainer import WarmupTrainer
+from experiments.vision.vision_warmup import VISION_FILE
+from judging.errors import CustosError
+from judging.models.backbones import Backbone, load_backbone
+from train.loop.checkpoint import save_checkpoint
+from train.setup.recipe import OptimSection, RunSection
+from train.tracking.trackers import METRICS_FILE
+
+
+def _pictures(backbone: Backbone, count: int = 16) -> list[WarmupPicture]:
+    return draw(backbone, count, seed=0)
+
+
+def _trainer(folder: Path, **optim: Any) -> WarmupTrainer:
+    backbone = load_backbone("embedded", dtype="float32", device="cpu")
+    given = {"lr": 1e-3, "batch_size": 2, "epochs": 2, "max_steps": 5} | optim
+    pictures = _pictures(backbone, 8)
+    torch.manual_seed(0)
+    return WarmupTrainer(
+        OptimSection.model_validate(given),
+        RunSection(output=folder, save_every=3, eval_every=4),
+        WarmupModel(backbone, pictures, compiled=False),
+        pictures,
+        draw(backbone, 4, seed=1),
+        identity=given,
+    )
+
+
+class _KilledError(Exception):
+    pass
+
+
+def test_a_killed_run_ends_as_a_whole_one(
+    embedded: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _trainer(tmp_path / "whole")
+    before = {name: p.detach().clone() for name, p in whole.model.tower.named_parameters()}
+    frozen = whole.model.captions.embeddings.clone()
+    history = whole.fit()
+    assert history[-1]["step"] == whole.total_steps > 4
+    assert history[-1]["n"] == 4
+    assert 0 <= history[-1]["caption_accuracy"] <= history[-1]["token_accuracy"] <= 1
+    after = dict(whole.model.tower.named_parameters())
+    assert all(not torch.equal(after[name], start) for name, start in before.items())
+    assert torch.equal(whole.model.captions.embeddings, frozen)
+
+    def save_and_die(*arguments: Any) -> None:
+        save_checkpoint(*arguments)
+        raise _KilledError
+
+    with monkeypatch.context() as patch, pytest.raises(_KilledError):
+        patch.setattr(warmup_loop, "save_checkpoint", save_and_die)
+        _trainer(tmp_path / "broken").fit()
+    resumed = _trainer(tmp_path / "broken")
+    assert resumed.fit() == history
+    reports = [
+        [
+            {key: value for key, value in json.loads(line).items() if key != "rows_per_second"}
+            for line in (tmp_path / name / METRICS_FILE).read_text("utf-8").splitlines()
+        ]
+        for name in ("whole", "broken")
+    ]
+    assert reports[0] == reports[1]
+    for name, parameter in resumed.model.tower.named_parameters():
+        assert torch.equal(parameter, after[name])
+    with pytest.raises(CustosError, match=r"holds another run \(of other lr\)"):
+        _trainer(tmp_path / "broken", lr=1e-4).fit()
+
+
+def test_the_script_leaves_a_tower(
+    embedded: Backbone, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vision_warmup.main(
+        [
+            *(
+                "compiled=false",
+                "pictures.train=16",
+                "pictures.held_out=4",
+                f"run.output={tmp_path}",
+            ),
+            *("optim.batch_size=4", "optim.max_steps=1"),
+        ]
+    )
+    tower = embedded.model.model.visual.state_dict()
+    weights = load_file(tmp_path / VISION_FILE)
+    assert {name: tensor.shape for name, tensor in weights.items()} == {
+        name: tensor.shape for name, tensor in tower.items()
+    }
+    assert f"vision tower: {tmp_path / VISION_FILE}: caption accuracy" in capsys.readouterr().out
+
+
+def test_a_picture_says_where_each_token_of_its_caption_is_shown(embedded: Backbone) -> None:
+    pictures = _pictures(embedded)
+    for picture in pictures:
+        texts = [embedded.tokenizer.decode([token]) for token in picture.targets]
+        for text, sources in zip(texts, picture.sources, strict=True):
+            shown = {fact for source in sources for fact in picture.facts[source]}
+            assert (
+                not text.strip(" ").isalnum()
+                or not sources
+                or any(text.strip() in (fact or "") for fact in shown)
+            )
+        assert sum(map(bool, picture.sources)) > len(texts) // 3
+    first = pictures[0]
+    tokens = tokens_at(first, (0, 0))
+    weights = torch.full((1, 64, 64), 1e-4)
+    away = attention_loss(weights, [first], [(0, 0)])
+    for target, sources in enumerate(first.sources):
+        weights[0, target, [tokens[source] for source in sources[:1]]] = 1.0
+    assert attention_loss(weights, [first], [(0, 0)]) < 0.01 < 5 < away
+
+
+def test_the_loss_falls_where_features_near_the_captions_embeddings(embedded: Backbone) -> None:
+    pictures = _pictures(embedded)
+    captions = WarmupModel(embedded, pictures, compiled=False).captions
+    targets = pictures[0].targets
+    padded = [*targets, *[captions.filler] * (64 - len(targets))]
+    exact = captions.embeddings[[captions.index[token] for token in padded]]
+    noise = torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
+    losses = [captions.loss(exact + scale * noise, targets).item() for scale in (0, 0.05, 0.2)]
+    assert losses == sorted(losses)
+    assert losses[0] < 0.25, "every token must be told from its likes: digits lie close together"
+    assert losses[2] > 2 * losses[0]
+    assert captions.nearest(exact).tolist() == padded
+    with pytest.raises(CustosError, match="does not fit into 3 visual tokens"):
+        captions.loss(exact[:3], targets)
+
+
+def test_too_few_pictures(embedded: Backbone, tmp_path: Path) -> None:
+    with pytest.raises(CustosError, match=r"'pictures\.train': 8 pictures do not fill a batch"):
+        _trainer(tmp_path, batch_size=64)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(
+    embedded: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = _trainer(tmp_path)
+    loss = WarmupModel.loss
+
+    def spoiled(*arguments: Any, **keywords: Any) -> torch.Tensor:
+        return loss(*arguments, **keywords) * torch.nan
+
+    monkeypatch.setattr(WarmupModel, "loss", spoiled)
+    with pytest.raises(CustosError, match=r"step 1: not finite: loss nan, .*; lower optim\.lr"):
+        trainer.fit()
+    assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
+
+
+def test_a_folder_of_other_files_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("experiments.vision.vision_warmup.load_backbone", pytest.fail)
+    (tmp_path / "history.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        vision_warmup.main([f"run.output={tmp_path}"])
+    assert "holds files that are not of a run (history.json)" in capsys.readouterr().err
+
+
+def test_its_recipe_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        vision_warmup.main(["pictures.train=0"])
+    assert "override 'pictures.train=0': field 'pictures.train'" in capsys.readouterr().err
+
+
+def test_a_killed_process_that_draws_is_one_error(
+    small: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pictures, "POOL_FROM", 0)
+    backbone = load_backbone(small, weights=False)
+    killing = threading.Thread(target=_kill_a_worker, args=(psutil.Process().children(),))
+    killing.start()
+    with pytest.raises(CustosError, match="a process that draws pictures was killed"):
+        pictures.draw(backbone, 2_000, seed=0)
+    killing.join()
+
+
+def _kill_a_worker(earlier: list[psutil.Process]) -> None:
+    """Kill the first process that a pool of this one starts, within a minute."""
+    for _ in range(1200):
+        for child in psutil.Process().children():
+            if child not in earlier and "spawn_main" in " ".join(child.cmdline()):
+                child.kill()
+                return
+        time.sleep(0.05)

@@ -1,0 +1,160 @@
+"""``--dry-run``: every part runs, the table names each, and the run's own folder stays away."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.train.made_up import analysed, critique_pair, examples, write_recipe, write_split
+from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
+from train.launch.rehearsal import _ending, of_every_label
+
+pytestmark = pytest.mark.usefixtures("forking_python")
+
+PARTS_OF_JUDGE = (
+    *("rows", "load", "validation", "step", "saving", "grading", "judge load"),
+    *("calibration", "serving"),
+)
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def parts(text: str) -> list[str]:
+    """The first column of the table."""
+    return re.findall(r"^(\w+(?: \w+)?) +\d+ +[\d.]+ ", text, re.MULTILINE)
+
+
+def test_a_dry_run_runs_every_part_and_leaves_nothing(
+    small: str, tmp_path: Path, scratch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = write_recipe(tmp_path, small)
+    before = sorted(tmp_path.iterdir())
+    hieval_stage1.main(["--dry-run", "2", "--config", str(recipe), "optim.batch_size=4"])
+    shown = capsys.readouterr()
+    assert parts(shown.out) == list(PARTS_OF_JUDGE)
+    assert "planned for a step: weights" in shown.out
+    assert shown.err.splitlines() == [f"dry run: {name}" for name in PARTS_OF_JUDGE]
+    steps = next(line for line in shown.out.splitlines() if line.startswith("step"))
+    assert steps.split()[1] == "2"
+    assert sorted(tmp_path.iterdir()) == before and not list(scratch.iterdir())
+
+
+def test_a_part_that_fails_is_named_on_one_line(
+    small: str, tmp_path: Path, scratch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = write_recipe(tmp_path, small)
+    with pytest.raises(SystemExit) as ended:
+        hieval_stage1.main(["--config", str(recipe), "--dry-run", "2", "optim.lr=1e30"])
+    assert ended.value.code == 2
+    printed = capsys.readouterr()
+    last = printed.err.splitlines()[-1]
+    assert last.startswith("error: dry run: step failed: step 2: not finite: loss nan")
+    heading, *parts = printed.out.splitlines()
+    assert heading.split()[:3] == ["part", "times", "seconds"]
+    assert [line.split()[0] for line in parts[:3]] == ["rows", "load", "validation"]
+    assert "works with this recipe" not in printed.out
+    assert not list(scratch.iterdir())
+
+
+def test_a_failure_that_nobody_foresaw_leaves_its_trace(
+    small: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stumble(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr("train.run.load_backbone", stumble)
+    with pytest.raises(SystemExit):
+        hieval_stage1.main(["--config", str(write_recipe(tmp_path, small)), "--dry-run", "1"])
+    last = capsys.readouterr().err.splitlines()[-1]
+    text, _, log = last.partition("; all of it: ")
+    assert text == "error: dry run: load failed: ZeroDivisionError: by nothing"
+    assert "in stumble" in Path(log).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("rank", [0, 3])
+def test_several_machines_are_refused_at_once(
+    small: str,
+    tmp_path: Path,
+    scratch: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    rank: int,
+) -> None:
+    for name, value in (("RANK", rank), ("WORLD_SIZE", 4), ("LOCAL_WORLD_SIZE", 2)):
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr("train.launch.command_line.SECONDS_TO_BE_STOPPED", 0)
+    with pytest.raises(SystemExit) as ended:
+        hieval_stage1.main(["--config", str(write_recipe(tmp_path, small)), "--dry-run", "1"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("error: a dry run takes one machine")
+    assert not list(scratch.iterdir())
+
+
+def test_rewards_are_trained_and_loaded(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = write_split(tmp_path / "pairs.jsonl", [critique_pair(number) for number in range(8)])
+    keys = {"data": {"train": [pairs], "val": pairs, "allow_overlap": True}, "backbone": small}
+    run = {"output": str(tmp_path / "run"), "precision": "fp32"}
+    path = tmp_path / "rewards.yaml"
+    path.write_text(yaml.safe_dump({**keys, "optim": {"lr": 1e-3}, "run": run}), encoding="utf-8")
+    bradley_terry.main(["--config", str(path), "--dry-run", "1", "optim.batch_size=2"])
+    expected = ["rows", "load", "validation", "step", "saving", "judge load"]
+    assert parts(capsys.readouterr().out) == expected
+
+
+@pytest.mark.slow
+def test_every_other_script_has_a_dry_run(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def recipe(name: str, rows: list[Any], **sections: Any) -> str:
+        file = write_split(tmp_path / f"{name}.jsonl", rows)
+        data = {**dict.fromkeys(("val", "cal", "test"), file), "train": [file]}
+        values = {
+            "backbone": small,
+            "data": {**data, "allow_overlap": True},
+            "optim": {"lr": 1e-3, "batch_size": 2, "token_budget": 600},
+            "run": {"output": str(tmp_path / "run"), "precision": "fp32"},
+        }
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(yaml.safe_dump({**values, **sections}), encoding="utf-8")
+        return str(path)
+
+    earlier = write_split(tmp_path / "earlier.jsonl", examples(12))
+    replay = {"train": [earlier], "val": earlier}
+    types = recipe("types", analysed(tmp_path, 12), replay=replay)
+    pairs = recipe("pairs", [critique_pair(number) for number in range(8)])
+    for script, path in ((hieval_stage2, types), (truthful_judge, pairs)):
+        script.main(["--config", path, "--dry-run", "1"])
+        assert parts(capsys.readouterr().out) == list(PARTS_OF_JUDGE)
+
+
+def test_splits_that_are_graded_have_as_many_labels_as_they_can() -> None:
+    rows = examples(30)
+    assert [row.label for row in rows[:6]].count("Correct") == 2
+    assert [row.label for row in of_every_label(rows, 4)] == ["Correct", "Wrong"] * 2
+    assert len(of_every_label(rows[:3], 16)) == 3
+    assert [row.label for row in of_every_label(rows, 1)] == ["Correct", "Wrong"]
+
+
+def test_a_service_that_was_killed_says_so() -> None:
+    killed = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], text=True)
+    killed.kill()
+    assert _ending(killed) == "it was killed, as the system does where memory is short"

@@ -1,0 +1,360 @@
+"""Splits that share questions, as a recipe meets them."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data_prep.splits.splits import SPLITS
+from data_prep.tables.mapping import TableMapping
+from judging.errors import CustosError, FieldError
+from judging.types import LabelledExample, Split
+from tests.tiny import save_picture
+from tests.train.made_up import example, examples, write_split
+from train.rows.data import (
+    ReplaySection,
+    RunSplits,
+    check_overlaps,
+    read_splits,
+    replay_sample,
+    with_replay,
+)
+from train.rows.examples import Examples
+from train.rows.held_out import held_out_sizes, hold_out, write_run_data
+from train.setup.recipe import DataSection
+
+
+def _section(folder: Path, **fields: Any) -> DataSection:
+    given = {
+        "train": [write_split(folder / "train.jsonl", examples(6))],
+        "val": write_split(folder / "val.jsonl", examples(4, 100)),
+    }
+    return DataSection.model_validate(given | fields)
+
+
+def test_splits_are_read_in_order(tmp_path: Path) -> None:
+    more = write_split(tmp_path / "more.jsonl", examples(3, 50))
+    section = _section(tmp_path)
+    splits = read_splits(section.model_copy(update={"train": (*section.train, Path(more))}))
+    assert splits.cal is None and splits.test is None and not splits.watched
+    assert [row.id for row in splits.train] == ["0", "1", "2", "3", "4", "5", "50", "51", "52"]
+
+
+def test_rows_decided_by_rule_are_not_trained_on_but_tested(tmp_path: Path) -> None:
+    rows = [example(0), example(1, responses=("  ",)), example(2)]
+    path = write_split(tmp_path / "holes.jsonl", rows)
+    splits = read_splits(_section(tmp_path, train=[path], val=path, test=path))
+    assert splits.test is not None
+    assert [len(rows) for rows in (splits.train, splits.val, splits.test)] == [2, 2, 3]
+
+
+def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
+    rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
+    path = write_split(tmp_path / "both.jsonl", rows)
+    section = _section(
+        tmp_path, train=[path], val=path, cal=path, test=path, exclude_answerer="ant"
+    )
+    splits = read_splits(section)
+    for split in (splits.train, splits.val, splits.cal):
+        assert {row.metadata["answerer"] for row in split or ()} == {"bee"}
+    assert {row.metadata["answerer"] for row in splits.test or ()} == {"ant"}
+
+
+def test_an_answerer_nobody_knows_is_refused(tmp_path: Path) -> None:
+    rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
+    path = write_split(tmp_path / "both.jsonl", rows)
+    section = _section(tmp_path, train=[path], val=path, exclude_answerer="ants")
+    with pytest.raises(
+        CustosError, match=r"field 'data\.exclude_answerer': 'ants' is none of ant, bee"
+    ):
+        read_splits(section)
+
+
+@pytest.mark.parametrize(("split", "only"), [("cal", "ant"), ("test", "bee")])
+def test_holding_out_may_leave_no_split_empty(tmp_path: Path, split: str, only: str) -> None:
+    rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
+    both = write_split(tmp_path / "both.jsonl", rows)
+    single = write_split(
+        tmp_path / "one.jsonl", [row for row in rows if row.metadata["answerer"] == only]
+    )
+    section = _section(tmp_path, train=[both], val=both, exclude_answerer="ant", **{split: single})
+    with pytest.raises(CustosError, match=rf"field 'data\.{split}': no rows are left with .*=ant"):
+        read_splits(section)
+
+
+def test_an_error_of_reading_is_not_the_disks_that_rows_are_kept_on(tmp_path: Path) -> None:
+    def unreadable() -> Iterator[LabelledExample]:
+        yield example(0)
+        raise PermissionError(errno.EACCES, "Permission denied", "train.jsonl")
+
+    with pytest.raises(PermissionError, match=r"train\.jsonl"):
+        Examples.write(unreadable())
+
+
+def test_a_disk_that_takes_no_rows_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(CustosError, match=r"gone: the rows cannot be written .* set TMPDIR"):
+        Examples.write([example(0)])
+
+
+def test_a_missing_split_says_how_to_make_it(tmp_path: Path) -> None:
+    section = _section(tmp_path, cal=tmp_path / "none.jsonl")
+    with pytest.raises(CustosError, match=r"none\.jsonl: no such split; make it with 'custos prep"):
+        read_splits(section)
+
+
+def test_an_empty_split_is_refused(tmp_path: Path) -> None:
+    path = write_split(tmp_path / "empty.jsonl", [example(0, responses=("",))])
+    with pytest.raises(CustosError, match=r"field 'data\.val': no rows to use"):
+        read_splits(_section(tmp_path, val=path))
+
+
+@pytest.mark.parametrize("name", ["cal", "test"])
+def test_a_split_that_ends_a_run_in_vain_is_refused(tmp_path: Path, name: str) -> None:
+    empty = write_split(tmp_path / "empty.jsonl", [])
+    with pytest.raises(CustosError, match=rf"field 'data\.{name}': the file has no rows"):
+        read_splits(_section(tmp_path, **{name: empty}))
+
+
+def test_a_bad_row_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"question": "?", "response": "a"}', encoding="utf-8")
+    with pytest.raises(CustosError, match=r"bad\.jsonl: .*'label': Field required .* row 1"):
+        read_splits(_section(tmp_path, train=[str(path)]))
+
+
+def test_rows_without_an_id_are_known_by_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "bare.jsonl"
+    lines = [example(i, id="").model_dump_json(exclude={"id"}) for i in range(2)]
+    path.write_text("\n\n".join(lines), encoding="utf-8")
+    splits = read_splits(_section(tmp_path, val=path))
+    assert [row.id for row in splits.val] == [f"{path} row 1", f"{path} row 3"]
+
+
+@pytest.mark.parametrize("split", ["train", "val", "cal", "test"])
+def test_a_broken_picture_is_named_with_its_row(tmp_path: Path, split: str) -> None:
+    whole = Path(save_picture(tmp_path / "whole.jpg", 300, 200))
+    cut = tmp_path / "cut.jpg"
+    cut.write_bytes(whole.read_bytes()[:-500])
+    images = [whole, whole, cut, tmp_path / "none.jpg"]
+    rows = [example(i, images=(str(image),)) for i, image in enumerate(images)]
+    path = write_split(tmp_path / "pictured.jsonl", rows)
+    files = [path] if split == "train" else path
+    with pytest.raises(
+        CustosError,
+        match=r"pictured\.jsonl row 3: field 'images': '.*cut\.jpg' is not a readable picture: it",
+    ):
+        read_splits(_section(tmp_path, **{split: files}))
+
+
+def test_tables_of_other_columns_and_labels(tmp_path: Path) -> None:
+    sheet = "question,gold,answer,grade\n1+1?,2,2,right\n1+2?,3,4,wrong\n"
+    (tmp_path / "train.csv").write_text(sheet)
+    (tmp_path / "mapping.yaml").write_text(
+        "columns: {references: gold, response: answer, label: grade}\nlabels: {right: Correct}\n"
+    )
+    data = DataSection(
+        train=(tmp_path / "train.csv",),
+        val=tmp_path / "train.csv",
+        mapping=tmp_path / "mapping.yaml",
+    )
+    splits = read_splits(data)
+    assert [(row.label, row.references) for row in splits.train] == [
+        ("Correct", ("2",)),
+        ("Wrong", ("3",)),
+    ]
+    assert splits.train[0].id == f"{tmp_path / 'train.csv'} row 1"
+    assert data.model_dump(mode="json")["mapping"]["labels"] == {"right": "Correct"}
+
+
+def test_labels_of_a_table_that_no_mapping_translates(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "question,references,response,label\n?,x,y,right\n?,x,y,Wrong\n"
+    )
+    with pytest.raises(
+        CustosError, match="1 of 2 rows.*'right'.*not among them.*labels right=Correct$"
+    ):
+        read_splits(DataSection(train=(tmp_path / "a.csv",), val=tmp_path / "a.csv"))
+
+
+EARLIER = examples(90)  # every third Correct
+
+
+@given(st.integers(0, 90), st.integers(0, 9))
+def test_labels_keep_their_shares(num_task2: int, seed: int) -> None:
+    sampled = [EARLIER[i] for i in replay_sample(EARLIER, num_task2, 1.0, "task2", seed)]
+    assert len(sampled) == num_task2
+    assert len({row.id for row in sampled}) == num_task2, "drawn without replacement"
+    counts = Counter(row.label for row in sampled)
+    assert abs(counts["Correct"] - num_task2 / 3) < 1
+    assert abs(counts["Wrong"] - 2 * num_task2 / 3) < 1
+
+
+def test_rho_of_either_task() -> None:
+    assert len(replay_sample(EARLIER, 40, 0.5, "task2", 0)) == 20
+    assert len(replay_sample(EARLIER, 40, 0.5, "task1", 0)) == 45
+    assert replay_sample(EARLIER, 40, 0.0, "task2", 0) == []
+
+
+def test_the_draw_is_the_seeds_alone() -> None:
+    first = replay_sample(EARLIER, 30, 1.0, "task2", 5)
+    assert first == replay_sample(EARLIER, 30, 1.0, "task2", 5)
+    assert first != replay_sample(EARLIER, 30, 1.0, "task2", 6)
+
+
+def test_more_than_there_is_is_refused() -> None:
+    with pytest.raises(
+        CustosError,
+        match="field 'replay.rho': 2.0 of task2 asks for 180 earlier rows, but there are 90",
+    ):
+        replay_sample(EARLIER, 90, 2.0, "task2", 0)
+
+
+def test_splits_with_replay(tmp_path: Path) -> None:
+    earlier = Path(write_split(tmp_path / "train.jsonl", EARLIER))
+    val = Path(write_split(tmp_path / "val.jsonl", examples(9, 200)))
+    new = examples(20, 500)
+    splits = with_replay(
+        RunSplits(Examples.write(new), Examples.write(new[:3])),
+        ReplaySection(train=(earlier,), val=val, val_limit=6),
+        0,
+    )
+    assert splits.train[:20] == new
+    assert len(splits.train) == 40
+    assert splits.replayed == 20
+    assert splits.map(lambda rows: rows).replayed == 20
+    assert [row.id for row in splits.watched["stage1"]] == [str(i) for i in range(200, 206)]
+    assert splits.val == new[:3]
+    assert with_replay(
+        RunSplits(Examples.write(new), Examples.write([])), ReplaySection(), 0
+    ) == RunSplits(Examples.write(new), Examples.write([]))
+
+
+def test_no_rows_to_watch(tmp_path: Path) -> None:
+    new = RunSplits(Examples.write(examples(20, 500)), Examples.write([]))
+    empty = Path(write_split(tmp_path / "val.jsonl", [example(0, responses=("",))]))
+    with pytest.raises(CustosError, match=r"field 'replay\.val': no rows to use"):
+        with_replay(new, ReplaySection(val=empty), 0)
+
+
+def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
+    rows = [
+        row.model_copy(update={"metadata": {"answerer": "ant" if i % 2 else "bee"}})
+        for i, row in enumerate(EARLIER)
+    ]
+    earlier = Path(write_split(tmp_path / "earlier.jsonl", rows))
+    new = examples(20, 500)
+    splits = with_replay(
+        RunSplits(Examples.write(new), Examples.write([])),
+        ReplaySection(train=(earlier,), val=earlier),
+        0,
+        "ant",
+    )
+    for replayed in (splits.train[20:], splits.watched["stage1"]):
+        assert {row.metadata["answerer"] for row in replayed} == {"bee"}
+
+
+def asking(*names: str) -> list[LabelledExample]:
+    return [
+        example(number, question=f"How long is the {name}?", references=(names[0],))
+        for number, name in enumerate(names)
+    ]
+
+
+def section(folder: Path, **fields: Any) -> DataSection:
+    splits: dict[str, Any] = {
+        "train": [write_split(folder / "train.jsonl", asking("Elbe", "Danube", "Mississippi"))],
+        "val": write_split(folder / "val.jsonl", asking("Thames")),
+        "cal": write_split(folder / "cal.jsonl", asking("Congo", "Ganges")),
+        "test": write_split(folder / "test.jsonl", asking("Loire", "Mississippi", "Ganges")),
+    }
+    return DataSection.model_validate(splits | fields)
+
+
+def test_it_is_refused_with_counts_and_the_first_rows(tmp_path: Path) -> None:
+    data = section(tmp_path)
+    with pytest.raises(FieldError) as caught:
+        check_overlaps(read_splits(data), data)
+    assert caught.value.field == "data.test"
+    message = caught.value.message
+    assert "of 3 test rows, 1 shares a question with train; of 3 test rows, 1 shares" in message
+    assert f"first: {tmp_path}/test.jsonl row 2 and {tmp_path}/train.jsonl row 3)" in message
+    assert "data.allow_overlap=true" in message
+
+
+@pytest.mark.parametrize("allowed", [True, [["train", "test"], ["test", "cal"]]])
+def test_it_may_be_allowed(tmp_path: Path, allowed: Any) -> None:
+    data = section(tmp_path, allow_overlap=allowed)
+    overlaps = check_overlaps(read_splits(data), data)
+    assert [(o.split, o.other, o.total) for o in overlaps] == [
+        ("test", "train", 1),
+        ("test", "cal", 1),
+    ]
+
+
+def test_one_file_for_two_splits_is_named(tmp_path: Path) -> None:
+    file = write_split(tmp_path / "all.jsonl", asking("Elbe", "Danube"))
+    data = DataSection(train=(Path(file),), val=Path(file))
+    with pytest.raises(FieldError, match=r"of 2 val rows, 2 are rows of train too \(both read /"):
+        check_overlaps(read_splits(data), data)
+
+
+ALL: tuple[Split, ...] = ("val", "cal", "test")
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "sizes"),
+    [(10, (2, 2, 2)), (20, (4, 4, 4)), (500, (50, 50, 100)), (50_000, (500, 1000, 2000))],
+)
+def test_sizes_suit_the_number_of_rows(num_rows: int, sizes: tuple[int, int, int]) -> None:
+    held_out = held_out_sizes(num_rows, ALL)
+    assert (held_out.val, held_out.cal, held_out.test) == sizes
+
+
+def test_only_what_is_wanted_is_held_out() -> None:
+    rows = [example(i, question=f"Which river {i // 2}?") for i in range(100)]
+    splits = hold_out(rows, ["val"])
+    assert {split: len(splits[split]) for split in SPLITS} == {
+        "train": 90,
+        "val": 10,
+        "cal": 0,
+        "test": 0,
+    }
+    assert splits == hold_out(rows[::-1], ["val"]), "the order of the rows does not matter"
+
+
+def test_too_few_questions_are_counted() -> None:
+    rows = [example(i, question="Which river?") for i in range(40)]
+    with pytest.raises(CustosError, match="^1 different questions are too few to divide into"):
+        hold_out(rows, ALL)
+
+
+def test_equal_rows_with_different_labels_are_named_where_they_are_read(tmp_path: Path) -> None:
+    rows = [f"Question {i // 2}?,x,y,{('Correct', 'Wrong')[i % 2]}\n" for i in range(24)]
+    table = tmp_path / "rows.csv"
+    table.write_text("".join(["question,references,response,label\n", *rows]), encoding="utf-8")
+
+    def write() -> list[str]:
+        return write_run_data(
+            {"train": str(table)},
+            ["val"],
+            tmp_path / "run",
+            mapping=TableMapping(reference_mode="any"),
+            allow_dropped=False,
+            seed=0,
+            command="custos train",
+        ).doubles
+
+    repeated, contradictory = write()
+    assert repeated.startswith("12 ") and contradictory.startswith("12 ")
+    assert write() == [], "the folder holds the rows already"

@@ -1,0 +1,299 @@
+"""The rows of the end of a run, graded by all its processes, and kept until it has its report."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import torch
+from accelerate import Accelerator
+from peft import set_peft_model_state_dict
+from safetensors.torch import load_file
+
+from evaluation.report.evaluate import grade_examples
+from judging.batches import in_batches
+from judging.files.kept_work import KeptFile, KeptLine, Origin
+from judging.fingerprint import digest, file_sha256, picture_sha256
+from judging.judge import CALIBRATION_FILE, Judge
+from judging.judge.card import CARD_FILE, JudgeCard
+from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
+from judging.models.backbones import load_backbone
+from judging.progress import progress_over
+from judging.scoring.ask_model import WINDOW
+from judging.scoring.tree_batch import TreeModel
+from judging.scoring.tree_engine import TreeEngine
+from judging.tasks import get_task
+from judging.types import LabelledExample, Verdict
+from judging.verdicts.calibration import CalibrationSet
+from train.loop.sharding import is_sharded
+from train.methods.trainer import BaseTrainer
+from train.setup.starting_adapter import with_adapter
+from train.tracking.parts import PARTS
+
+LONGEST_WAIT = timedelta(days=2)
+"""How long a process waits for the slowest; collectives of a GPU give up after ten minutes."""
+TOGETHER = 8
+"""Most rows of one question that stay on one process, which reads the question once."""
+PICTURE_CHARACTERS = 4000
+"""Characters of text that take a judge about as long as a picture of one megapixel."""
+JUDGE_FILES = (ADAPTER_FILE, ADAPTER_CONFIG, CARD_FILE, CALIBRATION_FILE)
+FOLDER = "graded"
+"""Folder in the run folder; it is deleted when the run is finished."""
+MOST_SCORED = 2000
+"""Most rows that the start is graded on ..."""
+MOST_CRITIQUES = 200
+"""... and most where it writes a critique of each."""
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes of a run, which grade its last rows; this one is ``rank`` of ``count``."""
+
+    rank: int = 0
+    count: int = 1
+    group: Any = None
+    """Group of all processes that talks over the network and waits long; ``None`` for one."""
+
+    @classmethod
+    def of(cls, accelerator: Accelerator) -> Processes:
+        """Return the processes of an accelerator; all of them must call this."""
+        if accelerator.num_processes == 1:
+            return cls()
+        group = torch.distributed.new_group(backend="gloo", timeout=LONGEST_WAIT)
+        return cls(accelerator.process_index, accelerator.num_processes, group)
+
+    @property
+    def is_first(self) -> bool:
+        """Return whether this process writes files and shows progress."""
+        return self.rank == 0
+
+    def gather(self, indices: Sequence[int], results: Sequence[ResultT]) -> list[ResultT]:
+        """Return the results of all processes in the order of the rows, on every process."""
+        pairs = dict(zip(indices, results, strict=True))
+        if self.count > 1:
+            shares: list[Any] = [None] * self.count
+            torch.distributed.all_gather_object(shares, pairs, group=self.group)
+            pairs = {index: result for share in shares for index, result in share.items()}
+        return [pairs[index] for index in sorted(pairs)]
+
+    def load_judge(self, folder: Path, device: torch.device) -> Judge:
+        """Load the judge that the first process has written to the run folder, on every process.
+
+        Machines need not share a disk: a process that lacks the files gets them sent.
+        """
+        files = [folder / name for name in JUDGE_FILES if (folder / name).is_file()]
+        of_all = self.gather([self.rank], [{file.name: file_sha256(file) for file in files}])
+        if all(hashes == of_all[0] for hashes in of_all):
+            return Judge.load(str(folder), device=str(device))
+        mine = [{file.name: file.read_bytes() for file in files} if self.is_first else {}]
+        torch.distributed.broadcast_object_list(mine, src=0, group=self.group)
+        with tempfile.TemporaryDirectory() as scratch:
+            received = Path(scratch) / folder.name
+            received.mkdir()
+            for name, content in mine[0].items():
+                (received / name).write_bytes(content)
+            judge = Judge.load(str(received), device=str(device))
+        judge.folder = folder
+        return judge
+
+
+def share_rows(examples: Sequence[LabelledExample], count: int) -> list[list[int]]:
+    """Share rows among processes, long ones first, always to the process that has least to do.
+
+    Rows of one question stay together, ``TOGETHER`` at a time.
+
+    Returns:
+        Indices of the rows of each of ``count`` processes; none if there are too few.
+    """
+    by_question: dict[str, list[int]] = {}
+    for index, example in enumerate(examples):
+        by_question.setdefault(example.question, []).append(index)
+    units = [unit for of_one in by_question.values() for unit in in_batches(of_one, TOGETHER)]
+    costs = [sum(_cost(examples[index]) for index in unit) for unit in units]
+    shares: list[list[int]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for number in sorted(range(len(units)), key=lambda number: -costs[number]):
+        rank = loads.index(min(loads))
+        shares[rank] += units[number]
+        loads[rank] += costs[number]
+    return shares
+
+
+def _cost(example: LabelledExample) -> int:
+    """Return about how many characters a judge reads and writes for a row."""
+    texts = (example.question, *example.choices, *example.references, *example.responses)
+    pictures = get_task(example.task).pictures(example)
+    written = 4 * example.critique_tokens if example.mode == "critique" else 0
+    return 1 + sum(map(len, texts)) + PICTURE_CHARACTERS * len(pictures) + written
+
+
+class KeptWindow(KeptLine, Generic[ResultT]):
+    """A line of a kept file: the results of a window of rows.
+
+    A window is kept whole: the last digits of a result depend on the other rows of its window.
+    """
+
+    number: int
+    """Number of the window among those of its process."""
+    results: list[ResultT]
+
+    @property
+    def origin(self) -> Origin:
+        """Return the window's number, and the key of the judge and its rows."""
+        return self.number, self.key
+
+
+@dataclass(frozen=True)
+class KeptGrades:
+    """Grading by all processes of a run, each of which keeps its results in a file of its own.
+
+    A run that is stopped while it grades goes on with the window of rows that it was stopped in.
+    """
+
+    run_folder: Path
+    """Folder of the run; machines need not share it."""
+    processes: Processes
+
+    def grade(
+        self,
+        part: str,
+        judge: Judge,
+        rows: Sequence[LabelledExample],
+        grade: Callable[[Sequence[LabelledExample]], list[ResultT]],
+        line_type: type[KeptWindow[ResultT]],
+    ) -> list[ResultT]:
+        """Grade rows on all processes; the first one shows how far it is with its share.
+
+        ``part`` names the kept file and the progress bar. ``grade`` returns a result per row of a
+        window, of the type that ``line_type`` holds.
+
+        Returns:
+            One result per row, on every process.
+        """
+        processes = self.processes
+        mine = share_rows(rows, processes.count)[processes.rank]
+        windows = list(in_batches([rows[index] for index in mine], WINDOW))
+        origins = [(number, _key(judge, window)) for number, window in enumerate(windows)]
+        file = KeptFile(self._path(part), line_type)
+
+        def results() -> Iterator[ResultT]:
+            kept = {line.number: line.results for line in file.matching(origins)}
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            for (number, key), window in zip(origins, windows, strict=True):
+                if number not in kept:
+                    kept[number] = grade(window)
+                    file.append([KeptWindow(key=key, number=number, results=kept[number])])
+                yield from kept[number]
+
+        is_shown = processes.is_first and mine
+        graded = progress_over(results(), part, len(mine)) if is_shown else results()
+        return processes.gather(mine, list(graded))
+
+    def is_begun(self, part: str) -> bool:
+        """Return whether an earlier run of this process has graded some of a part."""
+        return self._path(part).exists()
+
+    def delete(self) -> None:
+        """Delete the kept files, once all processes have called this."""
+        self.processes.gather([self.processes.rank], [None])
+        shutil.rmtree(self.run_folder / FOLDER, ignore_errors=True)
+
+    def _path(self, part: str) -> Path:
+        name = f"{part.replace(' ', '-')}-{self.processes.rank}-of-{self.processes.count}.jsonl"
+        return self.run_folder / FOLDER / name
+
+
+def _key(judge: Judge, rows: Sequence[LabelledExample]) -> str:
+    """Return a digest of a judge, of rows and of the content of their pictures."""
+    return digest(
+        {
+            "judge": judge.describe(),
+            "rows": [row.model_dump(mode="json") for row in rows],
+            "pictures": [picture_sha256(source) for row in rows for source in row.images],
+        }
+    )
+
+
+@PARTS.measured("grading")
+def grade_start(
+    trainer: BaseTrainer, examples: Sequence[LabelledExample], kept: KeptGrades
+) -> dict[int, Verdict]:
+    """Grade test rows with the judge that the run started from, on all processes.
+
+    The model of the run is still loaded, so this costs no second loading: the adapter is put back
+    to what it was at the start, or switched off where it began as nothing. A rubric that the start
+    was not trained for is graded like the others: that is where training began.
+
+    Returns:
+        Verdicts by the index of their row: of all rows, or of the :func:`affordable_rows`. None
+        if the run chose its start.
+    """
+    if trainer.progress.chosen["step"] == 0:
+        return {}
+    recipe, folder = trainer.recipe, trainer.recipe.adapter.init_folder
+    backbone = trainer.rows.train.encoder.backbone
+    card = JudgeCard.for_requests(backbone, examples, recipe.run.response_budget)
+    indices = affordable_rows(examples, recipe.run.seed)
+    with _model_of_start(trainer) as tree_model, trainer.accelerator.autocast():
+        engine = TreeEngine(tree_model, backbone.tokenizer.pad_token_id)
+        adapter_sha256 = file_sha256(folder / ADAPTER_FILE) if folder else ""
+        judge = Judge("start", backbone, engine, card, adapter_sha256)
+        if folder and (folder / CALIBRATION_FILE).is_file():
+            judge.calibration = CalibrationSet.read(folder / CALIBRATION_FILE)
+        chosen = [examples[index] for index in indices]
+        grade = partial(grade_examples, judge, progress=False)
+        graded = kept.grade("grading the start", judge, chosen, grade, KeptWindow[Verdict])
+    return dict(zip(indices, graded, strict=True))
+
+
+def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]:
+    """Return the indices of the rows to grade with the start, in order.
+
+    These are all rows, or as many whole questions, drawn by the seed, as fit under the limit. If no
+    question fits, they are rows of one.
+    """
+    critiques = (row.mode != "score" and get_task(row.task).critique for row in examples)
+    limit = MOST_CRITIQUES if any(critiques) else MOST_SCORED
+    if len(examples) <= limit:
+        return list(range(len(examples)))
+    questions: dict[str, list[int]] = {}
+    for index, example in enumerate(examples):
+        questions.setdefault(example.group or example.question, []).append(index)
+    drawn: list[int] = []
+    order = random.Random(f"start/{seed}").sample(list(questions), len(questions))
+    for question in order:
+        if len(drawn) + len(questions[question]) <= limit:
+            drawn += questions[question]
+    return sorted(drawn or questions[order[0]][:limit])
+
+
+@contextmanager
+def _model_of_start(trainer: BaseTrainer) -> Iterator[TreeModel]:
+    """Give the trainer's model the adapter of the start, or none if it began as nothing.
+
+    Processes that share one model would have to grade the same rows: each loads a whole one.
+    """
+    recipe, device = trainer.recipe, trainer.accelerator.device
+    if is_sharded(trainer.accelerator):
+        trainer.free_memory()
+        backbone = load_backbone(recipe.backbone, dtype=recipe.run.dtype, device=device)
+        yield TreeModel(with_adapter(backbone, recipe).model).eval()
+        return
+    tree_model, folder = trainer.tree_model.eval(), recipe.adapter.init_folder
+    if folder is None:
+        with tree_model.backbone.disable_adapter():
+            yield tree_model
+        return
+    with torch.no_grad():
+        set_peft_model_state_dict(tree_model.backbone, load_file(folder / ADAPTER_FILE))
+    yield tree_model

@@ -1,0 +1,334 @@
+"""``--dry-run N`` and ``--random-weights`` of the training scripts."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+from typing import IO, Any
+
+import httpx
+import torch
+import yaml
+from PIL import Image
+from rich.console import Console
+
+from judging.errors import CustosError, Missing
+from judging.files.atomic import atomic_write
+from judging.files.pictures import mime_type
+from judging.files.records import write_records
+from judging.judge import Judge
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample
+from train.launch.command_line import known_error, load_recipe
+from train.launch.front import interrupted_by
+from train.launch.random_checkpoint import random_checkpoint
+from train.launch.run_plan import plan_run
+from train.methods.base import Method
+from train.plan.planner import gpu_memory, in_gib
+from train.rows.data import ReplaySection, read_splits
+from train.setup.recipe import Recipe, parse_recipe
+from train.setup.recipe_files import section_keys
+from train.setup.run_log import LOG_FILE
+from train.tracking.parts import PARTS, Part, process_peak
+
+MOST_HELD_OUT = 16
+CRITIQUE_TOKENS = 16
+"""Most tokens of a critique that the judge of a dry run writes."""
+READY = "ready"
+"""File with the keys of the few rows; the first process writes it once the others may read them."""
+SECONDS_TO_PREPARE = 1800
+
+
+def keys_of_random_weights(path: Path, values: Mapping[str, Any]) -> list[str]:
+    """Make the checkpoint and return the keys that train on it, with a fresh adapter.
+
+    An earlier run's adapter belongs to the published weights.
+    """
+    if not isinstance(values.get("backbone"), str):
+        raise CustosError(f"{path}: no backbone, so --random-weights has no shape to follow")
+    folder = random_checkpoint(values["backbone"])
+    fresh = ["adapter.init=null"] if section_keys(values, "adapter", path).get("init") else []
+    return [f"backbone={folder}", *fresh]
+
+
+class Rehearsal:
+    """A dry run of a training script."""
+
+    def __init__(
+        self,
+        train: Callable[[Recipe], None],
+        method: type[Method],
+        recipe: Path,
+        keys: Sequence[str],
+        steps: int,
+    ) -> None:
+        self.train, self.method, self.recipe, self.steps = train, method, recipe, steps
+        self.keys, self.is_first = keys, int(os.environ.get("RANK", "0")) == 0
+
+    def run(self) -> None:
+        """Run every part, then print the table of those that ended.
+
+        Raises:
+            CustosError: If a part fails; the message names it. If there are several machines.
+        """
+        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        if int(os.environ.get("LOCAL_WORLD_SIZE", processes)) < processes:
+            raise CustosError(  # they would not find each other's rows
+                "a dry run takes one machine, and this launch has several; launch it on one of "
+                "them alone (num_machines: 1)"
+            )
+        keys: list[str] = []
+        works = False
+        # The first process ends its service and deletes the folder, even if a launcher stops it.
+        signals = (signal.SIGTERM,) if self.is_first else ()
+        with interrupted_by(*signals), _shared_folder(self.is_first) as folder:
+            PARTS.start(silent=not self.is_first)
+            try:
+                with _output_to(folder / LOG_FILE, only=self.is_first):
+                    keys = self._prepare(folder)
+                    recipe = load_recipe(self.method, self.recipe, keys)
+                    self.train(recipe)
+                    if self.is_first:
+                        self._judge_and_serve(recipe)
+                works = True
+            except Exception as error:
+                raise _failure(error) from error
+            finally:
+                measured = PARTS.stop()
+                if self.is_first and keys:
+                    lines = as_table(measured, self.recipe, keys)
+                    if works:
+                        lines[-1] += f"; {self.method.script} works with this recipe"
+                    text = "\n".join(lines)
+                    Console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def _prepare(self, folder: Path) -> list[str]:
+        """Return the keys of the short run, whose rows the first process has written."""
+        steps, ready = self.steps, folder / READY
+        keys = [
+            *(f"method={self.method.name}", *self.keys, f"run.output={folder / 'judge'}"),
+            *(f"optim.max_steps={steps}", f"optim.epochs={steps}"),
+            *(f"run.eval_every={steps}", f"run.save_every={steps}", "run.log_every=1"),
+        ]
+        with PARTS.measured("rows"):
+            recipe = parse_recipe(self.method.recipe_class, self.recipe, keys)
+            if self.is_first:
+                few = keys_of_few_rows(recipe, steps, folder)
+                with atomic_write(ready) as file:
+                    yaml.safe_dump(few, file)
+            until = time.monotonic() + SECONDS_TO_PREPARE
+            while not ready.is_file():
+                if time.monotonic() > until:
+                    raise CustosError("the first process wrote no rows")
+                time.sleep(0.1)
+            return [*keys, *map(str, yaml.safe_load(ready.read_text(encoding="utf-8")))]
+
+    def _judge_and_serve(self, recipe: Recipe) -> None:
+        if not self.method.gives_labels:  # nothing was calibrated or graded
+            with PARTS.measured("judge load"):
+                Judge.load(str(recipe.run.output))
+            return
+        splits = read_splits(recipe.data)
+        with PARTS.measured("serving"):
+            size = serve_once(recipe.run.output, (splits.test or splits.val)[0])
+            assert PARTS.by_name is not None
+            PARTS.by_name["serving"].peak = size
+
+
+def _failure(error: Exception) -> CustosError:
+    """Return the error line of a failure; where nobody foresaw it, its trace is kept."""
+    text = known_error(error)
+    if text is None:
+        handle, name = tempfile.mkstemp(prefix="custos-dry-run-", suffix=".log")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write("".join(traceback.format_exception(error)))
+        text = f"{type(error).__name__}: {error}; all of it: {name}"
+    kind = Missing if isinstance(error, Missing) else CustosError
+    return kind(f"dry run: {PARTS.failed or 'the script'} failed: {text}")
+
+
+@contextmanager
+def _shared_folder(is_first: bool) -> Iterator[Path]:
+    """Make a folder that all processes of a machine find, and delete it afterwards."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        with tempfile.TemporaryDirectory(prefix="custos-dry-run-") as name:
+            yield Path(name)
+        return
+    launch = f"{os.environ.get('MASTER_PORT', '')}-{os.getppid()}"
+    folder = Path(tempfile.gettempdir()) / f"custos-dry-run-{os.getuid()}-{launch}"
+    if is_first:
+        folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        if is_first:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _output_to(log: Path, *, only: bool) -> Iterator[None]:
+    """Keep what a run prints off the screen: it is of a judge that will be deleted."""
+    if not only:
+        yield
+        return
+    with (
+        log.open("w", encoding="utf-8") as file,
+        redirect_stdout(file),
+        redirect_stderr(file),
+    ):
+        yield
+
+
+def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
+    """Write the first rows of each split to a folder and return the keys that name them.
+
+    There are as many training rows as the steps take. The other splits have two steps' rows, at
+    most :data:`MOST_HELD_OUT` rows. Rows of every label come first, because losses and calibrations
+    need them: so a split has at least one row of each. Critiques that the judge writes are short.
+
+    Raises:
+        CustosError: If a split cannot be read.
+    """
+    held_out = min(MOST_HELD_OUT, 2 * recipe.optim.batch_size)
+    keys = [f"data.{key}=null" for key in ("mapping", "limit", "val_limit", "exclude_answerer")]
+    keys.append("data.allow_overlap=true")
+    for name, examples in read_splits(recipe.data).by_name.items():
+        count = steps * recipe.optim.batch_size if name == "train" else held_out
+        rows = of_every_label(examples, count)
+        for number, row in enumerate(rows):
+            if get_task(row.task).critique is not None:
+                rows[number] = row.model_copy(update={"critique_tokens": CRITIQUE_TOKENS})
+        write_records(folder / f"{name}.jsonl", rows)
+        keys.append(f"data.{name}={folder / name}.jsonl")
+    if isinstance(getattr(recipe, "replay", None), ReplaySection):
+        keys.append(f"replay.val_limit={held_out}")
+    return keys
+
+
+def of_every_label(examples: Iterable[LabelledExample], count: int) -> list[LabelledExample]:
+    """Return so many examples, or one of each label if there are more labels.
+
+    The first example of each label comes before the second of any.
+    """
+    by_label: dict[str, list[LabelledExample]] = {}
+    for example in examples:
+        by_label.setdefault(example.label, []).append(example)
+    in_turn = chain.from_iterable(zip_longest(*by_label.values()))
+    return list(islice((example for example in in_turn if example), max(count, len(by_label))))
+
+
+def as_table(measured: Mapping[str, Part], recipe: Path, keys: Sequence[str]) -> list[str]:
+    """Return the lines of the table: what each part took, beside what was planned for it."""
+    gpus = torch.cuda.device_count()
+    planned, lines = dict[str, int](), list[str]()
+    try:
+        memory = gpu_memory() if gpus else None
+        plan = plan_run(str(recipe), keys, gpus=gpus, memory=memory, rate=None).memory
+    except CustosError:  # nothing can be planned
+        pass
+    else:
+        planned = {"load": plan.weights + plan.reserve, "step": plan.total}
+        sizes = ", ".join(f"{name} {in_gib(size)}" for name, size in plan.parts().items() if size)
+        lines = [f"planned for a step: {sizes}"]
+    rows = [("part", "times", "seconds", "peak memory", "planned")]
+    for name, part in measured.items():
+        plan_of_part = in_gib(planned[name]) if name in planned else ""
+        figures = (str(part.times), f"{part.seconds:.1f}", in_gib(part.peak), plan_of_part)
+        rows.append((name, *figures))
+    first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    table = [
+        "  ".join([name.ljust(first), *(c.rjust(w) for c, w in zip(cells, widths, strict=True))])
+        for name, *cells in rows
+    ]
+    of = "of tensors on the GPU" if gpus else "of the process"
+    return [*(line.rstrip() for line in table), *lines, f"peak memory is that {of}"]
+
+
+DEADLINE_S = 3600
+_ADDRESS = re.compile(r"^serving .* at (http://\S+)$")
+
+
+def serve_once(judge: Path, example: LabelledExample) -> int:
+    """Have ``custos serve`` grade one row; return its largest resident memory, in bytes.
+
+    Raises:
+        CustosError: If the service does not start or does not grade the row.
+    """
+    # A row as the service takes it: its pictures as data URLs, and no label.
+    fields = set(JudgeRequest.model_fields) & example.model_fields_set
+    body = example.model_dump(mode="json", include=fields)
+    body["images"] = [_data_url(source) for source in example.images]
+    with tempfile.TemporaryFile("w+") as log, _service(judge, log) as (process, address):
+        request = {"requests": [body]}
+        try:
+            # No proxy of the environment can reach this machine.
+            reply = httpx.post(
+                f"{address}/judge", json=request, timeout=DEADLINE_S, trust_env=False
+            )
+            verdict = reply.json()["verdicts"][0] if reply.is_success else {}
+        except (httpx.HTTPError, ValueError, LookupError) as error:
+            raise CustosError(
+                f"custos serve gave no verdict: {_ending(process) or error}"
+            ) from None
+        if verdict.get("label") is None:
+            raise CustosError(f"custos serve answered {reply.status_code}: {reply.text[:300]}")
+        return process_peak(Path("/proc") / str(process.pid) / "status")
+
+
+@contextmanager
+def _service(judge: Path, log: IO[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run ``custos serve`` while the block runs; yield the process and its address."""
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "cli", "serve", "--judge", str(judge), "--port", "0"),
+            *("--deadline", str(DEADLINE_S), "--watchdog", str(DEADLINE_S)),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        matches = (_ADDRESS.match(line.strip()) for line in process.stdout)
+        address = next((match[1] for match in matches if match), None)
+        if address is None:
+            log.seek(0)
+            errors = log.read().strip().splitlines() or ["it printed no error"]
+            raise CustosError(f"custos serve did not start: {errors[-1]}")
+        yield process, address
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+
+
+def _ending(process: subprocess.Popen[str]) -> str | None:
+    """Return how the service ended, ``None`` if it still runs."""
+    try:
+        code = process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        return None
+    if code == -signal.SIGKILL:
+        return "it was killed, as the system does where memory is short"
+    return f"it ended with code {code}"
+
+
+def _data_url(source: str) -> str:
+    if source.startswith("data:"):
+        return source
+    with Image.open(source) as picture:
+        kind = mime_type(picture)
+    content = base64.b64encode(Path(source).read_bytes()).decode("ascii")
+    return f"data:{kind};base64,{content}"

@@ -1,0 +1,299 @@
+"""Splits of a recipe: read, mixed with rows of an earlier stage, and compared."""
+
+from __future__ import annotations
+
+import operator
+import random
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from data_prep.splits.overlap import Overlap, find_overlaps
+from data_prep.tables.examples import check_dropped, check_row_pictures
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import BadRow, read_table, task_fields
+from data_prep.tables.source import open_table
+from judging.errors import FieldError, Missing, errors_at
+from judging.tasks import get_task
+from judging.types import LabelledExample
+from train.rows.examples import Examples
+from train.rows.held_out import hold_out
+from train.setup.recipe import DataSection, Section, check_named_once
+
+ADVICE = (
+    "give each question to one split ('custos prep' does), "
+    "or set data.allow_overlap=true, and the card will name it"
+)
+
+
+@dataclass(frozen=True)
+class RunSplits:
+    """Labelled rows of a run, by what they are used for; they stay on disk."""
+
+    train: Examples
+    val: Examples
+    """Scored during training; selects the best adapter."""
+    cal: Examples | None = None
+    """Fits the calibration."""
+    test: Examples | None = None
+    """Reported on once, at the end."""
+    watched: dict[str, Examples] = field(default_factory=dict)
+    """Rows of earlier stages, by name: scored with every validation, never used to select."""
+    replayed: int = 0
+    """How many of the last rows of ``train`` are an earlier stage's."""
+
+    @property
+    def by_name(self) -> dict[str, Examples]:
+        """Return the splits that there are, watched ones left out."""
+        splits = {"train": self.train, "val": self.val, "cal": self.cal, "test": self.test}
+        return {name: rows for name, rows in splits.items() if rows is not None}
+
+    def map(self, change: Callable[[Examples], Examples]) -> RunSplits:
+        """Return the splits with every list of rows changed."""
+        changed: dict[str, Any] = {name: change(rows) for name, rows in self.by_name.items()}
+        watched = {name: change(rows) for name, rows in self.watched.items()}
+        return replace(self, watched=watched, **changed)
+
+
+def read_splits(data: DataSection) -> RunSplits:
+    """Read ``train``, ``val`` and, where the recipe names them, ``cal`` and ``test``.
+
+    Every row is checked here, and nowhere later: its task can judge it and declares its label.
+    Without ``val`` a part of ``train`` is held out for it. Rows that a task decides without the
+    model (empty responses) are not trained on.
+
+    Raises:
+        CustosError: If a file is missing or has no rows to use, a row is bad (the message names
+            file, row and field), or the answerer to exclude is in no split or leaves one empty.
+    """
+    train = reduce(operator.add, (_read(path, data.limit, data.mapping) for path in data.train))
+    if data.val:
+        val = _read(data.val, data.val_limit, data.mapping)
+    else:
+        divided = hold_out(list(train), ["val"])
+        train = Examples.write(divided["train"])
+        val = Examples.write(divided["val"][: data.val_limit])
+    splits = RunSplits(
+        train,
+        val,
+        _read(data.cal, None, data.mapping) if data.cal else None,
+        _read(data.test, None, data.mapping) if data.test else None,
+    )
+    if data.exclude_answerer:
+        splits = _without_answerer(splits, data.exclude_answerer)
+    train, val = splits.train.where(_needs_model), splits.val.where(_needs_model)
+    splits = replace(splits, train=train, val=val)
+    for name, rows in splits.by_name.items():
+        if not rows:
+            is_graded = name in ("cal", "test")
+            reason = "the file has no rows; give some, or set it to null"
+            raise FieldError(f"data.{name}", reason if is_graded else "no rows to use")
+    return splits
+
+
+def under_task(splits: RunSplits, task: str | None) -> RunSplits:
+    """Return the same rows under another task; ``None`` leaves them as they are.
+
+    Raises:
+        CustosError: If the task cannot judge a row or does not declare its label; the message
+            names split and row.
+    """
+    if task is None:
+        return splits
+    splits, kind = splits.map(lambda rows: rows.with_fields(task_fields(task))), get_task(task)
+    for name, rows in splits.by_name.items():
+        for row in rows:
+            with errors_at(f"split '{name}': row '{row.id}'"):
+                kind.check(row)
+                kind.target(row)
+    return splits
+
+
+def _without_answerer(splits: RunSplits, answerer: str) -> RunSplits:
+    """Leave the answerer out of every split; leave everybody else out of the test."""
+    answerers = sorted({_answerer(row) for row in chain(*splits.by_name.values())})
+    if answerer not in answerers:
+        raise FieldError("data.exclude_answerer", f"'{answerer}' is none of {', '.join(answerers)}")
+    others = splits.map(lambda rows: rows.where(lambda row: _answerer(row) != answerer))
+    test = splits.test and splits.test.where(lambda row: _answerer(row) == answerer)
+    for name, rows in (("cal", others.cal), ("test", test)):
+        if rows is not None and not rows:
+            raise FieldError(f"data.{name}", f"no rows are left with exclude_answerer={answerer}")
+    return replace(others, test=test)
+
+
+def _read(path: Path, limit: int | None = None, mapping: TableMapping | None = None) -> Examples:
+    if open_table(path).hub is None and not path.is_file():
+        raise Missing(
+            f"{path}: no such split; make it with 'custos prep', or as the comment at the top of "
+            "the recipe says"
+        )
+    bad_rows: dict[int, BadRow] = {}
+    numbers: list[int] = []
+
+    def numbered() -> Iterator[LabelledExample]:
+        for number, row in read_table(path, LabelledExample, mapping, bad_rows):
+            numbers.append(number)
+            yield row if row.id else row.model_copy(update={"id": f"{path} row {number}"})
+
+    rows = Examples.write(numbered())
+    check_dropped(path, bad_rows, len(rows), allow_dropped=None)
+    rows = rows[:limit]
+    check_row_pictures(path, zip(numbers, rows, strict=False))
+    return rows
+
+
+def _needs_model(row: LabelledExample) -> bool:
+    """Return whether no rule of its task decides a row."""
+    return get_task(row.task).rule_if_empty(row) is None
+
+
+def _answerer(row: LabelledExample) -> str:
+    return str(row.metadata.get("answerer"))  # a table may number them
+
+
+class ReplaySection(Section):
+    """``D_mix = D_task2 + Sample(D_task1, rho)`` (HiEval section 3.2)."""
+
+    train: tuple[Path, ...] = ()
+    """Training splits of the earlier stage; empty: no replay."""
+    val: Path | None = None
+    """Validation split of the earlier stage, scored to see what the judge forgets."""
+    rho: float = Field(default=1.0, ge=0)
+    """Replay ratio: how many rows of the earlier stage are mixed in."""
+    of: Literal["task2", "task1"] = "task2"
+    """What ``rho`` is a share of; the paper leaves it open."""
+    val_limit: int | None = Field(default=None, gt=0)
+    """Watch only the first ``val_limit`` rows of ``val``."""
+
+    @field_validator("train")
+    @classmethod
+    def _named_once(cls, train: tuple[Path, ...]) -> tuple[Path, ...]:
+        check_named_once(train)
+        return train
+
+
+def with_replay(
+    splits: RunSplits, replay: ReplaySection, seed: int, exclude_answerer: str | None = None
+) -> RunSplits:
+    """Add sampled earlier rows to the training split, and the earlier validation to the watched.
+
+    Rows by the answerer to exclude are left out.
+
+    Raises:
+        CustosError: If a file is missing, a row is bad, or there are too few earlier rows.
+    """
+
+    def read(path: Path, limit: int | None = None) -> Examples:
+        rows = _read(path, limit).where(_needs_model)
+        if exclude_answerer is None:
+            return rows
+        return rows.where(lambda row: _answerer(row) != exclude_answerer)
+
+    train, watched = splits.train, splits.watched
+    if replay.train:
+        earlier = reduce(operator.add, map(read, replay.train))
+        drawn = replay_sample(earlier, len(train), replay.rho, replay.of, seed)
+        train = train + earlier.take(drawn)
+    if replay.val:
+        rows = read(replay.val, replay.val_limit)
+        if not rows:
+            raise FieldError("replay.val", "no rows to use")
+        watched = {**watched, "stage1": rows}
+    replayed = len(train) - len(splits.train)
+    return replace(splits, train=train, watched=watched, replayed=replayed)
+
+
+def replay_sample(
+    earlier: Collection[LabelledExample],
+    num_task2: int,
+    rho: float,
+    of: Literal["task2", "task1"],
+    seed: int,
+) -> list[int]:
+    """Draw indices of earlier rows without replacement, each label in proportion.
+
+    The draw depends on ``seed`` and the rows alone: every process and every resume sees the same.
+
+    Args:
+        earlier: Rows of the earlier stage.
+        num_task2: Number of rows of the new stage.
+        rho: Replay ratio.
+        of: Whether ``rho`` is a share of the new rows or of the earlier rows.
+        seed: Any integer.
+
+    Raises:
+        FieldError: If ``rho`` asks for more rows than there are.
+    """
+    count = round(rho * (num_task2 if of == "task2" else len(earlier)))
+    if count > len(earlier):
+        raise FieldError(
+            "replay.rho",
+            f"{rho} of {of} asks for {count} earlier rows, but there are {len(earlier)}",
+        )
+    rng = random.Random(f"replay/{seed}")
+    keys = [(row.task, row.label) for row in earlier]
+    strata: dict[tuple[str, str], list[int]] = {}
+    for index in rng.sample(range(len(keys)), len(keys)):
+        strata.setdefault(keys[index], []).append(index)
+    # Largest remainders: the counts of the strata add up to the count asked for.
+    shares = {key: count * len(rows) / max(1, len(earlier)) for key, rows in strata.items()}
+    counts = {key: int(share) for key, share in shares.items()}
+    by_remainder = sorted(shares, key=lambda key: (counts[key] - shares[key], key))
+    for key in by_remainder[: count - sum(counts.values())]:
+        counts[key] += 1
+    return [index for key, drawn in sorted(strata.items()) for index in drawn[: counts[key]]]
+
+
+def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
+    """Compare the splits of a run, before anything is loaded.
+
+    Returns:
+        The overlaps that the recipe allows, and those that a sentence model suspects.
+
+    Raises:
+        FieldError: If two splits overlap and the recipe does not allow it. The message has counts
+            for every two such splits, and names the first two rows by file and row.
+    """
+    overlaps = find_overlaps({name: part for name, part in splits.by_name.items() if part})
+    refused = [each for each in overlaps if each.is_certain and not _is_allowed(each, data)]
+    if not refused:
+        return overlaps
+    first, counts = refused[0], []
+    for overlap in refused:
+        one, other = (
+            {p.resolve() for p in _files(name, data)} for name in (overlap.split, overlap.other)
+        )
+        both = f" (both read {(one & other).pop()})" if one & other else ""
+        counts.append(f"{overlap.describe()}{both}")
+    locations = " and ".join(
+        _row_location(_files(name, data), row, data.mapping)
+        for name, row in zip((first.split, first.other), first.example, strict=True)
+    )
+    raise FieldError(f"data.{first.split}", f"{'; '.join(counts)} (first: {locations}); {ADVICE}")
+
+
+def _is_allowed(overlap: Overlap, data: DataSection) -> bool:
+    if isinstance(data.allow_overlap, bool):
+        return data.allow_overlap
+    return any(set((overlap.split, overlap.other)) == set(pair) for pair in data.allow_overlap)
+
+
+def _row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:
+    """Return file and number of a row of one of the files, such as ``mine.jsonl row 4``."""
+    wanted = (row.question, row.references, row.responses)
+    for path in paths:
+        for number, other in read_table(path, LabelledExample, mapping, {}):
+            if (other.question, other.references, other.responses) == wanted:
+                return f"{path} row {number}"
+    return f"row '{row.id}'"
+
+
+def _files(split: str, data: DataSection) -> tuple[Path, ...]:
+    path = {"val": data.val, "cal": data.cal, "test": data.test}.get(split)
+    return (path,) if path else data.train

@@ -1,1 +1,0 @@
-"""The vision tower of the embedded backbone and the pictures that it is trained on."""
