@@ -218,7 +218,7 @@ def _name(source: str) -> str:
 
 
 def _reason(source: str, error: Exception) -> str:
-    """Return why a picture cannot be read, as the end of an error; empty for a data URL."""
+    """Say why a picture cannot be read, as the end of an error; empty for a data URL."""
     from PIL import Image, UnidentifiedImageError
 
     from judging.files.rgb import UnclearShades
