@@ -76,7 +76,7 @@ def question_tables(rows: list[Row]) -> Iterator[Table]:
     )
     for row in rows:
         before, now = (f"{row[when]:.3f}" for when in ("before", "now"))
-        table.addpromise_row(row["promise"], row["setting"], row["wanted"], before, now)
+        table.add_row(row["promise"], row["setting"], row["wanted"], before, now)
     yield table
 
 
