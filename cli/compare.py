@@ -13,7 +13,6 @@ from cli.shared.outputs import claim, output_file
 from evaluation.comparisons.compare import (
     MIN_COMMON,
     compare_evaluations,
-    compare_with_people,
     render_comparison,
 )
 from evaluation.comparisons.gate import MARGIN, gate, gate_outcome
@@ -63,7 +62,6 @@ def compare(
         evaluated = [folder / name for folder in (a, b) for name in FILES]
         claim(json_out, lambda out: True, option="--json", sources=evaluated)
     comparison = compare_evaluations(a, b, min_common=min_common, seed=seed)
-    comparison["annotators"] = compare_with_people(a, b, min_common=min_common, seed=seed)
     if json_out is not None:
         write_json(json_out, comparison)
     typer.echo(render_comparison(comparison))

@@ -104,13 +104,15 @@ def sign_flips(clusters: int) -> Iterator[Floats]:
     drawn with a fixed seed.
     """
     if clusters <= EXACT_CLUSTERS:
-        yield 1.0 - 2 * ((np.arange(2**clusters)[:, None] >> np.arange(clusters)) & 1)
+        bits = (np.arange(2**clusters)[:, None] >> np.arange(clusters)) & 1
+        yield np.asarray(1.0 - 2 * bits, dtype=np.float64)
         return
     rng = np.random.default_rng(0)
     at_once = max(1, WEIGHTS_AT_ONCE // clusters)
     for start in range(0, FLIPS, at_once):
         size = (min(at_once, FLIPS - start), clusters)
-        yield 1.0 - 2 * rng.integers(0, 2, size=size, dtype=np.int8)
+        flips = rng.integers(0, 2, size=size, dtype=np.int8)
+        yield np.asarray(1.0 - 2 * flips, dtype=np.float64)
 
 
 def share_of_flips(hits: Number, clusters: int) -> Number:

@@ -28,7 +28,6 @@ HELPERS = {
     "machine",
     "model",
     "pictures",
-    "processor_use",
     "question_coverage",
     "subjects",
     "tower",

@@ -9,10 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
-from pydantic import BaseModel, ConfigDict
-
 from evaluation.attacks.families import attack_words
-from evaluation.attacks.rows import Share, measure_share
+from evaluation.attacks.rows import Frozen, Share, measure_share
 from evaluation.measure import CORRECT, WRONG
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
@@ -24,10 +22,8 @@ Grade = Callable[[list[JudgeRequest]], Iterable[Verdict]]
 """The ``grade`` of a judge or of a client of a service."""
 
 
-class SearchResult(BaseModel):
+class SearchResult(Frozen):
     """The result of the search for one wrong answer."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     cluster: str
@@ -49,10 +45,8 @@ class SearchResult(BaseModel):
         return self.label is None or (self.suffix is None and self.unscored_tries > 0)
 
 
-class SearchSummary(BaseModel):
+class SearchSummary(Frozen):
     """The results of the search for all wrong answers."""
-
-    model_config = ConfigDict(frozen=True)
 
     turned: Share
     """Share of attacked answers that some suffix turned into Correct."""

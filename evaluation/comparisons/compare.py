@@ -45,9 +45,6 @@ PEOPLE_NAMES = {
 }
 
 
-Items = Mapping[str, tuple[LabelledExample, Verdict]]
-
-
 @dataclass(frozen=True)
 class SharedItems:
     """The items of two evaluations that both have, with the verdicts of both judges."""
@@ -76,7 +73,19 @@ def read_shared(first: Path, second: Path, min_common: int = MIN_COMMON) -> Shar
         CustosError: As :func:`compare_evaluations`.
     """
     a, b = _read_by_id(first), _read_by_id(second)
-    ids = _shared_ids(a, b, f"{first} ({len(a)} items) and {second} ({len(b)} items)", min_common)
+    ids = [name for name in a if name in b]
+    if len(ids) < min_common:
+        raise CustosError(
+            f"{first} ({len(a)} items) and {second} ({len(b)} items) share {len(ids)} ids, fewer "
+            f"than {min_common}: evaluate both judges on the same data file"
+        )
+    for name in ids:
+        same = [(e.question, e.responses, full_label(e)) for e in (a[name][0], b[name][0])]
+        if same[0] != same[1]:
+            raise CustosError(
+                f"id '{name}' is not the same item in both folders (question, response or human "
+                "label differ): evaluate both judges on the same data file"
+            )
     return SharedItems(
         [a[name][0] for name in ids],
         [a[name][1] for name in ids],
@@ -99,7 +108,8 @@ def compare_evaluations(
         Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``questions`` (of the latter),
         ``metrics`` (name to ``a``, ``b`` and ``difference`` with ``value``, ``low``, ``high``),
         ``p`` of the test by questions, the numbers and ids of the items that only one has right,
-        ``n_labels_differ``, and ``favour`` of :func:`~evaluation.ranking.favour.favour_change`.
+        ``n_labels_differ``, ``favour`` of :func:`~evaluation.ranking.favour.favour_change`, and
+        ``annotators``, the comparison with single people where rows have labels of several.
 
     Raises:
         CustosError: If a folder is incomplete, ids are missing or repeated, a label is not
@@ -136,17 +146,14 @@ def compare_evaluations(
             judge_b.take(both),
             [answerer_of(example) for example in compress(shared.examples, both)],
         ),
+        "annotators": _compare_with_people(shared.examples, judge_a, judge_b, seed),
     }
     cleaned: dict[str, Any] = without_nan(comparison)
     return cleaned
 
 
 def render_comparison(comparison: Mapping[str, Any]) -> str:
-    """Lay out a comparison as text: tables, two sentences, and a caution if it needs one.
-
-    The second table is there if several people labelled rows (``annotators``, from
-    :func:`compare_with_people`).
-    """
+    """Lay out a comparison as text: tables, two sentences, and a caution if it needs one."""
 
     def metric_table(heading: str, metrics: Mapping[str, Any]) -> str:
         rows = [
@@ -166,7 +173,7 @@ def render_comparison(comparison: Mapping[str, Any]) -> str:
         metric_table("metric", comparison["metrics"]),
         "",
     ]
-    if people := comparison.get("annotators"):
+    if people := comparison["annotators"]:
         metrics = {title: people[name] for name, title in PEOPLE_NAMES.items() if people[name]}
         lines += [metric_table(f"people, {people['n']} rows of two or more", metrics), ""]
     lines.append(
@@ -225,7 +232,7 @@ def _with_probabilities_of_both(*judges: Outcomes) -> list[Outcomes]:
     ]
 
 
-def _read_by_id(folder: Path) -> Items:
+def _read_by_id(folder: Path) -> dict[str, tuple[LabelledExample, Verdict]]:
     items: dict[str, tuple[LabelledExample, Verdict]] = {}
     examples, verdicts = load_evaluation(folder)
     check_labels(examples, str(folder))
@@ -239,37 +246,18 @@ def _read_by_id(folder: Path) -> Items:
     return items
 
 
-def _shared_ids(a: Items, b: Items, folders: str, min_common: int) -> list[str]:
-    ids = [name for name in a if name in b]
-    if len(ids) < min_common:
-        raise CustosError(
-            f"{folders} share {len(ids)} ids, fewer than {min_common}: evaluate both judges on the "
-            "same data file"
-        )
-    for name in ids:
-        same = [(e.question, e.responses, full_label(e)) for e in (a[name][0], b[name][0])]
-        if same[0] != same[1]:
-            raise CustosError(
-                f"id '{name}' is not the same item in both folders (question, response or human "
-                "label differ): evaluate both judges on the same data file"
-            )
-    return ids
-
-
-def compare_with_people(
-    first: Path, second: Path, *, min_common: int = MIN_COMMON, seed: int = 0
+def _compare_with_people(
+    examples: Sequence[LabelledExample], a: Outcomes, b: Outcomes, seed: int
 ) -> dict[str, Any] | None:
-    """Compare two folders on the rows that two people or more labelled; errors as above.
+    """Compare two judges on the rows that two people or more labelled; ``None`` without any.
 
     Returns:
         ``n`` (rows that both judges labelled too), ``questions``, and ``agreement`` with a person,
         ``advantage`` (:func:`evaluation.people.alternative.advantage_by_row`) and ``cross_entropy``
         against the shares of people, each with ``a``, ``b`` and ``difference``, B minus A; ``None``
-        stands for what does not exist. ``None`` without such rows.
+        stands for what does not exist.
     """
-    shared = read_shared(first, second, min_common)
-    a, b = shared.outcomes
-    people = gather_people(shared.examples, a.labels)
+    people = gather_people(examples, a.labels)
     if people is None:
         return None
     common = (people.num_people >= 2) & a.scored & b.scored
@@ -307,4 +295,4 @@ def compare_with_people(
         for name, (values, of_rows) in figures.items()
     }
     number = {"n": int(common.sum()), "questions": len(np.unique(clusters))}
-    return dict(without_nan({**number, "advantage": None, "cross_entropy": None, **compared}))
+    return {**number, "advantage": None, "cross_entropy": None, **compared}

@@ -74,8 +74,9 @@ def gate(
         CustosError: As :func:`evaluation.comparisons.compare.compare_evaluations`.
     """
     shared = read_shared(first, second, min_common)
-    a, b = (outcomes.right.astype(np.float64) for outcomes in shared.outcomes)
-    clusters = shared.outcomes[0].clusters
+    judges = shared.outcomes
+    a, b = (outcomes.right.astype(np.float64) for outcomes in judges)
+    clusters = judges[0].clusters
     parts = list(_parts(shared.examples))
     p_values = []
     for _, part in parts:

@@ -38,9 +38,7 @@ def kendall_tau_b(first: Floats, second: Floats) -> Floats:
     second_order = np.sign(second[..., left] - second[..., right])
     agreement = np.asarray(np.sum(first_order * second_order, axis=-1))
     untied = np.asarray(np.sum(first_order**2, axis=-1) * np.sum(second_order**2, axis=-1))
-    correlation = np.full(agreement.shape, np.nan)
-    np.divide(agreement, np.sqrt(untied), out=correlation, where=untied > 0)
-    return correlation
+    return ratio(agreement, np.sqrt(untied))
 
 
 def sampling_ceiling(values: Floats, resampled: Floats) -> float:
@@ -95,7 +93,7 @@ def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[st
 
 
 def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
-    """Return Kendall's tau-b of two rankings of the same models.
+    """Return Kendall's tau-b of two rankings of the same models, or answering systems.
 
     Resamples are paired: they must be of the same resampled matches, as those of two calls of
     ``bradley_terry`` with the same ``clusters`` and seed are.
@@ -111,11 +109,9 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
         raise CustosError("the rankings are not of the same models with as many resamples")
     value = float(kendall_tau_b(first.values, second.values))
     resampled = kendall_tau_b(first.resampled, second.resampled)
-    interval = value_interval(value, resampled)
     return {
         "value": value,
-        "low": interval.low,
-        "high": interval.high,
+        **value_interval(value, resampled)._asdict(),
         "n": len(first.names),
         "ceiling": sampling_ceiling(second.values, second.resampled),
         "draws": int((~np.isnan(resampled)).sum()),
@@ -170,17 +166,14 @@ def rank_answerers(
         }
         for i in np.argsort(-people, kind="stable")
     }
-    value = float(kendall_tau_b(people, judge))
-    tau = value_interval(value, kendall_tau_b(people_resampled, judge_resampled))
+    tau = ranking_agreement(
+        Ratings(tuple(names), judge, judge_resampled),
+        Ratings(tuple(names), people, people_resampled),
+    )
+    del tau["draws"]
     return {
         "answerers": rows,
-        "kendall_tau": {
-            "value": value,
-            "low": tau.low,
-            "high": tau.high,
-            "n": len(names),
-            "ceiling": sampling_ceiling(people, people_resampled),
-        },
+        "kendall_tau": tau,
         **order_probabilities(judge, people_resampled, len(draws.sums)),
     }
 

@@ -6,7 +6,7 @@ A file appears only when it is complete.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,16 +41,17 @@ def draw_report(report: Mapping[str, Any], out_dir: Path) -> list[str]:
     """Draw the plots that a report has figures for; return their file names in reading order."""
     draw_confusion(report["confusion"], out_dir / "confusion.png")
     names = ["confusion.png"]
-    for name, part, draw in (
-        ("reliability", "calibration", draw_reliability),
-        ("risk_coverage", "risk_coverage", draw_risk_coverage),
-        ("people", "annotators", draw_people),
-        ("ranking", "answerer_ranking", draw_ranking),
-        ("favour", "favour", draw_favour),
-    ):
+    drawings: dict[str, tuple[str, Callable[..., None]]] = {
+        "reliability": ("calibration", draw_reliability),
+        "risk_coverage": ("risk_coverage", draw_risk_coverage),
+        "people": ("annotators", draw_people),
+        "ranking": ("answerer_ranking", draw_ranking),
+        "favour": ("favour", draw_favour),
+    }
+    for name, (part, draw) in drawings.items():
         if report[part]:
             names.append(f"{name}.png")
-            more = [report["abstention"]] if draw is draw_risk_coverage else []
+            more = [report["abstention"]] if part == "risk_coverage" else []
             draw(report[part], *more, out_dir / names[-1])
     return names
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -96,9 +97,22 @@ def compare_speed(
             labels[name] = method(rows)
             seconds[name].append(time.perf_counter() - started)
     if vllm_python:
-        seconds["vLLM"], labels["vLLM"] = vllm_rows(judge, library, rows, warm, vllm_python)
+        with tempfile.TemporaryDirectory() as folder:
+            # vLLM does not know the embedded backbone, and its text tower is a Llama model.
+            export_llama(library, judge.backbone.tokenizer, Path(folder))
+            seconds["vLLM"], labels["vLLM"] = vllm_rows(
+                Path(folder), judge, library.dtype, rows, warm, vllm_python
+            )
 
-    verdicts = _verdicts(judge, rows)
+    disagreements: list[dict[str, Any]] = []
+    for i, verdict in enumerate(_verdicts(judge, rows)):
+        first, second = sorted(verdict.probabilities.values(), reverse=True)[:2]
+        gap = math.log(first) - math.log(max(second, 1e-300))
+        disagreements += [
+            {"row": i, "gap_nats": gap, "method": name, "label": given[i], "custos": verdict.label}
+            for name, given in labels.items()
+            if given[i] != verdict.label
+        ]
     ours = statistics.median(seconds["custos"])
     limit = matrix_product_limit(judge, rows)
     return {
@@ -115,24 +129,8 @@ def compare_speed(
         },
         "matrix_product_limit_rows_per_second": limit,
         "share_of_limit": len(rows) / ours / limit,
-        "disagreements": [
-            {
-                "row": i,
-                "gap_nats": gap,
-                "method": name,
-                "label": labels[name][i],
-                "custos": verdict.label,
-            }
-            for name in labels
-            for i, verdict in enumerate(verdicts)
-            if labels[name][i] != verdict.label
-            for gap in [_gap(verdict)]
-        ],
-        "disagreements_beyond_gap": sum(
-            labels[name][i] != verdict.label and _gap(verdict) > GAP
-            for name in labels
-            for i, verdict in enumerate(verdicts)
-        ),
+        "disagreements": disagreements,
+        "disagreements_beyond_gap": sum(each["gap_nats"] > GAP for each in disagreements),
     }
 
 
@@ -189,19 +187,6 @@ def plain_batches(judge: Judge, model: Any, rows: Sequence[JudgeRequest]) -> lis
 
 
 def vllm_rows(
-    judge: Judge,
-    model: Any,
-    rows: Sequence[JudgeRequest],
-    warm: Sequence[JudgeRequest],
-    python: Path,
-) -> tuple[list[float], list[str | None]]:
-    """Time one pass of vLLM over unseen rows, on the equivalent Llama model."""
-    with tempfile.TemporaryDirectory() as folder:
-        export_llama(model, judge.backbone.tokenizer, Path(folder))
-        return vllm_rows_of(Path(folder), judge, model.dtype, rows, warm, python)
-
-
-def vllm_rows_of(
     folder: Path,
     judge: Judge,
     dtype: Any,
@@ -309,10 +294,3 @@ def _first_tokens(judge: Judge, request: JudgeRequest) -> dict[str, int]:
 
 def _verdicts(judge: Judge, rows: Sequence[JudgeRequest]) -> list[Verdict]:
     return list(judge.grade(rows, calibrated=False))
-
-
-def _gap(verdict: Verdict) -> float:
-    import math
-
-    first, second = sorted(verdict.probabilities.values(), reverse=True)[:2]
-    return math.log(first) - math.log(max(second, 1e-300))

@@ -136,10 +136,7 @@ def measure(
     with running(lambda port: service_command(judge, port)) as (url, process):
         asyncio.run(closed_loop(url, bodies[:clients], clients))  # fills caches before the timing
         service = asyncio.run(closed_loop(url, bodies, clients, rows_per_call=rows_per_call))
-        service_report = service.report() | {
-            "clients": clients,
-            "peak_rss_mb": _peak_rss_mb(process.pid),
-        }
+        service_report = service.report() | {"clients": clients, **_peak_memory(process)}
         show(f"service, {clients} clients: {service.rows_per_second:.1f} rows/s")
         rate = overload * service.rows_per_second / rows_per_call
         flood = asyncio.run(
@@ -147,18 +144,22 @@ def measure(
         )
         overload_report = flood.report() | {
             "calls_per_second": round(rate, 1),
-            "peak_rss_mb": _peak_rss_mb(process.pid),
+            **_peak_memory(process),
         }
         show(f"service at {overload:g} times that: {flood.rows_per_second:.1f} rows/s")
     offline.append(_measure_offline(judge, requests, GRADE_BATCH))
     show(f"offline again: {offline[1]:.1f} rows/s")
-    with running(lambda port: _plain_app_command(judge, port)) as (url, process):
+    plain_app = (
+        "import sys; from experiments.cost.service_load import serve_plain_app;"
+        "serve_plain_app(sys.argv[1], int(sys.argv[2]))"
+    )
+    with running(lambda port: [sys.executable, "-c", plain_app, judge, str(port)]) as (
+        url,
+        process,
+    ):
         asyncio.run(closed_loop(url, singles[:clients], clients))
         plain = asyncio.run(closed_loop(url, singles[:plain_rows], clients))
-        plain_report = plain.report() | {
-            "clients": clients,
-            "peak_rss_mb": _peak_rss_mb(process.pid),
-        }
+        plain_report = plain.report() | {"clients": clients, **_peak_memory(process)}
         show(f"plain app, {clients} clients: {plain.rows_per_second:.1f} rows/s")
     return {
         "judge": judge,
@@ -245,14 +246,6 @@ def service_command(judge: str, port: int) -> list[str]:
     return [*CUSTOS, "serve", "--judge", f"judge={judge}", "--port", str(port)]
 
 
-def _plain_app_command(judge: str, port: int) -> list[str]:
-    code = (
-        "import sys; from experiments.cost.service_load import serve_plain_app;"
-        "serve_plain_app(sys.argv[1], int(sys.argv[2]))"
-    )
-    return [sys.executable, "-c", code, judge, str(port)]
-
-
 @contextlib.contextmanager
 def running(
     command: Callable[[int], list[str]], log: Path | None = None
@@ -295,10 +288,10 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     raise CustosError("the server did not become ready")
 
 
-def _peak_rss_mb(pid: int) -> float | None:
+def _peak_memory(process: subprocess.Popen[bytes]) -> dict[str, float | None]:
     """Return the largest resident memory of a process so far; ``None`` off Linux."""
-    status = Path(f"/proc/{pid}/status")
+    status = Path(f"/proc/{process.pid}/status")
     if not status.is_file():
-        return None
+        return {"peak_rss_mb": None}
     fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-    return round(int(fields["VmHWM"].split()[0]) / 1024, 1)
+    return {"peak_rss_mb": round(int(fields["VmHWM"].split()[0]) / 1024, 1)}

@@ -14,13 +14,13 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from data_prep.made.quick_scores import generate_examples
-from experiments.cost.processor_use import ProcessorUse
 from judging.files.records import read_records, write_records
 from judging.messages import END_TOKEN
 from judging.models.adapters import add_adapter
@@ -47,6 +47,31 @@ class Trained:
     dropout: float = 0.0
     checkpointing: bool = False
     """Whether activations are computed again for the gradient."""
+
+
+@dataclass(frozen=True)
+class ProcessorUse:
+    """A moment, and the processor seconds that were used before it."""
+
+    elapsed: float
+    """Seconds on the clock."""
+    process: float
+    """Processor seconds of this process, all threads."""
+    system: float
+    """Processor seconds of all processes, with what the host took from a virtual machine."""
+
+    @classmethod
+    def now(cls) -> ProcessorUse:
+        """Read the counters; Linux only."""
+        line = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
+        user, nice, system, _, _, interrupts, soft_interrupts, stolen = map(int, line.split()[1:9])
+        ticks = user + nice + system + interrupts + soft_interrupts + stolen
+        return cls(time.perf_counter(), time.process_time(), ticks / os.sysconf("SC_CLK_TCK"))
+
+    def other_cores(self, since: ProcessorUse) -> float:
+        """Return how many cores other processes kept busy since another moment, on average."""
+        others = (self.system - since.system) - (self.process - since.process)
+        return max(0.0, others / (self.elapsed - since.elapsed))
 
 
 @dataclass

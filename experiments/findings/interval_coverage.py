@@ -10,7 +10,7 @@ items depend on each other) many benchmarks are drawn and corrected.
 Accuracy is balanced, the mean of sensitivity and specificity: at a rate of .9 a plain accuracy of
 .9 is what a judge that always says 1 has, and no method can use that one.
 
-Results of the second part with the defaults: 95.6 % for PPI++ over all settings, and no setting of
+Results of the last part with the defaults: 95.6 % for PPI++ over all settings, and no setting of
 independent items below 93 %. Where the judge errs on hardly any labelled item (accuracy .95 and
 more with 100 labels or fewer) intervals are wider than they need be, up to 100 % coverage: so few
 labels cannot tell .95 from 1. With 10 to 25 labelled groups and a rate of .1 or .9 coverage is 95

@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.cost.load_generator import closed_loop
-from experiments.cost.scoring_speed import (
-    NEW_TOKENS,
-    generate_rows,
-    library_model,
-    vllm_rows_of,
-)
+from experiments.cost.scoring_speed import NEW_TOKENS, generate_rows, library_model, vllm_rows
 from experiments.cost.service_load import GRADE_BATCH, running, service_command, time_offline
 from experiments.gpu_hour.figures import ABSENT, Figure
 from experiments.gpu_hour.machine import attention_kernels
@@ -89,7 +84,7 @@ def vllm(hour: Hour, model: str, folder: str) -> Iterator[Figure]:
         return
     rows, warm = _requests(hour, hour.size(ROWS, 32)), _requests(hour, 48, seed=2)
     judge = Judge.load(folder, device="cpu")  # it makes the prompts; the GPU's memory is vLLM's
-    [seconds], _ = vllm_rows_of(Path(folder), judge, "torch.bfloat16", rows, warm, VLLM)
+    [seconds], _ = vllm_rows(Path(folder), judge, "torch.bfloat16", rows, warm, VLLM)
     yield Figure("rows", len(rows) / seconds, "rows/s")
     if ours := hour.book.number(f"offline: {model}", "rows"):
         yield Figure("custos over vLLM", ours * seconds / len(rows), "times")

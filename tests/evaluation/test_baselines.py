@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -28,10 +26,6 @@ from evaluation.report.report import baseline_verdicts
 from judging.files.questions import minilm
 from judging.types import JudgeRequest, LabelledExample, Verdict
 from tests.evaluation.made_up import example
-from tests.published_files import published
-
-EVOUNA = published("evouna/NQ.json")
-ANSWERERS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 
 
 def ask(response: str, *references: str, mode: str = "any") -> JudgeRequest:
@@ -156,33 +150,6 @@ def test_verdicts_of_a_rule_and_of_the_majority() -> None:
         ("c", "scored", "Correct"),
     ]
     assert [v.label for v in majority_verdicts(examples)] == ["Wrong"] * 3
-
-
-@pytest.mark.skipif(
-    not EVOUNA.is_file(), reason="needs EVOUNA's NQ.json; see tests/published_files.py"
-)
-@pytest.mark.parametrize(("name", "agreement"), [("containment", 0.829), ("exact_match", 0.388)])
-def test_agreement_on_evouna(name: str, agreement: float) -> None:
-    examples = evouna()
-    assert len(examples) == 15_098
-    agreed = sum(RULES[name](item) == item.label for item in examples)
-    assert agreed / len(examples) == pytest.approx(agreement, abs=0.002)
-
-
-def evouna() -> list[LabelledExample]:
-    rows = json.loads(EVOUNA.read_text(encoding="utf-8"))
-    return [
-        example(
-            "Correct" if row[f"judge_{answerer}"] else "Wrong",
-            question=row["question"],
-            references=tuple(row["golden_answer"].split("/")),
-            reference_mode="any",
-            responses=(row[f"answer_{answerer}"],),
-        )
-        for row in rows
-        for answerer in ANSWERERS
-        if not row["improper"] and row[f"answer_{answerer}"] is not None
-    ]
 
 
 def pair(first: str, second: str, label: str = "A", **fields: object) -> LabelledExample:

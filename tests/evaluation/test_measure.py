@@ -9,12 +9,7 @@ import pytest
 
 from evaluation.declared_labels import label_set
 from evaluation.intervals import wilson_interval
-from evaluation.measure import (
-    length_thirds,
-    measure,
-    measure_error_types,
-    seed_statistics,
-)
+from evaluation.measure import length_thirds, measure, measure_error_types, seed_statistics
 from evaluation.outcomes import Outcomes, gather
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict

@@ -24,6 +24,6 @@ def test_an_unknown_name_lists_the_programs(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_known_error_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["dtype_speed", "--judge", "embedded-qs", "--data", str(tmp_path / "rows.jsonl")]
-    assert main(command) == 2
+    files = ["--in", str(tmp_path / "rows.jsonl"), "--json", str(tmp_path / "load.json")]
+    assert main(["service_load", *files]) == 2
     assert capsys.readouterr().err == f"error: {tmp_path / 'rows.jsonl'}: no such file\n"

@@ -157,7 +157,7 @@ def against_start(
     """Compare the finished judge with its start on rows of ``test`` or ``validation``.
 
     Returns:
-        The figures of :func:`~evaluation.comparisons.paired.paired_accuracies`, with ``split``,
+        The figures of :func:`~evaluation.paired.paired_accuracies`, with ``split``,
         ``start`` and ``chosen_on``, whether the rows also chose the step.
     """
     clusters = number_clusters([row.group or row.question for row in examples])

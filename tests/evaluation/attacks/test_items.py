@@ -133,18 +133,6 @@ def test_a_near_miss_changes_the_number_alone(seed: int) -> None:
     assert 1 <= abs(int(year.split()[1]) - 1937) <= 9
 
 
-@pytest.mark.parametrize("reference", ["the 21st century", "Paris", "iPhone4"])
-def test_an_answer_without_a_plain_number_has_no_near_miss(reference: str) -> None:
-    assert "near_miss" not in item_of(reference).slots(random.Random(0))
-
-
-def test_a_near_miss_is_no_other_reference() -> None:
-    item = item_of(*map(str, range(1936, 1950)))
-    for seed in range(50):
-        near_miss = item.slots(random.Random(seed)).get("near_miss")
-        assert near_miss not in item.references
-
-
 MOST = 99
 SLOTS = {
     *("question", "right", "wrong", "other_wrong", "near_miss", "padding", "more_padding"),
@@ -225,12 +213,6 @@ def test_a_response_that_happens_to_hold_a_reference_is_no_attack() -> None:
     assert "True" in keys and "Yes." not in keys
     with pytest.raises(CustosError, match="give no row for restated_question"):
         attack_rows(items[1:], ["restated_question"], MOST)
-
-
-def test_yes_and_no_are_not_denied() -> None:
-    names = ("denial", "correction", "hedge", "right_contrast")
-    asked = {row.request.question for row in attack_rows(read_items(examples()), names)}
-    assert asked == {row.question for row in examples()} - {"Is glass a liquid?"}
 
 
 def test_a_set_of_answers_is_given_as_a_whole() -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.correction.label_plan import (
-    MOST_QUESTIONS,
     Need,
     Questions,
     expected_half_widths,
@@ -199,10 +198,3 @@ def test_rows_that_share_questions_are_measured_as_they_are() -> None:
     assert 0.3 < shape.even < 0.8, "many rows on few questions count for fewer"
     even = Questions(5, 5, shape.correlation)
     assert (rate_needs(0.05, 0.8, shape).rows or 0) > 1.3 * (rate_needs(0.05, 0.8, even).rows or 0)
-
-
-def test_what_needs_too_many_questions_says_so() -> None:
-    assert rate_needs(0.0001, 0.5, Questions()) == (None, None)
-    needed = rate_needs(0.001, 0.9, Questions(4, 4, 0)).questions
-    assert needed is not None
-    assert 10_000 < needed < MOST_QUESTIONS

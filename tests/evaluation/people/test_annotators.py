@@ -10,11 +10,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
-from evaluation.comparisons.compare import (
-    compare_evaluations,
-    compare_with_people,
-    render_comparison,
-)
+from evaluation.comparisons.compare import compare_evaluations, render_comparison
 from evaluation.outcomes import gather, save_evaluation
 from evaluation.people.agreement import gather_people, labels_by_person, side_of_judge
 from evaluation.people.annotators import measure_people, second_annotator
@@ -178,8 +174,8 @@ def test_two_judges_are_compared_with_people(tmp_path: Path) -> None:
     ]
     for name, verdicts in (("a", worse), ("b", better)):
         save_evaluation(tmp_path / name, examples, verdicts)
-    found = compare_with_people(tmp_path / "a", tmp_path / "b")
-    assert found is not None
+    comparison = compare_evaluations(tmp_path / "a", tmp_path / "b")
+    found = comparison["annotators"]
     for name, verdicts in (("a", worse), ("b", better)):
         measured = measured_of(examples, verdicts)
         assert found["agreement"][name] == pytest.approx(measured["judge"]["agreement"]["value"])
@@ -192,14 +188,13 @@ def test_two_judges_are_compared_with_people(tmp_path: Path) -> None:
         difference = found[name]["difference"]
         assert difference["value"] == pytest.approx(found[name]["b"] - found[name]["a"])
         assert 0 < difference["low"] < difference["value"] < difference["high"]
-    comparison = compare_evaluations(tmp_path / "a", tmp_path / "b")
-    plain = render_comparison(comparison)
-    text = render_comparison({**comparison, "annotators": found})
-    assert "agreement with a person" in text and "agreement with a person" not in plain
+    assert "agreement with a person" in render_comparison(comparison)
     for folder in "ab":  # one person a row
         single = [row.model_copy(update={"annotator_labels": {}}) for row in examples]
         save_evaluation(tmp_path / folder, single, better)
-    assert compare_with_people(tmp_path / "a", tmp_path / "b") is None
+    alone = compare_evaluations(tmp_path / "a", tmp_path / "b")
+    assert alone["annotators"] is None
+    assert "agreement with a person" not in render_comparison(alone)
 
 
 LABELS = ("Correct", "Wrong")
@@ -251,26 +246,6 @@ def test_two_people_as_scikit_learn_has_them(every: int) -> None:
         "second": sum(b == c for _, b, c in differ),
         "neither": 0,
     }
-
-
-def test_interval_of_a_difference_against_a_plain_paired_bootstrap() -> None:
-    examples, verdicts = with_second()
-    measured = second_annotator(examples, gather(examples, verdicts, LABELS))
-    assert measured is not None
-    interval = measured["second_minus_first"]["accuracy"]
-    per_question: dict[str, list[int]] = {}
-    for row, verdict in zip(examples, verdicts, strict=True):
-        if verdict.label:
-            gain = (verdict.label == row.second_label) - (verdict.label == row.label)
-            per_question.setdefault(row.question, []).append(int(gain))
-    groups, rng = list(per_question.values()), np.random.default_rng(3)
-    means = []
-    for _ in range(2000):
-        drawn = [groups[i] for i in rng.integers(len(groups), size=len(groups))]
-        means.append(np.mean([gain for group in drawn for gain in group], dtype=np.float64))
-    low, high = np.quantile(means, [0.025, 0.975])
-    assert (interval["low"], interval["high"]) == pytest.approx((low, high), abs=0.015)
-    assert interval["low"] <= interval["value"] <= interval["high"]
 
 
 def test_none_without_second_labels_or_labels_of_the_judge() -> None:

@@ -165,19 +165,6 @@ def test_the_family_is_that_of_the_weights() -> None:
     assert (favour(outcomes(rows), named) or {})["own_family"] is None
 
 
-def test_nothing_is_said_of_one_system_or_of_none() -> None:
-    rows = [(0, 0), (2, 0)] * 4
-    assert favour(outcomes(rows), ["a"] * 8) is None
-    assert favour(outcomes(rows), [None] * 8) is None
-    found = favour(outcomes(rows), ["a", "b", None, None] * 2)
-    assert found is not None
-    assert [figures["n"] for figures in found["systems"].values()] == [2, 2]
-    examples, verdicts = answers("")
-    report = build_report(examples, verdicts, seconds=1, command="")
-    lines = summary_lines("judge", report, [])
-    assert not any("favour" in line or "harm" in line for line in lines)
-
-
 def test_names_command_neither_terminal_nor_page() -> None:
     examples, verdicts = answers("b")
     hostile = "</td><script>alert(1)</script>\x1b[2J"

@@ -130,22 +130,6 @@ def test_the_very_file(folder: Path, sha256: str | None, use: str | None) -> Non
     assert seen_data(folder, sha256, [example()]) == {"file": use, "rows": None}
 
 
-@pytest.mark.parametrize(
-    ("judge", "file", "use"),
-    [
-        ("embedded-benchmarks", "data/benchmarks/train.jsonl", "trained on"),
-        ("embedded-benchmarks", "data/benchmarks/test.jsonl", None),
-        ("embedded-ea", "data/mixed/train.jsonl", "trained on"),  # replayed
-        ("embedded-qs", "data/options_cal/cal.jsonl", "calibrated on"),
-    ],
-)
-def test_the_files_of_judges_that_training_wrote(judge: str, file: str, use: str | None) -> None:
-    recipe = yaml.safe_load((SHIPPED / judge / "recipe.yaml").read_text())
-    sha256 = recipe["provenance"]["sha256"][file]
-    seen = seen_data(SHIPPED / judge, sha256, [])
-    assert seen is not None and seen["file"] == use
-
-
 def test_questions(folder: Path) -> None:
     write_question_hashes(folder, [example(question="What is 6 x 7?")])
     rows = [example(question="what is  6 x 7"), example(question="Why?")]

@@ -63,8 +63,8 @@ def test_a_card_is_written_and_shown(judge: FakeJudge, tmp_path: Path) -> None:
     attacks.write_text(
         json.dumps({"n": 1, "attacks": {"not_the_answer": family}, "controls": {"plain": family}})
     )
-    data = {name: write(tmp_path / name, wrong) for name, wrong in (("first", 2), ("second", 5))}
-    result = card(judge.folder, judge.folder, "--attacks", str(attacks), **data)
+    rows = {name: write(tmp_path / f"{name}.jsonl", n) for name, n in (("first", 2), ("second", 5))}
+    result = card(judge.folder, judge.folder, "--attacks", str(attacks), **rows)
     assert result.exit_code == 0
     assert "first: 20 rows, accuracy 0.900 [" in result.stdout
     assert "not measured: hieval-qs/plain/any" in result.stdout

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from experiments.cost.training_speed import compare, show
-from experiments.cost.training_steps import run_steps, training_rows
+from experiments.cost.training_steps import ProcessorUse, run_steps, training_rows
 from judging.files.records import write_records
 
 
@@ -32,3 +35,15 @@ def test_rows_of_a_short_file_are_repeated_under_other_ids(tmp_path: Path) -> No
     rows = training_rows(tmp_path / "rows.jsonl", 5)
     assert [row.question for row in rows[3:]] == [row.question for row in rows[:2]]
     assert len({row.id for row in rows}) == 5
+
+
+def test_a_busy_process_is_seen() -> None:
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+        before = ProcessorUse.now()
+        time.sleep(0.5)
+        assert ProcessorUse.now().other_cores(before) > 0.05
+        process.kill()
+    command = "import time; t = time.process_time; s = t()\nwhile t() - s < 0.3: pass"
+    before = ProcessorUse.now()
+    subprocess.run([sys.executable, "-c", command], check=True)
+    assert ProcessorUse.now().process - before.process < 0.25

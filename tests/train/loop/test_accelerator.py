@@ -212,7 +212,7 @@ def test_kernels_of_past_shapes_are_dropped() -> None:
     """In processes of their own: the caches read their sizes at the first product."""
     program = """
 import sys, psutil, torch
-from judging.models.device_dtype import computes_bfloat16
+from judging.models.devices import computes_bfloat16
 from train.loop.accelerator import FreeMemory, bound_caches
 if sys.argv[1] == "bounded":
     bound_caches()
