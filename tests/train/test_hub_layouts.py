@@ -99,7 +99,7 @@ def test_a_text_family(hub_folders: HubFolders, tmp_path: Path) -> None:
     assert judge.card and judge.card.max_pixels is None
     _served(judge, [row.request() for row in rows(4, 0)])
     assert not (folder / "run/preprocessor_config.json").exists()
-    planned = plan_run(str(folder / "tiny.yaml"), (), gpus=0, memory=None, rate=None)
+    planned = plan_run(str(folder / "tiny.yaml"), ["method=focal"], gpus=0, memory=None, rate=None)
     assert planned.memory.pictures == 0 and planned.attention == "text custos_grouped"
     exported = export_merged(str(folder / "run"), tmp_path / "merged", device="cpu")
     assert exported.parity.num_rows == 1 and exported.parity.largest < 1e-4
