@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.shared.columns import in_columns
+from cli.shared.options import with_groups
+from cli.shared.screen import in_columns
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE, PUBLISHED
 from judging.models.fetched import is_made
 from judging.models.gguf_files import NAMED
@@ -19,17 +20,10 @@ SMOKE_QUESTION = "What is the capital of France?"
 MAX_SMOKE_TOKENS = 24
 
 
+@with_groups
 def backbone(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="A name in 'custos backbones', a folder, a GGUF file, or the name of a Qwen model "
-            "on the Hugging Face hub."
-        ),
-    ] = "embedded",
-    smoke: Annotated[
-        bool, typer.Option("--smoke", help="Have the backbone answer one question.")
-    ] = False,
+    name: Annotated[str, typer.Argument()] = "embedded",
+    smoke: Annotated[bool, typer.Option("--smoke")] = False,
 ) -> None:
     """Fetch a backbone if it is missing, load it, and print what it is.
 
@@ -38,6 +32,11 @@ def backbone(
     ~/.cache/custos.
 
     Example: custos backbone --smoke
+
+    Options:
+        name: A name in 'custos backbones', a folder, a GGUF file, or the name of a Qwen model on
+            the Hugging Face hub.
+        smoke: Have the backbone answer one question.
     """
     from judging.models.backbones import load_backbone
     from judging.models.devices import computed_in

@@ -7,20 +7,25 @@ answers. A judge is trained, tested and served. The error in an answer about a d
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Any
 
 import typer
 
-from cli.shared.columns import in_columns
-from cli.shared.screen import Screen
+from cli.shared.options import with_groups
+from cli.shared.screen import in_columns
 from judging.errors import CustosError
+from judging.models.devices import num_cores
 
 FOLDER = Path("runs/demo")
 JUDGE = FOLDER / "judge"
@@ -98,20 +103,17 @@ SHORT = Plan(
 )
 
 
-def demo(
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="NQ.json of EVOUNA: also test the trained judge on answers that people judged. "
-            "Default: no such test."
-        ),
-    ] = None,
-) -> None:
+@with_groups
+def demo(data: Path | None = None) -> None:
     """Show what custos does: grade, train, test and serve, in minutes, on a CPU.
 
     It writes to runs/demo, and replaces what an earlier demo wrote there.
 
     Example: custos demo
+
+    Options:
+        data: NQ.json of EVOUNA: also test the trained judge on answers that people judged. Default:
+            no such test.
     """
     if data and not data.is_file():
         raise CustosError(f"--data '{data}': no such file")
@@ -130,10 +132,22 @@ def demo(
     typer.echo(f"Everything is written to {FOLDER}; warnings and details to {screen.log}.")
     grade_three_answers(screen)
     make_data(screen, plan)
-    train(screen, plan)
-    show_test(screen)
+    screen.step(f"A judge is trained on them and tested: about {plan.training} minutes")
+    screen.show(plan.note)
+    recipe = ("--config", "embedded/demo", *plan.overrides)
+    launch = ("accelerate", "launch", "-m", "train.hieval_stage1")
+    screen.run(*launch, *recipe, on_screen=True)
+    screen.step("How good is it? The test answers are worded in forms that training never shows")
+    report = read_json(JUDGE / "report.json")
+    screen.show(accuracy_table(report))
+    screen.show(["", f"{report['n']} answers; details in {JUDGE / 'report.md'}"])
     if data:
-        test_on_people(screen, data, plan)
+        screen.step(f"The same judge on answers that people judged (EVOUNA); {plan.unseen}")
+        split, out = FOLDER / "evouna", FOLDER / "evouna-report"
+        screen.run("custos", "prep", "evouna", "--source", str(data), "--out", str(split))
+        test = ("--data", str(split / "test.jsonl"), "--out", str(out), "--no-zero-shot")
+        screen.run("custos", "eval", str(JUDGE), *test)
+        screen.show(accuracy_table(read_json(out / "report.json")))
     with served(screen) as url:
         ask_for_a_verdict(screen, url)
         name_an_error(screen, url)
@@ -169,7 +183,7 @@ def make_data(screen: Screen, plan: Plan) -> None:
     sizes = ("--rows", str(plan.rows), "--val", "100", "--cal", "200", "--test", "300")
     out = FOLDER / "data"
     screen.run("custos", "prep", "synthetic", "--worlds", "open", *sizes, "--out", str(out))
-    rows = list(read_lines(out / "train.jsonl"))
+    rows = read_lines(out / "train.jsonl")
     screen.show(["", f"{len(rows):,} answers about invented places and people. Two of them:"])
     for label in ("Correct", "Wrong"):
         row = next(row for row in rows if row["label"] == label)
@@ -177,41 +191,9 @@ def make_data(screen: Screen, plan: Plan) -> None:
         screen.show([f"{row['question']}  Accepted: {accepted}.", f"  {label}: {shown(row)}"])
 
 
-def train(screen: Screen, plan: Plan) -> None:
-    """Train the judge, calibrate it and test it on forms that training never shows."""
-    screen.step(f"A judge is trained on them and tested: about {plan.training} minutes")
-    if plan.note:
-        screen.show(plan.note)
-    recipe = ("--config", "embedded/demo", *plan.overrides)
-    launch = ("accelerate", "launch", "-m", "train.hieval_stage1")
-    screen.run(*launch, *recipe, on_screen=True)
-
-
-def show_test(screen: Screen) -> None:
-    """Show the trained judge beside graders that need no training, on the same answers."""
-    screen.step("How good is it? The test answers are worded in forms that training never shows")
-    report = json.loads((JUDGE / "report.json").read_text(encoding="utf-8"))
-    screen.show(accuracy_table(report))
-    screen.show(["", f"{report['n']} answers; details in {JUDGE / 'report.md'}"])
-
-
-def test_on_people(screen: Screen, data: Path, plan: Plan) -> None:
-    """Test the trained judge on answers of five systems that people judged right or wrong."""
-    screen.step(f"The same judge on answers that people judged (EVOUNA); {plan.unseen}")
-    split, out = FOLDER / "evouna", FOLDER / "evouna-report"
-    screen.run("custos", "prep", "evouna", "--source", str(data), "--out", str(split))
-    test = ("--data", str(split / "test.jsonl"), "--out", str(out), "--no-zero-shot")
-    screen.run("custos", "eval", str(JUDGE), *test)
-    screen.show(accuracy_table(json.loads((out / "report.json").read_text(encoding="utf-8"))))
-
-
 @contextmanager
 def served(screen: Screen) -> Iterator[str]:
-    """Serve the trained judge and ``embedded-ea``; yield the address when both are loaded.
-
-    Raises:
-        CustosError: If the service ends, or is not ready in time.
-    """
+    """Serve the trained judge and ``embedded-ea``; yield the address when both are loaded."""
     import httpx
 
     screen.step("It is served over HTTP and asked for a verdict")
@@ -254,21 +236,23 @@ def name_an_error(screen: Screen, url: str) -> None:
     screen.run("custos", "prep", "twins", *drawing)
     rows, verdicts = out / "twins.jsonl", out / "verdicts.jsonl"
     screen.run("custos", "grade", "--judge", url, "--in", str(rows), "--out", str(verdicts))
-    for number, (row, verdict) in enumerate(
-        zip(read_lines(rows), read_lines(verdicts), strict=True)
-    ):
-        if number == 0:
-            screen.show(["", f"{row['question']}  Answer: {', '.join(row['references'])}."])
-            screen.show(f"Response to both charts: {shown(row)}")
+    drawn = read_lines(rows)
+    screen.show(["", f"{drawn[0]['question']}  Answer: {', '.join(drawn[0]['references'])}."])
+    screen.show(f"Response to both charts: {shown(drawn[0])}")
+    for row, verdict in zip(drawn, read_lines(verdicts), strict=True):
         named = f"{verdict['label']}; {verdict['error_type']} ({verdict['confidence']:.0%})"
         screen.show(["", f"{out / row['images'][0]} ({row['metadata']['caption']})"])
         screen.show(f"  named {named}, true by construction: {row['label']}")
 
 
-def read_lines(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a JSONL file."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        yield json.loads(line)
+def read_json(path: Path) -> Any:
+    """Return the content of a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def read_lines(path: Path) -> list[Mapping[str, Any]]:
+    """Return the objects of a JSONL file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def shown(row: Mapping[str, Any]) -> str:
@@ -302,3 +286,97 @@ def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
+
+
+PROGRAMS = {"custos": "cli", "accelerate": "accelerate.commands.accelerate_cli"}
+"""Modules that run a program, which may not be on the path."""
+
+
+class Screen:
+    """Shows numbered steps and runs their commands.
+
+    Args:
+        log: File for what the commands print; it is replaced.
+        num_steps: How many steps there will be.
+    """
+
+    def __init__(self, log: Path, num_steps: int) -> None:
+        self.log, self.num_steps = log, num_steps
+        self._step, self._started = 0, time.monotonic()
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("", encoding="utf-8")
+
+    def step(self, title: str) -> None:
+        """Begin the next step: show its number, its title and the time since the start."""
+        self._step += 1
+        minutes, seconds = divmod(int(time.monotonic() - self._started), 60)
+        typer.secho(
+            f"\n{self._step}/{self.num_steps}  {title}  [{minutes}:{seconds:02}]", bold=True
+        )
+
+    def show(self, lines: str | Iterable[str]) -> None:
+        """Show one or more lines below the step's title."""
+        for line in [lines] if isinstance(lines, str) else lines:
+            typer.echo(f"     {line}".rstrip())
+
+    def run(self, *command: str, on_screen: bool = False) -> None:
+        """Show a command and run it to its end; its standard error goes to the log.
+
+        Args:
+            command: Program and arguments, as a user would type them.
+            on_screen: Let its standard output on the screen instead of into the log.
+        """
+        with self._open_log(command) as log:
+            output = None if on_screen else log
+            process = subprocess.run(
+                _arguments(command), stdout=output, stderr=log, env=_environment(), check=False
+            )
+        if process.returncode:
+            raise self._failed(command)
+
+    @contextmanager
+    def running(self, *command: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Show a command and run it while the block runs; what it prints goes to the log."""
+        with self._open_log(command) as log:
+            process = subprocess.Popen(
+                _arguments(command), stdout=log, stderr=log, env=_environment()
+            )
+            try:
+                yield process
+            finally:
+                process.terminate()
+                process.wait()
+
+    def check_running(self, process: subprocess.Popen[bytes], *command: str) -> None:
+        """Raise ``CustosError`` if a command of :meth:`running` has ended by itself."""
+        if process.poll() is not None:
+            raise self._failed(command)
+
+    @contextmanager
+    def _open_log(self, command: tuple[str, ...]) -> Iterator[IO[bytes]]:
+        text = f"$ {shlex.join(command)}"
+        self.show(text)
+        with self.log.open("ab", buffering=0) as log:
+            log.write(f"{text}\n".encode())
+            yield log
+
+    def _failed(self, command: tuple[str, ...]) -> CustosError:
+        lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "").removeprefix("error: ")
+        return CustosError(f"'{shlex.join(command[:2])}' failed: {last}; all of it: {self.log}")
+
+
+def _arguments(command: tuple[str, ...]) -> list[str]:
+    program, *arguments = command
+    return [sys.executable, "-m", PROGRAMS[program], *arguments]
+
+
+def _environment() -> dict[str, str]:
+    """Return an environment with every CPU core and no GPU, unless the user says otherwise.
+
+    Access keys are left out: the tour asks its own service for verdicts.
+    """
+    # Without the first, accelerate launch would take one core.
+    environment = {"OMP_NUM_THREADS": str(num_cores()), "CUDA_VISIBLE_DEVICES": "", **os.environ}
+    environment.pop("CUSTOS_API_KEYS", None)
+    return environment

@@ -1,37 +1,36 @@
-"""``custos grade``: a verdict for every row of a file."""
+"""``custos grade``: a verdict for every row of a file, or of many on a Ray cluster."""
 
 from __future__ import annotations
 
 import functools
+import json
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
 
-from cli.shards.options import Ray, WorkerGpus, WorkerPrice, Workers
-from cli.shared.grading import Batch, RetryFailed, fill_showing
-from cli.shared.judges import is_address
-from cli.shared.options.engine import EngineOptions
-from cli.shared.options.groups import with_groups
-from cli.shared.options.mapping import TABLE_FORMATS, TableOptions
-from cli.shared.options.output import AllowFailed, Risk
-from cli.shared.output_folders import output_file
-from cli.shared.request_rows import (
+from cli.shared.judges import EngineOptions, is_address
+from cli.shared.measuring import Batch, RetryFailed, fill_showing
+from cli.shared.options import AllowFailed, Risk, with_groups
+from cli.shared.outputs import output_file
+from cli.shared.tables import (
+    TABLE_FORMATS,
+    TableOptions,
+    file_digest,
     leaves_mode_open,
     note_doubts,
     read_requests,
-    source_digest,
     warn_of_open_modes,
 )
-from cli.shared.verdicts.files import check_verdict_files, write_verdicts
-from cli.shared.verdicts.judged_rates import JudgedRates
-from cli.shared.verdicts.summary import Summary, end_with
-from clients.kept_verdicts import Grader, NumberedRequest, partial_file
-from data_prep.tables.source import Table, open_table
-from judging import CustosError, JudgeRequest
+from cli.shared.verdicts import JudgedRates, Summary, check_verdict_files, write_verdicts
+from clients.kept_verdicts import NumberedRequest, partial_file
+from data_prep.tables.source import open_table
+from judging.errors import CustosError, system_errors_at
 from judging.files.kept_work import locked
+from judging.types import JudgeRequest, Verdict
 
 
 @with_groups
@@ -40,42 +39,20 @@ def grade(
         str,
         typer.Option("--in", metavar="PATH", help=f"Read requests from this {TABLE_FORMATS}."),
     ],
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="PATH",
-            callback=output_file,
-            help="Write a verdict for every row to this file. JSONL: whole verdicts; CSV, TSV or "
-            "Parquet: your own columns with the verdict beside them.",
-        ),
-    ],
-    judge: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of a "
-            "custos serve; several URLs, each with --judge, share the rows. Default: for every row "
-            "the shipped judge that knows its rubric best."
-        ),
-    ] = None,
+    out: Annotated[str, typer.Option(metavar="PATH", callback=output_file)],
+    judge: list[str] | None = None,
     *,
     table_options: TableOptions,
-    table: Annotated[
-        Path | None,
-        typer.Option(
-            "--csv",
-            callback=output_file,
-            help="Write such a CSV, TSV or Parquet file beside a JSONL OUT too. Default: none.",
-        ),
-    ] = None,
+    table: Annotated[Path | None, typer.Option("--csv", callback=output_file)] = None,
     risk: Risk = None,
     allow_failed: AllowFailed = False,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
     engine_options: EngineOptions,
-    ray: Ray = None,
-    workers: Workers = None,
-    worker_gpus: WorkerGpus = None,
-    worker_price: WorkerPrice = 0,
+    ray: str | None = None,
+    workers: Annotated[int | None, typer.Option(min=1)] = None,
+    worker_gpus: Annotated[float | None, typer.Option(min=0)] = None,
+    worker_price: Annotated[float, typer.Option(min=0)] = 0,
 ) -> None:
     """Grade every row of a file, one verdict per row in the same order.
 
@@ -101,59 +78,92 @@ def grade(
 
     Example: custos grade --in answers.csv --map references=gold --map response=model_answer
     --reference-mode any --out verdicts.jsonl --csv graded.csv
+
+    Options:
+        out: Write a verdict for every row to this file. JSONL: whole verdicts; CSV, TSV or Parquet:
+            your own columns with the verdict beside them.
+        judge: Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of a custos
+            serve; several URLs, each with --judge, share the rows. Default: for every row the
+            shipped judge that knows its rubric best.
+        table: Write such a CSV, TSV or Parquet file beside a JSONL OUT too. Default: none.
+        ray: Grade many files with workers on the Ray cluster at this address (auto: the one that
+            this machine belongs to), or on this machine alone (local). --in and --out are then
+            patterns, such as 's3://bucket/answers/*.parquet' and 's3://bucket/verdicts/*.jsonl'.
+            Default: grade one file here.
+        workers: With --ray: number of workers. Default: as many as its GPUs or CPU cores.
+        worker_gpus: With --ray: GPUs of each worker; .5 has two workers share one. Default: one,
+            where there are GPUs and the judge is not behind an address.
+        worker_price: With --ray: price of a worker for an hour, to show the cost.
     """
     in_table = table_options.read()
     load = functools.partial(engine_options.load_grader, judge or [])
-    if ray is None:
-        read = functools.partial(read_requests, Path(source), in_table, risk)
-        files = [Path(out)] if table is None else [Path(out), table]
-        opened = open_table(source, in_table.text_format)
-        check_verdict_files(opened.path, *files)
-        note_doubts(source, in_table)
-        summary = _grade_file(opened, files, read, load, batch, retry_failed)
-        end_with(summary, Path(source), files, table_options.words(), allow_failed)
+    if ray is not None:
+        if table is not None:
+            raise CustosError(
+                "--csv: with --ray, choose the form of the output by the ending of --out"
+            )
+        from cli.shards.run import RayPool, grade_shards
+        from cli.shards.shards import ShardSettings
+
+        is_remote = engine_options.engine == "openai" or any(map(is_address, judge or []))
+        pool = RayPool(ray, workers, 0 if is_remote and worker_gpus is None else worker_gpus)
+        settings = ShardSettings(mapping=in_table, risk=risk, batch=batch)
+        grade_shards(source, out, pool, load, settings, worker_price, retry_failed, allow_failed)
         return
-    if table is not None:
-        raise CustosError("--csv: with --ray, choose the form of the output by the ending of --out")
-    from cli.shards.ray_pool import RayPool
-    from cli.shards.records import ShardSettings
-    from cli.shards.run import grade_shards
-
-    is_remote = engine_options.engine == "openai" or any(map(is_address, judge or []))
-    pool = RayPool(ray, workers, 0 if is_remote and worker_gpus is None else worker_gpus)
-    settings = ShardSettings(mapping=in_table, risk=risk, batch=batch)
-    grade_shards(source, out, pool, load, settings, worker_price, retry_failed, allow_failed)
-
-
-def _grade_file(
-    table: Table,
-    outputs: Sequence[Path],
-    read: Callable[[], Iterable[NumberedRequest]],
-    load: Callable[[], Grader],
-    batch: int,
-    retry_failed: bool,
-) -> Summary:
-    source = table.path
-    num_rows = num_open = 0
-    questions = array("q")
-    for _, request in read():  # A file that cannot be read is no reason to load a model.
-        num_rows += 1
-        questions.append(hash(request.question) if isinstance(request, JudgeRequest) else 0)
-        num_open += isinstance(request, JudgeRequest) and leaves_mode_open(request)
-    warn_of_open_modes(source, num_open)
+    outputs = [Path(out)] if table is None else [Path(out), table]
+    opened = open_table(source, in_table.text_format)
+    path = opened.path
+    check_verdict_files(path, *outputs)
+    note_doubts(source, in_table)
+    before = file_digest(path)
+    rows = ParsedRows(read_requests(Path(source), in_table, risk), outputs[0])
+    warn_of_open_modes(path, rows.num_open)
     partial = partial_file(outputs[0])
     with locked(partial.path):
-        before = source_digest(source)
-        grader = load()
-        fill_showing(partial, grader, read, num_rows, batch, retry_failed)
-        if source_digest(source) != before:
-            raise CustosError(f"{source}: the file has changed while it was graded")
+        grader = load()  # A file that cannot be read is no reason to load a model.
+        fill_showing(partial, grader, rows.read, len(rows.questions), batch, retry_failed)
+        if file_digest(path) != before:
+            raise CustosError(f"{path}: the file has changed while it was graded")
         for output in outputs:
-            write_verdicts(output, table, partial)
-        summary = Summary(partial.lines())
-        rates = JudgedRates()
-        for line, question in zip(partial.lines(), questions, strict=True):
+            write_verdicts(output, opened, partial)
+        summary, rates = Summary(partial.lines()), JudgedRates()
+        for line, question in zip(partial.lines(), rows.questions, strict=True):
             rates.add(line.verdict, question)
-        summary.rates = list(rates.lines(grader))
+        judged = list(rates.lines(grader))
         partial.remove_unless_failed()
-    return summary
+    summary.end(source, outputs, judged, table_options.words(), allow_failed)
+
+
+class ParsedRows:
+    """Requests of a table: parsed here, once, and read as often as needed from an unnamed file.
+
+    Args:
+        rows: The requests.
+        out: Output beside which the file lies.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+
+    def __init__(self, rows: Iterable[NumberedRequest], out: Path) -> None:
+        self.questions = array("q")
+        """For each row a number that rows on the same question have in common."""
+        self.num_open = 0
+        """Number of rows that do not say how their references are meant."""
+        folder = next(parent for parent in out.resolve().parents if parent.is_dir())
+        with system_errors_at(out):
+            self._file = TemporaryFile("w+", dir=folder, encoding="utf-8")
+        for number, row in rows:
+            is_request = isinstance(row, JudgeRequest)
+            self.questions.append(hash(row.question) if isinstance(row, JudgeRequest) else 0)
+            self.num_open += isinstance(row, JudgeRequest) and leaves_mode_open(row)
+            line = json.dumps([number, is_request, row.model_dump(exclude_unset=True)], default=str)
+            with system_errors_at(out):
+                self._file.write(f"{line}\n")
+
+    def read(self) -> Iterator[NumberedRequest]:
+        """Yield the numbered rows; a second reading ends the first."""
+        self._file.seek(0)
+        for line in self._file:
+            number, is_request, fields = json.loads(line)
+            yield number, (JudgeRequest if is_request else Verdict).model_validate(fields)

@@ -7,29 +7,24 @@ from typing import Annotated
 
 import typer
 
+from cli import plan, recipe
+from cli.attack import attack
 from cli.backbone import backbone, backbones
 from cli.bench.app import app as bench_app
+from cli.calibrate import calibrate
+from cli.compare import compare
 from cli.demo import demo
+from cli.eval import evaluate
 from cli.grade import grade
-from cli.judges.card import card
-from cli.judges.export import export
-from cli.judges.list import judges
-from cli.judges.push import push
-from cli.measuring.attack import attack
-from cli.measuring.calibrate import calibrate
-from cli.measuring.compare import compare
-from cli.measuring.eval import evaluate
-from cli.measuring.review import review
+from cli.judges import card, export, judges, push
 from cli.prep.app import app as prep_app
+from cli.review import review
 from cli.service.doctor import doctor
 from cli.service.load import UNREAD, load
 from cli.service.serve import serve
-from cli.shared.error_line import CommandGroup, Verbs
-from cli.shared.output_folders import Verb
+from cli.shared.outputs import CommandGroup, Verb, Verbs
 from cli.tasks import tasks
-from cli.training import plan, recipe
-from cli.training.sweep import sweep
-from cli.training.train import train
+from cli.train import sweep, train
 
 app = typer.Typer(
     cls=Verbs,
@@ -39,24 +34,12 @@ app = typer.Typer(
     help="Train, measure and serve judge models that grade answers the way people do.",
     epilog="Example: custos grade --judge embedded-qs --in answers.jsonl --out verdicts.jsonl",
 )
-app.add_typer(
-    prep_app,
-    name="prep",
-    cls=CommandGroup,
-    epilog="Example: custos prep synthetic --out data --rows 2000",
-)
-app.add_typer(
-    bench_app,
-    name="bench",
-    cls=CommandGroup,
-    epilog="Example: custos bench table charthal --graded gpt.eval.json --json table.json",
-)
-app.add_typer(
-    recipe.app,
-    name="recipe",
-    cls=CommandGroup,
-    epilog="Example: custos recipe copy embedded/demo my.yaml",
-)
+for group, name, example in (
+    (prep_app, "prep", "prep synthetic --out data --rows 2000"),
+    (bench_app, "bench", "bench table charthal --graded gpt.eval.json --json table.json"),
+    (recipe.app, "recipe", "recipe copy embedded/demo my.yaml"),
+):
+    app.add_typer(group, name=name, cls=CommandGroup, epilog=f"Example: custos {example}")
 app.add_typer(
     plan.app, name="plan", cls=plan.Plans, epilog="Example: custos plan labels --margin .02"
 )

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.shared.options.output import AsJson
+from cli.shared.options import AsJson, with_groups
 from judging.errors import FieldError
 from judging.judge.card import tasks_of_shipped_judges
 from judging.tasks import TASKS, JudgeTask, get_task
@@ -48,13 +48,17 @@ class TaskDescription:
     """An input row that works."""
 
 
+@with_groups
 def tasks(
-    name: Annotated[str | None, typer.Argument(help="Show only this task. Default: all.")] = None,
+    name: Annotated[str | None, typer.Argument()] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what judges can be asked: every task with its labels and an input row that works.
 
     Example: custos tasks hieval-qs
+
+    Options:
+        name: Show only this task. Default: all.
     """
     descriptions = [describe(task) for task in ([get_task(name)] if name else TASKS)]
     if as_json:

@@ -76,8 +76,8 @@ class FailingFiles:
     def _open(
         self, file: Any, mode: str = "r", buffering: int = -1, *text: Any, **more: Any
     ) -> Any:
-        """Open a file; those of the folder have calls that can fail."""
-        if not self._is_ours(file):
+        """Open a file; those of the folder that have a name have calls that can fail."""
+        if not self._is_ours(file) or "opener" in more:
             return _OPEN(file, mode, buffering, *text, **more)
         if self.fails(f"open({mode})", str(file)):
             raise self.error(str(file))

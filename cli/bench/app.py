@@ -13,16 +13,10 @@ from cli.bench.grade import grade
 from cli.bench.respond import respond
 from cli.bench.table import compare, table
 from cli.bench.tournament import tournament
-from cli.measuring.plan_labels import labels
-from cli.shared.options.benchmark import Items, JsonOut, Name
-from cli.shared.output_folders import (
-    Verb,
-    check_is_new,
-    check_keeps_sources,
-    output_file,
-    output_folder,
-)
-from cli.shared.tables import interval_table, wide_console
+from cli.plan import labels
+from cli.shared.options import Items, JsonOut, Name
+from cli.shared.outputs import Verb, claim, output_file, output_folder
+from cli.shared.screen import interval_table, wide_console
 from judging.files.records import write_json
 
 
@@ -64,7 +58,7 @@ def example(
 
     benchmark = get_benchmark(name)
     check_suffix(out)
-    check_is_new(out)
+    claim(out)
     write_graded(out, benchmark.example, keyed=False)
     has_rules = any(get_task(task).has_rules for task in benchmark.tasks)
     judge = "--judge rules " if has_rules else "--judge JUDGE " if benchmark.tasks else ""
@@ -124,7 +118,7 @@ def hmi(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location
 
-    check_keeps_sources(out, ("hmi.md", "hmi.json"), [Path(items)])
+    claim(out, lambda out: True, names=("hmi.md", "hmi.json"), sources=[Path(items)])
     with error_location(Path(items)):
         charts = measure_hmi(get_benchmark("chartom").load(items, out / "images"))
     write_hmi_report(charts, out)

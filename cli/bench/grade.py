@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.shared.bad_rows import fail_without_verdict, show_problems
-from cli.shared.command_line import command_line
-from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
-from cli.shared.options.benchmark import BenchmarkJudgeOptions, Name
-from cli.shared.options.groups import with_groups
-from cli.shared.options.mapping import Reasoning
-from cli.shared.options.server import PriceOptions
-from cli.shared.output_folders import output_file
+from cli.shared.judges import BenchmarkJudgeOptions
+from cli.shared.measuring import Batch, RetryFailed, fill_showing, show_failed
+from cli.shared.options import Name, PriceOptions, command_line, with_groups
+from cli.shared.outputs import output_file
+from cli.shared.screen import fail_without_verdict, show_problems
+from cli.shared.tables import Reasoning
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, locked

@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.shared.bad_rows import show_problems, write_problems
-from cli.shared.command_line import command_line
-from cli.shared.options.benchmark import Items, Name
-from cli.shared.options.groups import with_groups
-from cli.shared.options.server import ChatModel, PriceOptions, RequestOptions
-from cli.shared.output_folders import output_file
-from cli.shared.progress import counting_bar, job_bar, spent_text
+from cli.shared.options import (
+    ChatModel,
+    Items,
+    Name,
+    PriceOptions,
+    RequestOptions,
+    command_line,
+    with_groups,
+)
+from cli.shared.outputs import output_file
+from cli.shared.screen import counting_bar, job_bar, show_problems, spent_text, write_problems
 from judging.errors import CustosError, FieldError
 from judging.files.records import write_json
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cli.shared.command_line import read_assignments
-from cli.shared.options.benchmark import JsonOut, Name
-from cli.shared.output_folders import output_file
-from cli.shared.tables import interval_table, wide_console
+from cli.shared.options import JsonOut, Name, read_assignments
+from cli.shared.outputs import output_file
+from cli.shared.screen import interval_table, wide_console
 from judging import CustosError
 from judging.files.atomic import write_text
 from judging.files.records import write_json

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cli.shared.bad_rows import fail_without_verdict, show_problems
-from cli.shared.command_line import read_assignments
-from cli.shared.grading import Batch, RetryFailed, fill_showing, show_failed
-from cli.shared.options.benchmark import BenchmarkJudgeOptions, Items, JsonOut
-from cli.shared.options.groups import with_groups
-from cli.shared.output_folders import output_file
-from cli.shared.tables import wide_console
+from cli.shared.judges import BenchmarkJudgeOptions
+from cli.shared.measuring import Batch, RetryFailed, fill_showing, show_failed
+from cli.shared.options import Items, JsonOut, read_assignments, with_groups
+from cli.shared.outputs import output_file
+from cli.shared.screen import fail_without_verdict, show_problems, wide_console
 from clients.kept_verdicts import partial_file
 from judging import CustosError, Verdict
 from judging.files.kept_work import locked

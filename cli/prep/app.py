@@ -1,57 +1,37 @@
-"""The verbs of ``custos prep``, in the order of its help."""
+"""The verbs of ``custos prep`` and ``custos prep construct``, in the order of their help."""
 
 from __future__ import annotations
 
 import typer
 
-from cli.prep import charthal_construct
-from cli.prep.construct.app import app as construct_app
-from cli.prep.critiques import critiques
-from cli.prep.error_types import error_types
-from cli.prep.mix import mix
-from cli.prep.sources.evouna import evouna
-from cli.prep.sources.hieval import hieval
-from cli.prep.sources.truthful import truthful
-from cli.prep.sources.truthfulqa import truthfulqa
-from cli.prep.synthetic import (
-    benchmark_answers,
-    chartom,
-    charts,
-    claims,
-    hard,
-    objective,
-    pairs,
-    synthetic,
-    twins,
-)
-from cli.prep.table import table
-from cli.shared.error_line import CommandGroup
-from cli.shared.output_folders import Verb
+from cli.prep import asking, sheets, sources, synthetic, tables
+from cli.shared.outputs import CommandGroup, Verb
 
 app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal and test files.")
 for verb in (
-    *(
-        table,
-        evouna,
-        truthfulqa,
-        hieval,
-        synthetic,
-        claims,
-        objective,
-        hard,
-        charts,
-        twins,
-        chartom,
-        pairs,
-    ),
-    *(critiques, error_types, truthful, benchmark_answers, mix),
+    *(tables.table, sources.evouna, sources.truthfulqa, sources.hieval),
+    *(synthetic.synthetic, synthetic.claims, synthetic.objective, synthetic.hard),
+    *(synthetic.charts, synthetic.twins, synthetic.chartom, synthetic.pairs),
+    *(asking.critiques, tables.error_types, sources.truthful, synthetic.benchmark_answers),
+    tables.mix,
 ):
     app.command(cls=Verb)(verb)
+charthal_app = typer.Typer(
+    no_args_is_help=True,
+    help="Have a model write ChartHal-style questions about charts, and people check them.",
+)
 app.add_typer(
-    charthal_construct.app,
+    charthal_app,
     name="charthal-construct",
     cls=CommandGroup,
     epilog="Example: custos prep charthal-construct sheet data/mine --out anna.csv",
+)
+charthal_app.command("generate", cls=Verb)(asking.charthal_generate)
+charthal_app.command("sheet", cls=Verb)(sheets.charthal_sheet)
+charthal_app.command("collect", cls=Verb)(sheets.charthal_collect)
+construct_app = typer.Typer(
+    no_args_is_help=True,
+    help="Build a benchmark or a training set with models and people, step by step.",
 )
 app.add_typer(
     construct_app,
@@ -60,3 +40,8 @@ app.add_typer(
     epilog="Example: custos prep construct step simplevqa-check --in rows.jsonl "
     "--base-url http://127.0.0.1:8000/v1 --model model-a --out data/checked",
 )
+for verb in (
+    *(sheets.steps, asking.step, asking.respond, asking.verdicts, sheets.screen, sheets.pair),
+    *(sheets.statistics, sheets.forms, sheets.sheet, sheets.collect),
+):
+    construct_app.command(cls=Verb)(verb)

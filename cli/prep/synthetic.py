@@ -11,13 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.shared.bad_rows import check_skipped
-from cli.shared.command_line import command_line
-from cli.shared.options.groups import with_groups
-from cli.shared.options.mapping import AllowDropped
-from cli.shared.output_folders import output_folder
-from cli.shared.splits import HeldOutSizes, Out, Seed, check_keeps_splits, show_splits, write_splits
-from cli.shared.tables import count_table
+from cli.shared.options import command_line, with_groups
+from cli.shared.outputs import OutFolder, output_folder
+from cli.shared.screen import check_skipped, show_counts
+from cli.shared.splits import Cal, SplitOptions, Val, show_splits
+from cli.shared.tables import AllowDropped
 from data_prep.made import hard_options as options
 from data_prep.made.benchmark_answers import MAKERS, generate_benchmark_answers
 from data_prep.made.charts.rows import (
@@ -41,7 +39,6 @@ from data_prep.splits.splits import (
     Splits,
     fill_by_group,
     shuffled,
-    split_examples,
     split_made,
 )
 from judging.errors import CustosError
@@ -67,18 +64,10 @@ Captions = Annotated[
 
 @with_groups
 def synthetic(
-    out: Out,
-    rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
-    worlds: Annotated[
-        Literal["all", "open"],
-        typer.Option(
-            help="Which questions to make. open: English questions with one answer, the easiest to "
-            "learn from."
-        ),
-    ] = "all",
-    seed: Seed = 0,
+    rows: Annotated[int, typer.Option(min=1)],
+    worlds: Literal["all", "open"] = "all",
     *,
-    sizes: HeldOutSizes,
+    division: SplitOptions,
 ) -> None:
     """Make quick-scoring examples whose labels hold by construction.
 
@@ -86,23 +75,22 @@ def synthetic(
     to one of the test split are left out.
 
     Example: custos prep synthetic --out data/synthetic --rows 20000 --seed 1
+
+    Options:
+        rows: Make this many examples, all splits together.
+        worlds: Which questions to make. open: English questions with one answer, the easiest to
+            learn from.
     """
-    held_out = sizes.read()
+    seed, held_out = division.seed, division.held_out
     splits, num_near_test = split_made(
         lambda number, split: generate_examples(number, seed, split, worlds), rows, held_out, seed
     )
     described = {"name": "synthetic", "rows": rows, "worlds": worlds, "seed": seed}
-    write_splits(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})
+    division.write(splits, described, {"near_duplicates_of_test": num_near_test})
 
 
 @with_groups
-def claims(
-    out: Out,
-    rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
-    seed: Seed = 0,
-    *,
-    sizes: HeldOutSizes,
-) -> None:
+def claims(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions) -> None:
     """Make explanations that give all, some or none of a reference of several sentences.
 
     All earns Correct, some Partial; a contradiction or nothing at all earns Wrong. Responses put
@@ -110,66 +98,49 @@ def claims(
     has.
 
     Example: custos prep claims --rows 6000 --out data/claims
+
+    Options:
+        rows: Make this many examples, all splits together.
     """
-    held_out = sizes.read()
-    targets = held_out.targets(rows)
+    seed, targets = division.seed, division.held_out.targets(rows)
     num_test = round(targets["test"])
     trained = list(generate_claims(rows - num_test, seed, held_out=False))
     dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
     dealt["test"] = list(generate_claims(num_test, seed, held_out=True))
-    splits = _in_splits(dealt, seed)
-    write_splits(splits, out, {"name": "claims", "rows": rows, "seed": seed}, held_out, seed, {})
+    division.write(_in_splits(dealt, seed), {"name": "claims", "rows": rows, "seed": seed}, {})
 
 
 @with_groups
-def objective(
-    out: Out,
-    rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
-    seed: Seed = 0,
-    *,
-    sizes: HeldOutSizes,
-) -> None:
+def objective(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptions) -> None:
     """Make reasoned answers in mathematics, options, classes and short facts.
 
     Right and wrong final answers follow reasoning that names others first, in English and Chinese.
     The test split writes answers in forms, layouts and sentences that no other split has.
 
     Example: custos prep objective --rows 3600 --out data/objective
+
+    Options:
+        rows: Make this many examples, all splits together.
     """
-    held_out = sizes.read()
-    targets = held_out.targets(rows)
+    seed, targets = division.seed, division.held_out.targets(rows)
     num_test = round(targets["test"])
     tested = list(generate_objective(num_test, seed, held_out=True))
     questions = {row.group for row in tested}
     drawn = generate_objective(rows - num_test, seed, held_out=False)
     trained = [row for row in drawn if row.group not in questions]
     dealt = fill_by_group(trained, lambda row: row.group, targets, seed) | {"test": tested}
-    splits = _in_splits(dealt, seed)
     described = {"name": "objective", "rows": rows, "seed": seed}
     left_out = {"questions_of_test": rows - num_test - len(trained)}
-    write_splits(splits, out, described, held_out, seed, left_out)
+    division.write(_in_splits(dealt, seed), described, left_out)
 
 
 @with_groups
 def hard(
-    source: Annotated[
-        Path,
-        typer.Option(
-            help="Read labelled rows of task hieval-qs: a file, or a folder that custos prep "
-            "wrote, whose splits are kept."
-        ),
-    ],
-    out: Out,
-    per_question: Annotated[
-        int, typer.Option(min=1, help="Draw this many wordings for each question.")
-    ] = 6,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(help="Make only this kind of row. May be repeated. Default: every kind."),
-    ] = None,
-    seed: Seed = 0,
+    source: Annotated[Path, typer.Option()],
+    per_question: Annotated[int, typer.Option(min=1)] = 6,
+    kind: list[str] | None = None,
     *,
-    sizes: HeldOutSizes,
+    division: SplitOptions,
     allow_dropped: AllowDropped = False,
 ) -> None:
     """Make responses that deceive a judge, and right ones in the same words.
@@ -179,24 +150,24 @@ def hard(
     answer. Questions whose references are sentences or yes and no are passed over.
 
     Example: custos prep hard --source data/evouna --out data/hard
+
+    Options:
+        source: Read labelled rows of task hieval-qs: a file, or a folder that custos prep wrote,
+            whose splits are kept.
+        per_question: Draw this many wordings for each question.
+        kind: Make only this kind of row. May be repeated. Default: every kind.
     """
-    every = [*kinds(), options.KIND]
-    chosen = kind or every
-    if unknown := sorted(set(chosen) - {*every}):
-        raise CustosError(f"--kind '{unknown[0]}': expected one of {', '.join(every)}")
+    chosen = _chosen("--kind", kind, [*kinds(), options.KIND])
     bad_rows: list[str] = []
     files = {split: source / f"{split}.jsonl" for split in SPLITS}
     files = {name: path for name, path in files.items() if path.is_file()}
     if source.is_dir() and not files:
         raise CustosError(f"{source}: holds no train.jsonl; make it with 'custos prep'")
-    check_keeps_splits(out, files.values() or [source])
-
-    held_out = sizes.read()
-    labelled: Splits = (
-        {split: load_generic(path, bad_rows) for split, path in files.items()}
-        if files
-        else split_examples(load_generic(source, bad_rows), held_out, seed)
-    )
+    read = list(files.values()) or [source]
+    division.keep(*read)
+    seed = division.seed
+    labelled: Splits = {split: load_generic(path, bad_rows) for split, path in files.items()}
+    labelled = labelled or division.divide(load_generic(source, bad_rows))
     framed = [name for name in chosen if name in kinds()]
     made = {
         split: list(generate_hard(rows, per_question, seed, framed, split)) if framed else []
@@ -213,14 +184,14 @@ def hard(
         )
     described = {
         "name": source.name,
-        "files": [describe_file(path) for path in files.values() or [source]],
+        "files": [describe_file(path) for path in read],
         "per_question": per_question,
         "kinds": chosen,
     }
     splits = _in_splits(made, seed)
-    write_splits(splits, out, described, held_out, seed, {"bad_rows": len(bad_rows)})
+    division.write(splits, described, {"bad_rows": len(bad_rows)})
     counts = Counter(str(row.metadata["kind"]) for rows in splits.values() for row in rows)
-    Console(highlight=False).print(count_table("kind", "rows", dict(counts)))
+    show_counts("kind", "rows", counts)
 
 
 @with_groups
@@ -228,14 +199,11 @@ def charts(
     out: ChartsOut,
     rows: NumRows,
     seed: ChartsSeed = 0,
-    twins: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Share of groups that begin with twins (see custos prep twins)."
-        ),
-    ] = TWIN_SHARE,
+    twins: Annotated[float, typer.Option(min=0, max=1)] = TWIN_SHARE,
     *,
-    sizes: HeldOutSizes,
+    val: Val = 0.05,
+    cal: Cal = 0.07,
+    test: float = 0.12,
     captions: Captions = False,
 ) -> None:
     """Make error-analysis examples about drawn charts, figures and shapes.
@@ -246,8 +214,13 @@ def charts(
     With --captions the rows are a first lesson in text, before a lesson about the pictures.
 
     Example: custos prep charts --out data/charts --rows 20000 --seed 1
+
+    Options:
+        twins: Share of groups that begin with twins (see custos prep twins).
+        test: Size of the test split: a share below 1, or so many examples.
     """
-    counts = {split: round(size) for split, size in sizes.read().targets(rows).items()}
+    held_out = SplitOptions(out, seed, val, cal, test).held_out
+    counts = {split: round(size) for split, size in held_out.targets(rows).items()}
     # As many as asked for, however shares are rounded.
     counts["train"] += rows - sum(counts.values())
     planned = {
@@ -260,22 +233,13 @@ def charts(
     _write_planned(out, planned, source)
 
 
+@with_groups
 def twins(
     out: ChartsOut,
     rows: NumRows,
     seed: ChartsSeed = 0,
-    forms: Annotated[
-        Literal["train", "test", "all"],
-        typer.Option(
-            help="Wordings of the responses. train leaves some wordings out; test uses only those."
-        ),
-    ] = "test",
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind", help="Draw only this kind of picture. May be repeated. Default: every kind."
-        ),
-    ] = None,
+    forms: Literal["train", "test", "all"] = "test",
+    kinds: Annotated[list[str] | None, typer.Option("--kind")] = None,
     captions: Captions = False,
 ) -> None:
     """Make twins: one question and response under two pictures, each with another error type.
@@ -283,29 +247,22 @@ def twins(
     On one picture the response reasons wrongly, on the other it misreads; the text is the same.
 
     Example: custos prep twins --out data/twins --rows 1000 --seed 2
+
+    Options:
+        forms: Wordings of the responses. train leaves some wordings out; test uses only those.
+        kinds: Draw only this kind of picture. May be repeated. Default: every kind.
     """
-    kinds = kinds or list(KINDS)
-    if unknown := sorted(set(kinds) - KINDS.keys()):
-        raise CustosError(f"--kind '{unknown[0]}': expected one of {', '.join(KINDS)}")
-    source = {
-        "name": "twins", "rows": rows, "seed": seed, "forms": forms, "kinds": kinds,
-        "captions": captions,
-    }  # fmt: skip
-    _write_planned(out, {"twins.jsonl": list(plan_twins(rows, seed, forms, kinds))}, source)
+    kinds = _chosen("--kind", kinds, list(KINDS))
+    made = {"name": "twins", "rows": rows, "seed": seed, "forms": forms, "kinds": kinds}
+    planned = {"twins.jsonl": list(plan_twins(rows, seed, forms, kinds))}
+    _write_planned(out, planned, {**made, "captions": captions})
 
 
+@with_groups
 def chartom(
-    out: Annotated[
-        Path,
-        typer.Option(
-            callback=output_folder,
-            help="Write items.jsonl, images/ and manifest.json to this folder.",
-        ),
-    ],
-    pairs: Annotated[
-        int, typer.Option(min=1, help="Draw this many pairs; 14 show every manipulation.")
-    ] = 56,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed gives other pairs.")] = 0,
+    out: OutFolder,
+    pairs: Annotated[int, typer.Option(min=1)] = 56,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
     """Draw CHARTOM-style pairs: the same data, shown once honestly and once misleadingly.
 
@@ -313,6 +270,11 @@ def chartom(
     item is what the paper reports for items of its type, until people answer the charts themselves.
 
     Example: custos prep chartom --out data/chartom --pairs 56 --seed 1
+
+    Options:
+        out: Write items.jsonl, images/ and manifest.json to this folder.
+        pairs: Draw this many pairs; 14 show every manipulation.
+        seed: Another seed gives other pairs.
     """
     from benchmarks.framework.base import get_benchmark
     from data_prep.made.misleading_charts import generate_chart_pairs
@@ -328,24 +290,17 @@ def chartom(
         source={"name": "chartom", "pairs": pairs, "seed": seed},
         command=command_line(),
     )
-    Console(highlight=False).print(count_table("manipulation", "pairs", manifest["manipulations"]))
+    show_counts("manipulation", "pairs", manifest["manipulations"])
     typer.echo(f"{pairs} pairs, {2 * pairs} charts in {out}")
 
 
 @with_groups
 def pairs(
-    out: Out,
-    rows: Annotated[int, typer.Option(min=1, help="Make this many pairs, all splits together.")],
-    pictures: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Share of pairs with a picture; half of these need it."),
-    ] = PICTURE_SHARE,
-    both_orders: Annotated[
-        bool, typer.Option(help="Write every training pair in both orders of its responses.")
-    ] = True,
-    seed: Seed = 0,
+    rows: Annotated[int, typer.Option(min=1)],
+    pictures: Annotated[float, typer.Option(min=0, max=1)] = PICTURE_SHARE,
+    both_orders: bool = True,
     *,
-    sizes: HeldOutSizes,
+    division: SplitOptions,
 ) -> None:
     """Make pairs of responses about charts, of known truth and faults, with critiques.
 
@@ -353,8 +308,13 @@ def pairs(
     responses one by one, with critiques and scores from 0 to 10.
 
     Example: custos prep pairs --out data/pairs --rows 8000 --seed 1
+
+    Options:
+        rows: Make this many pairs, all splits together.
+        pictures: Share of pairs with a picture; half of these need it.
+        both_orders: Write every training pair in both orders of its responses.
     """
-    held_out = sizes.read()
+    seed, held_out = division.seed, division.held_out
     num_test = round(held_out.targets(rows)["test"])
     splits = split_pairs(
         list(generate_pairs(rows - num_test, seed, "train", pictures)),
@@ -363,7 +323,7 @@ def pairs(
         seed,
     )
     written = write_pairs(
-        out,
+        division.out,
         splits,
         both_orders=both_orders,
         source={"name": "pairs", "rows": rows, "seed": seed, "pictures": pictures},
@@ -371,24 +331,15 @@ def pairs(
         seed=seed,
         command=command_line(),
     )
-    show_splits(written, out)
+    show_splits(written, division.out)
 
 
 @with_groups
 def benchmark_answers(
-    out: Out,
-    rows: Annotated[int, typer.Option(min=1, help="Make this many examples, all splits together.")],
-    tasks: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--task",
-            help="Make rows of this task: charthal, simplevqa or chartom-fact. May be repeated. "
-            "Default: all three.",
-        ),
-    ] = None,
-    seed: Seed = 0,
+    rows: Annotated[int, typer.Option(min=1)],
+    tasks: Annotated[list[str] | None, typer.Option("--task")] = None,
     *,
-    sizes: HeldOutSizes,
+    division: SplitOptions,
 ) -> None:
     """Make questions and responses for judges of ChartHal, SimpleVQA and CHARTOM's FACT.
 
@@ -398,21 +349,30 @@ def benchmark_answers(
     question is too similar to one of the test split are left out.
 
     Example: custos prep benchmark-answers --rows 3500 --out data/benchmarks
+
+    Options:
+        rows: Make this many examples, all splits together.
+        tasks: Make rows of this task: charthal, simplevqa or chartom-fact. May be repeated.
+            Default: all three.
     """
-    if unknown := sorted(set(tasks or ()) - MAKERS.keys()):
-        raise CustosError(f"--task '{unknown[0]}': expected one of {', '.join(MAKERS)}")
-    chosen = tasks or list(MAKERS)
-    held_out = sizes.read()
+    chosen, seed = _chosen("--task", tasks, list(MAKERS)), division.seed
     splits, num_near_test = split_made(
         lambda number, split: generate_benchmark_answers(number, seed, split, chosen),
         rows,
-        held_out,
+        division.held_out,
         seed,
     )
     described = {"name": "benchmark-answers", "rows": rows, "tasks": chosen, "seed": seed}
-    write_splits(splits, out, described, held_out, seed, {"near_duplicates_of_test": num_near_test})
+    division.write(splits, described, {"near_duplicates_of_test": num_near_test})
     counts = Counter(f"{row.task}: {row.label}" for members in splits.values() for row in members)
-    Console(highlight=False).print(count_table("task and label", "rows", dict(counts)))
+    show_counts("task and label", "rows", counts)
+
+
+def _chosen(option: str, given: list[str] | None, known: list[str]) -> list[str]:
+    """Return what an option names, or all; refuse a name that is not known."""
+    if unknown := sorted(set(given or ()) - {*known}):
+        raise CustosError(f"{option} '{unknown[0]}': expected one of {', '.join(known)}")
+    return given or known
 
 
 def _in_splits(dealt: Mapping[Split, Sequence[LabelledExample]], seed: int) -> Splits:

@@ -11,7 +11,7 @@ import httpx
 import typer
 from rich.table import Table
 
-from cli.shared.tables import wide_console
+from cli.shared.screen import wide_console
 from clients.connection import ModelServer, http_options, proxy_errors
 from clients.judge_client import KEY_HELP, KEY_VARIABLE, no_answer
 from judging import CustosError

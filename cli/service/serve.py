@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from cli.shared.command_line import read_assignments
 from cli.shared.judges import (
     default_judges,
     load_default_judges,
@@ -21,15 +20,16 @@ from cli.shared.judges import (
     name_gpu,
     named_sources,
 )
-from cli.shared.options.server import (
+from cli.shared.options import (
     BaseUrl,
     Concurrency,
     Engine,
     KeyEnv,
     TokenBudget,
     api_key,
+    read_assignments,
 )
-from cli.shared.output_folders import output_folder
+from cli.shared.outputs import output_folder
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.notes import KNOWS_NOTHING

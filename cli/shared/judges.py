@@ -1,25 +1,38 @@
-"""Judges by what the user calls them: a run folder, a name, a backbone or an address."""
+"""Judges by what the user calls them, and the options that say where their model runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from cli.shared.options.server import api_key
+from cli.shared.options import (
+    BaseUrl,
+    ChatModel,
+    Concurrency,
+    Deadline,
+    Engine,
+    KeyEnv,
+    RequestOptions,
+    TokenBudget,
+    api_key,
+)
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.card import shipped_judges
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
 from judging.models.embedded import EMBEDDED
+from judging.verdicts.build import RULES, RuleGrader
 
 if TYPE_CHECKING:
     from clients.judge_client import JudgeClient
-    from judging.scoring.engine import Engine, TextBatch
+    from clients.kept_verdicts import Grader
+    from judging.scoring import engine as engines
 
 UNTRAINED = "embedded"
 """What users call the untrained model that comes with custos."""
@@ -89,11 +102,7 @@ def is_address(source: str) -> bool:
 def connect_service(
     url: str, key_env: str | None, concurrency: int, deadline: float
 ) -> JudgeClient:
-    """Return a client of a ``custos serve`` that answers.
-
-    Raises:
-        CustosError: If the service does not answer, or the key's variable is not set.
-    """
+    """Return a client of a ``custos serve`` that answers."""
     from clients.judge_client import JudgeClient
 
     key = api_key(key_env) if key_env else None
@@ -126,11 +135,7 @@ def load_named_judges(
 def load_default_judges(
     sources: Mapping[str, str], aliases: Mapping[str, str], load: Callable[[str], Judge]
 ) -> dict[str, Judge]:
-    """Load the shipped judges, and the untrained model for tasks that none of them takes.
-
-    Raises:
-        CustosError: As :func:`load_named_judges`.
-    """
+    """Load the shipped judges, and the untrained model for tasks that none of them takes."""
     judges = load_named_judges(sources, aliases, load)
     others = tuple(judges.values())
     untrained = untrained_judge(lambda judge: share_weights([*others, judge]))
@@ -150,7 +155,7 @@ class EngineOnUse:
         self._on_load = on_load
 
     @cached_property
-    def _engine(self) -> Engine:
+    def _engine(self) -> engines.Engine:
         judge = Judge.load(EMBEDDED)
         self._on_load(judge)
         return judge.engine
@@ -174,7 +179,7 @@ class EngineOnUse:
         """Score labels, as the loaded engine does."""
         return self._engine.score(*prompts, **options)
 
-    def generate(self, *prompts: Any, **options: Any) -> Iterator[TextBatch]:
+    def generate(self, *prompts: Any, **options: Any) -> Iterator[engines.TextBatch]:
         """Generate texts, as the loaded engine does."""
         return self._engine.generate(*prompts, **options)
 
@@ -196,11 +201,7 @@ def untrained_judge(on_load: Callable[[Judge], None]) -> Judge:
 
 
 def default_judges() -> list[str]:
-    """Return the names of the shipped judges.
-
-    Raises:
-        CustosError: If there are none.
-    """
+    """Return the names of the shipped judges."""
     names = shipped_judges()
     if not names:
         raise CustosError(
@@ -214,9 +215,6 @@ def named_sources(texts: Iterable[str], engine: str = "tree") -> dict[str, str]:
     """Read ``NAME=RUN`` and ``RUN`` options; a bare run is named after the last part of its path.
 
     With the engine ``openai`` the name is the model's on the server, and the option stays whole.
-
-    Raises:
-        CustosError: If a name or source is empty, or a name is given twice.
     """
     from clients.remote_judge import remote_source
 
@@ -255,3 +253,93 @@ def share_weights(judges: Iterable[Judge]) -> None:
             is_alike = first.dtype == parameter.dtype and first.device == parameter.device
             if not is_shared and is_alike and torch.equal(first, parameter):
                 parameter.data = first.data
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Engine and server that a judge's model runs on, and limits of the requests to the server."""
+
+    engine: Engine = "tree"
+    token_budget: TokenBudget = None
+    base_url: BaseUrl = None
+    key_env: KeyEnv = None
+    concurrency: Concurrency = 64
+    deadline: Deadline = 300
+
+    def load_judge(self, source: str) -> Judge:
+        """Load a judge.
+
+        Raises:
+            CustosError: As :func:`cli.shared.judges.load_judge`.
+        """
+        server = (self.base_url, api_key(self.key_env), self.concurrency, self.deadline)
+        return load_judge(self.engine, source, *server, token_budget=self.token_budget)
+
+    def load_judge_or_service(self, source: str) -> Judge | JudgeClient:
+        """Load a judge, or connect to a service if the source is an address."""
+        if not is_address(source):
+            return self.load_judge(source)
+        self._check_no_server(source)
+        return connect_service(source, self.key_env, self.concurrency, self.deadline)
+
+    def load_grader(self, sources: Sequence[str]) -> Grader:
+        """Load a judge, connect to services, or load all shipped judges if nothing is named.
+
+        Raises:
+            CustosError: As :meth:`load_judge_or_service`, if no service answers, or if one of
+                several sources is no address.
+        """
+        if list(sources) == [RULES]:
+            return RuleGrader()
+        if len(sources) > 1:
+            from clients.pool import JudgePool
+
+            if folders := [source for source in sources if not is_address(source)]:
+                raise CustosError(
+                    f"--judge {folders[0]}: several judges share the rows of a file only as "
+                    "services; give their URLs, or one judge"
+                )
+            self._check_no_server(sources[0])
+            key = api_key(self.key_env) if self.key_env else None
+            return JudgePool.connect(
+                sources, api_key=key, concurrency=self.concurrency, deadline=self.deadline
+            )
+        if sources:
+            grader: Grader = self.load_judge_or_service(sources[0])
+        else:
+            from judging.judge.best_judge import BestJudge
+
+            names = {name: name for name in default_judges()}
+            load = load_named_judges if self.engine == "openai" else load_default_judges
+            grader = BestJudge(load(names, {}, self.load_judge))
+        if self.engine == "tree" and not any(map(is_address, sources)):
+            name_gpu(lambda line: typer.echo(line, err=True))
+        return grader
+
+    def _check_no_server(self, service: str) -> None:
+        """Raise ``CustosError`` if an option is for a model that is not a service's."""
+        if self.engine == "openai" or self.base_url or self.token_budget:
+            raise CustosError(
+                f"{service}: a service runs its own model; leave out --engine, --base-url and "
+                "--token-budget"
+            )
+
+
+@dataclass(frozen=True)
+class BenchmarkJudgeOptions(EngineOptions):
+    """Where a benchmark's judge runs, which may also be a chat model on a server."""
+
+    concurrency: Concurrency = 8
+    model: ChatModel = None
+
+    def load(self, source: str) -> Grader:
+        """Load a judge as :meth:`load_grader`, or take a chat model on a server as the judge."""
+        is_service = self.model is None and not source.rstrip("/").endswith("/v1")
+        if not is_address(source) or is_service:
+            return self.load_grader([source])
+        if self.model is None:
+            raise CustosError("--model: name the model to ask on the server")
+        from clients.chat_judge import ChatJudge
+
+        options = RequestOptions(self.key_env, self.concurrency, self.deadline)
+        return ChatJudge(options.server(source, self.model))

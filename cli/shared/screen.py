@@ -1,114 +1,166 @@
-"""The screen of a guided tour: numbered steps, the commands they run, and a log for the rest."""
+"""What commands print: columns, tables, progress bars, and rows that could not be used."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import subprocess
-import sys
-import time
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console
+from rich.progress import TextColumn
+from rich.table import Table
 
 from judging.errors import CustosError
-from judging.models.devices import num_cores
+from judging.files.records import write_records
+from judging.log_lines import one_line
+from judging.progress import ProgressBar
+from judging.types import FAILURES
 
-PROGRAMS = {"custos": "cli", "accelerate": "accelerate.commands.accelerate_cli"}
-"""Modules that run a program, which may not be on the path."""
+if TYPE_CHECKING:
+    from clients.chat import Prices, Usage
+    from clients.jobs import JobProgress, OnProgress
+
+WIDTH_IN_FILES = 160
+"""Columns of a table that is piped or written to a file, where rich would wrap it at 80."""
+MAX_BAD_ROWS_SHOWN = 10
+MAX_ROWS_NAMED = 5
 
 
-class Screen:
-    """Shows numbered steps and runs their commands.
+def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return one line per row, its cells padded to the width of their columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
-    Args:
-        log: File for what the commands print; it is replaced.
-        num_steps: How many steps there will be.
+
+def wide_console() -> Console:
+    """Return a console that does not break long lines, and prints brackets as they are."""
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    if not console.is_terminal:
+        console.width = WIDTH_IN_FILES
+    return console
+
+
+def show_counts(heading: str, counted: str, counts: Mapping[str, int]) -> None:
+    """Print a table with a name and a number on every line."""
+    table = Table(heading)
+    table.add_column(counted, justify="right")
+    for name, count in counts.items():
+        table.add_row(name, str(count))
+    Console(highlight=False).print(table)
+
+
+def interval_table(title: str, intervals: Mapping[str, Any]) -> Table:
+    """Return a table with one estimate and its interval on every line."""
+    from benchmarks.framework.estimates import estimates
+    from benchmarks.framework.report.text import interval_cells
+
+    table = Table("", "value", "95 % interval", "n", title=title)
+    for path, estimate in estimates(intervals):
+        table.add_row(" / ".join(path), *interval_cells(estimate))
+    return table
+
+
+@contextmanager
+def counting_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show a bar; give a function to call with the number of things that are done."""
+    with ProgressBar() as progress:
+        bar = progress.add_task(description, total=total)
+        yield lambda num_done: progress.update(bar, completed=num_done)
+
+
+@contextmanager
+def job_bar(prices: Prices | None = None) -> Iterator[OnProgress]:
+    """Show how far a job of chat requests is, with tokens, their cost and failed items.
+
+    Gives what ``clients.jobs.run_job`` calls with its progress.
     """
+    columns = (TextColumn("{task.fields[spent]}"), TextColumn("{task.fields[failed]}"))
+    with ProgressBar(*columns) as progress:
+        bar = progress.add_task("asking", total=None, spent="", failed="")
 
-    def __init__(self, log: Path, num_steps: int) -> None:
-        self.log, self.num_steps = log, num_steps
-        self._step, self._started = 0, time.monotonic()
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text("", encoding="utf-8")
+        def show(now: JobProgress) -> None:
+            progress.update(
+                bar,
+                total=now.num_items,
+                completed=now.num_done,
+                spent=spent_text(now.usage, prices),
+                failed=f"{now.num_failed} failed" if now.num_failed else "",
+            )
 
-    def step(self, title: str) -> None:
-        """Begin the next step: show its number, its title and the time since the start."""
-        self._step += 1
-        minutes, seconds = divmod(int(time.monotonic() - self._started), 60)
-        typer.secho(
-            f"\n{self._step}/{self.num_steps}  {title}  [{minutes}:{seconds:02}]", bold=True
+        yield show
+
+
+def spent_text(usage: Usage, prices: Prices | None) -> str:
+    """Return tokens and, with prices, their cost as a text."""
+    tokens = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
+    return tokens if prices is None else f"{tokens}, cost {prices.cost(usage):.4f}"
+
+
+def show_spent(account: Mapping[str, Any]) -> None:
+    """Print the tokens and the cost of ``JobResult.account``."""
+    usage, cost = account["usage"], account["cost"]
+    tokens = f"{usage['prompt_tokens']:,} prompt and {usage['completion_tokens']:,} completion"
+    typer.echo(f"tokens: {tokens}{'' if cost is None else f', cost {cost:.4f}'}")
+    if account["uncounted"]:
+        typer.echo(f"answers whose tokens the server did not count: {account['uncounted']}")
+
+
+def show_problems(source: Path, problems: Mapping[int, str]) -> None:
+    """Print bad rows to standard error, one line for all rows with the same message."""
+    rows_by_message: dict[str, list[int]] = {}
+    for row, message in problems.items():
+        rows_by_message.setdefault(message, []).append(row)
+    for message, rows in itertools.islice(rows_by_message.items(), MAX_BAD_ROWS_SHOWN):
+        name = f"row {rows[0]}"
+        if len(rows) > 1:
+            shown = ", ".join(map(str, rows[:MAX_ROWS_NAMED]))
+            shown += ", ..." if len(rows) > MAX_ROWS_NAMED else ""
+            is_span = rows == list(range(rows[0], rows[0] + len(rows)))
+            span = f"{rows[0]}-{rows[-1]}" if is_span else shown
+            name = f"rows {span} ({len(rows)} rows)"
+        typer.echo(one_line(f"{source} {name}: {message}"), err=True)
+    others = list(rows_by_message.values())[MAX_BAD_ROWS_SHOWN:]
+    if others:
+        typer.echo(f"and {sum(map(len, others))} more bad rows", err=True)
+
+
+def show_skipped(reasons: Iterable[object]) -> None:
+    """Print why the first of the skipped rows were skipped, and how many more there are."""
+    messages = list(map(str, reasons))
+    for message in messages[:MAX_BAD_ROWS_SHOWN]:
+        typer.echo(one_line(f"skipped: {message}"), err=True)
+    if len(messages) > MAX_BAD_ROWS_SHOWN:
+        typer.echo(f"skipped: {len(messages) - MAX_BAD_ROWS_SHOWN} more bad rows", err=True)
+
+
+def check_skipped(source: Path | str, messages: Sequence[str], *, allow_dropped: bool) -> None:
+    """Print why rows were skipped; refuse to go on with any, unless it is allowed."""
+    if messages and not allow_dropped:
+        raise CustosError(
+            f"{source}: {len(messages)} rows cannot be used (the first: {messages[0]}); "
+            "--allow-dropped leaves them out"
         )
-
-    def show(self, lines: str | Iterable[str]) -> None:
-        """Show one or more lines below the step's title."""
-        for line in [lines] if isinstance(lines, str) else lines:
-            typer.echo(f"     {line}".rstrip())
-
-    def run(self, *command: str, on_screen: bool = False) -> None:
-        """Show a command and run it to its end; its standard error goes to the log.
-
-        Args:
-            command: Program and arguments, as a user would type them.
-            on_screen: Let its standard output on the screen instead of into the log.
-
-        Raises:
-            CustosError: If it fails; the error has the last line of the log.
-        """
-        with self._open_log(command) as log:
-            output = None if on_screen else log
-            process = subprocess.run(
-                _arguments(command), stdout=output, stderr=log, env=_environment(), check=False
-            )
-        if process.returncode:
-            raise self._failed(command)
-
-    @contextmanager
-    def running(self, *command: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Show a command and run it while the block runs; what it prints goes to the log."""
-        with self._open_log(command) as log:
-            process = subprocess.Popen(
-                _arguments(command), stdout=log, stderr=log, env=_environment()
-            )
-            try:
-                yield process
-            finally:
-                process.terminate()
-                process.wait()
-
-    def check_running(self, process: subprocess.Popen[bytes], *command: str) -> None:
-        """Raise ``CustosError`` if a command of :meth:`running` has ended by itself."""
-        if process.poll() is not None:
-            raise self._failed(command)
-
-    @contextmanager
-    def _open_log(self, command: tuple[str, ...]) -> Iterator[IO[bytes]]:
-        text = f"$ {shlex.join(command)}"
-        self.show(text)
-        with self.log.open("ab", buffering=0) as log:
-            log.write(f"{text}\n".encode())
-            yield log
-
-    def _failed(self, command: tuple[str, ...]) -> CustosError:
-        lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), "").removeprefix("error: ")
-        return CustosError(f"'{shlex.join(command[:2])}' failed: {last}; all of it: {self.log}")
+    show_skipped(messages)
 
 
-def _arguments(command: tuple[str, ...]) -> list[str]:
-    program, *arguments = command
-    return [sys.executable, "-m", PROGRAMS[program], *arguments]
+def write_problems(path: Path, problems: Mapping[int, str]) -> None:
+    """Write ``{"row", "message"}`` lines; without problems, remove an earlier run's file."""
+    if not problems:
+        path.unlink(missing_ok=True)
+        return
+    write_records(
+        path, ({"row": row, "message": message} for row, message in sorted(problems.items()))
+    )
 
 
-def _environment() -> dict[str, str]:
-    """Return an environment with every CPU core and no GPU, unless the user says otherwise.
-
-    Access keys are left out: the tour asks its own service for verdicts.
-    """
-    # Without the first, accelerate launch would take one core.
-    environment = {"OMP_NUM_THREADS": str(num_cores()), "CUDA_VISIBLE_DEVICES": "", **os.environ}
-    environment.pop("CUSTOS_API_KEYS", None)
-    return environment
+def fail_without_verdict(source: Path, statuses: Collection[str]) -> None:
+    """Exit with status 1 if none of these statuses of rows stands for a verdict."""
+    if set(statuses) <= FAILURES:
+        typer.echo(f"error: {source}: no row got a verdict", err=True)
+        raise typer.Exit(1)

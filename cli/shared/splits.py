@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +13,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.shared.bad_rows import check_skipped
-from cli.shared.command_line import command_line
-from cli.shared.output_folders import check_keeps_sources, output_folder
+from cli.shared.options import command_line
+from cli.shared.outputs import claim, output_folder
+from data_prep.splits.filters import MIN_WORDS, drop_trivial, keep_contested, read_verdicts
 from data_prep.splits.manifest import check_replaceable, write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
 from judging.types import LabelledExample, parse_record
@@ -46,91 +47,102 @@ Val = Annotated[
 Cal = Annotated[
     float, typer.Option(help="Size of the calibration split: a share below 1, or so many examples.")
 ]
-Test = Annotated[
-    float, typer.Option(help="Size of the test split: a share below 1, or so many examples.")
-]
 
 
 @dataclass(frozen=True)
-class HeldOutSizes:
-    """Sizes of the splits that are not trained on."""
+class SplitOptions:
+    """Folder of a data set, and how its rows are divided.
 
+    Options:
+        test: Size of the test split: a share below 1, or so many examples.
+    """
+
+    out: Out
+    seed: Seed = 0
     val: Val = 0.05
     cal: Cal = 0.07
-    test: Test = 0.12
+    test: float = 0.12
 
-    def read(self) -> HeldOut:
-        """Return the sizes, checked.
+    def __post_init__(self) -> None:
+        """Refuse a size below 0."""
+        _ = self.held_out
 
-        Raises:
-            FieldError: If one is below 0.
-        """
-        return parse_record(HeldOut, vars(self), "--val, --cal, --test")
+    @cached_property
+    def held_out(self) -> HeldOut:
+        """The sizes of the splits that are not trained on."""
+        sizes = {"val": self.val, "cal": self.cal, "test": self.test}
+        return parse_record(HeldOut, sizes, "--val, --cal, --test")
 
+    def keep(self, *sources: Path) -> None:
+        """Refuse the folder if one of the four files would replace one that the command reads."""
+        claim(self.out, lambda out: True, names=FILES, sources=sources)
 
-def check_keeps_splits(out: Path, sources: Iterable[Path]) -> None:
-    """Refuse a folder in which the four files would replace one that the command reads."""
-    check_keeps_sources(out, FILES, sources)
+    def divide(self, examples: Sequence[LabelledExample]) -> Splits:
+        """Return the examples in splits that share no question."""
+        return split_examples(examples, self.held_out, self.seed)
 
-
-def split_and_write(
-    examples: Sequence[LabelledExample],
-    out: Path,
-    source: Mapping[str, Any],
-    held_out: HeldOut,
-    seed: int,
-    bad_rows: Sequence[str],
-    num_filtered: int = 0,
-    *,
-    allow_dropped: bool,
-) -> None:
-    """Split the examples and write them; stop at bad rows unless they may be left out."""
-    check_skipped(source["name"], bad_rows, allow_dropped=allow_dropped)
-    left_out = {"bad_rows": len(bad_rows), "filtered": num_filtered}
-    write_splits(split_examples(examples, held_out, seed), out, source, held_out, seed, left_out)
-
-
-def write_splits(
-    splits: Splits,
-    out: Path,
-    source: Mapping[str, Any],
-    held_out: HeldOut,
-    seed: int,
-    left_out: Mapping[str, int],
-) -> None:
-    """Write the four files and their manifest, and print how many of each label they hold."""
-    write_prepared(
-        out,
-        splits,
-        source=source,
-        held_out=held_out,
-        seed=seed,
-        command=command_line(),
-        left_out=left_out,
-    )
-    show_splits(splits, out)
-    for reason, num_rows in left_out.items():
-        if num_rows:
-            typer.echo(f"left out: {num_rows} {reason.replace('_', ' ')}")
+    def write(self, splits: Splits, source: Mapping[str, Any], left_out: Mapping[str, int]) -> None:
+        """Write the four files and their manifest, and print how many of each label they hold."""
+        write_prepared(
+            self.out,
+            splits,
+            source=source,
+            held_out=self.held_out,
+            seed=self.seed,
+            command=command_line(),
+            left_out=left_out,
+        )
+        show_splits(splits, self.out)
+        for reason, num_rows in left_out.items():
+            if num_rows:
+                typer.echo(f"left out: {num_rows} {reason.replace('_', ' ')}")
 
 
 def show_splits(splits: Splits, out: Path) -> None:
     """Print sizes and label shares of every split, and the folder that holds them."""
-    groups = {example.group for rows in splits.values() for example in rows}
-    Console(highlight=False).print(_summary(splits))
-    typer.echo(f"{len(groups)} groups of questions in {out}")
-
-
-def _summary(splits: Splits) -> Table:
     labels = sorted({example.label for split in SPLITS for example in splits[split]})
     table = Table("split")
     for heading in ("examples", *labels):
         table.add_column(heading, justify="right")
     for split in SPLITS:
-        counts = Counter(example.label for example in splits[split])
-        num_examples = len(splits[split])
-        shares = (
-            f"{counts[label]} ({counts[label] / max(1, num_examples):.1%})" for label in labels
-        )
-        table.add_row(split, str(num_examples), *shares)
-    return table
+        counts, total = Counter(row.label for row in splits[split]), len(splits[split])
+        shares = (f"{counts[label]} ({counts[label] / max(1, total):.1%})" for label in labels)
+        table.add_row(split, str(total), *shares)
+    Console(highlight=False).print(table)
+    groups = {example.group for rows in splits.values() for example in rows}
+    typer.echo(f"{len(groups)} groups of questions in {out}")
+
+
+MinWords = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Leave out examples whose responses all have fewer words than this; 0 keeps all "
+        f"(try {MIN_WORDS}).",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """Filters of examples.
+
+    Options:
+        verdicts: Keep only contested examples by the verdicts of models in this file: a JSON object
+            from example id to a list of labels, one from each model. Default: keep all.
+        disagreeing: With --verdicts: keep what at least this many models get wrong.
+        models: With --verdicts: number of models that judged.
+    """
+
+    min_words: MinWords = 0
+    verdicts: Path | None = None
+    disagreeing: int = 3
+    models: int = 6
+
+    def apply(self, examples: Sequence[LabelledExample]) -> list[LabelledExample]:
+        """Return the examples that pass all filters, in the paper's order."""
+        long_enough = list(drop_trivial(examples, self.min_words))
+        if self.verdicts is None:
+            return long_enough
+        verdicts = read_verdicts(self.verdicts)
+        return list(keep_contested(long_enough, verdicts, self.disagreeing, self.models))

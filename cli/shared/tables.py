@@ -1,40 +1,193 @@
-"""Tables on the screen, readable in pipes and files too."""
+"""Tables of the user: options that say what their columns are, and their rows as requests."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
-WIDTH_IN_FILES = 160
-"""Columns of a table that is piped or written to a file, where rich would wrap it at 80."""
+from cli.shared.options import read_assignments
+from clients.kept_verdicts import NumberedRequest
+from data_prep.tables.mapping import TableMapping, read_mapping
+from data_prep.tables.reader import BadRow, parse_table
+from data_prep.tables.source import open_table
+from judging.errors import CustosError, FieldError
+from judging.files.csv_rows import row_location
+from judging.files.pictures import check_pictures
+from judging.fingerprint import file_sha256
+from judging.log_lines import one_line
+from judging.tasks import get_task
+from judging.types import JudgeRequest, Verdict, parse_record, shortened
+
+TABLE_FORMATS = "CSV, TSV, JSONL, JSON or Parquet file, or hub data set (owner/name:split)"
+"""What a table may be, for help texts."""
+Reasoning = Annotated[
+    Literal["drop", "keep"] | None,
+    typer.Option(
+        help="drop: what a response holds in thinking tags (<think> and its like) is not graded; "
+        "keep: it is. Default: the row's, or drop.",
+    ),
+]
+AllowDropped = Annotated[
+    bool,
+    typer.Option(
+        "--allow-dropped", help="Leave out rows that cannot be used, instead of stopping."
+    ),
+]
 
 
-def wide_console() -> Console:
-    """Return a console that does not break long lines, and prints brackets as they are."""
-    console = Console(highlight=False, soft_wrap=True, markup=False)
-    if not console.is_terminal:
-        console.width = WIDTH_IN_FILES
-    return console
+@dataclass(frozen=True)
+class TableOptions:
+    """Options that say which columns of a table hold our fields, and what its labels mean.
+
+    Options:
+        columns: OURS=THEIRS: read our field OURS from the column THEIRS, such as references=gold or
+            metadata.answerer=model. May be repeated. Default: columns called like our fields.
+        labels: THEIRS=OURS,...: read their label THEIRS as our label OURS, such as
+            right=Correct,wrong=Wrong; skip= says that it is no label. May be repeated. Default: the
+            labels are ours, in any case.
+        annotators: Columns that hold the labels of one person each, such as anna,ben,carla. A row
+            without a label of its own has the one that most of them gave. Default: none.
+        mapping: Read --map, --labels and the options below them from this YAML file; what is given
+            as an option wins. Default: none.
+        separator: Text between several references in one cell. Default: ; in CSV and TSV files.
+        delimiter: What separates the cells of a CSV or TSV file: comma, semicolon, tab, pipe or a
+            character. Default: what suits its rows.
+        encoding: Encoding of the file, such as cp1252 or utf-16-le. Default: UTF-8, or UTF-16 if it
+            begins with a byte order mark.
+        reference_mode: any: each reference alone is right; all: together they are the answer.
+            Default: the row's, or all.
+        task: Task of every row; a row that names another task must have the same labels. Default:
+            the row's, or hieval-qs.
+        variant: Variant of the task. Default: the row's, or plain.
+    """
+
+    columns: Annotated[list[str] | None, typer.Option("--map")] = None
+    labels: list[str] | None = None
+    annotators: str | None = None
+    mapping: Path | None = None
+    separator: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    reference_mode: Literal["any", "all"] | None = None
+    task: str | None = None
+    variant: str | None = None
+    reasoning: Reasoning = None
+
+    @property
+    def _single(self) -> dict[str, str]:
+        """The options that are a key of a mapping and have one value."""
+        keys = TableMapping.model_fields.keys() - {"columns", "labels"}
+        return {name: value for name, value in vars(self).items() if name in keys and value}
+
+    def words(self) -> list[str]:
+        """Return the options as they are typed, for a command that reads the same table."""
+        pairs = [("map", text) for text in self.columns or ()]
+        pairs += [("labels", text) for text in self.labels or ()]
+        pairs += [("annotators", self.annotators)] if self.annotators else []
+        pairs += [("mapping", str(self.mapping))] if self.mapping else []
+        pairs += self._single.items()
+        return [word for name, value in pairs for word in (f"--{name.replace('_', '-')}", value)]
+
+    def read(self) -> TableMapping:
+        """Return the mapping that the options and the file of ``--mapping`` say; options win."""
+        from_file = TableMapping() if self.mapping is None else read_mapping(self.mapping)
+        pairs = [pair for text in self.labels or () for pair in text.split(",") if pair.strip()]
+        columns = read_assignments(self.columns, "--map", "OURS=THEIRS, each field once", once=True)
+        labels = read_assignments(
+            pairs, "--labels", "THEIRS=OURS, each label once", once=True, may_be_empty=True
+        )
+        values: dict[str, Any] = {"columns": columns, "labels": labels, **self._single}
+        if self.annotators:
+            values["annotators"] = [name.strip() for name in self.annotators.split(",")]
+        options = parse_record(TableMapping, values, "--map, --labels, --task")
+        merged = from_file.model_dump(exclude_unset=True) | options.model_dump(exclude_unset=True)
+        merged["columns"] = {**from_file.columns, **options.columns}
+        merged["labels"] = {**from_file.labels, **options.labels}
+        return parse_record(TableMapping, merged, "--map and --mapping")
 
 
-def count_table(heading: str, counted: str, counts: Mapping[str, int]) -> Table:
-    """Return a table with a name and a number on every line."""
-    table = Table(heading)
-    table.add_column(counted, justify="right")
-    for name, count in counts.items():
-        table.add_row(name, str(count))
-    return table
+def read_requests(
+    source: Path, mapping: TableMapping | None = None, risk: float | None = None
+) -> Iterator[NumberedRequest]:
+    """Yield ``(row number, request)`` for every row; a row without an id gets its number as one.
+
+    A row that is no valid request comes as the verdict on it, with status ``invalid``.
+
+    Args:
+        source: Table.
+        mapping: What its columns are called.
+        risk: Risk of every request; ``None``: that of its row, if it states one.
+
+    Raises:
+        CustosError: If the table cannot be read or lacks a column.
+    """
+    columns = {} if mapping is None else mapping.columns
+    for row, parsed in parse_table(source, JudgeRequest, mapping):
+        if isinstance(parsed, BadRow):
+            message = str(parsed.error).removeprefix(f"{row_location(source, row)}: ")
+            row_id = shortened(parsed.id) or str(row)
+            yield row, Verdict(id=row_id, status="invalid", message=shortened(message))
+            continue
+        changes: dict[str, Any] = {} if parsed.id else {"id": str(row)}
+        changes |= {} if risk is None else {"risk": risk}
+        request = parsed.model_copy(update=changes)
+        try:
+            get_task(request.task).check(request)
+            check_pictures(request.images)
+        except CustosError as error:
+            if isinstance(error, FieldError) and not getattr(request, error.field, None):
+                if column := columns.get(error.field):
+                    message = f"column '{column}' is empty; {error.message}"
+                    error = FieldError(error.field, message)
+            yield row, Verdict.from_error(error, request)
+        else:
+            yield row, request
 
 
-def interval_table(title: str, intervals: Mapping[str, Any]) -> Table:
-    """Return a table with one estimate and its interval on every line."""
-    from benchmarks.framework.estimates import estimates
-    from benchmarks.framework.report.text import interval_cells
+def read_valid_requests(source: Path) -> list[JudgeRequest]:
+    """Return the requests of a file in our own format; refuse a row that is none."""
+    requests = []
+    for row, request in read_requests(source):
+        if isinstance(request, Verdict):
+            raise CustosError(f"{source} row {row}: {request.message}")
+        requests.append(request)
+    return requests
 
-    table = Table("", "value", "95 % interval", "n", title=title)
-    for path, estimate in estimates(intervals):
-        table.add_row(" / ".join(path), *interval_cells(estimate))
-    return table
+
+def file_digest(source: Path) -> str | None:
+    """Return the SHA-256 of a file; ``None`` for a hub data set, whose revision does not change."""
+    return file_sha256(source) if source.is_file() else None
+
+
+def leaves_mode_open(request: JudgeRequest) -> bool:
+    """Return whether a request has several references and does not say how they are meant."""
+    is_open = len(request.references) > 1 and "reference_mode" not in request.model_fields_set
+    return is_open and get_task(request.task).has_reference_modes
+
+
+def warn_of_open_modes(source: Path, num_rows: int) -> None:
+    """Say that rows with several references were read as one answer in parts.
+
+    Args:
+        source: Table of the rows.
+        num_rows: Rows that leave it open; 0 prints nothing.
+    """
+    if num_rows:
+        rows = "1 row has" if num_rows == 1 else f"{num_rows} rows have"
+        typer.echo(
+            f"warning: {source}: {rows} several references and no reference_mode; 'all' was taken "
+            "(together they are the answer). If each one is enough, add --reference-mode any",
+            err=True,
+        )
+
+
+def note_doubts(source: Path | str, mapping: TableMapping) -> None:
+    """Print what was decided about the text of a table and can be stated by an option."""
+    table = open_table(source, mapping.text_format)
+    column = mapping.columns.get("references", "references")
+    for doubt in table.doubts(column, mapping.separator):
+        typer.echo(one_line(f"note: {source}: {doubt}"), err=True)

@@ -275,7 +275,7 @@ def screen(
 
 
 def _is_right(response: JudgeRequest, labels: Sequence[str | None]) -> bool | None:
-    """Return whether all judges call a response right; ``None`` if one has no label."""
+    """Tell whether all judges call a response right; ``None`` if one has no label."""
     task = get_task(response.task)
     best = task.labels(task.rubric(response))[0]
     if any(label is not None and label != best for label in labels):

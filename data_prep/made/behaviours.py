@@ -37,6 +37,23 @@ class Content:
     foil: tuple[str, ...] = ()
 
 
+def _is_near(value: float | None, others: Iterable[Element], share: float) -> bool:
+    return value is not None and any(
+        other.value is not None and abs(value - other.value) <= share * abs(other.value)
+        for other in others
+    )
+
+
+def _spell(rng: Random, chosen: Iterable[Element]) -> tuple[str, ...]:
+    return tuple(element.spell(rng) for element in chosen)
+
+
+def _letters(chosen: Iterable[Element]) -> Content | None:
+    """Claim the letters of options; ``None`` where there are none."""
+    letters = tuple(element.letter for element in chosen)
+    return Content(letters) if any(letters) else None
+
+
 @dataclass(frozen=True)
 class Situation:
     """The facts that a question is about, its language, and whether the tolerance is granted."""
@@ -89,175 +106,145 @@ class Situation:
                 return Content(_spell(rng, answers))
         return None
 
+    def _with_wrong(self, rng: Random) -> list[Element]:
+        """Replace one of the answers with a decoy; return none where there is no decoy."""
+        if not self.decoys:
+            return []
+        wrong = rng.choice(self.decoys)
+        claimed = self.answers
+        claimed[rng.randrange(len(claimed))] = wrong
+        return claimed
 
-def _is_near(value: float | None, others: Iterable[Element], share: float) -> bool:
-    return value is not None and any(
-        other.value is not None and abs(value - other.value) <= share * abs(other.value)
-        for other in others
-    )
+    def everything(self, rng: Random) -> Content:
+        """Claim all answers."""
+        return Content(_spell(rng, self.answers))
 
+    def everything_reordered(self, rng: Random) -> Content | None:
+        """Claim all answers in another order."""
+        answers = self.answers
+        if len(answers) < 2 or self.facts.ordered:
+            return None
+        while answers == self.answers:
+            rng.shuffle(answers)
+        return Content(_spell(rng, answers))
 
-def _spell(rng: Random, chosen: Iterable[Element]) -> tuple[str, ...]:
-    return tuple(element.spell(rng) for element in chosen)
+    def everything_respelled(self, rng: Random) -> Content | None:
+        """Claim all answers, spelled otherwise than in the references wherever possible."""
+        if not any(answer.aliases for answer in self.answers):
+            return None
+        return Content(tuple(answer.spell(rng, 1.0) for answer in self.answers))
 
+    def everything_not_foil(self, rng: Random) -> Content | None:
+        """Claim all answers, and name a wrong element only to drop it."""
+        return self._not_foil(rng, self.answers)
 
-def _letters(chosen: Iterable[Element]) -> Content | None:
-    """Claim the letters of options; ``None`` where there are none."""
-    letters = tuple(element.letter for element in chosen)
-    return Content(letters) if any(letters) else None
+    def _not_foil(self, rng: Random, claimed: list[Element]) -> Content | None:
+        if not (claimed and self.decoys):
+            return None
+        items = _spell(rng, claimed)
+        return Content(items, _spell(rng, [rng.choice(self.decoys)]))
 
+    def within_tolerance(self, rng: Random) -> Content | None:
+        """Claim all answers, one number off by less than the 5 % allowed; often just inside."""
+        if not self.tolerance:
+            return None
+        return self.moved(rng, rng.choice((0.001, 0.04)), TOLERANCE - EDGE)
 
-def _with_wrong(rng: Random, situation: Situation) -> list[Element]:
-    """Replace one of the answers with a decoy; return none where there is no decoy."""
-    if not situation.decoys:
-        return []
-    wrong = rng.choice(situation.decoys)
-    claimed = situation.answers
-    claimed[rng.randrange(len(claimed))] = wrong
-    return claimed
+    def all_letters(self, rng: Random) -> Content | None:
+        """Claim the letters of all right options."""
+        return _letters(self.answers)
 
+    def letters_and_texts(self, rng: Random) -> Content | None:
+        """Claim letter and text of all right options."""
+        shape = rng.choice(("{0}. {1}", "{0}) {1}", "({0}) {1}"))
+        claimed = tuple(shape.format(answer.letter, answer.choice) for answer in self.answers)
+        return Content(claimed) if self.answers[0].letter else None
 
-def _everything(rng: Random, situation: Situation) -> Content:
-    return Content(_spell(rng, situation.answers))
+    def some_answers(self, rng: Random) -> Content | None:
+        """Claim some but not all answers."""
+        subset = self.some(rng)
+        return Content(_spell(rng, subset)) if subset else None
 
+    def some_not_foil(self, rng: Random) -> Content | None:
+        """Claim some answers, and name a wrong element only to drop it."""
+        return self._not_foil(rng, self.some(rng))
 
-def _everything_reordered(rng: Random, situation: Situation) -> Content | None:
-    answers = situation.answers
-    if len(answers) < 2 or situation.facts.ordered:
-        return None
-    while answers == situation.answers:
-        rng.shuffle(answers)
-    return Content(_spell(rng, answers))
+    def some_letters(self, rng: Random) -> Content | None:
+        """Claim the letters of some right options."""
+        return _letters(self.some(rng))
 
+    def wrong_element(self, rng: Random) -> Content | None:
+        """Claim the answers with one replaced by a decoy; for a single answer, the decoy alone."""
+        claimed = self._with_wrong(rng)
+        return Content(_spell(rng, claimed)) if claimed else None
 
-def _everything_respelled(rng: Random, situation: Situation) -> Content | None:
-    """Claim all answers, spelled otherwise than in the references wherever possible."""
-    if not any(answer.aliases for answer in situation.answers):
-        return None
-    return Content(tuple(answer.spell(rng, 1.0) for answer in situation.answers))
+    def extra_element(self, rng: Random) -> Content | None:
+        """Claim all answers and a decoy."""
+        if not self.decoys or self.facts.alternatives:
+            return None
+        claimed = self.answers
+        claimed.insert(rng.randint(0, len(claimed)), rng.choice(self.decoys))
+        return Content(_spell(rng, claimed))
 
+    def some_and_wrong(self, rng: Random) -> Content | None:
+        """Claim some answers and a decoy: still wrong, not partial."""
+        subset = self.some(rng)
+        if not (subset and self.decoys):
+            return None
+        return Content(_spell(rng, [*subset, rng.choice(self.decoys)]))
 
-def _everything_not_foil(rng: Random, situation: Situation) -> Content | None:
-    """Claim all answers, and name a wrong element only to drop it."""
-    return _not_foil(rng, situation, situation.answers)
+    def near_miss(self, rng: Random) -> Content | None:
+        """Claim a look-alike for one answer: a similar name, another unit, a neighbouring date."""
+        claimed = self.answers
+        right = {spelling for answer in claimed for spelling in (answer.text, *answer.aliases)}
+        targets = [
+            (index, near)
+            for index, answer in enumerate(claimed)
+            for near in answer.lookalikes
+            if near not in right
+        ]
+        if not targets:
+            return None
+        index, near = rng.choice(targets)
+        claimed[index] = Element(near)
+        return Content(_spell(rng, claimed))
 
+    def off_number(self, rng: Random) -> Content | None:
+        """Claim one number slightly off, where no tolerance is allowed."""
+        return None if self.tolerance else self.moved(rng, 0.0005, 0.15)
 
-def _not_foil(rng: Random, situation: Situation, claimed: list[Element]) -> Content | None:
-    if not (claimed and situation.decoys):
-        return None
-    items = _spell(rng, claimed)
-    return Content(items, _spell(rng, [rng.choice(situation.decoys)]))
+    def outside_tolerance(self, rng: Random) -> Content | None:
+        """Claim one number off by more than the 5 % allowed; often just outside."""
+        if not self.tolerance:
+            return None
+        return self.moved(rng, TOLERANCE + EDGE, rng.choice((0.065, 0.25)))
 
+    def wrong_not_right(self, rng: Random) -> Content | None:
+        """Name a right element and drop it in favour of a wrong one."""
+        if not self.decoys:
+            return None
+        claimed = self.answers
+        index = rng.randrange(len(claimed))
+        dropped, claimed[index] = claimed[index], rng.choice(self.decoys)
+        return Content(_spell(rng, claimed), _spell(rng, [dropped]))
 
-def _within_tolerance(rng: Random, situation: Situation) -> Content | None:
-    """Claim all answers, one number off by less than the 5 % allowed; often just inside."""
-    if not situation.tolerance:
-        return None
-    return situation.moved(rng, rng.choice((0.001, 0.04)), TOLERANCE - EDGE)
+    def right_or_wrong(self, rng: Random) -> Content | None:
+        """Offer the only answer and a decoy as two guesses."""
+        if not self.decoys or len(self.answers) > 1:
+            return None
+        pair = [_spell(rng, self.answers), _spell(rng, [rng.choice(self.decoys)])]
+        rng.shuffle(pair)
+        return Content(*pair)
 
+    def wrong_letter(self, rng: Random) -> Content | None:
+        """Claim the letters of the right options, one of them exchanged for a wrong one."""
+        if not self.decoys or not self.decoys[0].letter:
+            return None
+        return _letters(self._with_wrong(rng))
 
-def _all_letters(rng: Random, situation: Situation) -> Content | None:
-    return _letters(situation.answers)
-
-
-def _letters_and_texts(rng: Random, situation: Situation) -> Content | None:
-    shape = rng.choice(("{0}. {1}", "{0}) {1}", "({0}) {1}"))
-    claimed = tuple(shape.format(answer.letter, answer.choice) for answer in situation.answers)
-    return Content(claimed) if situation.answers[0].letter else None
-
-
-def _some_answers(rng: Random, situation: Situation) -> Content | None:
-    subset = situation.some(rng)
-    return Content(_spell(rng, subset)) if subset else None
-
-
-def _some_not_foil(rng: Random, situation: Situation) -> Content | None:
-    """Claim some answers, and name a wrong element only to drop it."""
-    return _not_foil(rng, situation, situation.some(rng))
-
-
-def _some_letters(rng: Random, situation: Situation) -> Content | None:
-    return _letters(situation.some(rng))
-
-
-def _wrong_element(rng: Random, situation: Situation) -> Content | None:
-    """Claim the answers with one replaced by a decoy; for a single answer, the decoy alone."""
-    claimed = _with_wrong(rng, situation)
-    return Content(_spell(rng, claimed)) if claimed else None
-
-
-def _extra_element(rng: Random, situation: Situation) -> Content | None:
-    if not situation.decoys or situation.facts.alternatives:
-        return None
-    claimed = situation.answers
-    claimed.insert(rng.randint(0, len(claimed)), rng.choice(situation.decoys))
-    return Content(_spell(rng, claimed))
-
-
-def _some_and_wrong(rng: Random, situation: Situation) -> Content | None:
-    """Claim some answers and a decoy: still wrong, not partial."""
-    subset = situation.some(rng)
-    if not (subset and situation.decoys):
-        return None
-    return Content(_spell(rng, [*subset, rng.choice(situation.decoys)]))
-
-
-def _near_miss(rng: Random, situation: Situation) -> Content | None:
-    """Claim a look-alike for one answer: a similar name, another unit, a neighbouring date."""
-    claimed = situation.answers
-    right = {spelling for answer in claimed for spelling in (answer.text, *answer.aliases)}
-    targets = [
-        (index, near)
-        for index, answer in enumerate(claimed)
-        for near in answer.lookalikes
-        if near not in right
-    ]
-    if not targets:
-        return None
-    index, near = rng.choice(targets)
-    claimed[index] = Element(near)
-    return Content(_spell(rng, claimed))
-
-
-def _off_number(rng: Random, situation: Situation) -> Content | None:
-    """Claim one number slightly off, where no tolerance is allowed."""
-    return None if situation.tolerance else situation.moved(rng, 0.0005, 0.15)
-
-
-def _outside_tolerance(rng: Random, situation: Situation) -> Content | None:
-    """Claim one number off by more than the 5 % allowed; often just outside."""
-    if not situation.tolerance:
-        return None
-    return situation.moved(rng, TOLERANCE + EDGE, rng.choice((0.065, 0.25)))
-
-
-def _wrong_not_right(rng: Random, situation: Situation) -> Content | None:
-    if not situation.decoys:
-        return None
-    claimed = situation.answers
-    index = rng.randrange(len(claimed))
-    dropped, claimed[index] = claimed[index], rng.choice(situation.decoys)
-    return Content(_spell(rng, claimed), _spell(rng, [dropped]))
-
-
-def _right_or_wrong(rng: Random, situation: Situation) -> Content | None:
-    """Offer the only answer and a decoy as two guesses."""
-    if not situation.decoys or len(situation.answers) > 1:
-        return None
-    pair = [_spell(rng, situation.answers), _spell(rng, [rng.choice(situation.decoys)])]
-    rng.shuffle(pair)
-    return Content(*pair)
-
-
-def _wrong_letter(rng: Random, situation: Situation) -> Content | None:
-    """Claim the letters of the right options, one of them exchanged for a wrong one."""
-    if not situation.decoys or not situation.decoys[0].letter:
-        return None
-    return _letters(_with_wrong(rng, situation))
-
-
-def _nothing(rng: Random, situation: Situation) -> Content:
-    return Content()
+    def nothing(self, rng: Random) -> Content:
+        """Claim nothing at all."""
+        return Content()
 
 
 @dataclass(frozen=True)
@@ -267,7 +254,7 @@ class Behaviour:
     name: str
     label: str
     families: tuple[str, ...]
-    choose: Callable[[Random, Situation], Content | None]
+    choose: Callable[[Situation, Random], Content | None]
     """Draws a content, or returns ``None`` where the situation does not allow the behaviour."""
     weight: int
 
@@ -277,36 +264,36 @@ _OPTION = ("bare", "label", "reasoned")
 BEHAVIOURS = tuple(
     Behaviour(*fields)
     for fields in (
-        ("exact", "Correct", STATE, _everything, 24),
-        ("reordered", "Correct", STATE, _everything_reordered, 10),
-        ("respelled", "Correct", STATE, _everything_respelled, 18),
-        ("reasoning", "Correct", ("reasoned",), _everything, 12),
-        ("late_correction", "Correct", ("corrected",), _everything_not_foil, 9),
-        ("contrast", "Correct", ("contrast",), _everything_not_foil, 9),
-        ("hedged", "Correct", ("hedged",), _everything, 8),
-        ("within_tolerance", "Correct", _REASONED, _within_tolerance, 60),
-        ("option_letter", "Correct", _OPTION, _all_letters, 20),
-        ("option_text", "Correct", _OPTION, _letters_and_texts, 20),
-        ("subset", "Partial", STATE, _some_answers, 30),
-        ("subset_reasoning", "Partial", ("reasoned",), _some_answers, 10),
-        ("subset_late_correction", "Partial", ("corrected",), _some_not_foil, 8),
-        ("subset_contrast", "Partial", ("contrast",), _some_not_foil, 8),
-        ("subset_hedged", "Partial", ("hedged",), _some_answers, 6),
-        ("subset_letter", "Partial", _OPTION, _some_letters, 30),
-        ("wrong_element", "Wrong", STATE, _wrong_element, 26),
-        ("wrong_reasoning", "Wrong", ("reasoned",), _wrong_element, 10),
-        ("wrong_hedged", "Wrong", ("hedged",), _wrong_element, 7),
-        ("extra_element", "Wrong", _REASONED, _extra_element, 18),
-        ("subset_and_wrong", "Wrong", STATE, _some_and_wrong, 8),
-        ("near_miss", "Wrong", _REASONED, _near_miss, 18),
-        ("off_number", "Wrong", _REASONED, _off_number, 12),
-        ("outside_tolerance", "Wrong", _REASONED, _outside_tolerance, 60),
-        ("wrong_late_correction", "Wrong", ("corrected",), _wrong_not_right, 9),
-        ("rejected_truth", "Wrong", ("contrast",), _wrong_not_right, 9),
-        ("two_guesses", "Wrong", ("guesses",), _right_or_wrong, 7),
-        ("wrong_letter", "Wrong", _OPTION, _wrong_letter, 24),
-        ("refusal", "Wrong", ("refusal",), _nothing, 10),
-        ("cut_off", "Wrong", ("cut",), _everything_not_foil, 12),
-        ("empty", "Wrong", ("empty",), _nothing, 3),
+        ("exact", "Correct", STATE, Situation.everything, 24),
+        ("reordered", "Correct", STATE, Situation.everything_reordered, 10),
+        ("respelled", "Correct", STATE, Situation.everything_respelled, 18),
+        ("reasoning", "Correct", ("reasoned",), Situation.everything, 12),
+        ("late_correction", "Correct", ("corrected",), Situation.everything_not_foil, 9),
+        ("contrast", "Correct", ("contrast",), Situation.everything_not_foil, 9),
+        ("hedged", "Correct", ("hedged",), Situation.everything, 8),
+        ("within_tolerance", "Correct", _REASONED, Situation.within_tolerance, 60),
+        ("option_letter", "Correct", _OPTION, Situation.all_letters, 20),
+        ("option_text", "Correct", _OPTION, Situation.letters_and_texts, 20),
+        ("subset", "Partial", STATE, Situation.some_answers, 30),
+        ("subset_reasoning", "Partial", ("reasoned",), Situation.some_answers, 10),
+        ("subset_late_correction", "Partial", ("corrected",), Situation.some_not_foil, 8),
+        ("subset_contrast", "Partial", ("contrast",), Situation.some_not_foil, 8),
+        ("subset_hedged", "Partial", ("hedged",), Situation.some_answers, 6),
+        ("subset_letter", "Partial", _OPTION, Situation.some_letters, 30),
+        ("wrong_element", "Wrong", STATE, Situation.wrong_element, 26),
+        ("wrong_reasoning", "Wrong", ("reasoned",), Situation.wrong_element, 10),
+        ("wrong_hedged", "Wrong", ("hedged",), Situation.wrong_element, 7),
+        ("extra_element", "Wrong", _REASONED, Situation.extra_element, 18),
+        ("subset_and_wrong", "Wrong", STATE, Situation.some_and_wrong, 8),
+        ("near_miss", "Wrong", _REASONED, Situation.near_miss, 18),
+        ("off_number", "Wrong", _REASONED, Situation.off_number, 12),
+        ("outside_tolerance", "Wrong", _REASONED, Situation.outside_tolerance, 60),
+        ("wrong_late_correction", "Wrong", ("corrected",), Situation.wrong_not_right, 9),
+        ("rejected_truth", "Wrong", ("contrast",), Situation.wrong_not_right, 9),
+        ("two_guesses", "Wrong", ("guesses",), Situation.right_or_wrong, 7),
+        ("wrong_letter", "Wrong", _OPTION, Situation.wrong_letter, 24),
+        ("refusal", "Wrong", ("refusal",), Situation.nothing, 10),
+        ("cut_off", "Wrong", ("cut",), Situation.everything_not_foil, 12),
+        ("empty", "Wrong", ("empty",), Situation.nothing, 3),
     )
 )

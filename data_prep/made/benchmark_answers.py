@@ -26,7 +26,6 @@ from data_prep.splits.near_duplicates import question_key
 from judging.tasks.simplevqa import CONCLUSIONS, INCORRECT, NOT_ATTEMPTED
 from judging.types import LabelledExample
 
-Side = Literal["training", "held_out"]
 LANGUAGES: dict[str, Language] = {"english": "en", "chinese": "zh"}
 NUM_NAMES = (2, 3)
 """How many elements a list has."""
@@ -176,9 +175,9 @@ class _FactWriter:
 
 
 @cache
-def wordings_for(side: Side) -> dict[str, Any]:
-    """Return all wordings of a side."""
-    return _read(words_of("benchmark_answers")[side])
+def wordings_for(split: Literal["train", "test"]) -> dict[str, Any]:
+    """Return all wordings of a split."""
+    return _read(words_of("benchmark_answers")[split])
 
 
 def _read(table: dict[str, Any]) -> dict[str, Any]:
@@ -207,7 +206,7 @@ def generate_benchmark_answers(
     Questions depend on the other arguments and their own number alone, so that a longer stream
     begins with the shorter one. ``test`` has none of the wordings of ``train``.
     """
-    table = wordings_for("training" if wordings == "train" else "held_out")
+    table = wordings_for(wordings)
     made, number = 0, 0
     while True:
         task = tasks[number % len(tasks)]

@@ -18,7 +18,7 @@ from judging.tasks.charthal import FAITHFUL, HALLUCINATED, ChartHal
 from judging.tasks.chartom import CORRECT, INCORRECT
 
 Wordings = Mapping[str, Any]
-"""Tables of one side by name; a table is a tuple of templates or maps names to tables."""
+"""Tables of one split by name; a table is a tuple of templates or maps names to tables."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,14 @@ from random import Random
 from typing import Any, Literal
 
 from data_prep.made.words import names
-from data_prep.made.words.wordings import capital, join_list, seeded_rng, texts, words_of
+from data_prep.made.words.wordings import (
+    capital,
+    draw_weighted,
+    join_list,
+    seeded_rng,
+    texts,
+    words_of,
+)
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
 from judging.types import LabelledExample
 
@@ -70,22 +77,8 @@ def topics() -> tuple[Topic, ...]:
     )
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A facet of the topic with the value that is true of it."""
-
-    facet: Facet
-    value: int
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """A question about a topic and the claims that a whole answer makes."""
-
-    subject: str
-    claims: tuple[Claim, ...]
-    question: str
-    references: tuple[str, ...]
+Claim = tuple[Facet, int]
+"""A facet of the topic with the number of the value that is true of it."""
 
 
 def generate_claims(num_rows: int, seed: int, *, held_out: bool) -> Iterator[LabelledExample]:
@@ -96,80 +89,72 @@ def generate_claims(num_rows: int, seed: int, *, held_out: bool) -> Iterator[Lab
     Wrong, whatever else it says. Where ``held_out``, responses have the sentences that training
     data never show, and only those.
     """
+    words = words_of("claims")
+    name = f"claims-{'test' if held_out else 'train'}-{seed}"
     for index in range(num_rows):
         number = index // ROWS_PER_QUESTION
-        name = f"claims-{'test' if held_out else 'train'}-{seed}"
-        explanation = _draw_explanation(seeded_rng(name, number))
+        rng = seeded_rng(name, number)
+        topic: Topic = rng.choice(topics())
+        subject = topic.name.format(w=names.word(rng, "en"))
+        facets = rng.sample(topic.facets, rng.randint(2, len(topic.facets)))
+        claims = [(facet, rng.randrange(len(facet.values))) for facet in facets]
+        asked = join_list([facet.asked for facet in facets])
+        references = tuple(_put(rng, claim, subject, held_out=False) for claim in claims)
+        if rng.random() >= SPLIT_REFERENCE_SHARE:
+            references = (" ".join(references),)
+        question = rng.choice(texts(words["questions"])).format(s=subject, asked=asked)
         rng = seeded_rng(name, "response", index)
-        coverage = rng.choices(list(SHARES), list(SHARES.values()))[0]
+        coverage = draw_weighted(rng, SHARES)
         yield LabelledExample(
             id=f"{name}-{index}",
             task="hieval-qs",
             variant="plain",
-            question=explanation.question,
-            references=explanation.references,
+            question=capital(question),
+            references=references,
             reference_mode="all",
-            responses=(_respond(rng, explanation, coverage, held_out=held_out),),
+            responses=(_respond(rng, subject, claims, coverage, held_out=held_out),),
             label=LABELS[coverage],
-            metadata={"kind": f"claims_{coverage}", "claims": len(explanation.claims)},
+            metadata={"kind": f"claims_{coverage}", "claims": len(claims)},
             group=f"{name}-{number}",
             source="claims",
         )
 
 
-def _draw_explanation(rng: Random) -> Explanation:
-    topic: Topic = rng.choice(topics())
-    subject = topic.name.format(w=names.word(rng, "en"))
-    facets = rng.sample(topic.facets, rng.randint(2, len(topic.facets)))
-    claims = tuple(Claim(facet, rng.randrange(len(facet.values))) for facet in facets)
-    asked = join_list([facet.asked for facet in facets])
-    sentences = [_put(rng, claim, subject, held_out=False) for claim in claims]
-    listed = rng.random() < SPLIT_REFERENCE_SHARE
-    return Explanation(
-        subject,
-        claims,
-        capital(rng.choice(texts(words_of("claims")["questions"])).format(s=subject, asked=asked)),
-        tuple(sentences) if listed else (" ".join(sentences),),
-    )
-
-
-def _respond(rng: Random, explanation: Explanation, coverage: Coverage, *, held_out: bool) -> str:
-    subject, claims = explanation.subject, list(explanation.claims)
-    fillers = rng.sample(texts(words_of("claims")["fillers"]), rng.choice((0, 0, 1, 1, 2)))
+def _respond(
+    rng: Random, subject: str, claims: list[Claim], coverage: Coverage, *, held_out: bool
+) -> str:
+    words, claims = words_of("claims"), list(claims)
+    fillers = rng.sample(texts(words["fillers"]), rng.choice((0, 0, 1, 1, 2)))
     if coverage == "none":
-        empty = rng.sample(texts(words_of("claims")["empty"]), rng.randint(1, 3))
+        empty = rng.sample(texts(words["empty"]), rng.randint(1, 3))
         return _lay_out(rng, [capital(text.format(s=subject)) for text in empty], fillers)
     if coverage == "some" or (coverage == "contradicted" and rng.random() < 0.4):
         claims = rng.sample(claims, rng.randint(1, len(claims) - 1))
     if coverage == "contradicted":
         changed = rng.randrange(len(claims))
-        claims[changed] = _contradict(rng, claims[changed])
+        facet, value = claims[changed]
+        others = [number for number in range(len(facet.values)) if number != value]
+        claims[changed] = (facet, rng.choice(others))
     if rng.random() < 0.5:
         rng.shuffle(claims)
     sentences = [_put(rng, claim, subject, held_out=held_out) for claim in claims]
     return _lay_out(rng, sentences, fillers)
 
 
-def _contradict(rng: Random, claim: Claim) -> Claim:
-    others = [number for number in range(len(claim.facet.values)) if number != claim.value]
-    return Claim(claim.facet, rng.choice(others))
-
-
 def _put(rng: Random, claim: Claim, subject: str, *, held_out: bool) -> str:
     """Put a claim into a sentence, with any of the phrases for its value."""
-    template = rng.choice(claim.facet.held_out if held_out else claim.facet.sentences)
-    return capital(template.format(s=subject, v=rng.choice(claim.facet.values[claim.value])))
+    facet, value = claim
+    template = rng.choice(facet.held_out if held_out else facet.sentences)
+    return capital(template.format(s=subject, v=rng.choice(facet.values[value])))
 
 
 def _lay_out(rng: Random, sentences: list[str], fillers: list[str]) -> str:
     """Write sentences one after the other, or as a list, with fillers around them."""
     style = rng.choice(("text", "text", "text", "dashes", "numbers"))
-    if style == "text":
-        body = " ".join(sentences)
-    elif style == "dashes":
-        body = "\n".join(f"- {sentence}" for sentence in sentences)
-    else:
-        body = "\n".join(f"{n}. {sentence}" for n, sentence in enumerate(sentences, 1))
+    if style == "dashes":
+        sentences = [f"- {sentence}" for sentence in sentences]
+    elif style == "numbers":
+        sentences = [f"{n}. {sentence}" for n, sentence in enumerate(sentences, 1)]
     gap = " " if style == "text" else "\n"
     before = fillers[: rng.randint(0, len(fillers))]
-    return gap.join([*before, body, *fillers[len(before) :]])
+    return gap.join([*before, *sentences, *fillers[len(before) :]])

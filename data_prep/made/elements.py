@@ -53,18 +53,19 @@ class Element:
 
 def distinct(make: Callable[[], Element], count: int, *, apart: float = 0.0) -> list[Element]:
     """Draw elements until ``count`` differ in text (and, if numbers, by ``apart`` relatively)."""
+
+    def differ(new: Element, old: Element) -> bool:
+        if new.value is None or old.value is None:
+            return new.text != old.text
+        gap = abs(new.value - old.value)
+        return new.text != old.text and gap > apart * max(abs(new.value), abs(old.value))
+
     elements: list[Element] = []
     while len(elements) < count:
         new = make()
-        if all(new.text != old.text and _apart(new, old, apart) for old in elements):
+        if all(differ(new, old) for old in elements):
             elements.append(new)
     return elements
-
-
-def _apart(new: Element, old: Element, share: float) -> bool:
-    if new.value is None or old.value is None:
-        return True
-    return abs(new.value - old.value) > share * max(abs(new.value), abs(old.value))
 
 
 def digits(value: float) -> str:

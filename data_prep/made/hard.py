@@ -282,7 +282,7 @@ def generate_hard(
     pool = pool_of(items)
     chosen = [kinds()[name] for name in kind_names or kinds()]
     for item in items:
-        suited = [each for kind in chosen if (each := _Suited(kind, item, split)).kind_suits]
+        suited = [each for kind in chosen if (each := _Suited(kind, item, split)).has_frames]
         for number in range(per_question if suited else 0):
             rng = seeded_rng("hard", seed, item.example.question, item.references, number)
             for label, row in _Draw(rng, item, suited).rows(pool):
@@ -305,7 +305,7 @@ class _Suited:
             if frame.split in (None, split) and item.suits(frame):
                 lines = self.claiming if frame.claims else self.empty
                 lines.setdefault(frame.stem or frame.template, []).append(frame)
-        self.kind_suits = bool(self.claiming or self.empty)
+        self.has_frames = bool(self.claiming or self.empty)
 
     def draw(self, rng: Random) -> Frame:
         """Draw a frame."""

@@ -42,7 +42,7 @@ def shape_of(answer: str) -> Shape:
 
 
 def is_entity(answer: str) -> bool:
-    """Return whether an answer names something, so that another thing can take its place."""
+    """Tell whether an answer names something, so that another thing can take its place."""
     folded = normalise_question(answer)
     return (
         shape_of(answer) != "sentence"
@@ -52,12 +52,12 @@ def is_entity(answer: str) -> bool:
 
 
 def is_chinese(text: str) -> bool:
-    """Return whether a text is written in Chinese or Japanese."""
+    """Tell whether a text is written in Chinese or Japanese."""
     return _CJK.search(text) is not None
 
 
 def may_mean(answer: str, references: Sequence[str]) -> bool:
-    """Return whether an answer could pass for a reference: its words hold theirs, or are held."""
+    """Tell whether an answer could pass for a reference: its words hold theirs, or are held."""
     words = set(_words(answer))
     for reference in references:
         wanted = set(_words(reference))
@@ -67,7 +67,7 @@ def may_mean(answer: str, references: Sequence[str]) -> bool:
 
 
 def _is_close(answer: str, references: Sequence[str]) -> bool:
-    """Return whether a number of the answer is within ``CLEARANCE`` of one of the references'."""
+    """Tell whether a number of the answer is within ``CLEARANCE`` of one of the references'."""
     values = [float(n.replace(",", "")) for n in _NUMBER.findall(answer)]
     wanted = [float(n.replace(",", "")) for text in references for n in _NUMBER.findall(text)]
     return any(abs(a - b) <= CLEARANCE * abs(b) for a in values for b in wanted)

@@ -260,23 +260,16 @@ def _inverted_colours(rng: Random) -> MisleadingChart:
 
 def tilted_areas(shares: Sequence[float], start: float) -> list[float]:
     """Return the visible area of every slice of a tilted pie, in percent of its upper face."""
-    areas, angle = [], start
+    areas = []
     for share in shares:
-        turn = 3.6 * share
-        width = _front_width(angle, angle + turn)
+        end, width = start + 3.6 * share, 0.0
+        for turn in (-360, 0, 360):  # what the arc covers on the front, the lower half of a circle
+            low, high = max(start + turn, 180.0), min(end + turn, 360.0)
+            if low < high:
+                width += math.cos(math.radians(high)) - math.cos(math.radians(low))
         areas.append(share + 100 * WALL_3D * width / (math.pi * SHAPE_3D))
-        angle += turn
+        start = end
     return areas
-
-
-def _front_width(start: float, end: float) -> float:
-    """Return the width that an arc of a unit circle covers on its front, the lower half."""
-    width = 0.0
-    for turn in (-360, 0, 360):
-        low, high = max(start + turn, 180.0), min(end + turn, 360.0)
-        if low < high:
-            width += math.cos(math.radians(high)) - math.cos(math.radians(low))
-    return width
 
 
 def popped_areas(shares: Sequence[float], start: float) -> list[float]:
@@ -286,17 +279,8 @@ def popped_areas(shares: Sequence[float], start: float) -> list[float]:
     return [POP_RADIUS**2 * shares[0] + POP_RADIUS * wall, *others]
 
 
-def _shares(rng: Random) -> tuple[tuple[str, ...], list[int]]:
-    """Draw five companies and their shares in percent, all different by two or more."""
-    while True:
-        cuts = sorted(rng.sample(range(6, 95), 4))
-        shares = [b - a for a, b in zip((0, *cuts), (*cuts, 100), strict=True)]
-        if min(shares) >= 8 and _are_apart(shares):
-            return tuple(rng.sample(_topics("companies"), 5)), shares
-
-
 def _are_apart(sizes: Sequence[float]) -> bool:
-    """Return whether an eye can tell all sizes, in percent of a pie, from each other."""
+    """Tell whether an eye can tell all sizes, in percent of a pie, from each other."""
     ordered = sorted(sizes)
     return all(b - a >= 2 for a, b in zip(ordered, ordered[1:], strict=False))
 
@@ -311,30 +295,33 @@ def _pie(
 
     Drawing value: ``start`` of the first slice, degrees counter-clockwise.
     """
+
+    def ranked(sizes: Sequence[float]) -> tuple[str, ...]:
+        return tuple(sorted(names, key=lambda name: -sizes[names.index(name)]))
+
     while True:
-        names, shares = _shares(rng)
+        cuts = sorted(rng.sample(range(6, 95), 4))
+        shares = [b - a for a, b in zip((0, *cuts), (*cuts, 100), strict=True)]
+        if min(shares) < 8 or not _are_apart(shares):
+            continue
+        names = tuple(rng.sample(_topics("companies"), 5))
         start = float(rng.randrange(0, 360, 5))
         if first_at_front:
             if shares[0] > MOST_AT_FRONT:
                 continue
             start = 270 - 1.8 * shares[0] + rng.randrange(-15, 16, 5)
         areas = visible(shares, start)
-        answer, misled = _ranked(names, shares), _ranked(names, areas)
-        if answer != misled and _are_apart(areas):
+        if ranked(shares) != ranked(areas) and _are_apart(areas):
             break
     return MisleadingChart(
         title="Market share",
         question="Rank the companies by market share, from the largest to the smallest.",
         labels=names,
         values={"Market share": tuple(map(float, shares))},
-        answer=answer,
-        misled=misled,
+        answer=ranked(shares),
+        misled=ranked(areas),
         drawing_values={"start": start},
     )
-
-
-def _ranked(names: tuple[str, ...], sizes: Sequence[float]) -> tuple[str, ...]:
-    return tuple(sorted(names, key=lambda name: -sizes[names.index(name)]))
 
 
 FAMILIES = tuple(

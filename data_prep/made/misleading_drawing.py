@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,17 +34,22 @@ from judging.fingerprint import file_sha256
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    Draw = Callable[[Axes, MisleadingChart, bool], None]
-    """Draws a chart, manipulated or not."""
-
 
 DPI = 100
 WIDTH, HEIGHT = 640, 480
 """Pixels."""
 COLOURS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd")
+TOWER = ((-0.6, 0), (0.6, 0), (0.6, 0.6), (1, 0.6), (0, 1), (-1, 0.6), (-0.6, 0.6))
+"""Corners of a figure of height 1 that points upwards."""
 DARK, DEEP = 0.65, 0.45
 """Brightness of sides in the shade, and of the sides of a gap."""
 GRID: dict[str, Any] = {"color": "#d0d0d0", "linewidth": 0.8}
+
+OVER_YEARS = {
+    "inconsistent x-axis": "turn x", "inverted y-axis": "turn y", "truncated y-axis": "base",
+    "compressed y-axis": "top",
+}  # fmt: skip
+"""Manipulations of an axis of values over years."""
 
 Points = Sequence[tuple[float, float]]
 
@@ -57,9 +62,7 @@ def render(family: Family, chart: MisleadingChart, manipulated: bool) -> bytes:
 
     figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor="white")
     canvas: Any = FigureCanvasAgg(figure)  # its drawing methods have no types
-    axes = figure.add_axes((0.14, 0.13, 0.74, 0.76))
-    axes.set_title(chart.title)
-    _DRAW[family.kind, family.manipulation](axes, chart, manipulated)
+    _Drawing(figure.add_axes((0.14, 0.13, 0.74, 0.76)), family, chart, manipulated)
     canvas.draw()
     picture = Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
     file = io.BytesIO()
@@ -67,269 +70,265 @@ def render(family: Family, chart: MisleadingChart, manipulated: bool) -> bytes:
     return file.getvalue()
 
 
-def _only_values(chart: MisleadingChart) -> tuple[float, ...]:
-    [values] = chart.values.values()
-    return values
+class _Drawing:
+    """Axes with a chart drawn on them, honestly or manipulated."""
 
+    def __init__(
+        self, axes: Axes, family: Family, chart: MisleadingChart, manipulated: bool
+    ) -> None:
+        self.axes, self.chart, self.manipulated = axes, chart, manipulated
+        self.values = next(iter(chart.values.values()))
+        """Those of the first quantity; most charts have one."""
+        axes.set_title(chart.title)
+        if family.manipulation in OVER_YEARS:
+            self._over_years(family.kind == "bar", OVER_YEARS[family.manipulation])
+        else:
+            _DRAW[family.kind, family.manipulation](self)
 
-def _value_axis(axes: Axes, chart: MisleadingChart, bottom: float, top: float) -> None:
-    """Set a linear axis with a small tick at every step and large ones at a few grid lines."""
-    from matplotlib.ticker import MultipleLocator
+    def _value_axis(self, bottom: float, top: float, axes: Axes | None = None) -> None:
+        """Set a linear axis with a small tick at every step and large ones at a few grid lines."""
+        from matplotlib.ticker import MultipleLocator
 
-    step = chart.drawing_values["step"]
-    most = (top - bottom) / step
-    every = next(number for number in (1, 2, 5, 10, 20, 50) if most / number <= 10)
-    axes.set_ylim(bottom, top)
-    axes.yaxis.set_major_locator(MultipleLocator(every * step))
-    axes.yaxis.set_minor_locator(MultipleLocator(step))
-    axes.grid(axis="y", **GRID)
-    axes.set_axisbelow(True)
+        axes = axes or self.axes
+        step = self.chart.drawing_values["step"]
+        most = (top - bottom) / step
+        every = next(number for number in (1, 2, 5, 10, 20, 50) if most / number <= 10)
+        axes.set_ylim(bottom, top)
+        axes.yaxis.set_major_locator(MultipleLocator(every * step))
+        axes.yaxis.set_minor_locator(MultipleLocator(step))
+        axes.grid(axis="y", **GRID)
+        axes.set_axisbelow(True)
 
+    def _honest_top(self) -> float:
+        """Return the end of an axis from zero that leaves a little room: the next step above."""
+        step = self.chart.drawing_values["step"]
+        return step * (math.floor(1.08 * max(map(max, self.chart.values.values())) / step) + 1)
 
-def _honest_top(chart: MisleadingChart) -> float:
-    """Return the end of an axis from zero that leaves a little room: the next step above."""
-    step = chart.drawing_values["step"]
-    return step * (math.floor(1.08 * max(map(max, chart.values.values())) / step) + 1)
+    def _bars(self) -> None:
+        self.axes.bar(range(len(self.values)), self.values, 0.5, color=COLOURS[0])
+        self.axes.set_xticks(range(len(self.values)), self.chart.labels)
+        self.axes.set_xlim(-0.8, len(self.values) - 0.2)
 
+    def _over_years(self, as_bars: bool, way: str) -> None:
+        """Draw values over years.
 
-def _plot(axes: Axes, chart: MisleadingChart) -> None:
-    axes.plot(range(len(chart.labels)), _only_values(chart), color=COLOURS[0], marker="o")
-    axes.set_xticks(range(len(chart.labels)), chart.labels)
+        Manipulated, the value axis begins or ends where the chart's drawing value says, or an axis
+        runs the other way.
+        """
+        if as_bars:
+            self._bars()
+        else:
+            years = range(len(self.values))
+            self.axes.plot(years, self.values, color=COLOURS[0], marker="o")
+            self.axes.set_xticks(years, self.chart.labels)
+        ends = {"base": 0.0, "top": self._honest_top()}
+        if self.manipulated and way in ends:
+            ends[way] = self.chart.drawing_values[way]
+        self._value_axis(ends["base"], ends["top"])
+        if self.manipulated and way == "turn x":
+            self.axes.invert_xaxis()
+        if self.manipulated and way == "turn y":
+            self.axes.invert_yaxis()
 
+    def _dual_axes(self) -> None:
+        xs = range(len(self.chart.labels))
+        (first, below), (second, above) = self.chart.values.items()
+        self.axes.set_xticks(xs, self.chart.labels)
+        lines = self.axes.plot(xs, below, color=COLOURS[0], marker="o", label=first)
+        if not self.manipulated:
+            lines += self.axes.plot(xs, above, color=COLOURS[3], marker="s", label=second)
+            self._value_axis(0, self._honest_top())
+        else:
+            right = self.axes.twinx()
+            lines += right.plot(xs, above, color=COLOURS[3], marker="s", label=second)
+            for side, name, colour, top in (
+                (self.axes, first, COLOURS[0], self.chart.drawing_values["first_top"]),
+                (right, second, COLOURS[3], self.chart.drawing_values["second_top"]),
+            ):
+                self._value_axis(0, top, side)
+                side.set_ylabel(name, color=colour)
+                side.tick_params(axis="y", which="both", colors=colour)
+            right.grid(False)
+        self.axes.legend(handles=lines, loc="lower left")
 
-def _bars(axes: Axes, chart: MisleadingChart) -> None:
-    axes.bar(range(len(chart.labels)), _only_values(chart), 0.5, color=COLOURS[0])
-    axes.set_xticks(range(len(chart.labels)), chart.labels)
-    axes.set_xlim(-0.8, len(chart.labels) - 0.2)
+    def _perspective_bars(self) -> None:
+        """Draw bars against a wall that recedes to the right, with its grid lines."""
+        if not self.manipulated:
+            self._bars()
+            self._value_axis(0, self._honest_top())
+            return
+        count, top = len(self.chart.labels), self._honest_top()
 
+        def project(along: float, height: float) -> tuple[float, float]:
+            """Project a point of the wall; sizes shrink evenly, eyes are at half height."""
+            size = 1 / (1 + (1 / RECEDING - 1) * along / count)
+            across = (1 - size) / (1 - RECEDING)
+            return across, 0.5 + (height / top - 0.5) * size
 
-def _over_years(
-    draw: Callable[[Axes, MisleadingChart], None],
-    way: Literal["base", "top", "turn x", "turn y"],
-) -> Draw:
-    """Return a function that draws values over years.
+        for value in range(int(top) + 1):
+            self.axes.plot(
+                *zip(project(0, value), project(count, value), strict=True), zorder=0, **GRID
+            )
+            self.axes.text(
+                -0.02, project(0, value)[1], str(value), ha="right", va="center", fontsize=8
+            )
+        for number, (label, high) in enumerate(zip(self.chart.labels, self.values, strict=True)):
+            left, right = number + 0.25, number + 0.7
+            face = [project(left, 0), project(right, 0), project(right, high), project(left, high)]
+            side = [project(right, 0), project(right + 0.15, 0), project(right + 0.15, high),
+                    project(right, high)]  # fmt: skip
+            self._fill(face, COLOURS[0])
+            self._fill(side, COLOURS[0], DARK)
+            x, y = project((left + right) / 2, 0)
+            self.axes.text(x, y - 0.02, label, ha="center", va="top", fontsize=9)
+        self.axes.set_xlim(-0.08, 1.02)
+        self.axes.set_ylim(-0.08, 1.04)
+        self.axes.set_axis_off()
 
-    Manipulated, the value axis begins or ends where the chart's drawing value says, or an axis runs
-    the other way.
-    """
+    def _fill(self, corners: Points, colour: str, brightness: float = 1.0) -> None:
+        from matplotlib.colors import to_rgb
+        from matplotlib.patches import Polygon
 
-    def draw_chart(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-        draw(axes, chart)
-        ends = {"base": 0.0, "top": _honest_top(chart)}
-        if manipulated and way in ends:
-            ends[way] = chart.drawing_values[way]
-        _value_axis(axes, chart, ends["base"], ends["top"])
-        if manipulated and way == "turn x":
-            axes.invert_xaxis()
-        if manipulated and way == "turn y":
-            axes.invert_yaxis()
+        shade = tuple(brightness * part for part in to_rgb(colour))
+        self.axes.add_patch(Polygon(corners, closed=True, facecolor=shade, edgecolor="none"))
 
-    return draw_chart
+    def _pictorial(self) -> None:
+        """Draw bars, or towers of one shape whose width grows with their height."""
+        if not self.manipulated:
+            self._bars()
+        else:
+            values = self.values
+            half = 0.45 / max(values)
+            for x_middle, value in enumerate(values):
+                corners = [(x_middle + half * value * x, value * y) for x, y in TOWER]
+                self._fill(corners, COLOURS[0])
+            self.axes.set_xticks(range(len(values)), self.chart.labels)
+            self.axes.set_xlim(-0.8, len(values) - 0.2)
+        self._value_axis(0, self._honest_top())
 
+    def _swapped_ends(self) -> None:
+        across, up = self.chart.values.items()
+        self.axes.scatter(across[1], up[1], color=COLOURS[0], s=45, zorder=2)
+        for name, x, y in zip(self.chart.labels, across[1], up[1], strict=True):
+            self.axes.text(x + 0.4, y + 0.4, name)
+        self.axes.set_xlabel(across[0])
+        self.axes.set_ylabel(up[0])
+        self.axes.set(xlim=(0, 21), ylim=(0, 21), xticks=range(0, 21, 2), yticks=range(0, 21, 2))
+        self.axes.grid(**GRID)
+        self.axes.set_axisbelow(True)
+        if self.manipulated:
+            self.axes.invert_xaxis()
 
-def _dual_axes(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    xs = range(len(chart.labels))
-    (first, below), (second, above) = chart.values.items()
-    axes.set_xticks(xs, chart.labels)
-    lines = axes.plot(xs, below, color=COLOURS[0], marker="o", label=first)
-    if not manipulated:
-        lines += axes.plot(xs, above, color=COLOURS[3], marker="s", label=second)
-        _value_axis(axes, chart, 0, _honest_top(chart))
-    else:
-        right = axes.twinx()
-        lines += right.plot(xs, above, color=COLOURS[3], marker="s", label=second)
-        for side, name, colour, top in (
-            (axes, first, COLOURS[0], chart.drawing_values["first_top"]),
-            (right, second, COLOURS[3], chart.drawing_values["second_top"]),
-        ):
-            _value_axis(side, chart, 0, top)
-            side.set_ylabel(name, color=colour)
-            side.tick_params(axis="y", which="both", colors=colour)
-        right.grid(False)
-    axes.legend(handles=lines, loc="lower left")
+    def _logarithmic(self) -> None:
+        from matplotlib.ticker import FuncFormatter, LogLocator
 
+        months, values = list(map(int, self.chart.labels)), self.values
+        self.axes.scatter(months, values, color=COLOURS[0], s=45, zorder=2)
+        self.axes.axvline(self.chart.drawing_values["event"], color=COLOURS[3], linestyle="--")
+        self.axes.set_xticks(months)
+        self.axes.set_xlabel("Month")
+        if self.manipulated:
+            self.axes.set_yscale("log")
+            self.axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            self.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        else:
+            self.axes.set_ylim(0, None)
+        self.axes.grid(**GRID)
+        self.axes.set_axisbelow(True)
 
-def _perspective_bars(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    """Draw bars against a wall that recedes to the right, with its grid lines."""
-    if not manipulated:
-        _bars(axes, chart)
-        _value_axis(axes, chart, 0, _honest_top(chart))
-        return
-    count, top = len(chart.labels), _honest_top(chart)
+    def _inverted_colours(self) -> None:
+        """Draw made-up regions: dark for high values or, manipulated, for low ones."""
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import Normalize, to_hex
 
-    def project(along: float, height: float) -> tuple[float, float]:
-        """Project a point of the wall on the page; sizes shrink evenly, eyes are at half height."""
-        size = 1 / (1 + (1 / RECEDING - 1) * along / count)
-        across = (1 - size) / (1 - RECEDING)
-        return across, 0.5 + (height / top - 0.5) * size
+        rng, columns, rows = Random(int(self.chart.drawing_values["layout"])), 4, 3
+        corners = {
+            (x, y): (x + rng.uniform(-0.25, 0.25), y + rng.uniform(-0.25, 0.25))
+            for x in range(columns + 1)
+            for y in range(rows + 1)
+        }
+        scale: Any = ScalarMappable(Normalize(0, 100), "Blues_r" if self.manipulated else "Blues")
+        for number, (name, value) in enumerate(zip(self.chart.labels, self.values, strict=True)):
+            x, y = number % columns, number // columns
+            around = [corners[x, y], corners[x + 1, y], corners[x + 1, y + 1], corners[x, y + 1]]
+            colour = to_hex(scale.to_rgba(value))
+            self._fill(around, colour)
+            self.axes.plot(*zip(*around, around[0], strict=True), color="#555555", linewidth=1)
+            middle = np.mean(around, axis=0)
+            ink = "white" if int(colour[1:3], 16) < 110 else "black"
+            self.axes.text(middle[0], middle[1], name, ha="center", va="center", color=ink)
+        self.axes.set_axis_off()
+        self.axes.figure.colorbar(scale, ax=self.axes, ticks=range(0, 101, 10))
 
-    for value in range(int(top) + 1):
-        axes.plot(*zip(project(0, value), project(count, value), strict=True), zorder=0, **GRID)
-        axes.text(-0.02, project(0, value)[1], str(value), ha="right", va="center", fontsize=8)
-    for number, (label, high) in enumerate(zip(chart.labels, _only_values(chart), strict=True)):
-        left, right = number + 0.25, number + 0.7
-        face = [project(left, 0), project(right, 0), project(right, high), project(left, high)]
-        side = [project(right, 0), project(right + 0.15, 0), project(right + 0.15, high),
-                project(right, high)]  # fmt: skip
-        _fill(axes, face, COLOURS[0])
-        _fill(axes, side, COLOURS[0], DARK)
-        x, y = project((left + right) / 2, 0)
-        axes.text(x, y - 0.02, label, ha="center", va="top", fontsize=9)
-    axes.set_xlim(-0.08, 1.02)
-    axes.set_ylim(-0.08, 1.04)
-    axes.set_axis_off()
+    def _pie_3d(self) -> None:
+        """Draw a flat pie, or a tilted one with the wall of its front half in the shade."""
+        self._slices(range(len(self.chart.labels)), SHAPE_3D if self.manipulated else 1.0)
+        self._frame_pie()
 
+    def _pop_out(self) -> None:
+        """Draw a flat pie, or a tilted one whose first slice, enlarged, is pulled to the front."""
+        first, *others = range(len(self.chart.labels))
+        if not self.manipulated:
+            self._slices((first, *others), 1.0)
+        else:
+            self._slices(others, SHAPE_3D)
+            self._cut_faces()
+            self._slices([first], SHAPE_3D, radius=POP_RADIUS, away=POP_DISTANCE)
+        self._frame_pie()
 
-def _fill(axes: Axes, corners: Points, colour: str, brightness: float = 1.0) -> None:
-    from matplotlib.colors import to_rgb
-    from matplotlib.patches import Polygon
+    def _slices(
+        self, numbers: Sequence[int], shape: float, radius: float = 1.0, away: float = 0.0
+    ) -> None:
+        """Draw slices of a pie, of a tilted one with their walls at the front.
 
-    shade = tuple(brightness * part for part in to_rgb(colour))
-    axes.add_patch(Polygon(corners, closed=True, facecolor=shade, edgecolor="none"))
+        Args:
+            numbers: Which slices.
+            shape: Height of the pie by its width; below 1 it is tilted.
+            radius: Radius of the slices.
+            away: Distance of the slices from the middle.
+        """
+        arcs = self._arcs()
+        tips = {}
+        for number in numbers:
+            middle = math.radians(sum(arcs[number]) / 2)
+            tips[number] = (away * math.cos(middle), away * shape * math.sin(middle))
 
+        def moved(number: int, points: Points) -> list[tuple[float, float]]:
+            return [(tips[number][0] + x, tips[number][1] + y) for x, y in points]
 
-def _pictorial(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    """Draw bars, or towers of one shape whose width grows with their height."""
-    if not manipulated:
-        _bars(axes, chart)
-    else:
-        values = _only_values(chart)
-        half = 0.45 / max(values)
-        for x_middle, value in enumerate(values):
-            outline = ((-0.6, 0), (0.6, 0), (0.6, 0.6), (1, 0.6), (0, 1), (-1, 0.6), (-0.6, 0.6))
-            corners = [(x_middle + half * value * x, value * y) for x, y in outline]
-            _fill(axes, corners, COLOURS[0])
-        axes.set_xticks(range(len(values)), chart.labels)
-        axes.set_xlim(-0.8, len(values) - 0.2)
-    _value_axis(axes, chart, 0, _honest_top(chart))
+        for number in numbers if shape < 1 else ():
+            for turn in (-360, 0, 360):
+                low, high = max(arcs[number][0] + turn, 180.0), min(arcs[number][1] + turn, 360.0)
+                if low < high:
+                    edge = moved(number, _arc(low, high, radius, shape))
+                    wall = [*edge, *((x, y - WALL_3D) for x, y in reversed(edge))]
+                    self._fill(wall, COLOURS[number], DARK)
+        for number in numbers:
+            top = [(0.0, 0.0), *_arc(*arcs[number], radius, shape)]
+            self._fill(moved(number, top), COLOURS[number])
 
+    def _cut_faces(self) -> None:
+        """Draw the walls of the gap that a slice at the front leaves in a tilted pie."""
+        for angle, number in zip(self._arcs()[0], (-1, 1), strict=True):
+            [_, rim] = _arc(angle, angle, 1.0, SHAPE_3D)
+            face = [(0.0, 0.0), rim, (rim[0], rim[1] - WALL_3D), (0.0, -WALL_3D)]
+            self._fill(face, COLOURS[number % len(self.chart.labels)], DEEP)
 
-def _swapped_ends(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    across, up = chart.values.items()
-    axes.scatter(across[1], up[1], color=COLOURS[0], s=45, zorder=2)
-    for name, x, y in zip(chart.labels, across[1], up[1], strict=True):
-        axes.text(x + 0.4, y + 0.4, name)
-    axes.set_xlabel(across[0])
-    axes.set_ylabel(up[0])
-    axes.set(xlim=(0, 21), ylim=(0, 21), xticks=range(0, 21, 2), yticks=range(0, 21, 2))
-    axes.grid(**GRID)
-    axes.set_axisbelow(True)
-    if manipulated:
-        axes.invert_xaxis()
+    def _arcs(self) -> list[tuple[float, float]]:
+        """Return start and end of every slice, in degrees counter-clockwise."""
+        ends = self.chart.drawing_values["start"] + 3.6 * np.cumsum((0.0, *self.values))
+        return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
+    def _frame_pie(self) -> None:
+        from matplotlib.patches import Patch
 
-def _logarithmic(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator
-
-    months, values = list(map(int, chart.labels)), _only_values(chart)
-    axes.scatter(months, values, color=COLOURS[0], s=45, zorder=2)
-    axes.axvline(chart.drawing_values["event"], color=COLOURS[3], linestyle="--")
-    axes.set_xticks(months)
-    axes.set_xlabel("Month")
-    if manipulated:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    else:
-        axes.set_ylim(0, None)
-    axes.grid(**GRID)
-    axes.set_axisbelow(True)
-
-
-def _inverted_colours(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    """Draw made-up regions: dark for high values or, manipulated, for low ones."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize, to_hex
-
-    rng, columns, rows = Random(int(chart.drawing_values["layout"])), 4, 3
-    corners = {
-        (x, y): (x + rng.uniform(-0.25, 0.25), y + rng.uniform(-0.25, 0.25))
-        for x in range(columns + 1)
-        for y in range(rows + 1)
-    }
-    scale: Any = ScalarMappable(Normalize(0, 100), "Blues_r" if manipulated else "Blues")
-    for number, (name, value) in enumerate(zip(chart.labels, _only_values(chart), strict=True)):
-        x, y = number % columns, number // columns
-        around = [corners[x, y], corners[x + 1, y], corners[x + 1, y + 1], corners[x, y + 1]]
-        colour = to_hex(scale.to_rgba(value))
-        _fill(axes, around, colour)
-        axes.plot(*zip(*around, around[0], strict=True), color="#555555", linewidth=1)
-        middle = np.mean(around, axis=0)
-        ink = "white" if int(colour[1:3], 16) < 110 else "black"
-        axes.text(middle[0], middle[1], name, ha="center", va="center", color=ink)
-    axes.set_axis_off()
-    axes.figure.colorbar(scale, ax=axes, ticks=range(0, 101, 10))
-
-
-def _pie_3d(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    """Draw a flat pie, or a tilted one with the wall of its front half in the shade."""
-    _slices(axes, chart, range(len(chart.labels)), SHAPE_3D if manipulated else 1.0)
-    _frame_pie(axes, chart)
-
-
-def _pop_out(axes: Axes, chart: MisleadingChart, manipulated: bool) -> None:
-    """Draw a flat pie, or a tilted one whose first slice is pulled to the front and enlarged."""
-    first, *others = range(len(chart.labels))
-    if not manipulated:
-        _slices(axes, chart, (first, *others), 1.0)
-    else:
-        _slices(axes, chart, others, SHAPE_3D)
-        _cut_faces(axes, chart)
-        _slices(axes, chart, [first], SHAPE_3D, radius=POP_RADIUS, away=POP_DISTANCE)
-    _frame_pie(axes, chart)
-
-
-def _slices(
-    axes: Axes,
-    chart: MisleadingChart,
-    numbers: Sequence[int],
-    shape: float,
-    radius: float = 1.0,
-    away: float = 0.0,
-) -> None:
-    """Draw slices of a pie, of a tilted one with their walls at the front.
-
-    Args:
-        axes: Where to draw.
-        chart: The pie.
-        numbers: Which slices.
-        shape: Height of the pie by its width; below 1 it is tilted.
-        radius: Radius of the slices.
-        away: Distance of the slices from the middle.
-    """
-    arcs = _arcs(chart)
-    tips = {}
-    for number in numbers:
-        middle = math.radians(sum(arcs[number]) / 2)
-        tips[number] = (away * math.cos(middle), away * shape * math.sin(middle))
-
-    def moved(number: int, points: Points) -> list[tuple[float, float]]:
-        return [(tips[number][0] + x, tips[number][1] + y) for x, y in points]
-
-    for number in numbers if shape < 1 else ():
-        for turn in (-360, 0, 360):
-            low, high = max(arcs[number][0] + turn, 180.0), min(arcs[number][1] + turn, 360.0)
-            if low < high:
-                edge = moved(number, _arc(low, high, radius, shape))
-                wall = [*edge, *((x, y - WALL_3D) for x, y in reversed(edge))]
-                _fill(axes, wall, COLOURS[number], DARK)
-    for number in numbers:
-        top = [(0.0, 0.0), *_arc(*arcs[number], radius, shape)]
-        _fill(axes, moved(number, top), COLOURS[number])
-
-
-def _cut_faces(axes: Axes, chart: MisleadingChart) -> None:
-    """Draw the walls of the gap that a slice at the front leaves in a tilted pie."""
-    for angle, number in zip(_arcs(chart)[0], (-1, 1), strict=True):
-        [_, rim] = _arc(angle, angle, 1.0, SHAPE_3D)
-        face = [(0.0, 0.0), rim, (rim[0], rim[1] - WALL_3D), (0.0, -WALL_3D)]
-        _fill(axes, face, COLOURS[number % len(chart.labels)], DEEP)
-
-
-def _arcs(chart: MisleadingChart) -> list[tuple[float, float]]:
-    """Return start and end of every slice, in degrees counter-clockwise."""
-    ends = chart.drawing_values["start"] + 3.6 * np.cumsum((0.0, *_only_values(chart)))
-    return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+        names = [Patch(color=colour, label=name)
+                 for name, colour in zip(self.chart.labels, COLOURS, strict=True)]  # fmt: skip
+        self.axes.legend(handles=names, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        self.axes.set_aspect("equal", anchor="W")
+        self.axes.set_xlim(-1.45, 1.45)
+        self.axes.set_ylim(-1.45, 1.45)
+        self.axes.set_axis_off()
 
 
 def _arc(start: float, end: float, radius: float, shape: float) -> list[tuple[float, float]]:
@@ -337,35 +336,17 @@ def _arc(start: float, end: float, radius: float, shape: float) -> list[tuple[fl
     return [(radius * math.cos(angle), radius * shape * math.sin(angle)) for angle in angles]
 
 
-def _frame_pie(axes: Axes, chart: MisleadingChart) -> None:
-    from matplotlib.patches import Patch
-
-    names = [Patch(color=colour, label=name)
-             for name, colour in zip(chart.labels, COLOURS, strict=True)]  # fmt: skip
-    axes.legend(handles=names, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    axes.set_aspect("equal", anchor="W")
-    axes.set_xlim(-1.45, 1.45)
-    axes.set_ylim(-1.45, 1.45)
-    axes.set_axis_off()
-
-
-_DRAW: dict[tuple[str, str], Draw] = {
-    ("line", "inconsistent x-axis"): _over_years(_plot, "turn x"),
-    ("line", "inverted y-axis"): _over_years(_plot, "turn y"),
-    ("line", "dual axes"): _dual_axes,
-    ("line", "truncated y-axis"): _over_years(_plot, "base"),
-    ("line", "compressed y-axis"): _over_years(_plot, "top"),
-    ("bar", "3D effect"): _perspective_bars,
-    ("bar", "truncated y-axis"): _over_years(_bars, "base"),
-    ("bar", "compressed y-axis"): _over_years(_bars, "top"),
-    ("bar", "pictorial bars"): _pictorial,
-    ("scatter", "swapped axis"): _swapped_ends,
-    ("scatter", "logarithmic y-axis"): _logarithmic,
-    ("map", "inverted color scale"): _inverted_colours,
-    ("pie", "3D effect"): _pie_3d,
-    ("pie", "3D effect + pop out"): _pop_out,
+_DRAW: dict[tuple[str, str], Callable[[_Drawing], None]] = {
+    ("line", "dual axes"): _Drawing._dual_axes,
+    ("bar", "3D effect"): _Drawing._perspective_bars,
+    ("bar", "pictorial bars"): _Drawing._pictorial,
+    ("scatter", "swapped axis"): _Drawing._swapped_ends,
+    ("scatter", "logarithmic y-axis"): _Drawing._logarithmic,
+    ("map", "inverted color scale"): _Drawing._inverted_colours,
+    ("pie", "3D effect"): _Drawing._pie_3d,
+    ("pie", "3D effect + pop out"): _Drawing._pop_out,
 }
-"""Function that draws each kind and manipulation, as ``families.FAMILIES`` names them."""
+"""Methods that draw the other kinds and manipulations, as ``FAMILIES`` names them."""
 
 
 ITEMS = "items.jsonl"

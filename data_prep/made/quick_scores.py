@@ -158,7 +158,7 @@ def _draw_example(
     content = None
     while content is None:
         behaviour = draw_weighted(rng, candidates)
-        content = behaviour.choose(rng, situation)
+        content = behaviour.choose(situation, rng)
     wording = rng.choice([wording for wording in usable if wording.purpose in behaviour.families])
     items = _joined(content.items, wording.join, situation.language)
     foil = _joined(content.foil, "and", situation.language)

@@ -252,7 +252,7 @@ def test_charthals_parts_give_its_overall_scores() -> None:
 
 
 def test_simplevqas_statistics_are_in_per_cent() -> None:
-    """``tests/data_prep/construction/test_simplevqa_statistics.py`` reads them in the paper."""
+    """``tests/data_prep/construction/test_simplevqa.py`` reads them in the paper."""
     [shares] = named("simplevqa", "Table 2 (%)").rows.values()
     assert (shares[0], shares[-1]) == (5.04, 13.58)
     assert sum(numbers(shares)) == pytest.approx(200, abs=0.1)

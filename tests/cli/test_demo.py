@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -13,9 +14,10 @@ import torch
 from typer.testing import CliRunner
 
 from cli import demo
-from cli.demo import FULL, NEXT, SHORT, Plan
+from cli.demo import FULL, NEXT, SHORT, Plan, Screen
 from cli.main import app
 from judging.errors import CustosError
+from tests.cli.prep.made_up import evouna_rows
 from tests.cli.test_main import EVERY_VERB
 from train.methods.focal import FocalRecipe
 from train.setup.recipe import parse_recipe
@@ -93,10 +95,6 @@ def test_a_table_of_graders_in_plain_words() -> None:
     ]
 
 
-def test_a_port_that_is_free() -> None:
-    assert 1024 < demo.free_port() < 65536
-
-
 def test_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["demo", "--data", "NQ.json"])
@@ -126,7 +124,7 @@ def test_all_of_it_with_two_steps_of_training(
     (tmp_path / "runs" / "demo" / "judge" / "old").write_text("of an earlier demo")
     (tmp_path / "runs" / "demo" / "demo.log").touch()
     source = tmp_path / "NQ.json"
-    source.write_text(json.dumps(evouna_items(30)), encoding="utf-8")
+    source.write_text(json.dumps(evouna_rows(30)), encoding="utf-8")
     demo.demo(source)
     output, errors = capfd.readouterr()
     assert errors == ""
@@ -148,16 +146,86 @@ def test_all_of_it_with_two_steps_of_training(
         httpx.get(address[0])
 
 
-def evouna_items(count: int) -> list[dict[str, object]]:
-    """Return questions as EVOUNA has them, each with the answers of five systems."""
-    systems = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
-    return [
-        {
-            "question": f"what is {number} plus {number}",
-            "golden_answer": str(2 * number),
-            **{f"answer_{name}": f"it is {2 * number + (name == 'fid')}" for name in systems},
-            **{f"judge_{name}": name != "fid" for name in systems},
-            "improper": False,
-        }
-        for number in range(count)
-    ]
+@pytest.fixture
+def screen(tmp_path: Path) -> Screen:
+    return Screen(tmp_path / "run" / "log", num_steps=2)
+
+
+def test_steps_are_numbered(screen: Screen, capsys: pytest.CaptureFixture[str]) -> None:
+    screen.step("First")
+    screen.show(["a line", "", "another"])
+    screen.step("Second")
+    assert capsys.readouterr().out == (
+        "\n1/2  First  [0:00]\n     a line\n\n     another\n\n2/2  Second  [0:00]\n"
+    )
+
+
+@pytest.mark.usefixtures("forking_python")
+def test_what_a_command_prints_goes_to_the_log(
+    screen: Screen, capfd: pytest.CaptureFixture[str]
+) -> None:
+    screen.run("custos", "recipe", "list")
+    assert capfd.readouterr() == ("     $ custos recipe list\n", "")
+    log = screen.log.read_text(encoding="utf-8")
+    assert log.startswith("$ custos recipe list\nrecipe ")
+    assert "embedded/demo" in log
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], None]:
+    """Make a program that the demo knows by a name."""
+
+    def make(name: str, text: str) -> None:
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.setitem(demo.PROGRAMS, name, name)
+
+    return make
+
+
+def test_its_output_but_no_warning_may_go_to_the_screen(
+    screen: Screen, capfd: pytest.CaptureFixture[str], program: Callable[[str, str], None]
+) -> None:
+    program("loud", "import sys; print('seen'); print('noise', file=sys.stderr)")
+    screen.run("loud", on_screen=True)
+    assert capfd.readouterr() == ("     $ loud\nseen\n", "")
+    assert screen.log.read_text(encoding="utf-8") == "$ loud\nnoise\n"
+
+
+@pytest.mark.usefixtures("forking_python")
+def test_a_failed_command_is_named_with_its_last_line(screen: Screen) -> None:
+    with pytest.raises(CustosError) as raised:
+        screen.run("custos", "recipe", "show", "none/such")
+    assert str(raised.value) == (
+        "'custos recipe' failed: none/such: no such recipe; 'custos recipe list' names all; "
+        f"all of it: {screen.log}"
+    )
+
+
+def test_a_running_command_ends_with_the_block(
+    screen: Screen, program: Callable[[str, str], None]
+) -> None:
+    program("waiting", "import time; time.sleep(60)")
+    program("ending", "raise SystemExit('error: it ends')")
+    with screen.running("waiting") as process:
+        screen.check_running(process, "waiting")
+    assert process.returncode is not None
+    with screen.running("ending") as process:
+        process.wait()
+        with pytest.raises(CustosError, match="'ending' failed: it ends; all of it"):
+            screen.check_running(process, "ending")
+
+
+def test_commands_use_every_core_and_no_gpu(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch, program: Callable[[str, str], None]
+) -> None:
+    names = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+    program("ask", f"import os; print(*(repr(os.environ[name]) for name in {names}))")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    screen.run("ask")
+    assert screen.log.read_text(encoding="utf-8").splitlines()[-1].endswith(" ''")
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    screen.run("ask")
+    assert screen.log.read_text(encoding="utf-8").splitlines()[-1] == "'7' '3'"

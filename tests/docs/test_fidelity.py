@@ -100,7 +100,7 @@ def test_the_page_is_read() -> None:
     assert not running((path, "test_that_there_is_not"))
     assert not running(("tests/gpu/test_steps_cuda.py", ""))
     skips = "test_a_pin_is_one_version_for_the_oldest_python"
-    assert not running(("tests/packaging/test_constraints.py", skips))
+    assert not running(("tests/packaging/test_pins.py", skips))
 
 
 def test_every_point_has_one_of_three_states() -> None:

@@ -9,7 +9,7 @@ from data_prep.made.pairs import PairRow, generate_pairs
 from data_prep.truthfulness_tags import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from judging.types import LabelledExample
 from tests.oracles.pairs import audit_pair
-from tests.oracles.report import audit_rows
+from tests.oracles.report import disagreements
 
 TAGS = (MISREAD, MISREASONED, OFF_TOPIC, MADE_UP, PADDED)
 
@@ -18,17 +18,15 @@ TAGS = (MISREAD, MISREASONED, OFF_TOPIC, MADE_UP, PADDED)
 def test_clean_pairs_pass(wordings: Any, pictures: float) -> None:
     pairs = list(generate_pairs(60 if pictures else 2000, 21, wordings, pictures))
     rows = [example for row in pairs for example in (row.pair, row.swapped)]
-    report = audit_rows(rows, audit_pair)
-    assert report.agreement >= 0.999, str(report)
+    found = disagreements(rows, audit_pair)
+    assert len(found) <= 0.001 * len(rows), found
 
 
 def test_planted_errors_are_caught() -> None:
     rng = Random(5)
     pairs = list(generate_pairs(500, 22, "test", 0.0))
     planted = [_plant(rng, row) for row in pairs]
-    report = audit_rows(planted, audit_pair)
-    assert report.rows == 500
-    missed = sorted(set(range(500)) - {disagreement.row for disagreement in report.disagreements})
+    missed = sorted(set(range(500)) - disagreements(planted, audit_pair).keys())
     assert len(missed) <= 5, [planted[i] for i in missed[:3]]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from judging.types import LabelledExample
-from tests.oracles.report import AuditReport, audit_rows
+from tests.oracles.report import disagreements
 from tests.oracles.text import audit_text
 
 OWN = ("data_prep.", "judging.", "tests.oracles.")
@@ -62,16 +62,9 @@ def test_audit_and_generator_share_no_code(audit: str, generator: str) -> None:
     assert not any(name.startswith("data_prep.made") for name in audited)
 
 
-def test_report_names_row_and_reason() -> None:
+def test_disagreements_name_row_and_reason() -> None:
     row = LabelledExample(
         id="x7", question="Which?", references=("2", "4"), responses=("2 and 5",), label="Partial"
     )
-    report = audit_rows([row.model_copy(update={"label": "Wrong"}), row], audit_text)
-    assert [disagreement.row for disagreement in report.disagreements] == [1]
-    assert "row 1 (x7): labelled Partial, read as Wrong: ['5'] outside ['2', '4']" in str(report)
-    assert report.agreement == 0.5
-
-
-def test_no_rows_agree() -> None:
-    assert audit_rows([], audit_text) == AuditReport(0, ())
-    assert audit_rows([], audit_text).agreement == 1.0
+    found = disagreements([row.model_copy(update={"label": "Wrong"}), row], audit_text)
+    assert found == {1: "Partial, read as Wrong: ['5'] outside ['2', '4']"}

@@ -8,17 +8,18 @@ import pytest
 from data_prep.made.quick_scores import generate_examples, responses
 from data_prep.made.words.wordings import wordings_of
 from judging.types import JudgeRequest
-from tests.oracles.report import audit_rows
+from tests.oracles.report import disagreements
 from tests.oracles.text import audit_text
 
+PEOPLE = {"question": "Who founded Vos?", "reference_mode": "any"}
 LABELS = {"all": ("Correct", "Partial", "Wrong"), "any": ("Correct", "Wrong")}
 
 
 @pytest.mark.parametrize("wordings", ["train", "test", "all"])
 def test_clean_examples_pass(wordings: Any) -> None:
     rows = list(generate_examples(3000, seed=11, wordings=wordings))
-    report = audit_rows(rows, audit_text)
-    assert report.agreement >= 0.995, str(report)
+    found = disagreements(rows, audit_text)
+    assert len(found) <= 0.005 * len(rows), found
     seen = {row.metadata["form"] for row in rows}
     assert len(seen) > 0.9 * len(wordings_of(responses(), wordings))
 
@@ -29,9 +30,7 @@ def test_planted_label_errors_are_caught() -> None:
     for row in generate_examples(500, seed=12, wordings="all"):
         wrong = rng.choice([label for label in LABELS[row.reference_mode] if label != row.label])
         planted.append(row.model_copy(update={"label": wrong}))
-    report = audit_rows(planted, audit_text)
-    assert report.rows == 500
-    assert len(report.disagreements) >= 495
+    assert len(disagreements(planted, audit_text)) >= 495
 
 
 def test_audit_sees_neither_label_nor_metadata() -> None:
@@ -74,11 +73,9 @@ def test_reads_sets(response: str, label: str) -> None:
 @pytest.mark.parametrize(
     ("response", "plain", "tolerance"),
     [
-        ("1000 km", "Correct", "Correct"),
         ("1,000", "Correct", "Correct"),
         ("1e3 kilometres", "Correct", "Correct"),
         ("1049 km", "Wrong", "Correct"),
-        ("951", "Wrong", "Correct"),
         ("1051 km", "Wrong", "Wrong"),
         ("1000 kg", "Wrong", "Wrong"),
     ],
@@ -88,9 +85,34 @@ def test_reads_numbers(response: str, plain: str, tolerance: str) -> None:
     assert _read(response, "1000 km", variant="tolerance") == tolerance
 
 
-@pytest.mark.parametrize("response", ["50%", "0.5", "1/2", "fifty percent", "百分之五十"])
-def test_reads_shares(response: str) -> None:
-    assert _read(response, "50%") == "Correct"
+@pytest.mark.parametrize(
+    ("references", "right", "wrong"),
+    [
+        (("50%",), ("0.5", "1/2", "fifty percent", "百分之五十"), ("5%",)),
+        (("14 March 1921",), ("March 14, 1921", "1921-03-14", "14 Mar 1921"), ("15 March 1921",)),
+        (
+            ("Mira Kel Tolven", "Mira Tolven"),
+            (
+                "M. Tolven",
+                "It was Mira Tolven who founded Vos.",
+                "Vos was founded by Mira Tolven, who came after Bor Haln.",
+                "Not Bor Haln but Mira Tolven.",
+            ),
+            (
+                "Many would say Mira Tolven, but that is wrong. The answer is Bor Haln.",
+                "Mira Tolven or Bor Haln",
+                "Mira Tolvet",
+                "B. Tolven",
+            ),
+        ),
+    ],
+)
+def test_reads_spellings(
+    references: tuple[str, ...], right: tuple[str, ...], wrong: tuple[str, ...]
+) -> None:
+    fields = {"question": "Which?"} if len(references) == 1 else PEOPLE
+    for said, label in ((right, "Correct"), (wrong, "Wrong")):
+        assert {_read(text, *references, **fields) for text in said} == {label}
 
 
 @pytest.mark.parametrize(
@@ -104,47 +126,16 @@ def test_reads_shares(response: str) -> None:
     ],
 )
 def test_reads_options(response: str, label: str) -> None:
-    choices = ("13", "14", "15")
-    assert _read(response, "B", choices=choices) == label
-    assert _read(response, "14", choices=choices) == label
+    assert _read(response, "B", choices=("13", "14", "15")) == label
+    assert _read(response, "14", choices=("13", "14", "15")) == label
 
 
 @pytest.mark.parametrize(
     ("response", "label"),
     [
-        ("Mira Kel Tolven", "Correct"),
-        ("M. Tolven", "Correct"),
-        ("It was Mira Tolven who founded Vos.", "Correct"),
-        ("Vos was founded by Mira Tolven, who came after Bor Haln.", "Correct"),
-        ("Not Bor Haln but Mira Tolven.", "Correct"),
-        ("Many would say Mira Tolven, but that is wrong. The answer is Bor Haln.", "Wrong"),
-        ("Mira Tolven or Bor Haln", "Wrong"),
-        ("Mara Tolven", "Wrong"),
-        ("Mira Tolvet", "Wrong"),
-        ("B. Tolven", "Wrong"),
-    ],
-)
-def test_reads_people(response: str, label: str) -> None:
-    fields = {"question": "Who founded Vos?", "reference_mode": "any"}
-    assert _read(response, "Mira Kel Tolven", "Mira Tolven", **fields) == label
-
-
-@pytest.mark.parametrize(
-    "response", ["14 March 1921", "March 14, 1921", "1921-03-14", "14 Mar 1921"]
-)
-def test_reads_dates(response: str) -> None:
-    assert _read(response, "14 March 1921") == "Correct"
-    assert _read(response, "15 March 1921") == "Wrong"
-
-
-@pytest.mark.parametrize(
-    ("response", "label"),
-    [
-        ("铜铃铛、纸灯笼", "Correct"),
         ("箱子里的东西是纸灯笼、铜铃铛。", "Correct"),
         ("不是木碗，而是铜铃铛、纸灯笼。", "Correct"),
         ("铜铃铛。", "Partial"),
-        ("答案是铜铃铛、木碗。", "Wrong"),
         ("铜铃铛、纸灯笼。不对，应该是铜铃铛、木碗。", "Wrong"),
         ("看起来可能是铜铃铛、纸灯笼，不过还需要检查", "Wrong"),
     ],

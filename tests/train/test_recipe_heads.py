@@ -85,7 +85,7 @@ def test_the_commands_of_both_stages_on_made_rows(
 ) -> None:
     """A hundredth of the sizes, from a file with columns as the heads name them."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("cli.prep.error_types.PUBLISHED_TEST", dict.fromkeys(ERROR_TYPES, 5))
+    monkeypatch.setattr("cli.prep.tables.PUBLISHED_TEST", dict.fromkeys(ERROR_TYPES, 5))
     labels = ("Wrong", "Partial", "Wrong", "Correct")
     contested = [_row(number, labels[number % 4]) for number in range(260)]
     agreed, trivial = _row(900, "Wrong"), _row(901, "Wrong", "(B)")

@@ -53,7 +53,7 @@ class Entry:
     """Once it is filled in, nothing else is asked: the row needs no annotation."""
 
     def is_asked(self, filled: Filled) -> bool:
-        """Return whether the other entries ask for this one."""
+        """Tell whether the other entries ask for this one."""
         if LEFT_OUT in filled:
             return self.leaves_out
         return self.asked_if is None or filled.get(self.asked_if[0]) in self.asked_if[1]
@@ -82,7 +82,7 @@ class Entry:
         return tuple(option for option in self.options if option in chosen)
 
     def differs(self, first: Value | None, second: Value | None) -> bool:
-        """Return whether two people's values are a disagreement."""
+        """Tell whether two people's values are a disagreement."""
         if self.margin and isinstance(first, str) and isinstance(second, str):
             return abs(float(first) - float(second)) >= self.margin
         return _comparable(first) != _comparable(second)
@@ -122,16 +122,14 @@ class Form(ABC):
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
         """Return a row with what people said.
 
-        Args:
-            row: The row that they saw.
-            fillings: Annotator to values that do not differ; or the one that decides, alone.
+        The fillings are annotators to values that do not differ; or the one that decides, alone.
 
         Raises:
             UnusableText: If they say that it cannot be used.
         """
 
     def decides_alone(self, filled: Filled) -> bool:
-        """Return whether these values of one person settle a row, whatever others say."""
+        """Tell whether these values of one person settle a row, whatever others say."""
         return False
 
     def read(self, cells: Mapping[str, str]) -> Filled | None:

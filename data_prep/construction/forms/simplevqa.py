@@ -59,7 +59,7 @@ class SimpleVQACheck(Form):
     }
 
     def decides_alone(self, filled: Filled) -> bool:
-        """Return whether a person calls it unsuitable: one is enough to discard it."""
+        """Tell whether a person calls it unsuitable: one is enough to discard it."""
         return filled["suitable"] == NO
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:

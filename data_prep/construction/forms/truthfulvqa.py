@@ -57,7 +57,7 @@ class PictureStage(Form):
     per_row = 5
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Return the row with the way that most people name."""
+        """Add the category that most people name."""
         values = agreed_values(fillings)
         if values["misleads"] == NO:
             raise UnusableText(NOT_CONFIRMED, str(values.get("note", "")))
@@ -87,11 +87,11 @@ class QuestionStage(Form):
         }
 
     def decides_alone(self, filled: Filled) -> bool:
-        """Return whether a person finds a fault: one is enough."""
+        """Tell whether a person finds a fault: one is enough."""
         return NO in filled.values()
 
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Return the row, or the faults that people found."""
+        """Keep the row, or reject it for the faults that people found."""
         faults = {
             entry.name: str(filled.get("note", ""))
             for filled in fillings.values()

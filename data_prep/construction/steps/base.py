@@ -11,7 +11,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -67,7 +67,10 @@ ReplyT = TypeVar("ReplyT", bound=StepReply)
 
 
 class Step(ABC, Generic[RowT, ReplyT]):
-    """One request to a model about each row. A subclass says what is asked and what comes of it."""
+    """One request to a model about each row. A subclass says what is asked and what comes of it.
+
+    ``Step[Picture, Placed]`` takes rows of the first type and replies of the second.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
@@ -75,6 +78,12 @@ class Step(ABC, Generic[RowT, ReplyT]):
     row_type: type[RowT]
     reply_type: type[ReplyT]
     shows_images: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        """Read the types of rows and replies from the base."""
+        super().__init_subclass__()
+        [base] = cls.__orig_bases__  # type: ignore[attr-defined]  # typing sets it
+        cls.row_type, cls.reply_type = get_args(base)
 
     @abstractmethod
     def template(self, row: RowT) -> str:

@@ -50,26 +50,25 @@ _ADDED: dict[Cell, str] = {
     Cell("open", "normal"): "It starts from a trend, a pattern or an exception in the chart and "
     "invites more than one line of thought.",
 }
+_NOTHING = (
+    "The answer says in a sentence or two that the chart has nothing on this topic, so that the "
+    "question cannot be answered"
+)
+_MISSING = "The answer says in a sentence or two what exactly is missing from the chart"
+_FALSE = "The answer says that the statement is false and what the chart shows instead"
+_ASIDE = f"{_FALSE}; then it gives the right answer to the question, leaving the statement aside"
 _ANSWERS: dict[Cell, str] = {
-    Cell("desc", "irrel"): "The answer says in a sentence or two that the chart has nothing on "
-    "this topic, so that the question cannot be answered from it.",
-    Cell("reason", "irrel"): "The answer says in a sentence or two that the chart has nothing on "
-    "this topic, so that the question cannot be answered: nothing can be inferred from its data.",
-    Cell("open", "irrel"): "The answer says in a sentence or two that the chart has nothing on "
-    "this topic, so that the question cannot be answered: no meaningful explanation can be given.",
-    Cell("desc", "inexist"): "The answer says in a sentence or two what exactly is missing from "
-    "the chart, so that the question cannot be answered from it.",
-    Cell("reason", "inexist"): "The answer says in a sentence or two what exactly is missing from "
-    "the chart, so that the question cannot be answered from it.",
-    Cell("open", "inexist"): "The answer says in a sentence or two what exactly is missing from "
-    "the chart: the question cannot be answered, and any explanation is purely hypothetical.",
-    Cell("desc", "contra"): "The answer says that the statement is false and what the chart shows "
-    "instead; then it gives the right answer to the question, leaving the statement aside.",
-    Cell("reason", "contra"): "The answer says that the statement is false and what the chart "
-    "shows instead; then it gives the right answer to the question, leaving the statement aside, "
-    "if the question can be answered without it.",
-    Cell("open", "contra"): "The answer says that the statement is false and what the chart shows "
-    "instead, and that an explanation built on it may be wrong or misleading.",
+    Cell("desc", "irrel"): f"{_NOTHING} from it.",
+    Cell("reason", "irrel"): f"{_NOTHING}: nothing can be inferred from its data.",
+    Cell("open", "irrel"): f"{_NOTHING}: no meaningful explanation can be given.",
+    Cell("desc", "inexist"): f"{_MISSING}, so that the question cannot be answered from it.",
+    Cell("reason", "inexist"): f"{_MISSING}, so that the question cannot be answered from it.",
+    Cell("open", "inexist"): f"{_MISSING}: the question cannot be answered, and any explanation is "
+    "purely hypothetical.",
+    Cell("desc", "contra"): f"{_ASIDE}.",
+    Cell("reason", "contra"): f"{_ASIDE}, if the question can be answered without it.",
+    Cell("open", "contra"): f"{_FALSE}, and that an explanation built on it may be wrong or "
+    "misleading.",
     Cell("desc", "normal"): "The answer is short and exact and comes from the chart.",
     Cell("reason", "normal"): "The answer is short and exact, comes from the chart, and names the "
     "values that it uses.",
@@ -113,13 +112,11 @@ class WriteQuestion(Step[ChartCell, DraftedQuestion]):
 
     name = "charthal-question"
     summary = "write a question about a chart for one of ChartHal's twelve cells"
-    row_type = ChartCell
-    reply_type = DraftedQuestion
 
     def template(self, row: ChartCell) -> str:
         """Return the cell's recipe."""
         return recipe(Cell(row.q_type, row.q_relation))
 
     def rows(self, row: ChartCell, reply: DraftedQuestion) -> Iterable[Row]:
-        """Return the row with its question, under ChartHal's names."""
+        """Add the question to the row, under ChartHal's names."""
         yield row.with_fields(question=reply.question, ref_answer=reply.answer)

@@ -43,12 +43,8 @@ DOMAINS: Mapping[str, str] = {
     "CHC": "Chinese History & Culture",
     "LI": "Life",
 }
-NOT_QUALIFIED, LEAKS, OTHER_LANGUAGE, FROM_ELSEWHERE = (
-    "not qualified",
-    "answer in the question",
-    "language changed",
-    "answer not from the question with yes",
-)
+NOT_QUALIFIED, LEAKS = "not qualified", "answer in the question"
+OTHER_LANGUAGE, FROM_ELSEWHERE = "language changed", "answer not from the question with yes"
 """Reasons for rejecting a seed."""
 
 _YES = frozenset({"yes", "是", "是的", "对"})
@@ -66,39 +62,27 @@ be answered with it; or if its pronouns do not fit the kind of answer. An answer
 does not come from the source, does not fit the question, is empty or meaningless, is uncertain or \
 invented, or if another answer would be as right."""
 
-_PAIR = (
-    """\
+_PAIR = """\
 You turn two yes/no questions about a picture into one open question with a short answer. Compare \
 the two: what they differ in is what the new question asks for. Its answer is taken word for word \
 from the question that is answered with yes. Example: from "Does this bridge stand in Porto?" \
 (yes) and "Does this bridge stand in Lisbon?" (no) comes "In which city does this bridge stand?" \
 with the answer "Porto"."""
-    + _SHARED_RULES
-)
-_HINT = (
-    """\
+_HINT = """\
 You are given a picture, a description of it (the hint) and a question that belongs to it. Make of \
 all three one question about the picture with a short answer. The answer is found in the hint or \
 in the question, or follows from them. A gap to be filled in may stay a gap. If the question \
 cannot be answered from them, ask for what the hint says the picture shows. Example: from the hint \
 "Picture: a sundial in a garden" and "What could Ana find out with her tool?" comes "Which \
 instrument stands in the picture?" with the answer "a sundial"."""
-    + _SHARED_RULES
-)
-_CHOICES = (
-    """\
+_CHOICES = """\
 You turn a multiple-choice question about a picture into an open question. The right choice is its \
 answer. Add what narrows the question down until nothing but that answer is right, and do not \
 mention that there were choices."""
-    + _SHARED_RULES
-)
-_PLAIN = (
-    """\
+_PLAIN = """\
 You are given a question about a picture and its answer. Make a factual question with a short \
 answer of them: leave out descriptions and reasons, name exactly what is asked for (which city, \
 not where; which year, not when), and change nothing that is right already."""
-    + _SHARED_RULES
-)
 
 
 class Seed(StepRow):
@@ -132,7 +116,7 @@ class Seed(StepRow):
         return self
 
     def says_yes(self, number: Literal[1, 2]) -> bool | None:
-        """Return whether a question of the pair is answered with yes; ``None`` for other words."""
+        """Tell whether a question of the pair is answered with yes; ``None`` for other words."""
         answer = _normalised(self.answer1 if number == 1 else self.answer2)
         return True if answer in _YES else False if answer in _NO else None
 
@@ -167,19 +151,14 @@ class Rewrite(Step[Seed, Rewritten]):
 
     name = "simplevqa-rewrite"
     summary = "make short factual questions of yes/no pairs, hints, choices and answers"
-    row_type = Seed
-    reply_type = Rewritten
 
     def template(self, row: Seed) -> str:
         """Return the instruction for the seed's shape."""
-        if row.question1:
-            return _PAIR
-        if row.hint:
-            return _HINT
-        return _CHOICES if row.choices else _PLAIN
+        shape = _PAIR if row.question1 else _HINT if row.hint else _PLAIN
+        return (_CHOICES if row.choices else shape) + _SHARED_RULES
 
     def rows(self, row: Seed, reply: Rewritten) -> Iterable[Row]:
-        """Return the row with its new question; its earlier texts go to ``seed``."""
+        """Put the new question into the row; its earlier texts go to ``seed``."""
         question, answer = reply.question.strip(), reply.answer.strip()
         if not (reply.qualified and question and answer):
             raise UnusableText(NOT_QUALIFIED, reply.reason or "no question or no answer")
@@ -213,7 +192,7 @@ def _normalised(text: str | None) -> str:
 
 
 def _contains(text: str, part: str) -> bool:
-    """Return whether a text holds another; in Chinese anywhere, else as whole words."""
+    """Tell whether a text holds another; in Chinese anywhere, else as whole words."""
     text, part = _normalised(text), _normalised(part)
     if _CHINESE.search(part):
         return part in text
@@ -269,8 +248,6 @@ class Check(Step[Item, Checked]):
 
     name = "simplevqa-check"
     summary = "drop questions and answers that break SimpleVQA's criteria"
-    row_type = Item
-    reply_type = Checked
 
     def template(self, row: Item) -> str:
         """Return the criteria."""
@@ -296,7 +273,7 @@ line of verse, a standard procedure) nor a plain statement that names one.
 Leave a list empty if there is no fault."""
 
     def rows(self, row: Item, reply: Checked) -> Iterable[Row]:
-        """Return the row as it is if there are no faults."""
+        """Keep the row as it is if there are no faults."""
         for reason, faults, analysis in (
             (BAD_QUESTION, reply.question_faults, reply.question_analysis),
             (BAD_ANSWER, reply.answer_faults, reply.answer_analysis),
@@ -319,8 +296,6 @@ class AtomicQuestion(Step[Item, Atomic]):
 
     name = "simplevqa-atomic"
     summary = "ask for the subject of each question alone"
-    row_type = Item
-    reply_type = Atomic
     shows_images = False
 
     def template(self, row: Item) -> str:
@@ -361,8 +336,6 @@ class AtomicFact(Step[AtomicItem, Fact]):
 
     name = "simplevqa-fact"
     summary = "answer each atomic question, for people to check"
-    row_type = AtomicItem
-    reply_type = Fact
 
     def template(self, row: AtomicItem) -> str:
         """Return what an atomic fact is."""
@@ -387,8 +360,6 @@ class Classify(Step[Item, Classified]):
 
     name = "simplevqa-classify"
     summary = "sort questions into SimpleVQA's nine tasks and nine domains"
-    row_type = Item
-    reply_type = Classified
 
     def template(self, row: Item) -> str:
         """Return the tasks and the domains."""
@@ -404,7 +375,7 @@ class Classify(Step[Item, Classified]):
         )
 
     def rows(self, row: Item, reply: Classified) -> Iterable[Row]:
-        """Return the row with its categories, under the official names."""
+        """Add task and domain to the row, under the official names."""
         category = {"task_category": reply.task, "subject_category": reply.domain}
         yield row.with_fields(data_id=row.id, vqa_category=category)
 

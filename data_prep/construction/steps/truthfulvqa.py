@@ -113,8 +113,6 @@ class PlacePicture(Step[Picture, Placed]):
 
     name = "truthfulvqa-place"
     summary = "place pictures in TruthfulVQA's 8 categories and 21 subcategories"
-    row_type = Picture
-    reply_type = Placed
 
     def template(self, row: Picture) -> str:
         """Return the taxonomy."""
@@ -130,7 +128,7 @@ class PlacePicture(Step[Picture, Placed]):
         )
 
     def rows(self, row: Picture, reply: Placed) -> Iterable[Row]:
-        """Return the row with its categories."""
+        """Add the picture's categories to the row, or reject it if nothing misleads."""
         if not reply.misleading or reply.subcategory is None:
             raise UnusableText(NOT_MISLEADING, reply.what_misleads)
         yield row.with_fields(
@@ -196,8 +194,6 @@ class WriteLevels(Step[PlacedPicture, ThreeLevels]):
 
     name = "truthfulvqa-levels"
     summary = "write a question of each level, with four options, about each picture"
-    row_type = PlacedPicture
-    reply_type = ThreeLevels
 
     def template(self, row: PlacedPicture) -> str:
         """Return what each level is."""
@@ -265,8 +261,6 @@ class Inspect(Step[LevelQuestion, Inspected]):
 
     name = "truthfulvqa-inspect"
     summary = "drop questions that are not of their level, or whose options do not work"
-    row_type = LevelQuestion
-    reply_type = Inspected
 
     def template(self, row: LevelQuestion) -> str:
         """Return the criteria of the question's level."""
@@ -279,7 +273,7 @@ class Inspect(Step[LevelQuestion, Inspected]):
         )
 
     def rows(self, row: LevelQuestion, reply: Inspected) -> Iterable[Row]:
-        """Return the row if nothing is wrong and the model sees the same answer."""
+        """Keep the row if nothing is wrong and the model sees the same answer."""
         if reply.faults:
             raise UnusableText(FAULTY, f"{', '.join(reply.faults)}: {reply.analysis}")
         if reply.answer_seen != row.ground_truth:

@@ -61,7 +61,7 @@ class SceneKind:
                 return values
 
     def allows(self, values: Iterable[int]) -> bool:
-        """Return whether values lie in the range that this kind draws from."""
+        """Tell whether values lie in the range that this kind draws from."""
         low, high = self.unit * self.low, self.unit * self.high
         return all(low <= value <= high for value in values)
 
@@ -152,7 +152,7 @@ def _coloured_shapes(rng: Random, count: int) -> tuple[str, ...]:
 
 
 def _closes(sides: tuple[int, ...]) -> bool:
-    """Return whether the sides make a triangle or a quadrilateral that is not too flat."""
+    """Tell whether the sides make a triangle or a quadrilateral that is not too flat."""
     if len(sides) == 3:
         return 2 * max(sides) <= sum(sides) - 2
     low, high = diagonal_range(sides)

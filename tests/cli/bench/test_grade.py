@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from judging import JudgeRequest
+from judging.types import JudgeRequest
 from tests.cli.bench.made_up import Grader, charthal_responses, read, run, write
 
 

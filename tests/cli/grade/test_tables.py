@@ -1,4 +1,4 @@
-"""``custos grade`` writes beside the user's own columns, and survives a full disk."""
+"""``custos grade`` writes beside the user's own columns, and over its own files alone."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from tests.cli.grade.test_verdicts import REPOSITORY, Run, judge, many, read, run, write
-from tests.serve.made_up import row
-
-__all__ = ["judge", "run"]
+from tests.cli.grade.made_up import REPOSITORY, Run, many, read, write
+from tests.cli.made_up import read_csv
+from tests.serve.made_up import FakeJudge, row
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.parquet"])
@@ -63,8 +62,7 @@ def test_needs_review_says_nothing_where_no_risk_was_stated(
         if name.endswith("parquet"):
             cells = pq.read_table(tmp_path / name)["needs_review"].to_pylist()
         else:
-            with (tmp_path / name).open(encoding="utf-8-sig", newline="") as file:
-                texts = [cells["needs_review"] for cells in csv.DictReader(file)]
+            texts = [cells["needs_review"] for cells in read_csv(tmp_path / name)]
             cells = [{"": None, "true": True, "false": False}[text] for text in texts]
         assert cells == expected, options
         flags = [verdict.get("needs_review", False) for verdict in read(tmp_path / "out.jsonl")]
@@ -154,8 +152,7 @@ def test_long_numbers_beside_fractions_keep_their_digits(
     options = ("--map", "metadata.number=number", "--out", str(tmp_path / name))
     assert run(rows, *options).exit_code == 0
     if name == "out.csv":
-        with (tmp_path / name).open(encoding="utf-8-sig", newline="") as file:
-            cells: list[Any] = list(csv.DictReader(file))
+        cells: list[Any] = read_csv(tmp_path / name)
     else:
         cells = pq.read_table(tmp_path / name).to_pylist()
     assert [(cell["number"], int(cell["whole"])) for cell in cells] == [
@@ -252,6 +249,47 @@ def test_thoughts_are_graded_if_that_is_wanted(
     assert run(rows, *options, "--csv", str(tmp_path / "out.csv")).exit_code == 0
     verdicts = read(tmp_path / "out.jsonl")
     assert [verdict["label"] for verdict in verdicts] == [label, "Correct"]
-    with (tmp_path / "out.csv").open(encoding="utf-8-sig", newline="") as file:
-        written = [cells["response"] for cells in csv.DictReader(file)]
+    written = [cells["response"] for cells in read_csv(tmp_path / "out.csv")]
     assert written == [each["response"] for each in rows], "the raw text stays"
+
+
+@pytest.mark.parametrize("option", ["--out", "--csv"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.csv", b"question,references,response\nWhy?,so,no\n"),
+        ("x.csv", b"not a table\n\x00\xff"),
+        ("x.tsv", b"status\tnotes\nopen\tmine\n"),
+        ("x.jsonl", b'{"id": "1", "status": "open"}\n'),
+        ("x.jsonl", b"notes"),
+        ("x.parquet", b"notes"),
+        ("x.parquet", None),
+    ],
+)
+def test_another_file_is_left_alone(
+    run: Run, judge: FakeJudge, tmp_path: Path, option: str, name: str, content: bytes | None
+) -> None:
+    path = tmp_path / name
+    if content is None:
+        pq.write_table(pa.table({"status": ["open"]}), path)
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+    if option == "--csv" and name.endswith(".jsonl"):
+        pytest.skip("--csv takes no JSONL")
+    result = run([row()], out=name) if option == "--out" else run([row()], "--csv", str(path))
+    assert (result.exit_code, path.read_bytes(), judge.batches) == (2, before, [])
+    assert result.stderr == (
+        f"error: {option} '{path}': exists and is no earlier output of this command; "
+        "name a new file\n"
+    )
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv", "out.tsv", "out.parquet"])
+def test_verdicts_and_empty_files_are_replaced(run: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    assert run([row(status="mine"), row()], "--map", "question=question", out=name).exit_code == 0
+    before = (tmp_path / name).read_bytes()
+    assert run([row()], "--map", "question=question", out=name).exit_code == 0
+    assert (tmp_path / name).read_bytes() != before

@@ -1,10 +1,14 @@
+"""``custos grade``: a verdict for every row, once, whatever happens."""
+
+from __future__ import annotations
+
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,61 +16,14 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.shared.verdicts.files import write_verdicts
+from cli.shared.verdicts import write_verdicts
 from judging.files.kept_work import locked
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
+from tests.cli.grade.made_up import REPOSITORY, Run, failing_on_rome, many, read, write
 from tests.evaluation.made_up import untrained_mode_note
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
-
-Run = Callable[..., Any]
-
-REPOSITORY = Path(__file__).parents[3]
-
-
-@pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
-    judge = FakeJudge()
-    monkeypatch.setattr(Judge, "load", lambda source: judge)
-    return judge
-
-
-@pytest.fixture
-def run(judge: FakeJudge, tmp_path: Path) -> Run:
-    def run(rows: Sequence[Any] | None, *options: str, out: str = "out.jsonl") -> Any:
-        source = tmp_path / "in.jsonl"
-        if rows is not None:
-            write(source, rows)
-        arguments = ["grade", "--judge", "fake", "--in", str(source), "--out", str(tmp_path / out)]
-        return CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
-
-    return run
-
-
-def write(path: Path, rows: Sequence[Any]) -> None:
-    lines = (line if isinstance(line, str) else json.dumps(line) for line in rows)
-    path.write_text("".join(f"{line}\n" for line in lines))
-
-
-def read(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def many(count: int) -> list[dict[str, Any]]:
-    return [row(f"Paris {number}" if number % 3 else "Rome") for number in range(count)]
-
-
-def failing_on_rome(judge: FakeJudge) -> Callable[[JudgeRequest, float], Verdict]:
-    """The judge's way of answering, but for one response."""
-    answer = judge.verdict_on
-
-    def answer_or_fail(request: JudgeRequest, confidence: float) -> Verdict:
-        if request.response == "Rome":
-            return Verdict(id=request.id, status="judge_error", message="no such picture")
-        return answer(request, confidence)
-
-    return answer_or_fail
 
 
 def test_a_verdict_per_row_in_order(run: Run, tmp_path: Path) -> None:
@@ -134,16 +91,6 @@ def test_mended_rows_alone_are_graded(run: Run, judge: FakeJudge, tmp_path: Path
     assert judge.batches == [["2"]]
     assert [v["label"] for v in read(tmp_path / "out.jsonl")] == ["Correct", "Correct", "Wrong"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
-
-
-def test_a_judge_that_fails_is_asked_again_with_an_option(
-    run: Run, judge: FakeJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judge, "verdict_on", failing_on_rome(judge))
-    result = run([row(), row("Rome")])
-    assert result.exit_code == 1
-    assert "1 of 2 rows have no verdict: 1 judge_error; the first: row 2: no such" in result.stderr
-    assert result.stderr.endswith("; --retry-failed asks again for the rows with judge_error\n")
 
 
 def test_the_summary_says_which_judge_graded_what(run: Run, monkeypatch: Any) -> None:
@@ -239,14 +186,6 @@ def interrupted(
     return whole
 
 
-def test_resuming_grades_only_the_rest(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    whole = interrupted(run, judge, tmp_path, many(10), after=2)
-    run(None, "--batch", "4")
-    assert judge.batches == [["9", "10"]]
-    assert (tmp_path / "out.jsonl").read_bytes() == whole
-    assert not (tmp_path / "out.jsonl.partial").exists()
-
-
 def test_two_runs_do_not_write_one_file(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
     partial = tmp_path / "out.jsonl.partial"
     with locked(partial):
@@ -280,7 +219,7 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
         "quick": KnowingJudge("quick", ("hieval-qs",)),
         "pairs": KnowingJudge("pairs", ("truthful-pair",)),
     }
-    monkeypatch.setattr("cli.shared.options.engine.default_judges", lambda: list(shipped))
+    monkeypatch.setattr("cli.shared.judges.default_judges", lambda: list(shipped))
     monkeypatch.setattr(Judge, "load", lambda source: shipped[source])
     untrained = KnowingJudge("untrained", ("simplevqa",))
     monkeypatch.setattr("cli.shared.judges.untrained_judge", lambda _: untrained)
@@ -296,30 +235,6 @@ def test_without_a_judge_every_row_goes_to_the_shipped_one_that_knows_it(
         *("untrained/simplevqa", "pairs/truthful-pair"),
     ]
     assert [v["id"] for v in verdicts] == ["1", "2", "3", "4"]
-
-
-def test_every_cut_of_the_partial_file_gives_the_same_result(
-    run: Run, judge: FakeJudge, tmp_path: Path
-) -> None:
-    whole = interrupted(run, judge, tmp_path, many(10), after=2)
-    saved = (tmp_path / "out.jsonl.partial").read_bytes()
-    for cut in range(0, len(saved) + 1, 97):
-        (tmp_path / "out.jsonl.partial").write_bytes(saved[:cut])
-        judge.batches.clear()
-        run(None, "--batch", "4")
-        assert (tmp_path / "out.jsonl").read_bytes() == whole
-        complete = saved[:cut].count(b"\n") // 4
-        assert judge.batches == [["1", "2", "3", "4"], ["5", "6", "7", "8"], ["9", "10"]][complete:]
-
-
-def test_garbage_in_the_partial_file_is_dropped(run: Run, judge: FakeJudge, tmp_path: Path) -> None:
-    whole = interrupted(run, judge, tmp_path, many(10), after=2)
-    partial = tmp_path / "out.jsonl.partial"
-    lines = partial.read_bytes().splitlines(keepends=True)
-    partial.write_bytes(b"".join([*lines[:5], b'{"row": \xff\n', *lines[6:]]))
-    run(None, "--batch", "4")
-    assert judge.batches == [["5", "6", "7", "8"], ["9", "10"]]
-    assert (tmp_path / "out.jsonl").read_bytes() == whole
 
 
 def test_verdicts_of_another_judge_or_on_other_rows_are_not_thrown_away(
@@ -378,3 +293,48 @@ def test_kill_9_then_again_gives_the_same_file(tmp_path: Path) -> None:
     subprocess.run(command("out.jsonl", "0"), check=True, capture_output=True)
     assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert not partial.exists()
+
+
+def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
+    run: Run, judge: FakeJudge, tmp_path: Path
+) -> None:
+    out, partial = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge, "verdict_on", failing_on_rome(judge))
+        done = run(many(10), "--batch", "4")  # the last batch is short
+    assert done.exit_code == 1
+    assert "--retry-failed asks again for the rows with judge_error" in done.stderr
+    assert partial.exists()
+    first = out.read_bytes()
+    judge.batches.clear()
+    assert run(None, "--batch", "4").exit_code == 1
+    assert (judge.batches, out.read_bytes()) == ([], first)
+    done = run(None, "--batch", "4", "--retry-failed")
+    assert judge.batches == [["1", "4", "7", "10"]]
+    assert "--retry-failed" not in done.stderr
+    assert [v["label"] for v in read(out)] == [*["Wrong", "Correct", "Correct"] * 3, "Wrong"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+CUSTOS = "from cli.main import app; app()"
+ROWS = (("Paris", "The capital is Paris."), ("Paris", "I think it is Rome."))
+
+
+@pytest.mark.usefixtures("embedded")
+def test_grading_writes_no_notices(tmp_path: Path) -> None:
+    source = tmp_path / "rows.jsonl"
+    lines = [
+        json.dumps({"question": "What is the capital of France?", "reference_mode": "any"} | row)
+        for row in ({"references": [right], "response": response} for right, response in ROWS)
+    ]
+    source.write_text("\n".join(lines), encoding="utf-8")
+    files = ["--in", str(source), "--out", str(tmp_path / "out.jsonl")]
+    done = subprocess.run(
+        [sys.executable, "-c", CUSTOS, "grade", "--judge", "embedded-qs", *files],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("2 rows graded")
+    ours = ("grading ", "rows for people: ")
+    assert [line for line in done.stderr.splitlines() if not line.startswith(ours)] == []

@@ -1,5 +1,4 @@
-import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,14 @@ from judging.files.records import write_records
 from judging.fingerprint import file_sha256
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
+from tests.cli.measuring.made_up import UnsteadyJudge, report_of
 from tests.evaluation.attacks.made_up import example, examples
-from tests.serve.made_up import FakeJudge
 
 Run = Callable[..., Any]
 
 
-class StoppingJudge(FakeJudge):
-    """Stops in its batch of a number, as Ctrl-C does; looks for references in what it reads."""
-
-    stop_at: int | None = None
-
-    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
-        if self.stop_at is not None and len(self.batches) == self.stop_at:
-            raise KeyboardInterrupt
-        return super().grade(requests, **options)
+class StoppingJudge(UnsteadyJudge):
+    """Looks for references in what it reads."""
 
     def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
         try:
@@ -60,17 +52,12 @@ def run(tmp_path: Path) -> Run:
     return run
 
 
-def report_of(folder: Path) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads((folder / "attacks.json").read_text())
-    return report
-
-
 def test_all_files_and_one_table(judge: StoppingJudge, run: Run, tmp_path: Path) -> None:
     result = run("--search", "1", "--pool", "10")
     assert result.exit_code == 0, result.stderr
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"attacks.html", "attacks.json", "attacks.md", "rows.jsonl"}
-    report = report_of(tmp_path / "out")
+    report = report_of(tmp_path / "out", "attacks.json")
     assert report["attacks"]["denial"]["called_correct"]["value"] == 1
     assert report["attacks"]["wrong_entity"]["called_correct"]["value"] == 0
     controls = {name: each["called_correct"]["value"] for name, each in report["controls"].items()}
@@ -89,7 +76,7 @@ def test_families_questions_and_wordings_can_be_chosen(run: Run, judge: Stopping
                                                        tmp_path: Path) -> None:  # fmt: skip
     options = ("--family", "denial", "--family", "right_bare", "--no-stability")
     assert run(*options, "--limit", "3", "--wordings", "2").exit_code == 0
-    report = report_of(tmp_path / "out")
+    report = report_of(tmp_path / "out", "attacks.json")
     assert (list(report["attacks"]), list(report["controls"])) == (["denial"], ["right_bare"])
     assert report["controls"]["right_bare"]["called_correct"]["n"] == 6
     assert (report["questions"], report["stability"], report["search"]) == (3, None, None)
@@ -97,8 +84,8 @@ def test_families_questions_and_wordings_can_be_chosen(run: Run, judge: Stopping
 
 def test_too_few_questions_get_a_caution(judge: StoppingJudge, run: Run, tmp_path: Path) -> None:
     result = run("--family", "denial", "--no-stability")
-    rate = report_of(tmp_path / "out")["all_attacks"]
-    questions = report_of(tmp_path / "out")["questions"]
+    rate = report_of(tmp_path / "out", "attacks.json")["all_attacks"]
+    questions = report_of(tmp_path / "out", "attacks.json")["questions"]
     assert rate["high"] - rate["low"] > 0.2
     cautions = [line for line in result.stdout.splitlines() if line.startswith("caution: ")]
     assert cautions == [
@@ -133,7 +120,7 @@ def test_a_stopped_attack_goes_on_where_it_stopped(
     assert run(*options).exit_code == 0
     assert judge.batches[:stop_at] == whole[:stop_at]
     assert judge.batches == whole
-    reports = [report_of(tmp_path / out) for out in ("whole", "out")]
+    reports = [report_of(tmp_path / out, "attacks.json") for out in ("whole", "out")]
     assert reports[0] == {**reports[1], "command": reports[0]["command"]}
 
 
@@ -189,7 +176,10 @@ def test_a_judge_that_takes_some_of_the_rows_is_attacked(
     monkeypatch.setattr(judge, "fingerprint", fingerprint)
     result = run("--family", "right_bare", "--no-stability")
     assert (result.exit_code, "1 of 9 rows failed" in result.stderr) == (1, True)
-    assert report_of(tmp_path / "out")["controls"]["right_bare"]["called_correct"]["n"] == 8
+    assert (
+        report_of(tmp_path / "out", "attacks.json")["controls"]["right_bare"]["called_correct"]["n"]
+        == 8
+    )
     write_records(tmp_path / "data.jsonl", [whole])
     assert run("--family", "right_bare", "--no-stability", out="other").exit_code == 2
 
@@ -209,11 +199,14 @@ def test_failed_rows_are_kept_to_be_graded_again(
     result = run("--no-stability")
     assert result.exit_code == 1
     assert "rows failed; --retry-failed grades them again" in result.stderr
-    assert report_of(tmp_path / "out")["unscored"][0]["message"] == "the server is down"
+    assert (
+        report_of(tmp_path / "out", "attacks.json")["unscored"][0]["message"]
+        == "the server is down"
+    )
     assert run("--no-stability", "--allow-failed").exit_code == 0
     monkeypatch.setattr(judge, "verdict_on", verdict_on)
     judge.batches = []
     assert run("--no-stability", "--retry-failed").exit_code == 0
     assert all("/denial/" in id for batch in judge.batches for id in batch)
-    assert report_of(tmp_path / "out")["unscored"] == []
+    assert report_of(tmp_path / "out", "attacks.json")["unscored"] == []
     assert not list((tmp_path / "out").glob("*.partial"))

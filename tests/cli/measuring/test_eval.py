@@ -3,15 +3,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from evaluation.outcomes import load_evaluation
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.types import JudgeRequest, Pass, Verdict
+from tests.cli.measuring.made_up import report_of, run, write_answers
 from tests.serve.made_up import FakeJudge, row
 
 
@@ -44,9 +43,7 @@ class TrainedJudge(FakeJudge):
         )
 
 
-@pytest.fixture
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.report.plots.draw_report", lambda report, out_dir: [])
+pytestmark = pytest.mark.usefixtures("no_pictures")
 
 
 @pytest.fixture
@@ -64,31 +61,18 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Twelve answers; people disagree with the judge on the two that say 'Paris?'."""
-    responses = ("Paris", "Rome", "Paris?", "Lyon", "in Paris", "Nice") * 2
-    lines = []
-    for number, response in enumerate(responses):
-        label = "Correct" if "Paris" in response and "?" not in response else "Wrong"
-        fields: dict[str, Any] = {"label": label, "group": str(number // 2)}
-        if number == 0:
-            fields["id"] = "first"
-        lines.append(json.dumps(row(response, **fields)) + "\n")
-    path = tmp_path / "test.jsonl"
-    path.write_text("".join(lines))
-    return path
+    return write_answers(tmp_path / "test.jsonl", 12, per_group=2)
 
 
-def run(data: Path, out: Path, *options: str, judge: str = "run") -> Any:
-    arguments = ["eval", judge, "--data", str(data), "--out", str(out), *options]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
-
-
-def test_report_run_and_table(loaded: list[str], data: Path, tmp_path: Path) -> None:
+def test_report_run_and_table(
+    loaded: list[str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out"
+    monkeypatch.setattr("sys.argv", ["/bin/custos", "eval", "run", "--data", "my file"])
     result = run(data, out)
     assert result.exit_code == 0
-    report = json.loads((out / "report.json").read_text())
-    assert report["n"] == 12
+    report = report_of(out)
+    assert (report["n"], report["command"]) == (12, "custos eval run --data 'my file'")
     assert report["metrics"]["accuracy"]["value"] == pytest.approx(10 / 12)
     assert report["baselines"]["zero_shot"]["accuracy"]["value"] == pytest.approx(10 / 12)
     assert report["baselines"]["majority_label"]["accuracy"]["value"] == pytest.approx(8 / 12)
@@ -96,7 +80,6 @@ def test_report_run_and_table(loaded: list[str], data: Path, tmp_path: Path) -> 
     assert report["seconds"] > 0
     assert report["judges"] == ["trained/hieval-qs"]
     assert loaded == ["run", "untrained"]
-    assert {"report.md", "confusion.png"} <= {path.name for path in out.iterdir()}
 
     examples, verdicts = load_evaluation(out)
     assert [example.id for example in examples] == ["first", *map(str, range(2, 13))]
@@ -116,10 +99,9 @@ def test_report_run_and_table(loaded: list[str], data: Path, tmp_path: Path) -> 
         assert str(out / name) in result.stdout
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_calibration_is_set_beside_none(loaded: list[str], data: Path, tmp_path: Path) -> None:
     run(data, tmp_path / "out")
-    calibration = json.loads((tmp_path / "out" / "report.json").read_text())["calibration"]
+    calibration = report_of(tmp_path / "out")["calibration"]
     confidences = {
         stage: max(cell["confidence"] for cell in calibration[stage]["bins"])
         for stage in ("before", "after")
@@ -127,17 +109,6 @@ def test_calibration_is_set_beside_none(loaded: list[str], data: Path, tmp_path:
     assert confidences == pytest.approx({"before": 0.99, "after": 0.9 - 12 / 1000})
 
 
-@pytest.mark.usefixtures("no_pictures")
-def test_the_exact_command_is_recorded(
-    loaded: list[str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.argv", ["/bin/custos", "eval", "run", "--data", "my file"])
-    run(data, tmp_path / "out")
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["command"] == "custos eval run --data 'my file'"
-
-
-@pytest.mark.usefixtures("no_pictures")
 def test_only_an_earlier_report_is_replaced(loaded: list[str], data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -156,7 +127,6 @@ def test_only_an_earlier_report_is_replaced(loaded: list[str], data: Path, tmp_p
     assert (out / "notes.txt").read_text() == "{}"
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_the_examples_that_are_read_are_not_replaced_by_fewer(
     loaded: list[str], data: Path, tmp_path: Path
 ) -> None:
@@ -173,7 +143,6 @@ def test_the_examples_that_are_read_are_not_replaced_by_fewer(
     assert examples.read_bytes() == before
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_several_references_without_a_mode_are_named(
     loaded: list[str], data: Path, tmp_path: Path
 ) -> None:
@@ -183,26 +152,19 @@ def test_several_references_without_a_mode_are_named(
     assert f"warning: {data}: 1 row has several references and no reference_mode" in result.stderr
 
 
-@pytest.mark.usefixtures("no_pictures")
-def test_no_zero_shot(loaded: list[str], data: Path, tmp_path: Path) -> None:
-    run(data, tmp_path / "out", "--no-zero-shot")
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert loaded == ["run"]
-    assert "zero_shot" not in report["baselines"]
-
-
-@pytest.mark.usefixtures("no_pictures")
-def test_an_untrained_judge_is_not_set_beside_itself(
-    loaded: list[str], data: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("judge", "option"), [("run", "--no-zero-shot"), ("embedded", "--zero-shot")]
+)
+def test_no_zero_shot_if_not_wanted_or_beside_itself(
+    loaded: list[str], data: Path, tmp_path: Path, judge: str, option: str
 ) -> None:
-    run(data, tmp_path / "out", judge="embedded")
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert loaded == ["embedded"]
+    run(data, tmp_path / "out", option, judge=judge)
+    report = report_of(tmp_path / "out")
+    assert loaded == [judge]
     assert "zero_shot" not in report["baselines"]
-    assert "before" not in report["calibration"]
+    assert ("before" in report["calibration"]) == (judge == "run")
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_limit_draws_by_seed_and_keeps_the_order(
     loaded: list[str], data: Path, tmp_path: Path
 ) -> None:
@@ -223,26 +185,17 @@ def test_limit_draws_by_seed_and_keeps_the_order(
     [
         (json.dumps(row()), "cannot be used; field 'label': Field required (1, the first is row"),
         ("{", "test.jsonl: 1 of 13 rows cannot be used; not valid JSON"),
+        (None, "test.jsonl: no rows"),
     ],
 )
 def test_a_bad_row_stops_the_evaluation(
-    loaded: list[str], data: Path, tmp_path: Path, line: str, message: str
+    loaded: list[str], data: Path, tmp_path: Path, line: str | None, message: str
 ) -> None:
-    data.write_text(data.read_text() + line + "\n")
+    data.write_text("\n" if line is None else f"{data.read_text()}{line}\n")
     result = run(data, tmp_path / "out")
     assert result.exit_code == 2
     assert message in result.stderr
     assert loaded == []
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_file_without_rows_stops_it_before_any_model_is_loaded(
-    loaded: list[str], data: Path, tmp_path: Path
-) -> None:
-    data.write_text("\n")
-    result = run(data, tmp_path / "out")
-    assert (result.exit_code, loaded) == (2, [])
-    assert result.stderr == f"error: {data}: no rows\n"
     assert not (tmp_path / "out").exists()
 
 
@@ -263,7 +216,6 @@ def test_labels_that_the_rubric_does_not_declare_stop_it_before_any_model_is_loa
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_labels_that_the_judge_cannot_give_stop_it_before_grading(
     loaded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +232,6 @@ def test_labels_that_the_judge_cannot_give_stop_it_before_grading(
     assert judge.batches == []
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_the_examples_are_written_as_they_were_read(
     loaded: list[str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,7 +260,6 @@ def test_a_rubric_that_the_judge_was_not_trained_for_is_an_error_without_a_repor
     assert loaded == ["run"]  # Its backbone need not be measured beside nothing.
 
 
-@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(("options", "code"), [((), 1), (("--allow-failed",), 0)])
 def test_failed_rows_are_named_and_fail_the_command(
     loaded: list[str], data: Path, tmp_path: Path, options: tuple[str, ...], code: int
@@ -320,13 +270,12 @@ def test_failed_rows_are_named_and_fail_the_command(
     assert result.exit_code == code
     assert "was trained for" in " ".join(result.stdout.split())
     assert "(id odd)" in result.stdout
-    [reason] = json.loads((tmp_path / "out" / "report.json").read_text())["unscored"]
+    [reason] = report_of(tmp_path / "out")["unscored"]
     assert (reason["n"], reason["ids"], reason["failed"]) == (1, ["odd"], True)
     assert " 92% 12 " in result.stdout
     assert ("error: 1 of 13 rows failed" in result.stderr) == bool(code)
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_rows_of_the_judges_own_training_file_are_marked(
     loaded: list[str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,7 +295,6 @@ def test_rows_of_the_judges_own_training_file_are_marked(
         assert text in (tmp_path / "out" / name).read_text()
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_a_second_annotator_is_compared(loaded: list[str], data: Path, tmp_path: Path) -> None:
     table = tmp_path / "labels.csv"
     lines = ["question,references,response,label,other,answerer"]
@@ -359,7 +307,7 @@ def test_a_second_annotator_is_compared(loaded: list[str], data: Path, tmp_path:
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert max(len(line) for line in lines if str(tmp_path) not in line) <= 80
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    report = report_of(tmp_path / "out")
     assert report["second_annotator"]["people"]["accuracy"]["value"] == 7 / 8
     rows = (tmp_path / "out" / "disagreements.csv").read_text(encoding="utf-8-sig").splitlines()
     assert len(rows) == 2

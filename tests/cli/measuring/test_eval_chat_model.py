@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
 from judging.judge import Judge
+from tests.cli.measuring.made_up import label_of, report_of, run, write_answers
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
-from tests.serve.made_up import FakeJudge, row
+from tests.serve.made_up import FakeJudge
 
-RESPONSES = ("Paris", "Rome", "Paris?", "Lyon", "in Paris", "Nice")
+pytestmark = pytest.mark.usefixtures("no_pictures")
 KEY = "secret-of-the-chat-model"
 
 
@@ -29,33 +29,18 @@ def fake() -> Iterator[FakeServer]:
 @pytest.fixture(autouse=True)
 def judge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Judge, "load", lambda source: FakeJudge(source))
-    monkeypatch.setattr("evaluation.report.plots.draw_report", lambda report, out_dir: [])
     monkeypatch.setenv("CHAT_KEY", KEY)
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """Six answers to six questions. People take 'Paris?' for wrong, and the judge does not."""
-    rows = [
-        row(text, label="Correct" if "Paris" in text and "?" not in text else "Wrong", group=str(n))
-        for n, text in enumerate(RESPONSES)
-    ]
-    path = tmp_path / "labels.jsonl"
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in rows))
-    return path
+    return write_answers(tmp_path / "labels.jsonl", 6)
 
 
 def by_question_mark(seen: Seen) -> Say:
     """Agree with people on all rows."""
     response = seen.text.rpartition("Response: ")[2]
-    return Say(
-        body=completion("Correct" if "Paris" in response and "?" not in response else "Wrong")
-    )
-
-
-def run(data: Path, out: Path, *options: str) -> Any:
-    arguments = ["eval", "run", "--data", str(data), "--out", str(out), *options]
-    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+    return Say(body=completion(label_of(response)))
 
 
 def chat(fake: FakeServer, *models: str) -> list[str]:
@@ -65,28 +50,22 @@ def chat(fake: FakeServer, *models: str) -> list[str]:
 
 def test_a_chat_model_stands_beside_the_judge(fake: FakeServer, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = run(data, out, *chat(fake))
+    result = run(data, out, *chat(fake, "big/model", "other"))
     assert result.exit_code == 0
-    report = json.loads((out / "report.json").read_text())
+    report = report_of(out)
+    assert {"chat big/model", "chat other"} <= report["baselines"].keys()
     beside = report["baselines"]["chat big/model"]
     assert report["metrics"]["accuracy"]["value"] == pytest.approx(5 / 6)
     assert (beside["accuracy"]["value"], beside["accuracy"]["n"]) == (1, 6)
     assert beside["gain"]["value"] == pytest.approx(-1 / 6)
     assert (beside["judge_only_right"], beside["baseline_only_right"]) == (0, 1)
     assert {seen.headers["authorization"] for seen in fake.seen} == {f"Bearer {KEY}"}
-    assert {seen.body["model"] for seen in fake.seen} == {"big/model"}
-    assert len(fake.seen) == 6
+    assert Counter(seen.body["model"] for seen in fake.seen) == {"big/model": 6, "other": 6}
     assert "chat big/model" in result.stdout
     assert "| chat big/model |" in (out / "report.md").read_text()
     for file in out.iterdir():
         assert KEY not in file.read_text(errors="replace")
     assert not list(out.glob("*.partial"))
-
-
-def test_several_chat_models_have_a_row_each(fake: FakeServer, data: Path, tmp_path: Path) -> None:
-    run(data, tmp_path / "out", *chat(fake, "a", "b"))
-    baselines = json.loads((tmp_path / "out/report.json").read_text())["baselines"]
-    assert {"chat a", "chat b"} <= baselines.keys()
 
 
 def test_answers_that_were_paid_for_are_kept(fake: FakeServer, data: Path, tmp_path: Path) -> None:
@@ -97,15 +76,15 @@ def test_answers_that_were_paid_for_are_kept(fake: FakeServer, data: Path, tmp_p
     )
     first = run(data, out, *chat(fake))
     assert first.exit_code == 0
-    assert json.loads((out / "report.json").read_text())["baselines"]["chat big/model"]["coverage"][
-        "value"
-    ] == pytest.approx(4 / 6)
+    assert report_of(out)["baselines"]["chat big/model"]["coverage"]["value"] == pytest.approx(
+        4 / 6
+    )
     assert "2 failed, kept in" in first.output
     fake.answer = by_question_mark
     fake.seen.clear()
     assert run(data, out, *chat(fake), "--retry-failed").exit_code == 0
     assert len(fake.seen) == 2
-    report = json.loads((out / "report.json").read_text())
+    report = report_of(out)
     assert report["baselines"]["chat big/model"]["accuracy"]["n"] == 6
     assert not list(out.glob("*.partial"))
 
@@ -153,5 +132,5 @@ def test_a_card_shows_the_chat_model(fake: FakeServer, data: Path, tmp_path: Pat
         catch_exceptions=False,
     )
     assert result.exit_code == 0
-    card = json.loads((out / "reliability.json").read_text())
+    card = report_of(out, "reliability.json")
     assert card["data"]["mine"]["baselines"]["chat big/model"]["accuracy"]["value"] == 1

@@ -11,9 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from data_prep.splits.manifest import load_generic
 from evaluation.pairs.paradigms import PARADIGMS, draw_label
 from judging.judge import Judge
@@ -21,8 +19,11 @@ from judging.judge.card import JudgeCard
 from judging.scoring.ask_model import critique_sampling
 from judging.scoring.engine import Sampling
 from judging.types import MAX_CRITIQUE_TOKENS
+from tests.cli.measuring.made_up import report_of
+from tests.cli.measuring.made_up import run as evaluate
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 QUESTIONS = ("Which river is it?", "How many boats?", "Is it raining?")
 
 
@@ -61,7 +62,6 @@ def judge(small: str, monkeypatch: pytest.MonkeyPatch) -> Judge:
             load(source, dtype="float32", device="cpu") if source == "untrained" else loaded
         ),
     )
-    monkeypatch.setattr("evaluation.report.plots.draw_report", lambda report, out_dir: [])
     return loaded
 
 
@@ -86,13 +86,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def run(data: Path, out: Path, *options: str) -> Any:
-    arguments = ["eval", "judge", "--data", str(data), "--out", str(out), "--no-zero-shot"]
-    return CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
-
-
-def report_of(out: Path) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    return report
+    return evaluate(data, out, "--no-zero-shot", *options)
 
 
 def chat(fake: FakeServer) -> list[str]:
@@ -160,7 +154,7 @@ def test_the_papers_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limits: list[tuple[int, str]] = []
-    monkeypatch.setattr("cli.measuring.eval.MAX_CRITIQUE_TOKENS", 5)  # a tiny model never ends
+    monkeypatch.setattr("cli.eval.MAX_CRITIQUE_TOKENS", 5)  # a tiny model never ends
     grade = Judge.grade
 
     def noting(self: Judge, requests: Any, **options: Any) -> Any:
@@ -242,9 +236,6 @@ def test_the_papers_settings_are_for_pairs(judge: Judge, tmp_path: Path) -> None
     path = tmp_path / "rows.jsonl"
     row = {"question": "?", "references": ["a"], "response": "a", "label": "Correct"}
     path.write_text(json.dumps(row), encoding="utf-8")
-    result = CliRunner().invoke(
-        app,
-        ["eval", "judge", "--data", str(path), "--out", str(tmp_path / "out"), "--as-published"],
-    )
+    result = run(path, tmp_path / "out", "--as-published")
     assert result.exit_code == 2
     assert "field 'responses'" in result.output

@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from cli.main import app
 from judging.files.kept_work import locked
 from judging.judge import Judge
-from judging.types import JudgeRequest, Verdict
-from tests.serve.made_up import FakeJudge, card_of, row
+from tests.cli.measuring.made_up import UnsteadyJudge, report_of
+from tests.cli.measuring.made_up import run as evaluate
+from tests.serve.made_up import card_of, row
 
+pytestmark = pytest.mark.usefixtures("no_pictures")
 BATCH = 5
 NUM_ROWS = 23
 NUM_BATCHES = 5
-
-
-class StoppingJudge(FakeJudge):
-    """Stops in its batch of a number, as Ctrl-C does."""
-
-    stop_at: int | None = None
-    fails = False
-
-    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
-        if self.stop_at == len(self.batches):
-            raise KeyboardInterrupt
-        return super().grade(requests, **options)
-
-    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
-        if self.fails and "Rome" in request.response:
-            return Verdict(id=request.id, status="judge_error", message="the server is down")
-        return super().verdict_on(request, confidence)
 
 
 class Judges:
     """A trained judge and its untrained backbone."""
 
     def __init__(self) -> None:
-        self.trained, self.untrained = StoppingJudge("trained"), StoppingJudge("untrained")
+        self.trained, self.untrained = UnsteadyJudge("trained"), UnsteadyJudge("untrained")
         self.trained.card = card_of({"hieval-qs": ("plain/all",)})
 
     @property
@@ -58,7 +40,6 @@ def judges(monkeypatch: pytest.MonkeyPatch) -> Judges:
         return judges.untrained if source == "untrained" else judges.trained
 
     monkeypatch.setattr(Judge, "load", load)
-    monkeypatch.setattr("evaluation.report.plots.draw_report", lambda report, out_dir: [])
     return judges
 
 
@@ -83,8 +64,7 @@ def write(path: Path, responses: list[str]) -> None:
 
 
 def run(data: Path, out: Path, *options: str) -> Any:
-    arguments = ["eval", "run", "--data", str(data), "--out", str(out), "--batch", str(BATCH)]
-    return CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
+    return evaluate(data, out, "--batch", str(BATCH), *options)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -122,7 +102,7 @@ def test_the_time_is_not_known_where_runs_shared_the_work(
     judges.trained.stop_at = None
     result = run(data, tmp_path / "out")
     assert f"{NUM_ROWS} rows on {NUM_ROWS} questions, 100.0% with a label\n" in result.stdout
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    report = report_of(tmp_path / "out")
     assert (report["seconds"], report["items_per_second"]) == (None, None)
     assert f"({NUM_ROWS} scored).\n" in (tmp_path / "out" / "report.md").read_text()
 
@@ -154,7 +134,7 @@ def test_labels_may_change_between_two_runs(judges: Judges, data: Path, tmp_path
     data.write_text(data.read_text().replace("Wrong", "Correct"))
     assert run(data, tmp_path / "out").exit_code == 0
     assert len(judges.trained.batches) == NUM_BATCHES
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    report = report_of(tmp_path / "out")
     assert report["per_class"]["Correct"]["people"] == NUM_ROWS
 
 
@@ -174,7 +154,7 @@ def test_failed_rows_are_kept_to_be_graded_again(
     assert run(data, out, "--retry-failed").exit_code == 0
     assert sum(map(len, judges.trained.batches)) == 8
     assert not list(out.glob("*.partial"))
-    assert json.loads((out / "report.json").read_text())["unscored"] == []
+    assert report_of(out)["unscored"] == []
 
 
 def test_two_runs_do_not_write_one_folder(judges: Judges, data: Path, tmp_path: Path) -> None:

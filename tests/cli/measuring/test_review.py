@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from collections import Counter
@@ -23,6 +22,7 @@ from evaluation.correction.scores import corrected_rate
 from judging.files.csv_rows import CsvFile
 from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample
+from tests.cli.made_up import write_csv
 from tests.serve.made_up import FakeJudge
 
 ROWS = [
@@ -34,12 +34,8 @@ ROWS = [
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    path = tmp_path / "answers.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, ["question", *ROWS[0]])
-        writer.writeheader()
-        writer.writerows({"question": "The capital?", **row} for row in ROWS)
-    return path
+    rows = [{"question": "The capital?", **row} for row in ROWS]
+    return write_csv(tmp_path / "answers.csv", rows)
 
 
 def verdicts(path: Path, labels: list[str | None], name: str = "judge", **last: Any) -> Path:
@@ -82,10 +78,7 @@ def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> Non
     assert rows[1]["model"] == "cat"
     for row, label in zip(rows, ("Wrong", "Correct"), strict=True):
         row["label"] = label
-    with out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(out, rows)
     examples = [row for _, row in read_table(out, LabelledExample, TableMapping(), {})]
     assert [(e.id, e.label, e.references, e.reference_mode, e.confidence) for e in examples] == [
         ("b", "Wrong", ("Paris",), "any", None),
@@ -157,10 +150,7 @@ def test_columns_of_the_users_own_that_are_called_as_ours_are_kept(tmp_path: Pat
     row = {"question": "?", "gold": "x", "answer": "y", "label": "Wrong", "error_type": "Other"}
     row |= {"reason": "odd", "own_reason": "mine", "needs_review": "yes", "weight": "2"}
     source, out = tmp_path / "answers.csv", tmp_path / "review.csv"
-    with source.open("w", newline="") as file:
-        writer = csv.DictWriter(file, row)
-        writer.writeheader()
-        writer.writerows([row, row | {"gold": ""}])
+    write_csv(source, [row, row | {"gold": ""}])
     files = verdicts(tmp_path / "v.jsonl", [None, None])
     files.write_text(files.read_text().replace('"id": "a"', '"id": "1"').replace('"b"', '"2"'))
     result = review(source, out, files)
@@ -188,7 +178,7 @@ def test_a_mapped_column_of_labels_and_a_date_of_a_parquet_file_are_kept(tmp_pat
 
 def test_other_files_are_refused(table: Path, tmp_path: Path) -> None:
     files, out = verdicts(tmp_path / "v.jsonl", ["Correct"] * 3), tmp_path / "out.csv"
-    for content, message in (("my,notes\n", "is no review file"), ("", "")):
+    for content, message in (("my,notes\n", "is no earlier output"), ("", "")):
         out.write_text(content)
         result = review(table, out, files)
         assert message in result.stderr and result.exit_code == (2 if content else 0)
@@ -304,10 +294,7 @@ def graded(tmp_path: Path) -> tuple[Path, Path, dict[str, str]]:
         lines.append(json.dumps(verdict | {"needs_review": 0.4 < chance < 0.6}) + "\n")
         truth[str(number)] = "Correct" if rng.random() < 0.9 * chance else "Wrong"
     source, files = tmp_path / "many.csv", tmp_path / "many.jsonl"
-    with source.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(source, rows)
     files.write_text("".join(lines))
     return source, files, truth
 
@@ -318,10 +305,7 @@ def labelled(path: Path, truth: dict[str, str], first: int | None = None) -> Pat
     for row in rows[:first]:
         row["label"] = truth[row["id"]]
     out = path.with_name("labelled.csv")
-    with out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(out, rows)
     return out
 
 
@@ -429,10 +413,7 @@ def test_a_row_that_is_labelled_twice_or_without_its_chance_is_named(
     whole, rows = done.read_text(), cells(done)
 
     def refused(rows: list[dict[str, str]]) -> str:
-        with done.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+        write_csv(done, rows)
         result = estimate(source, files, done)
         assert result.exit_code == 2
         return str(result.stderr)
@@ -453,10 +434,7 @@ def test_the_share_as_judged_is_one_figure(
     rows = cells(source)
     for number, row in enumerate(rows):
         row["group"] = str(number // 20)
-    with source.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    write_csv(source, rows)
     verdicts = [json.loads(line) for line in files.read_text().splitlines()]
     rubric = {"rubric": "hieval-qs/plain/any"}
     files.write_text("".join(json.dumps(verdict | rubric) + "\n" for verdict in verdicts))

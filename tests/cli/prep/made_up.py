@@ -27,6 +27,14 @@ def read(out: Path, split: str) -> list[LabelledExample]:
     return [row for _, row in read_records(out / f"{split}.jsonl", LabelledExample)]
 
 
+def read_splits(out: Path) -> dict[str, list[LabelledExample]]:
+    """The rows of every split; no two splits share a group."""
+    splits = {split: read(out, split) for split in SPLITS}
+    groups = [{row.group for row in rows} for rows in splits.values()]
+    assert sum(map(len, groups)) == len(set().union(*groups))
+    return splits
+
+
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
@@ -40,6 +48,19 @@ def own_rows(number: int) -> list[dict[str, Any]]:
             "references": ["thing"],
             "response": "B" if i % 10 == 0 else "It is a thing.",
             "label": "Wrong" if i % 4 == 0 else "Correct",
+        }
+        for i in range(number)
+    ]
+
+
+def evouna_rows(number: int) -> list[dict[str, Any]]:
+    """Questions with the answers of five systems, which are wrong to every fourth question."""
+    names = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
+    return [
+        {
+            **{"question": f"what is item {i}", "golden_answer": "thing", "improper": False},
+            **{f"answer_{name}": "a thing" for name in names},
+            **{f"judge_{name}": i % 4 != 0 for name in names},
         }
         for i in range(number)
     ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from cli.shards.records import ShardSettings
+from cli.shards.shards import ShardSettings
 from data_prep.tables.mapping import TableMapping
 from judging.types import JudgeRequest, Verdict
 from tests.serve.made_up import FakeJudge, row

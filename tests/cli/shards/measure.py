@@ -27,8 +27,8 @@ PAUSE = 1.0
 RUN = """
 import functools, sys
 from pathlib import Path
-from cli.shards.ray_pool import RayPool
-from cli.shards.records import ShardSettings
+from cli.shards.run import RayPool
+from cli.shards.shards import ShardSettings
 from cli.shards.run import grade_shards
 from data_prep.tables.mapping import TableMapping
 from tests.cli.shards.made_up import MeasuredJudge

@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster of this machine: whole, with a worker killed, with the driver killed."""
+"""Runs on a Ray cluster of this machine, through kills, and with flat memory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from tests.build_context import ROOT
 from tests.cli.shards.conftest import Plain
 from tests.cli.shards.made_up import contents, times_graded, wait_for_files, write_shards
+from tests.cli.shards.measure import NUM_ROWS, NUM_SHARDS, draw, measure, write_rows
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges
 
@@ -23,7 +24,7 @@ SECONDS = 600
 RUN = f"""
 import functools, sys
 from pathlib import Path
-from cli.shards.ray_pool import RayPool
+from cli.shards.run import RayPool
 from cli.shards.run import grade_shards
 from tests.cli.shards.made_up import SETTINGS, LoggingJudge
 
@@ -122,3 +123,24 @@ def test_the_command_with_a_service(tmp_path: Path) -> None:
     verdicts = [json.loads(line) for line in lines]
     assert [verdict["id"] for verdict in verdicts] == [f"s2-r{n}" for n in range(6)]
     assert [verdict["label"] for verdict in verdicts] == ["Wrong", "Correct", "Correct"] * 2
+
+
+pytest.importorskip("ray", reason="pip install 'ray[data]'")
+
+
+def growth(samples: list[tuple[float, float]]) -> float:
+    """The largest size of the last quarter, as a share of that of the second quarter."""
+    sizes = [size for _, size in samples]
+    quarter = len(sizes) // 4
+    return max(sizes[-quarter:]) / max(sizes[quarter : 2 * quarter])
+
+
+@pytest.mark.slow
+def test_memory_is_flat(tmp_path: Path) -> None:
+    write_rows(tmp_path / "in")
+    figures = measure(tmp_path)
+    assert figures["rows"] == NUM_SHARDS * NUM_ROWS
+    assert growth(figures["command"]) < 1.1
+    assert growth(figures["worker"]) < 1.1
+    draw(figures, tmp_path / "memory.png")
+    assert 5_000 < (tmp_path / "memory.png").stat().st_size < 100_000

@@ -14,10 +14,8 @@ import typer
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.shards.files import Shard
-from cli.shards.ray_pool import Load, RayPool, ShardOutcome, ShardWorker
-from cli.shards.records import ShardSettings
-from cli.shards.run import grade_shards
+from cli.shards.run import Load, RayPool, ShardOutcome, ShardWorker, grade_shards
+from cli.shards.shards import Shard, ShardSettings
 from judging.errors import CustosError
 from judging.judge import Judge
 from tests.cli.shards.made_up import SETTINGS, contents, write_shards
@@ -228,7 +226,7 @@ def test_a_table_beside_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_file_that_holds_no_verdicts_is_left_alone(folder: Path, judge: FakeJudge) -> None:
     (folder / "out").mkdir()
     (folder / "out" / "s1.jsonl").write_text("mine")
-    with pytest.raises(CustosError, match="s1.jsonl': exists and holds no verdicts of custos g"):
+    with pytest.raises(CustosError, match="s1.jsonl': exists and is no earlier output"):
         run(folder, judge)
     assert graded(judge) == set()
 

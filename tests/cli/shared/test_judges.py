@@ -10,21 +10,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.shared.judges import default_judges, load_judge, load_named_judges, named_sources
-from cli.shared.options.engine import EngineOptions
+from cli.shared.judges import (
+    EngineOnUse,
+    EngineOptions,
+    default_judges,
+    load_judge,
+    load_named_judges,
+    named_sources,
+    share_weights,
+    untrained_judge,
+)
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.card import CARD_FILE
 from judging.models.backbones import load_backbone
+from judging.tasks import get_task
+from judging.types import JudgeRequest
 from serve.queue.service import Service
 from tests.clients.fake_server import FakeServer
 from tests.clients.remote.vllm_replies import VllmReplies
 from tests.conftest import Folders
 from tests.cuda_stand_in import with_gpus
-from tests.serve.made_up import FakeJudge
+from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving
 
 runner = CliRunner()
@@ -46,7 +57,7 @@ def test_grading_names_the_gpu_that_judges(
         return FakeJudge()
 
     with_gpus(monkeypatch, gpus)
-    monkeypatch.setattr("cli.shared.options.engine.load_judge", load)
+    monkeypatch.setattr("cli.shared.judges.load_judge", load)
     options = EngineOptions()
     with contextlib.redirect_stderr(io.StringIO()) as shown:
         options.load_grader(["mine"])
@@ -174,3 +185,45 @@ def test_names_and_sources() -> None:
 def test_names_that_are_refused(given: list[str], message: str) -> None:
     with pytest.raises(CustosError, match=re.escape(message)):
         named_sources(given)
+
+
+def parameters(judge: Judge) -> dict[str, torch.nn.Parameter]:
+    model = getattr(judge.engine, "model", None)
+    assert isinstance(model, torch.nn.Module)
+    return dict(model.named_parameters())
+
+
+def test_equal_weights_are_kept_once_and_verdicts_stay(tiny_folder: str) -> None:
+    first, second = (Judge.load(tiny_folder, device="cpu") for _ in range(2))
+    request = JudgeRequest.model_validate(row())
+    before = list(second.grade([request]))
+    changed = parameters(second)
+    name = next(name for name in changed if name.endswith("q_proj.weight"))
+    changed[name].data += 1
+    expected = list(second.grade([request]))
+    assert expected != before
+
+    share_weights([first, second])
+    assert list(second.grade([request])) == expected
+    assert list(first.grade([request])) == before
+    shared = parameters(first)
+    assert {key for key in changed if changed[key].data_ptr() != shared[key].data_ptr()} == {name}
+
+
+def test_it_is_loaded_when_a_model_is_needed_and_decides_as_if_it_had_been() -> None:
+    loaded: list[Judge] = []
+    judge = untrained_judge(loaded.append)
+    assert isinstance(judge.engine, EngineOnUse)
+    rule, model = (
+        JudgeRequest.model_validate(get_task(name).example_row())
+        for name in ("chartom-fact", "charthal")
+    )
+    keys = [judge.fingerprint(request) for request in (rule, model)]
+    [by_rule] = judge.grade([rule])
+    assert (by_rule.label, loaded) == ("Correct", [])
+    [by_model] = judge.grade([model])
+    [direct] = loaded
+    assert keys == [direct.fingerprint(request) for request in (rule, model)]
+    [expected] = direct.grade([model])
+    assert by_model.model_dump() == expected.model_dump()
+    assert by_model.message == "not measured on this task"

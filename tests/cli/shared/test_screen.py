@@ -1,91 +1,69 @@
+"""What commands print: columns, bars, bad rows."""
+
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest
 
-from cli.shared import screen as module
-from cli.shared.screen import Screen
-from judging.errors import CustosError
+from cli.shared.screen import counting_bar, in_columns, job_bar, show_problems, show_skipped
+from clients.chat import Prices, Usage
+from clients.jobs import JobProgress
 
 
-@pytest.fixture
-def screen(tmp_path: Path) -> Screen:
-    return Screen(tmp_path / "run" / "log", num_steps=2)
+def test_cells_stand_below_each_other_without_trailing_blanks() -> None:
+    rows = [("name", "n"), ("a", "12"), ("longest", "")]
+    assert in_columns(rows) == ["name     n", "a        12", "longest"]
 
 
-def test_steps_are_numbered(screen: Screen, capsys: pytest.CaptureFixture[str]) -> None:
-    screen.step("First")
-    screen.show(["a line", "", "another"])
-    screen.step("Second")
-    assert capsys.readouterr().out == (
-        "\n1/2  First  [0:00]\n     a line\n\n     another\n\n2/2  Second  [0:00]\n"
-    )
+def test_rows_with_one_message_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    problems = dict.fromkeys(range(1, 13), "wrong task") | {13: "no picture"}
+    problems |= dict.fromkeys(range(20, 40, 2), "empty")
+    show_problems(Path("a.csv"), problems)
+    assert capsys.readouterr().err.splitlines() == [
+        "a.csv rows 1-12 (12 rows): wrong task",
+        "a.csv row 13: no picture",
+        "a.csv rows 20, 22, 24, 26, 28, ... (10 rows): empty",
+    ]
 
 
-@pytest.mark.usefixtures("forking_python")
-def test_what_a_command_prints_goes_to_the_log(
-    screen: Screen, capfd: pytest.CaptureFixture[str]
-) -> None:
-    screen.run("custos", "recipe", "list")
-    assert capfd.readouterr() == ("     $ custos recipe list\n", "")
-    log = screen.log.read_text(encoding="utf-8")
-    assert log.startswith("$ custos recipe list\nrecipe ")
-    assert "embedded/demo" in log
+def test_only_the_first_messages_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    show_problems(Path("a.csv"), {row: f"message {row % 12}" for row in range(24)})
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "and 4 more bad rows"
 
 
-def test_its_output_but_no_warning_may_go_to_the_screen(
-    screen: Screen,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "loud.py").write_text("import sys; print('seen'); print('noise', file=sys.stderr)")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setitem(module.PROGRAMS, "loud", "loud")
-    screen.run("loud", on_screen=True)
-    assert capfd.readouterr() == ("     $ loud\nseen\n", "")
-    assert screen.log.read_text(encoding="utf-8") == "$ loud\nnoise\n"
+def test_messages_cannot_command_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show_problems(Path("a.csv"), {1: "no field 'a\x1b[2J\nrow 2'"})
+    show_skipped(["row 3 \x9b2J"])
+    assert capsys.readouterr().err.splitlines() == [
+        r"a.csv row 1: no field 'a\x1b[2J\nrow 2'",
+        r"skipped: row 3 \x9b2J",
+    ]
 
 
-@pytest.mark.usefixtures("forking_python")
-def test_a_failed_command_is_named_with_its_last_line(screen: Screen) -> None:
-    with pytest.raises(CustosError) as raised:
-        screen.run("custos", "recipe", "show", "none/such")
-    assert str(raised.value) == (
-        "'custos recipe' failed: none/such: no such recipe; 'custos recipe list' names all; "
-        f"all of it: {screen.log}"
-    )
+def test_a_job_shows_tokens_cost_and_failures(capsys: pytest.CaptureFixture[str]) -> None:
+    with job_bar(Prices(prompt=1.0, completion=10.0)) as show:
+        show(JobProgress(10, 4, 0, Usage()))
+        usage = Usage(prompt_tokens=1000, completion_tokens=100)
+        show(JobProgress(10, 10, 2, usage))
+    shown = capsys.readouterr()
+    assert "asking" in shown.err
+    assert "10/10 1,100 tokens, cost 0.0020 2 failed" in " ".join(shown.err.split())
+    assert shown.out == ""
 
 
-def test_a_running_command_ends_with_the_block(
-    screen: Screen, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "waiting.py").write_text("import time; time.sleep(60)")
-    (tmp_path / "ending.py").write_text("raise SystemExit('error: it ends')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    for program in ("waiting", "ending"):
-        monkeypatch.setitem(module.PROGRAMS, program, program)
-    with screen.running("waiting") as process:
-        screen.check_running(process, "waiting")
-    assert process.returncode is not None
-    with screen.running("ending") as process:
-        process.wait()
-        with pytest.raises(CustosError, match="'ending' failed: it ends; all of it"):
-            screen.check_running(process, "ending")
+def test_without_prices_only_tokens_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with job_bar() as show:
+        show(JobProgress(1, 1, 0, Usage(prompt_tokens=7)))
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "1/1 7 tokens" in shown and "cost" not in shown and "failed" not in shown
 
 
-def test_commands_use_every_core_and_no_gpu(
-    screen: Screen, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "ask.py").write_text(
-        "import os; print(os.environ['OMP_NUM_THREADS'], repr(os.environ['CUDA_VISIBLE_DEVICES']))"
-    )
-    monkeypatch.setitem(module.PROGRAMS, "ask", "ask")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"):
-        monkeypatch.delenv(name, raising=False)
-    screen.run("ask")
-    assert screen.log.read_text(encoding="utf-8").splitlines()[-1].endswith(" ''")
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    screen.run("ask")
-    assert screen.log.read_text(encoding="utf-8").splitlines()[-1] == "7 '3'"
+def test_a_count_is_shown_as_it_grows(capsys: pytest.CaptureFixture[str]) -> None:
+    with counting_bar("drawing", 5) as show:
+        show(2)
+        show(5)
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "drawing" in shown and "5/5" in shown

@@ -1,4 +1,4 @@
-"""A fake server."""
+"""A fake server, and headless Chromium where it is installed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.browser import browser as browser
 from tests.clients.fake_server import FakeServer
 
 

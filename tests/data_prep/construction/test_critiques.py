@@ -2,25 +2,21 @@
 
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
-from clients.chat import Prices
-from clients.connection import ModelServer
-from clients.messages import Decoding
 from data_prep.construction.critiques import critique_item, write_critiques
 from data_prep.construction.forms.truthful import SCORES
-from data_prep.construction.model_writer import ModelWriter
 from data_prep.sources.conversations import load_conversations
 from data_prep.truthfulness_tags import MEANINGS
 from judging.files.records import read_records
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
+from tests.data_prep.construction.made_up import writer
 
 # Answers of the model by question.
 ANSWERS = {
@@ -30,13 +26,6 @@ ANSWERS = {
     "empty": "<critique> </critique><label>A</label><confidence>.9</confidence>",
     "loud": "<critique>A is right.</critique><label>A</label><confidence>9</confidence>",
 }
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeServer]:
-    with FakeServer().running() as server:
-        server.answer = answer
-        yield server
 
 
 def answer(seen: Seen) -> Say:
@@ -57,25 +46,23 @@ def pair(question: str, **fields: Any) -> LabelledExample:
     return LabelledExample.model_validate(given | fields)
 
 
+@pytest.fixture
+def judge(fake: FakeServer) -> FakeServer:
+    fake.answer = answer
+    return fake
+
+
 def write(
     fake: FakeServer, out: Path, pairs: list[LabelledExample], **options: bool
 ) -> dict[str, Any]:
-    writer = ModelWriter(
-        ModelServer(fake.url, "writer", first_wait=0.01, tries=2),
-        Decoding(temperature=0.5),
-        Prices(prompt=1.0, completion=10.0),
-        out,
-        source={"name": "pairs.jsonl"},
-        command="custos prep critiques",
-    )
-    return write_critiques(pairs, writer, **options)
+    return write_critiques(pairs, writer(fake, out, tries=2), **options)
 
 
 def test_only_critiques_that_lead_to_peoples_label_are_kept(
-    fake: FakeServer, tmp_path: Path
+    judge: FakeServer, tmp_path: Path
 ) -> None:
     pairs = [pair(question) for question in ("failing", *ANSWERS)]
-    manifest = write(fake, tmp_path, pairs)
+    manifest = write(judge, tmp_path, pairs)
     [(_, row)] = read_records(tmp_path / "rows.jsonl", LabelledExample)
     assert row == pair("right", mode="critique", critique="A is right.", confidence=0.83)
     rejects = [json.loads(line) for line in (tmp_path / "rejects.jsonl").open()]
@@ -91,21 +78,19 @@ def test_only_critiques_that_lead_to_peoples_label_are_kept(
     assert manifest["counts"] == {"A": 1}
     assert sum(manifest["rejected"].values()) == 5
     assert manifest["usage"] == {"prompt_tokens": 500, "completion_tokens": 50}
-    assert manifest["cost"] == pytest.approx(0.001)
-
-    num_asked = len(fake.seen)
-    fake.answer = lambda seen: Say(body=completion(ANSWERS["right"]))
-    manifest = write(fake, tmp_path, pairs)
-    assert ["Question: failing" in seen.text for seen in fake.seen[num_asked:]] == [True]
+    num_asked = len(judge.seen)
+    judge.answer = lambda seen: Say(body=completion(ANSWERS["right"]))
+    manifest = write(judge, tmp_path, pairs)
+    assert ["Question: failing" in seen.text for seen in judge.seen[num_asked:]] == [True]
     assert (manifest["counts"], manifest["reused"]) == ({"A": 2}, 5)
     ids = [row.id for _, row in read_records(tmp_path / "rows.jsonl", LabelledExample)]
     assert ids == ["failing", "right"]
 
 
 def test_rows_are_ready_for_training_and_in_the_public_format(
-    fake: FakeServer, tmp_path: Path
+    judge: FakeServer, tmp_path: Path
 ) -> None:
-    write(fake, tmp_path, [pair("right", references=("Two",))])
+    write(judge, tmp_path, [pair("right", references=("Two",))])
     [(_, row)] = read_records(tmp_path / "rows.jsonl", LabelledExample)
     task = get_task(row.task)
     task.check(row)
@@ -116,7 +101,7 @@ def test_rows_are_ready_for_training_and_in_the_public_format(
 
 
 @pytest.mark.parametrize("show_reasons", [False, True])
-def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path, show_reasons: bool) -> None:
+def test_what_the_model_is_told(judge: FakeServer, tmp_path: Path, show_reasons: bool) -> None:
     """It sees scores and reasons only if it is to (TruthfulJudge, appendix F.1)."""
     picture = tmp_path / "a.png"
     Image.new("RGB", (2, 2), "red").save(picture)
@@ -133,8 +118,8 @@ def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path, show_reasons: 
         },
         criteria=("Prefer words to digits.",),
     )
-    write(fake, tmp_path / "out", [example], show_reasons=show_reasons)
-    [seen] = fake.seen
+    write(judge, tmp_path / "out", [example], show_reasons=show_reasons)
+    [seen] = judge.seen
     system, user = seen.body["messages"]
     image, text = user["content"]
     assert base64.b64decode(image["image_url"]["url"].partition(",")[2]) == picture.read_bytes()
@@ -160,7 +145,6 @@ def test_what_the_model_is_told(fake: FakeServer, tmp_path: Path, show_reasons: 
     assert "if you did not know the label" in system["content"]
     for score, meaning in SCORES.items():
         assert (f"{score}, {meaning}" in system["content"]) == show_reasons
-    assert seen.body["temperature"] == 0.5
 
 
 def test_nothing_is_said_that_people_did_not_say() -> None:

@@ -1,34 +1,39 @@
-"""A model that writes records: requests, rejects, and the files of the folder."""
+"""A model that writes records, and steps over rows: against a server with faults."""
+
+from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from clients.chat import Prices, Reply
-from clients.connection import ModelServer
+from clients.chat import Reply
 from clients.jobs import JobProgress
-from clients.messages import ChatItem, Decoding
-from data_prep.construction.model_writer import ModelWriter, Request
+from clients.messages import ChatItem
+from data_prep.construction.model_writer import Request, load_rows, run_step
+from data_prep.construction.steps.base import (
+    CUT_OFF,
+    NOT_JSON,
+    OTHER_SCHEMA,
+    STEPS,
+    StepReply,
+    read_reply,
+)
 from data_prep.errors import UnusableText
+from judging.errors import CustosError
 from judging.messages import Message
-from tests.clients.fake_server import FakeServer, Say, Seen, completion
+from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
+from tests.data_prep.construction.made_up import lines, reply, say, writer
 
 
 class Number(BaseModel):
     value: int
     note: str = "unset"
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeServer]:
-    with FakeServer().running() as server:
-        server.answer = answer
-        yield server
 
 
 def answer(seen: Seen) -> Say:
@@ -48,31 +53,8 @@ def requests(*texts: str) -> list[Request[Number]]:
     ]
 
 
-def writer(fake: FakeServer, out: Path, **fields: Any) -> ModelWriter:
-    return ModelWriter(
-        ModelServer(fake.url, "writer", first_wait=0.01, tries=1),
-        Decoding(max_tokens=5),
-        Prices(prompt=1.0, completion=10.0),
-        out,
-        source={"name": "numbers"},
-        command="custos prep numbers",
-        **fields,
-    )
-
-
-def test_records_and_rejects_come_in_the_order_of_the_requests(
-    fake: FakeServer, tmp_path: Path
-) -> None:
-    outcome = writer(fake, tmp_path).ask(requests("7", "fail", "three", "5"))
-    assert [record.value for record in outcome.records] == [7, 5]
-    assert [(reject.id, reject.reason) for reject in outcome.rejects] == [
-        ("fail", "request failed"),
-        ("three", "no number"),
-    ]
-    assert outcome.rejects[1].detail == "got 'three'"
-
-
 def test_the_manifest_describes_the_files(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = answer
     model_writer = writer(fake, tmp_path)
     outcome = model_writer.ask(requests("7", "three"))
     files: dict[str, Iterable[BaseModel | Mapping[str, Any]]] = {
@@ -89,18 +71,23 @@ def test_the_manifest_describes_the_files(fake: FakeServer, tmp_path: Path) -> N
     assert (tmp_path / "numbers.jsonl").read_text() == '{"value":7}\n'
     assert (tmp_path / "lines.jsonl").read_text() == '{"a": 1}\n'
     assert (manifest["counts"], manifest["rejected"]) == ({"odd": 1}, {"no number": 1})
-    assert (manifest["reused"], manifest["decoding"]) == (0, {"max_tokens": 5})
+    assert (manifest["reused"], manifest["decoding"]) == (0, {})
     assert manifest["cost"] > 0
 
 
 def test_a_second_run_asks_only_for_what_failed(fake: FakeServer, tmp_path: Path) -> None:
-    writer(fake, tmp_path).ask(requests("7", "fail", "three"))
+    """Records and rejects come in the order of the requests."""
+    fake.answer = answer
+    outcome = writer(fake, tmp_path, tries=1).ask(requests("7", "fail", "three"))
+    assert [record.value for record in outcome.records] == [7]
+    rejects = [(reject.id, reject.reason) for reject in outcome.rejects]
+    assert rejects == [("fail", "request failed"), ("three", "no number")]
+    assert outcome.rejects[1].detail == "got 'three'"
     num_requests = len(fake.seen)
     fake.answer = lambda seen: Say(body=completion("8"))
     progress: list[JobProgress] = []
-    outcome = writer(fake, tmp_path, on_progress=progress.append).ask(
-        requests("7", "fail", "three")
-    )
+    again = replace(writer(fake, tmp_path), on_progress=progress.append)
+    outcome = again.ask(requests("7", "fail", "three"))
     assert [seen.text for seen in fake.seen[num_requests:]] == ["fail"]
     assert [record.value for record in outcome.records] == [7, 8]
     assert outcome.job.num_reused == 2
@@ -108,6 +95,7 @@ def test_a_second_run_asks_only_for_what_failed(fake: FakeServer, tmp_path: Path
 
 
 def test_files_that_cannot_be_written_leave_no_manifest(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = answer
     model_writer = writer(fake, tmp_path)
     outcome = model_writer.ask(requests("7"))
     model_writer.write(outcome, {"numbers.jsonl": outcome.records}, {})
@@ -120,3 +108,149 @@ def test_files_that_cannot_be_written_leave_no_manifest(fake: FakeServer, tmp_pa
         model_writer.write(outcome, {"numbers.jsonl": broken()}, {})
     assert not (tmp_path / "manifest.json").exists()
     assert (tmp_path / "numbers.jsonl").read_text() == '{"value":7}\n'
+
+
+STEP = STEPS.get("simplevqa-atomic")
+GOOD = {"original_question": "q?", "atomic_question": "What is it?"}
+
+
+def write_questions(path: Path, count: int) -> Path:
+    rows = [
+        {"id": str(n), "question": f"When was {n} built?", "answer": "1900"} for n in range(count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def run(fake: FakeServer, folder: Path, count: int = 6, **server: Any) -> dict[str, Any]:
+    rows = load_rows(write_questions(folder / "in.jsonl", count), STEP.row_type)
+    return run_step(STEP, rows, writer(fake, folder / "out", **server))
+
+
+def test_faults_cost_nothing_but_time(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = lambda seen: say(**GOOD)
+    good = completion(json.dumps(GOOD))
+    fake.faults.extend(
+        [
+            Say(429, "slow down", {"Retry-After": "0.05"}),
+            Say(500, "oops"),
+            Say(body=good[: len(good) // 2]),  # half of the server's own JSON
+            Say(body=good, delay=2.0),  # slower than the deadline
+            RESET,
+        ]
+    )
+    manifest = run(fake, tmp_path, deadline=0.5)
+    assert manifest["counts"] == {"in": 6, "out": 6}
+    assert manifest["rejected"] == {}
+    assert len(fake.seen) == 6 + 5
+    rows = lines(tmp_path / "out" / "rows.jsonl")
+    assert [row["id"] for row in rows] == [str(n) for n in range(6)]
+    assert {row["atomic_question"] for row in rows} == {"What is it?"}
+    assert manifest["usage"] == {"prompt_tokens": 600, "completion_tokens": 60}
+    assert manifest["cost"] == pytest.approx(0.0012)
+    run(fake, tmp_path)
+    assert len(fake.seen) == 6 + 5
+
+
+def test_a_wrong_schema_is_mended_once(fake: FakeServer, tmp_path: Path) -> None:
+    def answer(seen: Seen) -> Say:
+        turns = seen.body["messages"]
+        number = turns[1]["content"].split()[3]
+        if number == "0" and len(turns) == 2:
+            return say(atomic="What is it?")
+        if number == "1" or (number == "2" and len(turns) == 2):
+            return Say(body=completion('{"original_question": "q?", "atomic'))
+        if number == "3":
+            return Say(body=cut_off(GOOD))
+        return say(**GOOD)
+
+    fake.answer = answer
+    manifest = run(fake, tmp_path, 5)
+    assert manifest["counts"] == {"in": 5, "out": 3}
+    assert manifest["rejected"] == {"cut off": 1, "not JSON": 1}
+    rejects = lines(tmp_path / "out" / "rejects.jsonl")
+    assert [(row["id"], row["reason"]) for row in rejects] == [("1", "not JSON"), ("3", "cut off")]
+    assert len(fake.seen) == 5 + 3
+    assert manifest["usage"]["prompt_tokens"] == 800
+    mended = next(
+        seen.body["messages"]
+        for seen in fake.seen
+        if len(seen.body["messages"]) == 4 and "When was 0 " in seen.body["messages"][1]["content"]
+    )
+    assert json.loads(mended[2]["content"]) == {"atomic": "What is it?"}
+    assert "field 'original_question'" in mended[3]["content"]
+    again = run(fake, tmp_path, 5)
+    assert len(fake.seen) == 5 + 3
+    assert (again["reused"], again["cost"]) == (8, manifest["cost"])
+
+
+def cut_off(fields: dict[str, Any]) -> str:
+    body = json.loads(completion(json.dumps(fields)))
+    body["choices"][0]["finish_reason"] = "length"
+    return json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no rows that can be used"),
+        ('{"id": "1", "question": "q", "answer": "a"}\n' * 2, "'1' occurs twice"),
+        ('{"id": "1", "question": "q"}\n', "row 1: field 'answer'"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(text)
+    with pytest.raises(CustosError, match=message):
+        load_rows(path, STEP.row_type)
+
+
+class Answer(StepReply):
+    value: int
+    note: str = ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"value": 3}',
+        '```json\n{"value": 3}\n```',
+        'Here it is: {"value": 3}. I hope that helps.',
+        '<think>maybe {"value": 4}</think>\n{"value": 3}',
+    ],
+)
+def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
+    assert read_reply(reply(text), Answer) == Answer(value=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "detail"),
+    [
+        ("", NOT_JSON, "there is no JSON object"),
+        ('{"value": 3', NOT_JSON, "there is no JSON object"),
+        ('{"value": }', NOT_JSON, "not valid JSON"),
+        ('{"value": "many"}', OTHER_SCHEMA, "field 'value'"),
+        ('{"note": "x"}', OTHER_SCHEMA, "field 'value': Field required"),
+        ('{"value": 3, "price": 1}', OTHER_SCHEMA, "field 'price': unknown field"),
+    ],
+)
+def test_other_replies_can_be_mended(text: str, reason: str, detail: str) -> None:
+    with pytest.raises(UnusableText, match=detail) as error:
+        read_reply(reply(text), Answer)
+    assert (error.value.reason, error.value.mendable) == (reason, True)
+
+
+def test_a_reply_at_the_limit_is_not_asked_for_again() -> None:
+    with pytest.raises(UnusableText, match="token limit") as error:
+        read_reply(reply('{"value": 3}', "length"), Answer)
+    assert (error.value.reason, error.value.mendable) == (CUT_OFF, False)
+
+
+def test_every_step_sends_its_schema_and_keeps_unknown_fields() -> None:
+    assert len(STEPS.names()) >= 8
+    for step in STEPS:
+        assert step.name.split("-")[0] in ("charthal", "simplevqa", "truthfulvqa")
+        schema = step.reply_type.model_json_schema()
+        assert schema["additionalProperties"] is False
+        row = step.row_type.model_construct(id="1", source="web")
+        assert row.with_fields(more=1) == {"id": "1", "source": "web", "more": 1}

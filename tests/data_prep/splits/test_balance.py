@@ -221,7 +221,7 @@ def test_the_verb_takes_the_published_sizes(
 ) -> None:
     """With a small stand-in for the sizes, which are Table 5's (tested above)."""
     sizes = {"Other": 10, "Overthinking": 5}
-    monkeypatch.setattr("cli.prep.error_types.PUBLISHED_TEST", sizes)
+    monkeypatch.setattr("cli.prep.tables.PUBLISHED_TEST", sizes)
     examples = _examples({"Wrong; Other": 60, "Wrong; Overthinking": 60})
     write_records(tmp_path / "ea.jsonl", examples)
     write_records(tmp_path / "qs.jsonl", examples[::2])

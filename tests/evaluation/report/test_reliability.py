@@ -173,7 +173,7 @@ def test_rows_without_a_label_are_in_no_count_of_a_card(
 ) -> None:
     folder = half_mute(judge, monkeypatch)
     clock = SimpleNamespace(perf_counter=iter([10.0, 12.0]).__next__)
-    monkeypatch.setattr("cli.shared.labelled_examples.time", clock)
+    monkeypatch.setattr("cli.shared.measuring.time", clock)
     write_records(tmp_path / "d.jsonl", half_answered())
     result = card(folder, folder, "--no-zero-shot", d=tmp_path / "d.jsonl")
     assert result.exit_code == 0, result.stderr

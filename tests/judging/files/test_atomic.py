@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from cli.shared.verdicts.files import write_verdicts
+from cli.shared.verdicts import write_verdicts
 from clients.kept_verdicts import KeptVerdict, partial_file
 from data_prep.tables.source import open_table
 from judging import Verdict

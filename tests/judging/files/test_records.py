@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.framework.files import read_file
-from cli.shared.request_rows import read_requests
+from cli.shared.tables import read_requests
 from data_prep.sources.conversations import load_conversations
 from data_prep.sources.hieval import load_hieval
 from data_prep.splits.manifest import load_generic

@@ -1,0 +1,209 @@
+"""``custos attack``: how easily a judge is fooled."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.shared.judges import EngineOptions
+from cli.shared.measuring import Batch, RetryFailed, fill_showing, read_examples
+from cli.shared.options import AllowFailed, command_line, with_groups
+from cli.shared.outputs import OutFolder, claim, own
+from cli.shared.screen import counting_bar, wide_console
+from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, file_digest
+from clients.kept_verdicts import Grader, KeptVerdict, partial_file, request_key
+from evaluation.attacks.search import SearchResult, SuffixSearch
+from evaluation.report.markdown import number
+from judging.errors import CustosError, FieldError
+from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
+from judging.log_lines import one_line
+from judging.types import JudgeRequest, LabelledExample, Verdict
+
+if TYPE_CHECKING:
+    from evaluation.attacks.report import AttackReport
+
+
+class KeptSearch(KeptLine):
+    """A line of the file: what became of one wrong answer."""
+
+    number: int
+    result: SearchResult
+
+    @property
+    def origin(self) -> Origin:
+        """Return the number of the answer and the line's key."""
+        return self.number, self.key
+
+
+def search_showing(
+    file: KeptFile[KeptSearch],
+    judge: Grader,
+    examples: Sequence[LabelledExample],
+    suffixes: Sequence[str],
+) -> list[SearchResult]:
+    """Search a pool for suffixes that turn wrong answers; go on where an earlier run stopped."""
+    if not examples:
+        return []
+    search = SuffixSearch(judge.grade, suffixes)
+    pool = hashlib.sha256("\0".join(suffixes).encode()).hexdigest()
+
+    def origin(numbered: tuple[int, LabelledExample]) -> Origin:
+        number, example = numbered
+        key = f"{request_key(judge, example.request())}/{pool}"
+        return number, hashlib.sha256(key.encode()).hexdigest()
+
+    def work(answers: Sequence[tuple[int, LabelledExample]]) -> Iterator[KeptSearch]:
+        for answer in answers:
+            number, key = origin(answer)
+            assert isinstance(number, int)
+            yield KeptSearch(number=number, key=key, result=search.attack(answer[1]))
+
+    # What earlier results have taught decides which suffixes come first.
+    for line in file.lines():
+        search.learn(line.result)
+    with counting_bar("searching", len(examples)) as show:
+        for num_done in file.fill(lambda: enumerate(examples, 1), origin, work, batch=1):
+            show(num_done)
+    return [line.result for line in file.lines()]
+
+
+@with_groups
+def attack(
+    run: str,
+    data: Annotated[
+        Path, typer.Option(help=f"Read labelled quick-score rows from this {TABLE_FORMATS}.")
+    ],
+    out: OutFolder,
+    family: list[str] | None = None,
+    limit: Annotated[int | None, typer.Option(min=1)] = None,
+    wordings: Annotated[int, typer.Option(min=1)] = 1,
+    stability: bool = True,
+    search: Annotated[int, typer.Option(min=0)] = 0,
+    pool: Annotated[int, typer.Option(min=1)] = 1000,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    *,
+    table_options: TableOptions,
+    allow_dropped: AllowDropped = False,
+    allow_failed: AllowFailed = False,
+    retry_failed: RetryFailed = False,
+    batch: Batch = 256,
+    engine_options: EngineOptions,
+) -> None:
+    """Attack a quick-score judge with wrong responses that are made to be called Correct.
+
+    The responses are made from your own questions and references: the reference denied, several
+    answers listed, a forged grade, and others. Right responses stand beside them as controls.
+
+    Writes attacks.html, attacks.md, attacks.json and rows.jsonl. Verdicts are kept in OUT while the
+    command runs. If it is stopped, the same command continues where it stopped.
+
+    Example: custos attack embedded-qs --data labels.jsonl --limit 100 --out runs/attacks
+
+    Options:
+        run: Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of a custos
+            serve.
+        out: Write the report and all rows to this folder.
+        family: Attack with this family only. May be repeated. Default: all of them.
+        limit: Take this many questions, drawn by --seed. Default: all.
+        wordings: Draw this many wordings of each family for a question.
+        stability: Also check that changes that mean nothing keep the label.
+        search: Search for suffixes that turn this many wrong answers.
+        pool: Try this many suffixes for each of these answers.
+        seed: Seed of all that is drawn.
+    """
+    from evaluation.attacks.report import JSON, MARKDOWN, PAGE, ROWS, write_attacks
+    from evaluation.attacks.run import AttackOptions, AttackPlan
+    from evaluation.outcomes import NothingScored
+
+    rows, alone = partial_file(out / ROWS), partial_file(out / "alone.jsonl")
+
+    def is_own(folder: Path) -> bool:
+        return rows.path.exists() or own(("attacks", "command"), JSON)(folder)
+
+    claim(out, is_own, names=(JSON, MARKDOWN, PAGE, ROWS), sources=[data])
+    in_table = table_options.read()
+    examples = read_examples(data, in_table, allow_dropped, None, seed, check_pictures=False)
+    options = AttackOptions(tuple(family or ()), limit, wordings, stability, search, pool, seed)
+    try:
+        plan = AttackPlan.of(examples, options)
+    except CustosError as error:
+        raise CustosError(f"{data}: {error}") from None
+    judge = engine_options.load_judge_or_service(run)
+    errors = []
+    for request in plan.requests:
+        try:
+            judge.fingerprint(request)
+            break
+        except FieldError as error:
+            errors.append(error)
+    else:
+        raise errors[0]
+
+    def grade(
+        file: KeptFile[KeptVerdict], requests: Sequence[JudgeRequest], batch: int
+    ) -> list[Verdict]:
+        if not requests:
+            return []
+        numbered = list(enumerate(requests, 1))
+        fill_showing(file, judge, lambda: numbered, len(numbered), batch, retry_failed)
+        return [line.verdict for line in file.lines()]
+
+    with locked(out / "attacks"):
+        verdicts = grade(rows, plan.requests, batch)
+        verdicts_alone = grade(alone, plan.alone, 1)
+        kept_search = KeptFile(out / "search.jsonl.partial", KeptSearch)
+        searched = search_showing(kept_search, judge, plan.searched, plan.suffixes)
+        try:
+            report = plan.report(
+                verdicts,
+                verdicts_alone,
+                searched,
+                command=command_line(),
+                dataset_sha256=file_digest(data),
+            )
+        except NothingScored as error:
+            typer.echo(one_line(f"error: {data}: {error}"), err=True)
+            raise typer.Exit(1) from None
+        write_attacks(report, plan.rows, verdicts[: len(plan.rows)], data.name, out)
+        num_failed = sum(line.failed for file in (rows, alone) for line in file.lines())
+        if not num_failed:
+            for file in (rows, alone, kept_search):
+                file.remove()
+    _show(report, out)
+    if num_failed and not allow_failed:
+        total = len(verdicts) + len(verdicts_alone)
+        typer.echo(
+            f"error: {num_failed} of {total} rows failed; --retry-failed grades them again",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def _show(report: AttackReport, out: Path) -> None:
+    """Print one table, a caution if the questions are too few, and where the files are."""
+    from rich.table import Table
+
+    from evaluation.attacks.report import attack_caution
+
+    table = Table("", "share", "95 % interval", "at most", "rows")
+    parts = report.shares_by_part()
+    for title, rates in parts.items():
+        table.add_section()
+        table.add_row(title)
+        for name, rate in rates.items():
+            table.add_row(
+                f"  {name}",
+                number(rate.value),
+                f"{number(rate.low)} to {number(rate.high)}",
+                number(rate.rule_of_three),
+                str(rate.n),
+            )
+    wide_console().print(table)
+    shares = {name: rate for rates in parts.values() for name, rate in rates.items()}
+    if caution := attack_caution(report.questions, shares):
+        typer.echo(f"caution: {caution}")
+    typer.echo(f"\npage: {out / 'attacks.html'}\ntext: {out / 'attacks.md'}")

@@ -1,1 +1,0 @@
-"""The verbs that list, describe and publish judges."""

@@ -1,1 +1,0 @@
-"""The verbs that measure judges against people, and that calibrate them."""

@@ -1,0 +1,245 @@
+"""Commands, their values, and the files and folders that they may write to."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from judging.errors import CustosError, known_error
+from judging.log_lines import one_line
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands whose help has their whole summaries."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with their whole summaries, which click would cut to one line."""
+        names = self.list_commands(ctx)
+        summaries = [self.commands[name].get_short_help_str(limit=1000) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl(list(zip(names, summaries, strict=True)))
+
+
+class Verbs(CommandGroup):
+    """Outermost group of commands, which prints the user's mistakes on one line each."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command; exit with status 2 on an error that it must expect."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # The reader of the output has stopped, which is no mistake.
+            raise
+        except Exception as error:
+            if (text := known_error(error)) is None:
+                raise
+        typer.echo(f"error: {one_line(' '.join(text.split()))}", err=True)
+        raise typer.Exit(2)
+
+
+PathT = TypeVar("PathT", Path, str)
+
+_OUTPUTS = "custos.outputs"
+"""Where a command's context keeps the options that name its outputs, by parameter."""
+
+
+class Verb(TyperCommand):
+    """A command that refuses values that no command can use, and never overwrites its inputs."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Check that no value is empty, and read the values.
+
+        Raises:
+            CustosError: If one is, as ``--out "$OUT"`` without such a variable: as a path it would
+                be the current folder. An option with an empty default may be empty.
+        """
+        typed, _, _ = self.make_parser(ctx).parse_args(list(args))
+        for parameter in self.params:
+            value = typed.get(parameter.name)
+            if parameter.default != "" and "" in (
+                value if isinstance(value, list | tuple) else [value]
+            ):
+                raise CustosError(f"{_spelling(parameter)} '': is empty; give a value")
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Check the options and run the command.
+
+        Raises:
+            CustosError: If another option or argument names the same file as an output does, if a
+                number is not finite, or if a value is not UTF-8 text, which no report could hold.
+        """
+        for parameter in self.params:
+            value = ctx.params.get(parameter.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise CustosError(f"{_spelling(parameter)} '{value}': expected a finite number")
+        for text in _texts(ctx.params.values()):
+            if (shown := text.encode(errors="replace").decode()) != text:
+                raise CustosError(
+                    f"'{shown}' is not UTF-8 text; rename the file or change the option"
+                )
+        outputs = ctx.meta.get(_OUTPUTS, {})
+        for output, option in outputs.items():
+            out = ctx.params[output]
+            others = (
+                value
+                for name, value in ctx.params.items()
+                if name != output and (name in outputs or os.path.isfile(out))
+            )
+            if os.path.realpath(out) in map(os.path.realpath, _texts(others)):
+                raise CustosError(
+                    f"{option} '{out}': that is another file of this command; name a new file"
+                )
+        return super().invoke(ctx)
+
+
+def _spelling(parameter: Any) -> str:
+    """Return the name of an option or argument, as its help gives it."""
+    if parameter.param_type_name == "option":
+        return str(parameter.opts[0])
+    return str(parameter.metavar or parameter.name.upper())
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    """Yield all texts in the values of options, and of ``NAME=FILE`` the file as well."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _texts(value)
+        elif isinstance(value, Path | str):
+            yield from {str(value), str(value).rpartition("=")[2]}
+
+
+def output_folder(
+    ctx: typer.Context, param: typer.CallbackParam, path: PathT | None
+) -> PathT | None:
+    """Return the value of an option that names a folder to write to; callback of all such options.
+
+    Raises:
+        CustosError: If a file lies there, or nothing can be written there.
+    """
+    _check_output(ctx, param, path)
+    if path is not None and os.path.exists(path) and not os.path.isdir(path):
+        raise CustosError(f"{param.opts[0]} '{path}': is a file; name a folder")
+    return path
+
+
+def output_file(ctx: typer.Context, param: typer.CallbackParam, path: PathT | None) -> PathT | None:
+    """Return the value of an option that names a file to write; callback of all such options.
+
+    Raises:
+        CustosError: If a folder or a device lies there, or nothing can be written there.
+    """
+    _check_output(ctx, param, path)
+    if path is not None and os.path.exists(path) and not os.path.isfile(path):
+        kind = "a folder" if os.path.isdir(path) else "no regular file"
+        raise CustosError(f"{param.opts[0]} '{path}': is {kind}; name a file")
+    return path
+
+
+OutFile = Annotated[Path, typer.Option(callback=output_file)]
+OptionalFile = Annotated[Path | None, typer.Option(callback=output_file)]
+OutFolder = Annotated[Path, typer.Option(callback=output_folder)]
+
+
+def _check_output(ctx: typer.Context, param: typer.CallbackParam, path: Path | str | None) -> None:
+    """Check that there can be an output at a path, and remember that the option names one.
+
+    Inside the current folder a command makes the folders that its output needs. Elsewhere the
+    folder around the output must exist, because a missing one is most often a misspelt one. The
+    folders of a URL are no folders.
+
+    Raises:
+        CustosError: If the folder around the output is missing and not in the current folder, or
+            if nothing can be written there.
+    """
+    if path is None or "://" in str(path):
+        return
+    ctx.meta.setdefault(_OUTPUTS, {})[param.name] = param.opts[0]
+    resolved: Path = Path(path).resolve()
+    folder: Path = resolved.parent
+    if not folder.is_dir() and not folder.is_relative_to(Path.cwd()):
+        missing = next(parent for parent in (folder, *folder.parents) if parent.parent.is_dir())
+        raise CustosError(
+            f"{param.opts[0]} '{path}': there is no folder {missing}; "
+            f"correct the path, or make it with: mkdir -p {shlex.quote(str(folder))}"
+        )
+    places = [resolved] if resolved.is_dir() else [folder, *folder.parents]
+    place = next(place for place in places if place.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise CustosError(
+            f"{param.opts[0]} '{path}': {place} is no folder that you may write to; "
+            "name another place"
+        )
+
+
+def own(keys: Collection[str], report: str | None = None) -> Callable[[Path], bool]:
+    """Return a test for an earlier output: whether it begins with a JSON object of these keys.
+
+    Args:
+        keys: Keys of every row of a JSONL file, or of the report of a folder.
+        report: Name of that report; ``None`` for a file.
+    """
+
+    def is_own(out: Path) -> bool:
+        try:
+            with (out if report is None else out / report).open("rb") as file:
+                value = json.loads(file.readline() if report is None else file.read())
+        except (OSError, ValueError):
+            return False
+        return isinstance(value, dict) and value.keys() >= set(keys)
+
+    return is_own
+
+
+def claim(
+    out: Path,
+    is_own: Callable[[Path], bool] | None = None,
+    *,
+    option: str = "--out",
+    names: Collection[str] = (),
+    sources: Iterable[Path] = (),
+) -> None:
+    """Refuse to write where a file would be replaced that is no earlier output of the command.
+
+    An output is known by its content, so that nothing else has to lie beside it. What is empty may
+    be replaced.
+
+    Args:
+        out: File, or folder, that is about to be written; need not exist.
+        is_own: Whether an earlier output of the command lies there; ``None``: it replaces none.
+        option: Option that names it.
+        names: Files that are written to the folder; none for a file.
+        sources: Files that the command reads.
+
+    Raises:
+        CustosError: If something else lies there, or a source would be replaced.
+    """
+    written = [out / name for name in names] or [out]
+    for source in sources:
+        if source.resolve() in {path.resolve() for path in written}:
+            raise CustosError(
+                f"{option} '{out}': {source} lies there and would be replaced; "
+                f"name a new {'folder' if names else 'file'}"
+            )
+    existing = [path.name for path in written if path.exists() and not _is_empty(path)]
+    if not existing or (is_own is not None and is_own(out)):
+        return
+    if names:
+        raise CustosError(
+            f"{option} '{out}': the folder holds files of yours that would be replaced "
+            f"({', '.join(existing)}); name a new folder"
+        )
+    kind = "exists already" if is_own is None else "exists and is no earlier output of this command"
+    raise CustosError(f"{option} '{out}': {kind}; name a new file")
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_file() and not path.stat().st_size

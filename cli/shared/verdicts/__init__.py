@@ -1,1 +1,0 @@
-"""The output of the verbs that grade: files, tables, a summary."""

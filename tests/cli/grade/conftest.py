@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from judging.judge import Judge
+from tests.cli.grade.made_up import Run, write
+from tests.serve.made_up import FakeJudge
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
+    judge = FakeJudge()
+    monkeypatch.setattr(Judge, "load", lambda source: judge)
+    return judge
+
+
+@pytest.fixture
+def run(judge: FakeJudge, tmp_path: Path) -> Run:
+    def run(rows: Sequence[Any] | None, *options: str, out: str = "out.jsonl") -> Any:
+        source = tmp_path / "in.jsonl"
+        if rows is not None:
+            write(source, rows)
+        arguments = ["grade", "--judge", "fake", "--in", str(source), "--out", str(tmp_path / out)]
+        return CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
+
+    return run

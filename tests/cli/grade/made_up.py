@@ -1,0 +1,39 @@
+"""Rows to grade, and files of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from judging.types import JudgeRequest, Verdict
+from tests.serve.made_up import FakeJudge, row
+
+Run = Callable[..., Any]
+REPOSITORY = Path(__file__).parents[3]
+
+
+def write(path: Path, rows: Sequence[Any]) -> None:
+    lines = (line if isinstance(line, str) else json.dumps(line) for line in rows)
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def read(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def many(count: int) -> list[dict[str, Any]]:
+    return [row(f"Paris {number}" if number % 3 else "Rome") for number in range(count)]
+
+
+def failing_on_rome(judge: FakeJudge) -> Callable[[JudgeRequest, float], Verdict]:
+    """The judge's way of answering, but for one response."""
+    answer = judge.verdict_on
+
+    def answer_or_fail(request: JudgeRequest, confidence: float) -> Verdict:
+        if request.response == "Rome":
+            return Verdict(id=request.id, status="judge_error", message="no such picture")
+        return answer(request, confidence)
+
+    return answer_or_fail

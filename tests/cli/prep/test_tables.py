@@ -1,0 +1,199 @@
+"""Tables of the user: read, shown, divided, mixed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from data_prep.splits.overlap import find_overlaps
+from judging.errors import CustosError
+from tests.cli.prep.made_up import SPLITS, own_rows, read, run, write_rows
+
+
+def test_generic_with_both_filters(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "own.jsonl", own_rows(40))
+    verdicts = tmp_path / "verdicts.json"
+    # Each of two models finds everything Correct: the ten Wrong examples are contested, and two of
+    # these (0 and 20) have one-word responses.
+    verdicts.write_text(json.dumps({str(i): ["Correct", "Correct"] for i in range(40)}))
+    run(
+        *("table", source, "--out", tmp_path / "out", "--min-words", 3),
+        *("--verdicts", verdicts, "--disagreeing", 2, "--models", 2),
+    )
+    kept = {e.id for split in SPLITS for e in read(tmp_path / "out", split)}
+    assert kept == {"4", "8", "12", "16", "24", "28", "32", "36"}
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["left_out"] == {"bad_rows": 0, "filtered": 32}
+
+
+def test_unreadable_verdicts(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "own.jsonl", own_rows(4))
+    with pytest.raises(CustosError, match="verdicts.json: cannot read the verdicts"):
+        run(
+            "table",
+            source,
+            "--out",
+            tmp_path,
+            "--verdicts",
+            tmp_path / "verdicts.json",
+        )
+
+
+SHEET = """\
+question,gold,answer,grade,model
+Who wrote Emma?,Jane Austen,It is by Jane Austen.,right,m1
+Who wrote Emma?,Jane Austen,Bronte,wrong,m2
+Who wrote Emma?,Jane Austen,Bronte,right,m2
+What are the primes below 4?,2;3,\x1b[31m2,partly,m1
+"""
+MAPPED = (
+    *("--map", "references=gold", "--map", "response=answer", "--map", "label=grade"),
+    *("--map", "metadata.answerer=model", "--labels", "right=Correct,partly=Partial"),
+)
+
+
+def test_a_sheet_is_shown_as_the_judge_sees_it(tmp_path: Path) -> None:
+    source = tmp_path / "labels.csv"
+    source.write_text(SHEET)
+    result = run("table", source, *MAPPED, "--out", tmp_path / "out", "--test", "all")
+    shown = result.stdout
+    assert "row 1: hieval-qs/plain/all, labelled Correct\n  Question: Who wrote Emma?" in shown
+    assert "Ground truth: 2; 3" in shown
+    assert "labels of hieval-qs/plain/all: Correct, Partial, Wrong" in shown
+    assert "responses: 6 to 21 characters, median 6" in shown
+    assert "1 rows repeat an earlier one\n1 equal rows have different labels" in shown
+    assert "\x1b" not in shown
+    assert [len(read(tmp_path / "out", split)) for split in SPLITS] == [0, 0, 0, 4]
+    [row] = [row for row in read(tmp_path / "out", "test") if row.label == "Partial"]
+    assert (row.id, row.source, row.metadata) == ("labels-4", "labels", {"answerer": "m1"})
+    source_of = json.loads((tmp_path / "out" / "manifest.json").read_text())["source"]
+    assert source_of["name"] == "labels.csv"
+    assert len(source_of["sha256"]) == 64
+    assert source_of["mapping"]["columns"]["references"] == "gold"
+
+
+def test_answers_to_a_question_stay_together(tmp_path: Path) -> None:
+    rows = [row | {"question": f"Item {i // 4}?"} for i, row in enumerate(own_rows(80))]
+    source = write_rows(tmp_path / "own.jsonl", rows)
+    result = run("table", source, "--out", tmp_path / "out", "--val", 8, "--cal", 8, "--test", "8")
+    assert "row 10: " in result.stdout
+    assert "row 11: " not in result.stdout
+    groups = [{row.question for row in read(tmp_path / "out", split)} for split in SPLITS]
+    assert sum(map(len, groups)) == len(set.union(*groups)) == 20
+
+
+def test_rows_that_cannot_be_used_stop_it_unless_allowed(tmp_path: Path) -> None:
+    rows = [*own_rows(20), *({"question": "no label"} for _ in range(25))]
+    source = write_rows(tmp_path / "own.jsonl", rows)
+    with pytest.raises(CustosError, match="25 of 45 rows cannot be used.*the first is row 21.*--a"):
+        run("table", source, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    result = run("table", source, "--out", tmp_path / "out", "--allow-dropped")
+    lines = result.stderr.splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "skipped: 15 more bad rows"
+    assert "left out: 25 bad rows" in result.stdout
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "train.jsonl", own_rows(8))
+    with pytest.raises(CustosError, match=r"files of yours that would be replaced \(train.jsonl"):
+        run("table", source, "--out", tmp_path)
+    with pytest.raises(CustosError, match="--test 'most': expected a share, a number, or all"):
+        run("table", source, "--out", tmp_path / "out", "--test", "most")
+    with pytest.raises(CustosError, match="no rows"):
+        run("table", write_rows(tmp_path / "empty.jsonl", []), "--out", tmp_path / "out")
+
+
+def test_training_pairs_in_both_orders(tmp_path: Path) -> None:
+    pairs = [
+        {
+            **{"task": "truthful-pair", "question": f"Item {i}?", "references": [f"thing {i}"]},
+            "responses": [f"It is thing {i}.", f"It is person {i}."],
+            **{"label": "A", "second_label": "None"},
+            "critique": f"Response A names thing {i}. Response B does not.",
+        }
+        for i in range(40)
+    ]
+    source = write_rows(tmp_path / "pairs.jsonl", pairs)
+    sizes = ("--val", 4, "--cal", 4, "--test", "8")
+    run("table", source, "--out", tmp_path / "out", *sizes, "--both-orders")
+    by_split = {split: read(tmp_path / "out", split) for split in SPLITS}
+    assert [len(by_split[split]) for split in SPLITS] == [48, 4, 4, 8]
+    train = {row.id: row for row in by_split["train"]}
+    for row_id, swapped in train.items():
+        if row_id.endswith("-swapped"):
+            given = train[row_id.removesuffix("-swapped")]
+            assert swapped.responses == given.responses[::-1]
+            assert (given.label, given.second_label) == ("A", "None")
+            assert (swapped.label, swapped.second_label) == ("B", "None")
+            number = given.question.removeprefix("Item ").removesuffix("?")
+            expected = f"Response B names thing {number}. Response A does not."
+            assert swapped.critique == expected
+    assert sum(row_id.endswith("-swapped") for row_id in train) == 24
+    assert not any(row.id.endswith("-swapped") for row in by_split["test"])
+
+
+def test_single_responses_have_no_other_order(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "own.jsonl", own_rows(40))
+    with pytest.raises(CustosError, match="row '.*field 'task': 'hieval-qs' judges one response"):
+        run("table", source, "--out", tmp_path / "out", "--both-orders")
+
+
+def prepared(folder: Path, topic: str, number: int) -> Path:
+    rows = [
+        {
+            "question": f"Tell me the {topic} of item {i}, please?",
+            "references": ["thing"],
+            "response": f"thing {i}",
+            "label": "Correct" if i % 3 else "Wrong",
+        }
+        for i in range(number)
+    ]
+    run("table", write_rows(folder.with_suffix(".jsonl"), rows), "--out", folder, "--show", 0)
+    return folder
+
+
+def test_so_many_rows_of_each(tmp_path: Path) -> None:
+    sizes, colours = (prepared(tmp_path / name, name, 200) for name in ("size", "colour"))
+    options = ("mix", "--source", f"{sizes}=76", "--source", colours, "--out")
+    result = run(*options, tmp_path / "out")
+    assert f"{sizes}: 76 train, 5 val, 7 cal, 12 test" in result.stdout.replace("\n", " ")
+    splits = {split: read(tmp_path / "out", split) for split in SPLITS}
+    assert {name: len(rows) for name, rows in splits.items()} == {
+        "train": 76 + 152, "val": 15, "cal": 21, "test": 36,
+    }  # fmt: skip
+    assert find_overlaps(splits) == []
+    source = json.loads((tmp_path / "out" / "manifest.json").read_text())["source"]
+    assert [part["rows"]["train"] for part in source["sources"]] == [76, 152]
+    run(*options, tmp_path / "again")
+    for split in SPLITS:
+        assert read(tmp_path / "again", split) == splits[split]
+
+
+def test_a_question_stays_in_the_strictest_split(tmp_path: Path) -> None:
+    first = prepared(tmp_path / "size", "size", 150)
+    second = tmp_path / "second"
+    second.mkdir()
+    rows = [json.loads(row.model_dump_json()) for row in read(first, "test")]
+    write_rows(second / "train.jsonl", rows)
+    result = run("mix", "--source", first, "--source", second, "--out", tmp_path / "out")
+    assert f"left out: {len(rows)} in a stricter split" in result.stdout
+    assert find_overlaps({split: read(tmp_path / "out", split) for split in SPLITS}) == []
+
+
+def test_mistakes_are_named(tmp_path: Path) -> None:
+    folder, out = prepared(tmp_path / "size", "size", 100), tmp_path / "out"
+    for source, message in (
+        (f"{folder}=many", "expected FOLDER or FOLDER=ROWS"),
+        (f"{folder}=0", "expected FOLDER or FOLDER=ROWS"),
+        (f"{folder}=5000", "there are 76 training rows"),
+        (tmp_path / "nowhere", "holds no train.jsonl; make it with"),
+    ):
+        with pytest.raises(CustosError, match=message):
+            run("mix", "--source", source, "--out", out)
+    with pytest.raises(CustosError, match="is one of the sources"):
+        run("mix", "--source", folder, "--out", folder)
+    assert not out.exists()

@@ -1,0 +1,262 @@
+"""Pictures of scenes, rows about them, twins, and the wordings of responses."""
+
+import hashlib
+import io
+from collections import Counter, defaultdict
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from data_prep.made.charts.drawing import render
+from data_prep.made.charts.operations import GENERAL, operations_for, twin_operations_for
+from data_prep.made.charts.responses import draw_exercise, frames, questions, score_answers, steps
+from data_prep.made.charts.rows import (
+    PlannedRow,
+    draw_captioned,
+    draw_pictures,
+    plan_rows,
+    write_charts,
+)
+from data_prep.made.charts.scenes import (
+    KINDS,
+    NAME,
+    SIZES,
+    VALUES,
+    ChartScene,
+    draw_scene,
+    draw_style,
+)
+from data_prep.splits.manifest import load_generic
+from judging.files.pictures import read_image
+from judging.files.records import read_records
+from judging.tasks.hieval_ea import ERROR_TYPES, IMAGE, REASONING
+from judging.types import LabelledExample
+from tests.data_prep.examples import values_of
+
+LABELS = {"Correct"} | {f"{s}; {t}" for s in ("Partial", "Wrong") for t in ERROR_TYPES}
+seeds = st.integers(min_value=-(2**63), max_value=2**63)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seeds, st.sampled_from(sorted(KINDS)))
+def test_scenes_are_small_and_described_in_full(seed: int, name: str) -> None:
+    kind = KINDS[name]
+    scene = draw_scene(Random(seed), kind)
+    assert 3 <= len(scene.names) <= 6
+    for values in scene.values:
+        assert len(set(values)) == len(values) == len(scene.names)
+        assert all(kind.low <= value / kind.unit <= kind.high for value in values)
+    line = scene.describe()
+    assert len(line.split()) <= 20 and "\n" not in line
+    described = [part.rsplit(" ", len(scene.columns)) for part in line.split(": ")[1].split(", ")]
+    assert tuple(part[0] for part in described) == scene.names
+    for column, values in enumerate(scene.values):
+        assert tuple(int(part[column + 1]) for part in described) == values
+
+
+def test_one_line_names_all_data() -> None:
+    bars = ChartScene("bar", ("A", "B"), ("value",), ((3, 7),))
+    assert bars.describe() == "bar: A 3, B 7"
+    groups = ChartScene("grouped", ("A", "B"), ("red", "blue"), ((3, 7), (1, 2)))
+    assert groups.describe() == "grouped red blue: A 3 1, B 7 2"
+    assert groups.with_view("blue", {"A": 5, "B": 6}).view("blue") == {"A": 5, "B": 6}
+
+
+def test_pictures_are_small_and_repeat_exactly() -> None:
+    assert all(width % 28 == height % 28 == 0 for width, height in SIZES)
+    for kind in KINDS.values():
+        rng = Random(kind.name)
+        scene, style = draw_scene(rng, kind), draw_style(rng)
+        png = render(scene, style)
+        assert png == render(scene, style)
+        assert len(png) < 8000
+        with Image.open(io.BytesIO(png)) as picture:
+            assert (picture.format, picture.size) == ("PNG", (style.width, style.height))
+
+
+@pytest.mark.parametrize("number", range(3 * len(KINDS)))
+def test_items_stand_where_something_is_drawn(number: int) -> None:
+    captioned = draw_captioned(4, number)
+    scene = captioned.scene
+    assert scene.kind == list(KINDS)[number % len(KINDS)], "kinds take turns"
+    facts = {NAME: scene.names, **dict(zip(VALUES, scene.values, strict=False))}
+    for fact in facts:
+        items = {position.item for position in captioned.positions if fact in position.facts}
+        assert items == set(range(len(scene.names)))
+    if scene.kind == "counting":
+        names = Counter(place.item for place in captioned.positions if NAME in place.facts)
+        assert [names[item] for item in sorted(names)] == list(scene.values[0])
+    with Image.open(io.BytesIO(captioned.png)) as picture:
+        pixels = np.asarray(picture.convert("L"), dtype=int)
+    for x, y in ((position.x, position.y) for position in captioned.positions):
+        assert 0 <= x < pixels.shape[1]
+        assert 0 <= y < pixels.shape[0]
+        around = pixels[max(0, int(y) - 14) : int(y) + 14, max(0, int(x) - 14) : int(x) + 14]
+        assert np.ptp(around) > 30, "nothing but paper there"
+    # Captions come in pieces that each say one thing.
+    assert {(item, fact): text for text, item, fact in scene.caption() if fact} == {
+        (item, fact): f" {value}"
+        for fact, values in facts.items()
+        for item, value in enumerate(values)
+    }
+
+
+@settings(max_examples=100, deadline=None)
+@given(seeds, st.sampled_from(sorted(KINDS)))
+def test_slips_keep_to_right_readings_and_problems_can_be_solved(seed: int, kind: str) -> None:
+    rng = Random(seed)
+    exercise = draw_exercise(rng, KINDS[kind], draw_scene(rng, KINDS[kind]), operations_for(kind))
+    assert exercise.problem.solve(exercise.view) == exercise.truth
+    for slip in exercise.problem.slips(exercise.view):
+        assert set(slip.solution.items) <= set(exercise.view)
+        assert slip.solution.answers and slip.solution != exercise.truth
+
+
+@pytest.mark.parametrize(
+    ("answers", "score"),
+    [("AB", "Correct"), ("BA", "Correct"), ("A", "Partial"), ("AC", "Wrong"), ("", "Wrong")],
+)
+def test_score(answers: str, score: str) -> None:
+    assert score_answers(answers, "AB") == score
+
+
+def test_four_rows_ask_about_one_picture_or_about_two_side_by_side(
+    chart_train: list[LabelledExample],
+) -> None:
+    rows, captions_of = Counter(row.group for row in chart_train), defaultdict(set)
+    for row in chart_train:
+        captions_of[row.group].add(row.metadata["caption"])
+        paired = {"twin", "contrast"} & set(row.metadata)
+        assert all(row.metadata[key] == row.group for key in paired)
+    assert set(rows.values()) == {4}
+    assert {len(captions) for captions in captions_of.values()} == {1, 2}
+
+
+def test_labels_come_in_their_shares_and_every_kind_shows_each(
+    chart_train: list[LabelledExample], chart_test: list[LabelledExample]
+) -> None:
+    types = Counter(row.error_type for row in chart_train)
+    shares = {name: count / types.total() for name, count in types.items()}
+    expected: dict[str | None, float] = {None: 0.40, **dict.fromkeys(ERROR_TYPES, 0.12)}
+    assert shares == pytest.approx(expected, abs=0.025)
+    errors = [row.label for row in chart_train if row.error_type]
+    partial = sum(label.startswith("Partial") for label in errors) / len(errors)
+    assert partial == pytest.approx(0.25, abs=0.04)
+    labels = defaultdict(set)
+    for row in (*chart_train, *chart_test):
+        labels[row.metadata["kind"]].add(row.label)
+    assert dict(labels) == dict.fromkeys(KINDS, LABELS)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.sampled_from(("train", "test", "all")))
+def test_rows_are_consistent(seed: int, wordings: Any) -> None:
+    for planned in plan_rows(8, seed, wordings):
+        row = planned.example
+        score, _, error_type = row.label.partition("; ")
+        assert (row.task, row.source, row.reference_mode) == ("hieval-ea", "charts", "all")
+        assert (row.error_type or "") == error_type and row.label in LABELS
+        assert row.references and row.response.strip() and "{" not in row.question
+        assert score != "Partial" or len(row.references) > 1
+        assert row.metadata["readings"] == planned.scene.readings()
+
+
+def test_twins_share_all_text_and_the_answer_but_not_the_picture(twins: list[PlannedRow]) -> None:
+    for first, second in zip(twins[::2], twins[1::2], strict=True):
+        pair = (first.example, second.example)
+        for field in ("question", "responses", "references", "group"):
+            assert getattr(pair[0], field) == getattr(pair[1], field)
+        assert {row.error_type for row in pair} == {REASONING, IMAGE}
+        assert pair[0].metadata["twin"] == pair[1].metadata["twin"] == pair[0].group
+        assert first.style == second.style
+        assert first.scene.names == second.scene.names and first.scene != second.scene
+    for drawn, other in zip(*[iter(draw_pictures(twins[:24]))] * 2, strict=True):
+        assert drawn.png != other.png
+        assert drawn.example.images != other.example.images
+
+
+def test_twins_come_in_many_templates_and_both_orders(twins: list[PlannedRow]) -> None:
+    templates = {(row.scene.kind, row.example.metadata["operation"]) for row in twins}
+    assert len(templates) >= 40
+    assert {kind for kind, _ in templates} == set(KINDS)
+    assert {operation for _, operation in templates} == {
+        operation.__name__ for operation in twin_operations_for("line")
+    }
+    assert {row.example.error_type for row in twins[::2]} == {REASONING, IMAGE}
+
+
+def test_contrasts_share_their_response(chart_train: list[LabelledExample]) -> None:
+    pairs = defaultdict(list)
+    for row in chart_train:
+        if "contrast" in row.metadata:
+            pairs[row.group].append(row)
+    assert len(pairs) > 20
+    for rows in pairs.values():
+        assert {row.label for row in rows} == {"Correct", f"Wrong; {IMAGE}"}
+        assert len({(row.question, row.response) for row in rows}) == 1
+
+
+def test_every_family_and_operation_is_worded_on_both_sides() -> None:
+    for table, least in ((frames(), 40), (steps(), 1), (questions(), 1)):
+        assert len({wording.id for wording in table}) == len(table) >= least
+    operations = {f.__name__ for kind in KINDS for f in operations_for(kind)}
+    assert operations > {f.__name__ for f in GENERAL}
+    families = {f.family for f in frames()}
+    for held_out in (False, True):
+        assert {f.family for f in frames() if f.held_out == held_out} == families
+        assert {s.family for s in steps() if s.held_out == held_out} == operations
+    assert {q.family for q in questions() if not (q.held_out or q.kind)} == operations
+
+
+def test_held_out_wordings_are_for_the_test_alone(
+    chart_train: list[LabelledExample], chart_test: list[LabelledExample]
+) -> None:
+    held_out, held_steps, held_questions = (
+        {wording.id for wording in table if wording.held_out}
+        for table in (frames(), steps(), questions())
+    )
+    assert values_of(chart_train, "form") == {frame.id for frame in frames()} - held_out
+    assert not values_of(chart_train, "step") & held_steps
+    assert not values_of(chart_train, "question_form") & held_questions
+    assert values_of(chart_test, "form") == held_out
+    assert values_of(chart_test, "step") <= held_steps
+    assert values_of(chart_test, "question_form") >= held_questions
+
+
+def test_reasoned_frames_do_not_give_the_label_away(chart_train: list[LabelledExample]) -> None:
+    types: dict[str, set[str | None]] = defaultdict(set)
+    for row in chart_train:
+        types[row.metadata["form"]].add(row.error_type)
+    for frame, error_types in types.items():
+        if frame.startswith(("complete", "selected", "inline")):
+            assert error_types == {None, REASONING, IMAGE}
+        if frame.startswith(("bare", "label")):
+            assert error_types == {None, "Other"}
+
+
+def test_written_pictures_are_named_by_their_content(tmp_path: Path) -> None:
+    rows = list(draw_pictures(plan_rows(24, 5, "train")))
+    first, second = (tmp_path / name for name in ("first", "second"))
+    manifests = [
+        write_charts(out, {"rows.jsonl": rows}, source={"name": "charts"}, command="custos")
+        for out in (first, second)
+    ]
+    assert manifests[0] == manifests[1]
+    pictures = sorted((first / "images").iterdir())
+    assert len(pictures) == manifests[0]["images"] < 24
+    for path in pictures:
+        assert path.name == f"{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}.png"
+    assert (first / "rows.jsonl").read_bytes() == (second / "rows.jsonl").read_bytes()
+    expected = [
+        row.example.model_copy(update={"images": (str(first / row.example.images[0]),)})
+        for row in rows
+    ]
+    assert [row for _, row in read_records(first / "rows.jsonl", LabelledExample)] == expected
+    for row in load_generic(first / "rows.jsonl"):
+        assert all(side % 28 == 0 for side in read_image(row.images[0]).size)

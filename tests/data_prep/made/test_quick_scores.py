@@ -1,0 +1,141 @@
+"""Quick-score rows: labels follow from what is claimed; wordings do not tell them."""
+
+import math
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_prep.made.behaviours import BEHAVIOURS, Behaviour, Situation
+from data_prep.made.elements import Element, quantity
+from data_prep.made.quick_scores import draw_world, generate_examples, questions, responses
+from data_prep.made.words.names import Language
+from data_prep.made.words.wordings import WordingSplit
+from data_prep.made.worlds import OPEN_WORLDS, SET_WORLDS
+from judging.types import LabelledExample
+from tests.data_prep.examples import values_of
+
+HELD_OUT = {wording.id for wording in responses() if wording.held_out}
+HELD_OUT_QUESTIONS = {question.id for question in questions() if question.held_out}
+
+seeds = st.integers(min_value=-(2**63), max_value=2**63)
+splits: st.SearchStrategy[WordingSplit] = st.sampled_from(("train", "test", "all"))
+
+
+@settings(max_examples=120, deadline=None)
+@given(seeds, st.integers(0, 10**6), st.sampled_from(BEHAVIOURS))
+def test_label_follows_from_the_elements_claimed(
+    seed: int, number: int, behaviour: Behaviour
+) -> None:
+    situation = draw_world(seed, "all", number).situation
+    content = behaviour.choose(situation, Random(seed))
+    if content is None:
+        return
+    claimed = () if behaviour.families in {("cut",), ("refusal",), ("empty",)} else content.items
+    if behaviour.families == ("guesses",):
+        claimed = (*content.items, *content.foil)
+    hits = [_meant(item, situation) for item in claimed]
+    if not claimed or None in hits:
+        assert behaviour.label == "Wrong"
+    else:
+        is_whole = len(set(hits)) == len(situation.facts.answers)
+        assert behaviour.label == ("Correct" if is_whole else "Partial")
+
+
+def _meant(item: str, situation: Situation) -> int | None:
+    """Index of the answer that ``item`` spells, or is a number near enough to."""
+    bare = " ".join(item.translate(str.maketrans("().", "   ")).split())
+    for index, answer in enumerate(situation.facts.answers):
+        if item in {answer.text, *answer.aliases}:
+            return index
+        if answer.letter and bare in (answer.letter, f"{answer.letter} {answer.choice}"):
+            return index
+        if situation.tolerance and item in _spellings_near(answer, situation.language):
+            return index
+    return None
+
+
+def _spellings_near(answer: Element, language: Language) -> set[str]:
+    """All spellings of numbers with up to two decimals within 5 % of an answer."""
+    value = answer.value or 0.0
+    near = (
+        quantity(hundredths / 100, language, answer.unit)
+        for hundredths in range(math.ceil(95 * value), math.floor(105 * value))
+    )
+    return {spelling for number in near for spelling in (number.text, *number.aliases)}
+
+
+@pytest.mark.parametrize("side", ["quick_train", "quick_test"])
+def test_everything_occurs_on_both_sides(side: str, request: pytest.FixtureRequest) -> None:
+    rows: list[LabelledExample] = request.getfixturevalue(side)
+    assert values_of(rows, "behaviour") == {behaviour.name for behaviour in BEHAVIOURS}
+    assert values_of(rows, "language") == {"en", "zh"}
+    assert {row.variant for row in rows} == {"plain", "tolerance"}
+    assert {len(row.references) for row in rows if row.reference_mode == "all"} == {1, 2, 3, 4, 5}
+    assert len({(row.group, row.question) for row in rows}) == len(rows) / 4
+
+
+def test_labels_come_in_their_shares(quick_train: list[LabelledExample]) -> None:
+    sets = Counter(row.label for row in quick_train if row.reference_mode == "all")
+    shares = {label: count / sets.total() for label, count in sets.items()}
+    assert shares == pytest.approx({"Correct": 0.45, "Partial": 0.20, "Wrong": 0.35}, abs=0.04)
+
+
+@settings(deadline=None)
+@given(seeds, splits)
+def test_rows_are_consistent(seed: int, wordings: WordingSplit) -> None:
+    for row in generate_examples(8, seed, wordings):
+        assert (row.task, row.source) == ("hieval-qs", "synthetic")
+        assert row.references
+        assert "{" not in row.response.replace("\\boxed{", "")
+        alone = row.reference_mode == "any" or len(row.references) == 1
+        assert not (row.label == "Partial" and alone)
+        assert row.response.strip() or row.label == "Wrong"
+        if row.variant == "tolerance":
+            assert all(reference[0].isdigit() for reference in row.references)
+        if row.response in row.references and row.metadata["form"].endswith("bare.and"):
+            assert row.label == ("Correct" if alone else "Partial")
+
+
+def test_open_worlds_are_english_questions_with_alternatives() -> None:
+    rows = list(generate_examples(200, 5, "train", "open"))
+    assert values_of(rows, "language") == {"en"}
+    assert {row.reference_mode for row in rows} == {"any"}
+    assert {row.label for row in rows} == {"Correct", "Wrong"}
+
+
+def test_there_are_at_least_sixty_wordings_and_fifteen_are_held_out() -> None:
+    assert len({wording.id for wording in responses()}) == len(responses()) >= 60
+    assert len({wording.id for wording in questions()}) == len(questions())
+    assert len(HELD_OUT) >= 15
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_family_and_world_is_worded_in_each_language_on_both_sides(language: str) -> None:
+    used = {f"{language}.{family}" for b in BEHAVIOURS for family in b.families}
+    for held_out in (False, True):
+        worded = {wording.family for wording in responses() if wording.held_out == held_out}
+        assert {family for family in worded if family.startswith(language)} == used
+    worlds = {f"{language}.{world}" for world in SET_WORLDS | OPEN_WORLDS}
+    asked = {question.family for question in questions() if not question.held_out}
+    assert worlds == {family for family in asked if family.startswith(language)}
+
+
+def test_held_out_wordings_are_for_the_test_alone(
+    quick_train: list[LabelledExample], quick_test: list[LabelledExample]
+) -> None:
+    every = {wording.id for wording in responses()}
+    assert values_of(quick_train, "form") == every - HELD_OUT
+    assert not values_of(quick_train, "question_form") & HELD_OUT_QUESTIONS
+    assert values_of(quick_test, "form") == HELD_OUT
+    assert values_of(quick_test, "question_form") >= HELD_OUT_QUESTIONS
+
+
+def test_wording_alone_does_not_give_the_label_away(quick_train: list[LabelledExample]) -> None:
+    labels: dict[str, set[str]] = {}
+    for row in quick_train:
+        labels.setdefault(row.metadata["form"], set()).add(row.label)
+    one_sided = {wording.split(".")[1] for wording, seen in labels.items() if len(seen) == 1}
+    assert one_sided <= {"refusal", "cut", "empty", "guesses"}
