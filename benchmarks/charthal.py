@@ -11,13 +11,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.framework.base import (
-    Benchmark,
-    ItemScore,
-    MeasuredRow,
-    PublishedTable,
-    benchmark,
-)
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, PublishedTable, benchmark
 from benchmarks.framework.estimates import OVERALL, RATE, coverage, intervals, value_columns
 from benchmarks.framework.files import Row, parse_row, parse_rows, store_verdicts
 from clients.messages import Decoding

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.framework.base import (
-    Benchmark,
-    ItemScore,
-    MeasuredRow,
-    PublishedTable,
-    benchmark,
-)
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, PublishedTable, benchmark
 from benchmarks.framework.estimates import (
     OVERALL,
     RATE,
@@ -121,10 +115,7 @@ PUBLISHED = (
     PublishedTable(
         "Table 1: items",
         ("train", "validation", "test", "total"),
-        {
-            "QS-Dataset": (21996, 2000, 2000, 25996),
-            "EA-Dataset": (8545, 1000, 1000, 10545),
-        },
+        {"QS-Dataset": (21996, 2000, 2000, 25996), "EA-Dataset": (8545, 1000, 1000, 10545)},
     ),
     PublishedTable(
         "Table 7: agreement of annotators",

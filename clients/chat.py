@@ -17,6 +17,7 @@ from clients.connection import (
     ReplyBody,
     ServerConnection,
     ServerRefusal,
+    run_coroutine,
     run_together,
 )
 from clients.messages import ChatItem, Decoding, request_body
@@ -181,10 +182,8 @@ class ChatClient(ServerConnection):
     ) -> None:
         """Ask for every item, never more at once than the server's settings allow.
 
-        Args:
-            items: Items to ask, read as needed.
-            done: Called with each item and its answer, or why there is none, as they come. If this
-                method is cancelled, it has been called for every answer that arrived.
+        ``done`` is called with each item and its answer, or why there is none, as they come. If
+        this method is cancelled, it has been called for every answer that arrived.
 
         Raises:
             ServerRefusal: As soon as the server refuses all items alike.
@@ -203,3 +202,18 @@ class ChatClient(ServerConnection):
                 done(item, outcome)
 
         await run_together(work() for _ in range(self.server.concurrency))
+
+
+def ask_all(
+    server: ModelServer,
+    decoding: Decoding,
+    items: Iterable[ChatItem],
+    done: Callable[[ChatItem, Reply | CustosError], None],
+) -> None:
+    """Ask a server for every item, as :meth:`ChatClient.complete_all`."""
+
+    async def ask() -> None:
+        async with ChatClient(server, decoding) as client:
+            await client.complete_all(items, done)
+
+    run_coroutine(ask())

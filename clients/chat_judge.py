@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from clients.chat import ChatClient, Reply, Usage
-from clients.connection import ModelServer, run_coroutine
+from clients.chat import Reply, Usage, ask_all
+from clients.connection import ModelServer
 from clients.messages import ChatItem, Decoding, one_user_turn
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest, package_versions
@@ -26,11 +26,7 @@ class ChatJudge:
 
     It has no posterior, so its verdicts have no confidence but the one that it states after a
     critique. A pair is asked in both orders (unless its ``order`` says otherwise); if the two
-    disagree, the verdict abstains.
-
-    Attributes:
-        name: Name of the model.
-        usage: Tokens of all answers so far, as the server counted them.
+    disagree, the verdict abstains. ``usage`` counts the tokens of all answers so far.
     """
 
     def __init__(self, server: ModelServer, decoding: Decoding = GREEDY) -> None:
@@ -69,9 +65,8 @@ class ChatJudge:
     def grade(self, requests: Iterable[JudgeRequest]) -> Iterator[Verdict]:
         """Grade requests, in order, many at once.
 
-        Yields:
-            One verdict per request; status ``judge_error`` if the server does not answer,
-            ``unparsed`` if its answer contains no label.
+        A verdict has status ``judge_error`` if the server does not answer, and ``unparsed`` if its
+        answer contains no label.
 
         Raises:
             ServerRefusal: If the server refuses the key, or has no such model or address.
@@ -100,12 +95,7 @@ class ChatJudge:
             for order, ordered in enumerate(orders)
         ]
         outcomes: dict[str, Reply | CustosError] = {}
-
-        async def ask() -> None:
-            async with ChatClient(self.server, self.decoding) as client:
-                await client.complete_all(items, lambda item, to: outcomes.update({item.id: to}))
-
-        run_coroutine(ask())
+        ask_all(self.server, self.decoding, items, lambda item, to: outcomes.update({item.id: to}))
         for index, orders in orders_by_index.items():
             replies = [outcomes[f"{index}.{order}"] for order in range(len(orders))]
             verdicts[index] = self._verdict(window[index], replies)

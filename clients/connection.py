@@ -11,8 +11,7 @@ import asyncio
 import ipaddress
 import random
 import time
-from collections.abc import Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, Self, TypeVar
@@ -31,6 +30,7 @@ TOO_MUCH_STATUSES = (408, 413, 504)
 SHOWN_CHARS = 200
 
 BodyT = TypeVar("BodyT", bound="ReplyBody")
+HttpT = TypeVar("HttpT", httpx.AsyncClient, httpx.Client)
 ResultT = TypeVar("ResultT")
 
 
@@ -51,8 +51,7 @@ class ModelServer:
     """A server, the model to ask there, and limits on requests and tries.
 
     Raises:
-        CustosError: If the address is not an HTTP address or may hold a secret, or if the key has
-            characters that cannot be sent.
+        CustosError: If the address is none, or it or the key cannot or should not be sent.
     """
 
     base_url: str
@@ -125,10 +124,9 @@ class ServerConnection:
         limits = httpx.Limits(max_connections=None)
         self.gate = asyncio.Semaphore(server.concurrency)
         """Semaphore for callers that ask for more at once than the server's settings allow."""
-        with proxy_errors(server.base_url):
-            self._http = httpx.AsyncClient(
-                headers=headers, timeout=None, limits=limits, **http_options(server.base_url)
-            )
+        self._http = http_client(
+            httpx.AsyncClient, server.base_url, headers=headers, timeout=None, limits=limits
+        )
 
     async def __aenter__(self) -> Self:
         await self._http.__aenter__()
@@ -158,14 +156,10 @@ class ServerConnection:
         *,
         has_parts: bool = False,
     ) -> BodyT:
-        """Send a request and return the reply, after as many tries as the settings allow.
+        """Send JSON and return the reply, after as many tries as the settings allow.
 
-        Args:
-            path: Path after the base URL, as in ``chat/completions``.
-            body: JSON.
-            body_type: Type of the reply.
-            name: Name of the request in error messages.
-            has_parts: Whether the caller can send the call in smaller parts.
+        ``name`` is that of the request in error messages; ``has_parts`` says that the caller can
+        send the call in smaller parts.
 
         Raises:
             ServerRefusal: If the server refuses the key, or has no such model or address.
@@ -186,7 +180,7 @@ class ServerConnection:
                 if number >= ((is_busy and self.server.busy_tries) or self.server.tries):
                     tries = f"{number} tries" if number > 1 else "1 try"
                     raise CustosError(f"{name}: {fault} ({tries})") from None
-                wait = self._wait(number, _seconds(fault.headers.get("retry-after")))
+                wait = self._wait(number, _seconds(fault.headers.get("retry-after", "")))
             await asyncio.sleep(wait)
             number += 1
 
@@ -239,29 +233,22 @@ class ServerConnection:
         return one_line(" ".join(text.split())[:SHOWN_CHARS])
 
 
-def http_options(base_url: str) -> dict[str, Any]:
-    """Return the options ``verify`` and ``trust_env`` of a client of httpx for a server.
+def http_client(kind: type[HttpT], address: str, **options: Any) -> HttpT:
+    """Make a client of httpx for a server.
 
     Certificates, which take a while to read, are for https alone. The proxies that the environment
     names are not asked for this machine: they cannot reach it.
-    """
-    url = httpx.URL(base_url)
-    verify = httpx.create_ssl_context() if url.scheme == "https" else False
-    return {"verify": verify, "trust_env": not is_loopback(url.host)}
-
-
-@contextmanager
-def proxy_errors(base_url: str) -> Iterator[None]:
-    """Name a proxy of the environment that a client of httpx, made in the block, cannot use.
 
     Raises:
-        CustosError: If there is one.
+        CustosError: Naming a proxy that cannot be used.
     """
+    server = httpx.URL(address)
+    verify = httpx.create_ssl_context() if server.scheme == "https" else False
     try:
-        yield
+        return kind(verify=verify, trust_env=not is_loopback(server.host), **options)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
         raise CustosError(
-            f"{base_url}: the proxy that the environment names (ALL_PROXY, HTTP_PROXY, "
+            f"{address}: the proxy that the environment names (ALL_PROXY, HTTP_PROXY, "
             f"HTTPS_PROXY) cannot be used: {error}; unset it, or name the host in NO_PROXY"
         ) from None
 
@@ -274,10 +261,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _seconds(retry_after: str | None) -> float | None:
+def _seconds(retry_after: str) -> float | None:
     """Return the seconds of a ``Retry-After`` header, a number or a date; ``None`` for neither."""
-    if retry_after is None:
-        return None
     try:
         return max(0.0, float(retry_after))
     except ValueError:

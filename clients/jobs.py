@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from clients.chat import ChatClient, Prices, Reply, Usage
-from clients.connection import ModelServer, run_coroutine
+from clients.chat import Prices, Reply, Usage, ask_all
+from clients.connection import ModelServer
 from clients.messages import ChatItem, Decoding, item_key
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, KeptLine, Origin, append_lines, locked
@@ -144,12 +144,8 @@ def open_job(
 ) -> Iterator[ChatJob]:
     """Open a :class:`ChatJob`, and keep other processes from its answers until it is closed.
 
-    Args:
-        items: Items to ask, with different ids.
-        model: Name of the model, as it goes into the keys.
-        decoding: How answers are sampled.
-        answers: JSONL file of ``KeptAnswer``, in order of completion; grows line by line.
-        on_progress: Called at the start and whenever an item is done.
+    ``answers`` is a JSONL file of ``KeptAnswer``, in order of completion, that grows line by line;
+    ``on_progress`` is called at the start and whenever an item is done.
 
     Raises:
         CustosError: If another process is writing the answers, or two items have the same id.
@@ -167,19 +163,11 @@ def run_job(
     rejects: Path,
     on_progress: OnProgress | None = None,
 ) -> JobResult:
-    """Ask a server for every item that has no answer yet.
+    """Ask a server for every item that has no answer yet, as a job of :func:`open_job`.
 
     If the job is stopped by Ctrl-C, a kill or a refusal, every answer that arrived is kept. The
-    next call asks only for the others, and again for items that failed. An item whose messages,
-    pictures, model or decoding changed is asked again.
-
-    Args:
-        items: As for :func:`open_job`, and so are the arguments that are not named here.
-        server: The server and the model to ask there.
-        decoding: As there.
-        answers: As there.
-        rejects: JSONL file of ``Reject`` for items that failed in this run; absent if none did.
-        on_progress: As there.
+    next call asks only for the others, and again for items that failed: ``rejects`` lists those of
+    this run. An item whose messages, pictures, model or decoding changed is asked again.
 
     Raises:
         ServerRefusal: If the server refuses all items alike.
@@ -197,9 +185,5 @@ def run_job(
             append_lines(rejects, [reject])
             job.reject(reject)
 
-        async def ask() -> None:
-            async with ChatClient(server, decoding) as client:
-                await client.complete_all(job.remaining, done)
-
-        run_coroutine(ask())
+        ask_all(server, decoding, job.remaining, done)
     return job.result

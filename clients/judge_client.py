@@ -257,7 +257,7 @@ class JudgeClient:
         for window in in_batches(each_request(requests), WINDOW):
             yield from run_coroutine(self._grade_window(window))
 
-    async def _grade_window(self, window: list[JudgeRequest]) -> list[Verdict]:
+    async def _grade_window(self, window: Sequence[JudgeRequest]) -> list[Verdict]:
         async with AsyncJudgeClient(self.name, **self._options) as client:
             client.batch = min(client.batch, self._batch)
             try:
@@ -325,13 +325,8 @@ def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, add
 
     What was measured of a judge is left out: it does not change a verdict.
 
-    Args:
-        cards: Cards of judges, as a service lists them.
-        request: Request to grade.
-        address: Where the judges are, for the error.
-
     Raises:
-        FieldError: If no judge takes the task.
+        FieldError: If no judge at the address takes the task.
     """
     taking = [card for card in cards if request.task in card["tasks"]]
     if not taking:

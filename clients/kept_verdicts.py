@@ -79,12 +79,8 @@ def fill_verdicts(
 ) -> Iterator[int]:
     """Grade the requests that have no verdict yet; yield the number of verdicts as it grows.
 
-    Args:
-        file: The file to fill.
-        judge: Grades the requests.
-        read: Returns row numbers and requests; starts over each time it is called.
-        batch: Requests graded between two writes.
-        retry_failed: First grade the failed rows again.
+    ``read`` starts over each time it is called; verdicts are written after each ``batch`` of
+    requests. With ``retry_failed`` the failed rows are graded again, first.
     """
 
     def origin(numbered: NumberedRequest) -> Origin:

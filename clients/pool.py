@@ -13,7 +13,7 @@ import asyncio
 import logging
 import statistics
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -28,10 +28,10 @@ from clients.connection import (
     run_coroutine,
     run_together,
 )
-from clients.judge_client import CALLS, WINDOW, AsyncJudgeClient, digest_of_judges
+from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient
 from judging.batches import in_batches
 from judging.errors import CustosError
-from judging.types import JudgeRequest, Verdict, each_request
+from judging.types import JudgeRequest, Verdict
 
 TRIES = 2
 """Tries of one call to a server; then another server gets the work."""
@@ -78,13 +78,7 @@ class Member:
 
 
 class Pool(Generic[ClientT]):
-    """Servers that share work. What is known of them outlasts a run.
-
-    Args:
-        urls: Addresses.
-        num_calls: Most calls to each at once.
-        client: Makes a client of an address.
-    """
+    """Servers that share work, with a client for each address; its knowledge outlasts a run."""
 
     def __init__(
         self, urls: Sequence[str], num_calls: int, client: Callable[[str], ClientT]
@@ -211,34 +205,25 @@ class PoolConnection(PoolRun[ServerConnection]):
         return await self.first_answer(lambda _, server: server.post(path, body, body_type, name))
 
 
-class JudgePool:
-    """Several services that serve the same judges, as one judge.
+class JudgePool(JudgeClient):
+    """Several services that serve the same judges, as one judge. Use :meth:`connect`.
 
     A service that fails is left out for a while, and others get its requests. What a slow service
     keeps too long is sent to another one as well, and the first verdicts count. So every request
     gets one verdict as long as one service answers.
 
-    Use :meth:`connect`.
-
-    Args:
-        urls: Addresses of the services.
-        options: ``api_key``, ``concurrency`` (of each service) and ``deadline``, as in
-            :class:`~clients.judge_client.AsyncJudgeClient`.
-
-    Attributes:
-        cards: Cards of the judges, which all services have alike.
+    Options are ``api_key``, ``concurrency`` (of each service) and ``deadline``, as in
+    :class:`~clients.judge_client.AsyncJudgeClient`.
     """
 
     def __init__(self, urls: Sequence[str], **options: Any) -> None:
         options |= {"tries": TRIES, "busy_tries": BUSY_TRIES}
+        super().__init__(urls[0], **options)
         self._pool = Pool(urls, CALLS, lambda url: AsyncJudgeClient(url, **options))
         self.name = self._pool.addresses
-        self.cards: list[dict[str, Any]] = []
-        self._size = self._pool.client(urls[0]).batch
-        """Most requests that the services were found to take in one call."""
 
     @classmethod
-    def connect(cls, urls: Sequence[str], **options: Any) -> Self:
+    def connect(cls, urls: Sequence[str], **options: Any) -> Self:  # type: ignore[override]
         """Return the pool of all services that answer now and, later, of the others.
 
         Raises:
@@ -248,7 +233,7 @@ class JudgePool:
         if repeated := [url for url in urls if urls.count(url) > 1]:
             raise CustosError(f"--judge {repeated[0]}: given twice")
         pool = cls(urls, **options)
-        pool.cards = run_coroutine(pool._shared_cards())
+        pool.judges = run_coroutine(pool._shared_cards())
         return pool
 
     async def _shared_cards(self) -> list[dict[str, Any]]:
@@ -281,28 +266,11 @@ class JudgePool:
             for card in await self._pool.client(member.url).judges()
         ]
 
-    def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of the cards of the judges that may grade a request.
-
-        Raises:
-            FieldError: If no judge there takes the task.
-        """
-        return digest_of_judges(self.cards, request, self.name)
-
-    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
-        """Grade requests in order; yield one verdict per request.
-
-        Raises:
-            ServerRefusal: If no service answers any more.
-        """
-        for window in in_batches(each_request(requests), WINDOW):
-            yield from run_coroutine(self._grade_window(window))
-
     async def _grade_window(self, window: Sequence[JudgeRequest]) -> list[Verdict]:
         async def grade(batch: Sequence[JudgeRequest]) -> list[Verdict]:
             async def ask(member: Member, client: AsyncJudgeClient) -> list[Verdict]:
-                if member.error and (cards := await self._cards(member)) != self.cards:
-                    difference = _difference(self.cards, cards)
+                if member.error and (cards := await self._cards(member)) != self.judges:
+                    difference = _difference(self.judges, cards)
                     raise CustosError(
                         f"{member.url}: serves other judges than before ({difference})"
                     )
@@ -314,11 +282,11 @@ class JudgePool:
 
         async with PoolRun(self._pool) as run:
             try:
-                found = await run_together(map(grade, in_batches(window, self._size)))
+                found = await run_together(map(grade, in_batches(window, self._batch)))
             except CustosError:
                 raise self._failure() from None
             finally:
-                self._size = min([self._size, *(each.batch for each in run.clients.values())])
+                self._batch = min([self._batch, *(each.batch for each in run.clients.values())])
         return [verdict for verdicts in found for verdict in verdicts]
 
     def _failure(self) -> CustosError:

@@ -224,8 +224,7 @@ class RemoteEngine:
         """Score every label after every prompt that is still wanted.
 
         Returns:
-            For each prompt ``[labels]`` log-probabilities, or an error if the server refuses it,
-            does not answer, or answers with no label.
+            For each prompt ``[labels]`` log-probabilities, or why there are none.
 
         Raises:
             CustosError: If the server is down, or refuses the key or the model.
@@ -250,10 +249,8 @@ class RemoteEngine:
     ) -> Iterator[TextBatch]:
         """Generate a text after every prompt and yield all of them in one batch.
 
-        Arguments as for :meth:`Engine.generate`; ``on_text`` gets each text as a whole.
-
-        Raises:
-            CustosError: If the server is down, or refuses the key or the model.
+        Arguments and errors are those of :meth:`score` and :meth:`Engine.generate`; ``on_text``
+        gets each text as a whole.
         """
 
         async def ask(connection: Connection, index: int) -> GeneratedText:
@@ -287,8 +284,7 @@ class RemoteEngine:
         """Return the result for every prompt, or why there is none.
 
         Raises:
-            CustosError: If no prompt that was sent has a result, and the server did not refuse them
-                all.
+            CustosError: If no prompt has a result, unless the server refused them all.
         """
 
         async def ask_one(connection: Connection, index: int) -> ResultT | CustosError:
@@ -408,14 +404,7 @@ def label_masses(tokens: Sequence[ChatToken], labels: Sequence[str]) -> list[flo
 
     A server gives only a few alternatives per token, so the probability of a label is a lower
     bound: approximate, unlike that of a label tree. An alternative that fits several labels counts
-    for each in equal parts.
-
-    Args:
-        tokens: The answer, decoded greedily.
-        labels: Labels to look for.
-
-    Returns:
-        One probability per label; all zero if no text begins with a label.
+    for each in equal parts. All are zero if no text of the greedy answer begins with a label.
     """
     masses = dict.fromkeys(labels, 0.0)
     text, logprob = "", 0.0

@@ -8,14 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.chartom.item import ChartomItem
-from benchmarks.framework.base import (
-    Benchmark,
-    ItemScore,
-    MeasuredRow,
-    PublishedTable,
-    benchmark,
-)
+from benchmarks.chartom.item import ChartomItem, pair_alternatives
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, PublishedTable, benchmark
 from benchmarks.framework.estimates import OVERALL, Ratio, coverage, intervals, percent, values
 from benchmarks.framework.files import (
     Row,
@@ -160,9 +154,7 @@ class Chartom(Benchmark):
         rows = super().load(source, images)
         with error_location(Path(source)):
             items = parse_rows(rows, ChartomItem)
-            alternatives: dict[str, list[float]] = {}
-            for item in items:
-                alternatives.setdefault(item.pair, []).extend(item.alternatives)
+            alternatives = pair_alternatives(items)
             for row, item in zip(rows, items, strict=True):
                 if item.human_answers:
                     with errors_at(item_name(item.id)):

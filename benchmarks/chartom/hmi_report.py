@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.chartom.item import ChartomItem, HumanAnswer, acceptable_interval
+from benchmarks.chartom.item import ChartomItem, HumanAnswer, acceptable_interval, pair_alternatives
 from benchmarks.framework.files import Row, parse_rows
 from evaluation.estimate import without_nan
 from evaluation.intervals import wilson_interval
@@ -39,9 +39,7 @@ def measure_hmi(rows: Sequence[Row]) -> list[dict[str, Any]]:
         CustosError: If no item has an HMI.
     """
     items = parse_rows(rows, ChartomItem)
-    alternatives: dict[str, list[float]] = {}
-    for item in items:
-        alternatives.setdefault(item.pair, []).extend(item.alternatives)
+    alternatives = pair_alternatives(items)
     charts = [_chart(item, alternatives[item.pair]) for item in items if item.hmi is not None]
     if not charts:
         raise CustosError("no item has 'human_answers' or 'hmi'")

@@ -19,8 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from judging.errors import CustosError, FieldError
 from judging.rules.fact_rules import choice_of, ranking_of, simplified
 from judging.rules.quantities import KeyUnit, Quantity, final_quantity, parse_fraction, parse_unit
-from judging.tasks import get_task
-from judging.tasks.chartom import CORRECT, UNFINISHED, asks_upward
+from judging.tasks.chartom import UNFINISHED, asks_upward
 from judging.types import JudgeRequest, parse_record
 
 _VERSION = re.compile(r"(?<=.)_[12]\Z")
@@ -113,11 +112,6 @@ class ChartomItem(BaseModel):
         }
         return parse_record(JudgeRequest, fields, f"item '{self.id}'")
 
-    def read_fact(self) -> bool | None:
-        """Return whether the FACT answer is right by rule; ``None`` if it must be judged."""
-        ruling = get_task("chartom-fact").rule_if_certain(self.fact_request)
-        return None if ruling is None else ruling.label == CORRECT
-
     def measured_hmi(self, alternatives: Sequence[float]) -> float:
         """Return the HMI of the human answers, read as the question is answered.
 
@@ -148,6 +142,14 @@ class ChartomItem(BaseModel):
             fault = f"{self.answer!r} is none of the choices"
             raise FieldError("answer", fault, f"item '{self.id}'")
         return right
+
+
+def pair_alternatives(items: Iterable[ChartomItem]) -> dict[str, list[float]]:
+    """Return the other strategies' answers on either chart of each pair."""
+    alternatives: dict[str, list[float]] = {}
+    for item in items:
+        alternatives.setdefault(item.pair, []).extend(item.alternatives)
+    return alternatives
 
 
 def _as_text(answer: HumanAnswer) -> str:
@@ -254,8 +256,7 @@ def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float
 def _distance(number: float, known: Sequence[float]) -> float:
     """Return how many powers of ten a number is from the nearest known one of its sign."""
     return min(
-        (abs(math.log10(number / other)) for other in known if number * other > 0),
-        default=math.inf,
+        (abs(math.log10(number / other)) for other in known if number * other > 0), default=math.inf
     )
 
 

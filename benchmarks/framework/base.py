@@ -253,4 +253,3 @@ class Benchmark(ABC):
 BENCHMARKS = Registry[Benchmark]("benchmark", "benchmarks")
 benchmark = BENCHMARKS.declare
 get_benchmark = BENCHMARKS.get
-benchmark_names = BENCHMARKS.names

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row, join_responses
-from benchmarks.framework.graded import GradedModel, Measure, ScoredItems
+from benchmarks.framework.graded import GradedModel, ScoredItems, scores_of
 from evaluation.correction.judged import (
     ErrorRates,
     added_width,
@@ -68,7 +69,7 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
         CustosError: If an id is unknown or repeated, or as ``corrected_rate``.
     """
     items = ScoredItems.of(model.benchmark, model.rows, measure)
-    scored, full = list(items.scores.values()), items.measure.full
+    scored, full = list(items.scores.values()), items.full
     human, drawn = human_scores(model, measure), _sampling_probabilities(model)
 
     def column(by_id: Mapping[str, float]) -> Floats:
@@ -87,7 +88,7 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
     raw, by_people = in_unit(rate.raw), in_unit(rate.corrected)
     corrected: dict[str, Any] = without_nan(
         {
-            "metric": items.measure.name,
+            "metric": items.measure,
             "method": rate.method,
             "raw": raw,
             "corrected": by_people,
@@ -121,7 +122,8 @@ def human_scores(model: GradedModel, measure: str | None = None) -> dict[str, fl
     Raises:
         CustosError: If an id is unknown, or there is no judge whom people could correct.
     """
-    scores = Measure(model.benchmark, measure).scores(_graded_by_people(model))
+    measure = measure or model.benchmark.headline
+    scores = scores_of(model.benchmark, _graded_by_people(model), measure)
     return {score.id: score.value for score in scores if score.value is not None}
 
 
@@ -230,6 +232,27 @@ class JudgedItems:
         shares = np.array([score.value for score in scores], np.float64) / benchmark.full_score
         return cls(shares, [score.cluster for score in scores], rubrics, errors)
 
+    @cached_property
+    def _names(self) -> list[str]:
+        return sorted({rubric or "" for rubric in self.rubrics})
+
+    @property
+    def columns(self) -> Floats:
+        """Return, per item, whether it is under each rubric, and its share there. ``[n, 2 R]``."""
+        rubrics = [rubric or "" for rubric in self.rubrics]
+        member = np.array([[rubric == name for name in self._names] for rubric in rubrics], float)
+        return np.concatenate([member, member * self.shares[:, None]], axis=1)
+
+    def score(self, sums: Floats) -> Floats:
+        """Return the scores of resamples. Shapes ``[B, 2 R]`` to ``[B]``."""
+        counts, hits = np.split(sums, 2, axis=1)
+        rates = np.nan_to_num(ratio(hits, counts))
+        for column, rubric in enumerate(self._names):
+            if rubric:
+                sensitivity, alarms = drawn_errors(rubric, self.errors[rubric], len(sums))
+                rates[:, column] = (rates[:, column] - alarms) / (sensitivity - alarms)
+        return ratio((counts * rates).sum(axis=1), counts.sum(axis=1))
+
 
 def _is_decided_by_rule(benchmark: Benchmark, row: Row) -> bool:
     """Return whether no judge is asked for an item's headline score."""
@@ -304,7 +327,7 @@ def order_by_people(
     parts = [
         _SampledByPeople(models[name], table["corrected"]["power"])
         if sampled[name]
-        else _Measured(JudgedItems.of(models[name]))
+        else JudgedItems.of(models[name])
         for name, table in tables.items()
     ]
     # Each model has columns of its own, and rows for its items.
@@ -346,25 +369,3 @@ class _SampledByPeople:
         labelled, people, judged, others, judged_others = sums.T
         gap = np.nan_to_num(ratio(judged, labelled) - ratio(judged_others, others))
         return ratio(people, labelled) - self._power * gap
-
-
-class _Measured:
-    """Scores of a model under a judge that was measured elsewhere."""
-
-    def __init__(self, items: JudgedItems) -> None:
-        self.clusters = items.clusters
-        rubrics = ["" if rubric is None else rubric for rubric in items.rubrics]
-        self._rubrics = sorted(set(rubrics))
-        self._errors = items.errors
-        member = np.array([[rubric == each for each in self._rubrics] for rubric in rubrics], float)
-        self.columns = np.concatenate([member, member * items.shares[:, None]], axis=1)
-
-    def score(self, sums: Floats) -> Floats:
-        """Return the scores of resamples. Shapes ``[B, 2 R]`` to ``[B]``."""
-        counts, hits = np.split(sums, 2, axis=1)
-        rates = np.nan_to_num(ratio(hits, counts))
-        for column, rubric in enumerate(self._rubrics):
-            if rubric:
-                sensitivity, alarms = drawn_errors(rubric, self._errors[rubric], len(sums))
-                rates[:, column] = (rates[:, column] - alarms) / (sensitivity - alarms)
-        return ratio((counts * rates).sum(axis=1), counts.sum(axis=1))

@@ -35,45 +35,29 @@ class GradedModel:
     """Report or folder that says how any judge errs; default what is known of the file's own."""
 
 
-@dataclass(frozen=True)
-class Measure:
-    """What is scored: a benchmark's headline, or another of its measures by name."""
+def scores_of(benchmark: Benchmark, rows: Sequence[Row], measure: str) -> list[ItemScore]:
+    """Score graded rows by the headline or another measure of their benchmark.
 
-    benchmark: Benchmark
-    given: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the name of the measure."""
-        return self.given or self.benchmark.headline
-
-    @property
-    def full(self) -> float:
-        """Return the score of an item that is right throughout."""
-        return self.benchmark.full_score if self.name == self.benchmark.headline else 1.0
-
-    def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
-        """Score graded rows.
-
-        Raises:
-            CustosError: If the benchmark has no such measure, or a row does not fit.
-        """
-        if self.name == self.benchmark.headline:
-            return self.benchmark.scores(rows)
-        others = self.benchmark.other_scores(rows)
-        if self.name not in others:
-            known = ", ".join((self.benchmark.headline, *others))
-            raise CustosError(
-                f"measure '{self.given}' of '{self.benchmark.name}' is not one of {known}"
-            )
-        return others[self.name]
+    Raises:
+        CustosError: If the benchmark has no such measure, or a row does not fit.
+    """
+    if measure == benchmark.headline:
+        return benchmark.scores(rows)
+    others = benchmark.other_scores(rows)
+    if measure not in others:
+        known = ", ".join((benchmark.headline, *others))
+        raise CustosError(f"measure '{measure}' of '{benchmark.name}' is not one of {known}")
+    return others[measure]
 
 
 @dataclass(frozen=True)
 class ScoredItems:
     """Scored items of a graded file."""
 
-    measure: Measure
+    benchmark: Benchmark
+    measure: str
+    full: float
+    """Score of an item that is right throughout."""
     scores: Mapping[str, ItemScore]
     """By id; those without a score are left out."""
     facets: Mapping[str, Mapping[str, str]]
@@ -88,17 +72,19 @@ class ScoredItems:
         Raises:
             CustosError: If a row does not fit, or an id is missing or repeated.
         """
-        what = Measure(benchmark, measure)
+        measure = measure or benchmark.headline
+        full = benchmark.full_score if measure == benchmark.headline else 1.0
         scores: dict[str, ItemScore] = {}
         facets: dict[str, Mapping[str, str]] = {}
-        for number, (score, row) in enumerate(zip(what.scores(rows), rows, strict=True), 1):
+        of_rows = scores_of(benchmark, rows, measure)
+        for number, (score, row) in enumerate(zip(of_rows, rows, strict=True), 1):
             if not score.id or score.id in facets:
                 fault = f"id '{score.id}' occurs twice" if score.id else "has no id"
                 raise CustosError(f"item {number}: {fault}: items are matched by id")
             facets[score.id] = benchmark.facets_of(row)
             if score.value is not None:
                 scores[score.id] = score
-        return cls(what, scores, facets)
+        return cls(benchmark, measure, full, scores, facets)
 
 
 def compare_graded(first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
@@ -120,7 +106,7 @@ def compare_graded(first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
     Raises:
         CustosError: If no item is scored on both sides.
     """
-    a, b, measure = first.scores, second.scores, first.measure
+    a, b, full = first.scores, second.scores, first.full
     ids = [key for key in a if key in b]
     if not ids:
         raise CustosError("the two files share no scored item")
@@ -129,12 +115,10 @@ def compare_graded(first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
     gains = of_b - of_a
 
     def mean_of(scores: Floats) -> Any:
-        shares = value_columns((scores / measure.full).tolist())
-        return intervals(shares, clusters, {"mean": RATE.times(measure.full)}, {})[OVERALL]["mean"]
+        shares = value_columns((scores / full).tolist())
+        return intervals(shares, clusters, {"mean": RATE.times(full)}, {})[OVERALL]["mean"]
 
-    parts = {
-        name: [first.facets[key].get(name) for key in ids] for name in measure.benchmark.facets
-    }
+    parts = {name: [first.facets[key].get(name) for key in ids] for name in first.benchmark.facets}
     if len(parts) > 1:
         rows, columns, *_ = parts
         parts[f"{rows} and {columns}"] = [
@@ -143,7 +127,7 @@ def compare_graded(first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
         ]
     differences = intervals(value_columns(gains.tolist()), clusters, {"mean": MEAN}, parts)
     return {
-        "metric": measure.name,
+        "metric": first.measure,
         "a": mean_of(of_a),
         "b": mean_of(of_b),
         "difference": differences.pop(OVERALL)["mean"],

@@ -103,106 +103,96 @@ def pair_up(
     return matches
 
 
-def tournament_table(matches: Sequence[ModelMatch], verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    """Rank the models of a tournament.
+@dataclass(frozen=True)
+class Tournament:
+    """Matches with a judge's verdict on each."""
 
-    A judge that sees no difference, or abstains because its two orders disagree, gives half a win
-    to each side. A judge that has probabilities merges both orders into a label, which decides.
-    Matches without a decision are left out and counted. Intervals resample questions, because the
-    matches on one question are not independent.
+    matches: Sequence[ModelMatch]
+    verdicts: Sequence[Verdict]
 
-    Args:
-        matches: The matches that were judged.
-        verdicts: One per match, in order.
+    def table(self) -> dict[str, Any]:
+        """Rank the models.
 
-    Returns:
-        As ``evaluation.ranking.tournament.rank_models``; also ``questions``, ``statuses``,
-        ``coverage`` and ``judges``.
+        A judge that sees no difference, or abstains because its two orders disagree, gives half a
+        win to each side. A judge that has probabilities merges both orders into a label, which
+        decides. Matches without a decision are left out and counted. Intervals resample questions,
+        because the matches on one question are not independent.
 
-    Raises:
-        CustosError: If nothing was decided or a model cannot be ranked.
-    """
-    decided, results, clusters = _decided(matches, map(_outcome, verdicts))
-    cleaned: dict[str, Any] = without_nan(
-        {
-            **rank_models(results, clusters),
-            "questions": int(clusters.max()) + 1,
-            "coverage": len(decided) / len(matches),
-            "statuses": dict(Counter(verdict.status for verdict in verdicts)),
-            "judges": sorted({verdict.judge for verdict in verdicts if verdict.judge}),
-        }
-    )
-    return cleaned
+        Returns:
+            As ``evaluation.ranking.tournament.rank_models``; also ``questions``, ``statuses``,
+            ``coverage`` and ``judges``.
 
+        Raises:
+            CustosError: If nothing was decided or a model cannot be ranked.
+        """
+        decided, results, clusters = _decided(self.matches, map(_outcome, self.verdicts))
+        cleaned: dict[str, Any] = without_nan(
+            {
+                **rank_models(results, clusters),
+                "questions": int(clusters.max()) + 1,
+                "coverage": len(decided) / len(self.matches),
+                "statuses": dict(Counter(verdict.status for verdict in self.verdicts)),
+                "judges": sorted({verdict.judge for verdict in self.verdicts if verdict.judge}),
+            }
+        )
+        return cleaned
 
-def compare_rankings(
-    matches: Sequence[ModelMatch], verdicts: Sequence[Verdict], others: Sequence[Verdict]
-) -> dict[str, Any]:
-    """Compare two judges on the matches that both decided, by match and by ranking.
+    def compare(self, others: Sequence[Verdict]) -> dict[str, Any]:
+        """Compare the judge with another, or with people, on the matches that both decided.
 
-    Args:
-        matches: The matches that were judged.
-        verdicts: The first judge's verdicts, one per match.
-        others: The other judge's, or people's.
+        Returns:
+            Kendall's tau-b of the rankings, as ``ranking_agreement``; ``same_outcome``, the share
+            of the matches with the same outcome, ties too, with its interval; and ``matches``, the
+            number that both decided.
 
-    Returns:
-        Kendall's tau-b of the rankings, as ``evaluation.ranking.agreement.ranking_agreement``;
-        ``same_outcome``, the share of the matches with the same outcome, ties too, with its
-        interval; and ``matches``, the number that both decided.
+        Raises:
+            CustosError: If no match was decided by both, or a model cannot be ranked.
+        """
+        outcomes = zip(map(_outcome, self.verdicts), map(_outcome, others), strict=True)
+        kept = [(m, both) for m, both in zip(self.matches, outcomes, strict=True) if all(both)]
+        of_both = [match for match, _ in kept]
+        ratings = []
+        for judge in (0, 1):
+            _, results, clusters = _decided(of_both, (both[judge] for _, both in kept))
+            ratings.append(bradley_terry(results, clusters))
+        is_same = np.array([first == second for _, (first, second) in kept])
+        same_outcome = share(is_same, np.ones_like(is_same), clusters)
+        cleaned: dict[str, Any] = without_nan(
+            {**ranking_agreement(*ratings), "same_outcome": same_outcome, "matches": len(kept)}
+        )
+        return cleaned
 
-    Raises:
-        CustosError: If no match was decided by both, or a model cannot be ranked.
-    """
-    pairs = [(_outcome(v), _outcome(o)) for v, o in zip(verdicts, others, strict=True)]
-    kept = [(match, pair) for match, pair in zip(matches, pairs, strict=True) if None not in pair]
-    of_both = [match for match, _ in kept]
-    ratings = []
-    for judge in (0, 1):
-        _, results, clusters = _decided(of_both, (pair[judge] for _, pair in kept))
-        ratings.append(bradley_terry(results, clusters))
-    is_same = np.array([first == second for _, (first, second) in kept])
-    same_outcome = share(is_same, np.ones_like(is_same), clusters)
-    cleaned: dict[str, Any] = without_nan(
-        {**ranking_agreement(*ratings), "same_outcome": same_outcome, "matches": len(kept)}
-    )
-    return cleaned
+    def by_people(self, people: Iterable[Row]) -> dict[str, Any]:
+        """Estimate the ranking by people, who decided a random sample of the matches.
 
+        Args:
+            people: Rows with the ``id`` of a match and people's ``label``: ``A``, ``B``, or
+                ``None`` or ``tie`` for neither. Rows without a label are left out.
 
-def people_ranking(
-    matches: Sequence[ModelMatch], verdicts: Sequence[Verdict], people: Iterable[Row]
-) -> dict[str, Any]:
-    """Estimate the ranking by people, who decided a random sample of the matches.
+        Returns:
+            As ``evaluation.ranking.tournament.rank_by_people``.
 
-    Args:
-        matches: The matches that were judged.
-        verdicts: The judge's verdicts, one per match. Those without a decision are left out.
-        people: Rows with the ``id`` of a match and people's ``label``: ``A``, ``B``, or ``None`` or
-            ``tie`` for neither. Rows without a label are left out.
-
-    Returns:
-        As ``evaluation.ranking.tournament.rank_by_people``.
-
-    Raises:
-        FieldError: If a row names no match, or one twice, or has another label.
-        CustosError: If people decided too few matches.
-    """
-    ids = {match.request.id for match in matches}
-    by_id: dict[str, float] = {}
-    for number, row in enumerate(people, 1):
-        key, label = str(row.get("id", "")), row.get("label")
-        if key not in ids or key in by_id:
-            fault = f"'{key}' occurs twice" if key in by_id else f"'{key}' is no match"
-            raise FieldError("id", fault, f"row {number}")
-        if label in (None, ""):
-            continue
-        outcome = "tie" if label == TIE else label
-        if outcome not in HALF_POINTS:
-            raise FieldError("label", f"'{label}' is not A, B, {TIE} or tie", f"row {number}")
-        by_id[key] = HALF_POINTS[outcome]
-    decided, results, clusters = _decided(matches, map(_outcome, verdicts))
-    labels = np.array([by_id.get(match.request.id, np.nan) for match in decided])
-    cleaned: dict[str, Any] = without_nan(rank_by_people(results, labels, clusters))
-    return cleaned
+        Raises:
+            FieldError: If a row names no match, or one twice, or has another label.
+            CustosError: If people decided too few matches.
+        """
+        ids = {match.request.id for match in self.matches}
+        by_id: dict[str, float] = {}
+        for number, row in enumerate(people, 1):
+            key, label = str(row.get("id", "")), row.get("label")
+            if key not in ids or key in by_id:
+                fault = f"'{key}' occurs twice" if key in by_id else f"'{key}' is no match"
+                raise FieldError("id", fault, f"row {number}")
+            if label in (None, ""):
+                continue
+            outcome = "tie" if label == TIE else label
+            if outcome not in HALF_POINTS:
+                raise FieldError("label", f"'{label}' is not A, B, {TIE} or tie", f"row {number}")
+            by_id[key] = HALF_POINTS[outcome]
+        decided, results, clusters = _decided(self.matches, map(_outcome, self.verdicts))
+        labels = np.array([by_id.get(match.request.id, np.nan) for match in decided])
+        cleaned: dict[str, Any] = without_nan(rank_by_people(results, labels, clusters))
+        return cleaned
 
 
 def _decided(

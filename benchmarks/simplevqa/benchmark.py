@@ -28,6 +28,7 @@ from benchmarks.framework.files import (
     store_verdicts,
     stored_verdicts,
 )
+from benchmarks.simplevqa import published_rows as paper
 from benchmarks.simplevqa.item import (
     ATOMIC,
     ATOMIC_GIVEN,
@@ -43,15 +44,6 @@ from benchmarks.simplevqa.item import (
     parse_item,
     row_of_model,
     verdict_name,
-)
-from benchmarks.simplevqa.published_rows import (
-    BLIND,
-    BY_DOMAIN,
-    BY_TASK,
-    CFQ,
-    DOMAINS,
-    PUBLISHED,
-    TASKS,
 )
 from clients.messages import Decoding
 from judging.errors import CustosError
@@ -116,14 +108,14 @@ class SimpleVQA(Benchmark):
     summary = "short factual visual questions, Chinese and English"
     headline = "CO"
     tasks = ("simplevqa",)
-    published = PUBLISHED
+    published = paper.PUBLISHED
     example = EXAMPLE
     grade_fields = ("judge_res", "cfq")
     item_id = "data_id"
     image_field = "image"
     styles = ("standard", "entity", "confidence", "entity-confidence", "cfq")
     decodings = {"published": Decoding()}
-    facets = {"vqa_category.task_category": TASKS, "language": ()}
+    facets = {"vqa_category.task_category": paper.TASKS, "language": ()}
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
         """Read the official items with their categories decoded."""
@@ -269,15 +261,18 @@ class SimpleVQA(Benchmark):
 
         rows: dict[str, MeasuredRow] = {}
         if table[WITHOUT_IMAGE]:
-            rows[BLIND] = overall("CO", "IN", "NA", "CGA")
+            rows[paper.BLIND] = overall("CO", "IN", "NA", "CGA")
             # Without the picture, only a question with its subject given can be asked.
             cfq = (None, None, cfq[-1]) if cfq else ()
         else:
-            by_task = figures(counted["by_task"], TASKS, "F")
-            rows[BY_TASK] = (*overall("CO", "NA", "IN", "CGA", "F"), *by_task)
+            by_task = figures(counted["by_task"], paper.TASKS, "F")
+            rows[paper.BY_TASK] = (*overall("CO", "NA", "IN", "CGA", "F"), *by_task)
             by_language = figures(languages, ("chinese", "english"), "CO", "CGA", "F")
-            rows[BY_DOMAIN] = (*by_language, *figures(counted["by_domain"], DOMAINS, "F"))
-        rows |= {CFQ: cfq} if cfq else {}
+            rows[paper.BY_DOMAIN] = (
+                *by_language,
+                *figures(counted["by_domain"], paper.DOMAINS, "F"),
+            )
+        rows |= {paper.CFQ: cfq} if cfq else {}
         return {source: {name: row} for source, row in rows.items()}
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:

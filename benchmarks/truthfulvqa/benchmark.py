@@ -6,13 +6,7 @@ from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
-from benchmarks.framework.base import (
-    Benchmark,
-    ItemScore,
-    MeasuredRow,
-    PublishedTable,
-    benchmark,
-)
+from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, PublishedTable, benchmark
 from benchmarks.framework.estimates import coverage, percent
 from benchmarks.framework.files import Row, missing_fields
 from benchmarks.truthfulvqa.levels import (
@@ -101,11 +95,7 @@ PUBLISHED = (
     PublishedTable(
         CALIBRATION,
         ("ECE",),
-        {
-            "Qwen2.5-VL-72B": (0.188,),
-            "QVQ-72B": (0.325,),
-            "chat models": ("0.16 to 0.25",),
-        },
+        {"Qwen2.5-VL-72B": (0.188,), "QVQ-72B": (0.325,), "chat models": ("0.16 to 0.25",)},
         note="Expected calibration error: how far stated confidence is from accuracy, in bins of "
         "equal width. The lower, the better.",
     ),
@@ -117,11 +107,7 @@ PUBLISHED = (
     PublishedTable(
         "Section 4.2, normalised LAL over the levels",
         ("LAL",),
-        {
-            "QVQ-72B": (0.89,),
-            "Mulberry-Qwen2-VL-7B": (0.71,),
-            "Kimi-VL-A3B-Thinking": (0.53,),
-        },
+        {"QVQ-72B": (0.89,), "Mulberry-Qwen2-VL-7B": (0.71,), "Kimi-VL-A3B-Thinking": (0.53,)},
         note="LAL: logit advantage loss from an easier level to a harder one.",
     ),
     PublishedTable(
@@ -141,10 +127,7 @@ PUBLISHED = (
     PublishedTable(
         "Table 2 (%): accuracy of kinds of judges",
         ("BT", "Critique-S", "Pure-L", "Critique-L"),
-        {
-            "Original": (47.8, 43.7, 54.9, 54.2),
-            "Fine-tuned": (72.1, 55.8, 57.5, 88.4),
-        },
+        {"Original": (47.8, 43.7, 54.9, 54.2), "Fine-tuned": (72.1, 55.8, 57.5, 88.4)},
         note="BT: a reward (Bradley-Terry). Critique-S: a critique, then a score. Pure-L: a label "
         "alone. Critique-L: a critique, then a label.",
     ),
@@ -315,9 +298,7 @@ class TruthfulVQA(Benchmark):
         keys = [str(row.get(self.item_id, "")) for row in rows]
         return [
             ItemScore(
-                key,
-                key if row.get("set_id") is None else str(row["set_id"]),
-                float(_is_right(row)),
+                key, key if row.get("set_id") is None else str(row["set_id"]), float(_is_right(row))
             )
             for key, row in zip(keys, rows, strict=True)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -61,91 +61,91 @@ _OVER_LEVELS: Mapping[str, Callable[[Floats], Floats]] = {
 def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
     """Measure accuracy by the published reading of options, and beside it by what answers state.
 
-    An answer without a readable option is wrong, and counted. Items with the same ``set_id`` (one
-    image at three levels) are resampled together. Without a ``set_id`` each item is a cluster of
-    its own.
-
     Args:
         items: Each has ``category, subcategory, level, ground_truth``, ``set_id``, and either
             ``extracted_answer`` or the ``response`` to read option and stated confidence from.
 
     Returns:
-        Plain shares under the keys of the official code: ``overall_accuracy``;
-        ``level_accuracies`` (keys ``"1"`` to ``"3"``), ``category_accuracies`` and
-        ``subcategory_accuracies``, name to accuracy; ``level_variance`` (population variance) and
-        ``cai``, nan unless all three levels occur. Ours: ``level_mean``, and
-        ``category_level_accuracies``, category to level to accuracy. ``as_stated`` repeats all of
-        these with the option that each answer states. ``ece`` of the confidences stated in the
-        responses and, where there are any, ``calibration`` as ``measure_stated_confidence``
-        returns it. ``intervals`` repeats them under the same names, each with ``value``, ``low``,
-        ``high`` and ``n``. ``n``, ``unreadable``, ``unreadable_as_stated`` and
-        ``read_differently`` are counts.
+        What ``TruthfulVQA.table`` returns, with nan for what does not exist: ``level_variance``
+        (population variance) and ``cai`` unless all three levels occur. Also ``level_mean``,
+        ``category_level_accuracies``, and ``ece`` of the stated confidences.
 
     Raises:
         CustosError: If there are no items, or a field is missing or wrong; the message names the
             row and the field.
     """
-    answers = _read(items)
-    clusters = _clusters(items)
-    right = np.array([float(answer.published == answer.truth) for answer in answers])
-    right_as_stated = np.array([float(answer.stated == answer.truth) for answer in answers])
-    confidence = np.array([answer.confidence for answer in answers])
-    intervals = _accuracies(items, right, clusters)
-    intervals["as_stated"] = _accuracies(items, right_as_stated, clusters)
-    intervals["ece"] = calibration_error(confidence, right, clusters)
+    if not items:
+        raise CustosError("no items to measure: the data is empty")
+    truths = [read_truth(item, f"row {row}") for row, item in enumerate(items, 1)]
+    published, stated = [read_published(each) for each in items], [read_stated(i) for i in items]
+    sets = [item.get("set_id") for item in items]
+    keys = [(row, None) if key is None else (-1, key) for row, key in enumerate(sets)]
+    clusters = number_clusters(keys)
+    responses = [str(item.get("response") or "") for item in items]
+    # Of an answer without an option, no confidence counts.
+    confidence = [
+        None if option is None else extract_confidence(text)
+        for option, text in zip(published, responses, strict=True)
+    ]
+    rights = [
+        np.array([float(option == truth) for option, truth in zip(options, truths, strict=True)])
+        for options in (published, stated)
+    ]
+    numbers = np.array([np.nan if each is None else each for each in confidence])
+    intervals = _accuracies(items, rights[0], clusters)
+    intervals["as_stated"] = _accuracies(items, rights[1], clusters)
+    intervals["ece"] = calibration_error(numbers, rights[0], clusters)
     if intervals["ece"]["n"]:
-        intervals["calibration"] = measure_stated_confidence(
-            [None if np.isnan(stated) else stated for stated in confidence.tolist()],
-            right.astype(bool).tolist(),
-            [str(cluster) for cluster in clusters.tolist()],
-        )
+        names = [str(cluster) for cluster in clusters.tolist()]
+        right = rights[0].astype(bool).tolist()
+        intervals["calibration"] = measure_stated_confidence(confidence, right, names)
     return {
         **values(intervals),
         "intervals": intervals,
         "n": len(items),
-        "unreadable": sum(answer.published is None for answer in answers),
-        "unreadable_as_stated": sum(answer.stated is None for answer in answers),
-        "read_differently": sum(answer.published != answer.stated for answer in answers),
+        "unreadable": published.count(None),
+        "unreadable_as_stated": stated.count(None),
+        "read_differently": sum(p != s for p, s in zip(published, stated, strict=True)),
     }
 
 
 def _accuracies(items: Sequence[Item], right: Floats, clusters: Ints) -> dict[str, Any]:
     """Estimate accuracies by part, and their summaries over the levels."""
-    parts = {key: _parts(items, name) for name, key in DIVISIONS.items()}
+    parts: dict[str, dict[str, Mask]] = {}
+    for name in DIVISIONS:
+        # A level may come as 1.0, as tables with gaps export it.
+        of_item = [f"{i[name]:g}" if name == "level" else str(i[name]) for i in items]
+        parts[name] = {str(part): np.array(of_item) == part for part in np.unique(of_item)}
     masks: dict[tuple[str, ...], Mask] = {
         ("overall_accuracy",): np.ones(len(items), dtype=np.bool_),
-        **{(key, part): mask for key, of_key in parts.items() for part, mask in of_key.items()},
+        **{(DIVISIONS[n], part): mask for n, of_n in parts.items() for part, mask in of_n.items()},
     }
-    for category, inside in parts[DIVISIONS["category"]].items():
-        for level, at_level in parts[DIVISIONS["level"]].items():
+    for category, inside in parts["category"].items():
+        for level, at_level in parts["level"].items():
             if (inside & at_level).any():
                 masks[CELLS, category, level] = inside & at_level
     counted = np.stack(list(masks.values()), axis=1).astype(np.float64)  # [n, G]
     draws = Draws.of(np.concatenate([counted, counted * right[:, None]], axis=1), clusters)
     groups = len(masks)
+    levels = [group for group, (key, *_) in enumerate(masks) if key == DIVISIONS["level"]]
+
+    def accuracy(group: int, sums: Floats) -> Floats:
+        return ratio(sums[..., groups + group], sums[..., group])
+
+    def over_levels(summary: Callable[[Floats], Floats], sums: Floats) -> Floats:
+        if len(levels) < len(LEVELS):  # undefined unless all of them occur
+            return np.full(sums.shape[:-1], np.nan)
+        return summary(np.stack([accuracy(level, sums) for level in levels], axis=-1))
+
     measured: dict[str, Any] = {}
     for group, (*names, last) in enumerate(masks):
         branch = measured
         for name in names:
             branch = branch.setdefault(name, {})
-        branch[last] = draws.rate(partial(_accuracy, groups, group), itemgetter((..., group)))
-    levels = [group for group, (key, *_) in enumerate(masks) if key == DIVISIONS["level"]]
+        branch[last] = draws.rate(partial(accuracy, group), itemgetter((..., group)))
     for name, summary in _OVER_LEVELS.items():
-        value = partial(_over_levels, summary, groups, levels)
-        measured[name] = draws.estimate(value, len(items))
+        measured[name] = draws.estimate(partial(over_levels, summary), len(items))
     return measured
-
-
-class _Answer(NamedTuple):
-    """Right option of an item, its answer by both readings, and its stated confidence.
-
-    An answer without an option is ``None``; a confidence that is not stated is nan.
-    """
-
-    truth: str
-    published: str | None
-    stated: str | None
-    confidence: float
 
 
 def read_published(item: Item) -> str | None:
@@ -171,20 +171,6 @@ def read_stated(item: Item) -> str | None:
     return extract_option(str(response), texts)
 
 
-def _read(items: Sequence[Item]) -> list[_Answer]:
-    if not items:
-        raise CustosError("no items to measure: the data is empty")
-    answers = []
-    for row, item in enumerate(items, 1):
-        truth = read_truth(item, f"row {row}")
-        published, response = read_published(item), item.get("response")
-        confidence = None if response is None else extract_confidence(str(response))
-        if published is None or confidence is None:
-            confidence = np.nan
-        answers.append(_Answer(truth, published, read_stated(item), confidence))
-    return answers
-
-
 def read_truth(item: Item, location: str, field: str = TRUTH) -> str:
     """Check that the table can take an item; return the letter of its right option.
 
@@ -208,31 +194,3 @@ def read_truth(item: Item, location: str, field: str = TRUTH) -> str:
     if truth is None:
         raise FieldError(field, f"{item[field]!r} is not an option letter", location)
     return truth
-
-
-def _parts(items: Sequence[Item], name: str) -> dict[str, Mask]:
-    """Return the parts of a division in ascending order, each with its mask, shape ``[n]``."""
-    # A level may come as 1.0, as tables with gaps export it.
-    names = np.array([f"{item[name]:g}" if name == "level" else str(item[name]) for item in items])
-    return {str(part): names == part for part in np.unique(names)}
-
-
-def _clusters(items: Sequence[Item]) -> Ints:
-    """Number the sets of the items; an item without a set has its own number. Shape ``[n]``."""
-    sets = [item.get("set_id") for item in items]
-    return number_clusters(
-        [(row, None) if name is None else (-1, name) for row, name in enumerate(sets)]
-    )
-
-
-def _accuracy(groups: int, group: int, sums: Floats) -> Floats:
-    return ratio(sums[..., groups + group], sums[..., group])
-
-
-def _over_levels(
-    summary: Callable[[Floats], Floats], groups: int, levels: Sequence[int], sums: Floats
-) -> Floats:
-    """Summarise the accuracies at all levels; nan unless all of them occur."""
-    if len(levels) < len(LEVELS):
-        return np.full(sums.shape[:-1], np.nan)
-    return summary(np.stack([_accuracy(groups, level, sums) for level in levels], axis=-1))

@@ -240,11 +240,7 @@ def option_logits(
 
 
 def _choice(
-    benchmark: Benchmark,
-    row: Row,
-    question: ItemQuestion,
-    reply: Reply | None,
-    encoder: Encoder,
+    benchmark: Benchmark, row: Row, question: ItemQuestion, reply: Reply | None, encoder: Encoder
 ) -> _Choice:
     """Return a model's answer up to its option, and the tokens of all options.
 

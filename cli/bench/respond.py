@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark
     from benchmarks.framework.files import Row
     from benchmarks.framework.responses import ItemQuestion
-    from clients.chat import Prices
-    from clients.connection import ModelServer
     from clients.jobs import JobResult
-    from clients.messages import ChatItem, Decoding
+    from clients.messages import Decoding
 
 Backbone = Annotated[
     str | None,
@@ -41,8 +39,7 @@ Backbone = Annotated[
     ),
 ]
 Style = Annotated[
-    str | None,
-    typer.Option(help="Way of asking. Default: the first one that the benchmark has."),
+    str | None, typer.Option(help="Way of asking. Default: the first one that the benchmark has.")
 ]
 NoImage = Annotated[
     bool,
@@ -175,13 +172,23 @@ def respond(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, write_graded
-    from benchmarks.framework.responses import build_questions, join_answers, read_wording
+    from benchmarks.framework.responses import (
+        ask_backbone,
+        build_questions,
+        join_answers,
+        read_wording,
+    )
+    from clients.jobs import run_job
     from judging.files.kept_work import locked
 
     if option_logits and backbone is None:
         raise CustosError("--option-logits: needs a local model: --backbone")
     benchmark = get_benchmark(name)
     check_suffix(out)
+
+    def beside(ending: str) -> Path:
+        return out.with_name(f"{out.name}.{ending}")
+
     with locked(out):
         rows = benchmark.load(items, out.with_name(f"{out.stem}-images"))[:limit]
         style, started = style or benchmark.styles[0], time.perf_counter()
@@ -190,52 +197,56 @@ def respond(
             questions = build_questions(benchmark, rows, style, not no_image, own_words)
         except FieldError as error:
             raise error.at(f"{items}: {error.location}") from None
-        decoding = answer_options.read(benchmark)
-        price = price_options.read()
-        server: ModelServer | str
-        if backbone is not None and base_url is None:
-            server = backbone
-        elif base_url is not None and model is not None and backbone is None:
-            server = request_options.server(base_url, model)
-        else:
+        chats = [question.chat for question in questions]
+        decoding, price = answer_options.read(benchmark), price_options.read()
+        if (backbone is None) == (base_url is None) or (base_url is not None and model is None):
             raise CustosError("name who answers: --base-url with --model, or --backbone")
-        result = _ask([question.chat for question in questions], server, decoding, price, out)
+        with job_bar(price) as show:
+            answers = beside("answers.jsonl")
+            if backbone is not None:
+                result = ask_backbone(chats, backbone, decoding, answers=answers, on_progress=show)
+            else:
+                server = request_options.server(str(base_url), str(model))
+                rejects = beside("rejects.jsonl")
+                result = run_job(
+                    chats, server, decoding, answers=answers, rejects=rejects, on_progress=show
+                )
         complete, problems = join_answers(rows, questions, result)
         if option_logits and backbone is not None:
-            problems |= _write_option_logits(benchmark, rows, questions, result, backbone, out)
+            problems |= _write_option_logits(
+                benchmark, rows, questions, result, backbone, beside("logits.json")
+            )
         write_graded(out, complete, benchmark.keyed)
         show_problems(Path(items), problems)
-        write_problems(out.with_name(f"{out.name}.errors.jsonl"), problems)
-        asked = {
-            "model": model or backbone,
-            "style": style,
-            "images": not no_image,
-            "wording": None if wording is None else str(wording),
+        write_problems(beside("errors.jsonl"), problems)
+        replies = result.replies.values()
+        counts = {
+            "items": len(rows),
+            "responses": len(complete),
+            "failed": len(problems),
+            "empty": sum(not reply.text.strip() for reply in replies),
+            "cut_off": sum(reply.finish_reason == "length" for reply in replies),
         }
-        counts = {"items": len(rows), "responses": len(complete), "failed": len(problems)}
-        seconds = None if result.num_reused else time.perf_counter() - started
-        _report(out, {"benchmark": name, **asked}, decoding, counts, result, price, seconds)
+        write_json(
+            beside("manifest.json"),
+            {
+                "benchmark": name,
+                "model": model or backbone,
+                "style": style,
+                "images": not no_image,
+                "wording": None if wording is None else str(wording),
+                "decoding": decoding.model_dump(exclude_none=True),
+                **counts,
+                **result.account(price),
+                "seconds": None if result.num_reused else time.perf_counter() - started,
+                "version": version("custos"),
+                "command": command_line(),
+            },
+        )
+    typer.echo(", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items()))
+    typer.echo(f"{spent_text(result.usage, price)}: {out}")
     if problems:
         raise typer.Exit(1)
-
-
-def _ask(
-    chats: Sequence[ChatItem],
-    server: ModelServer | str,
-    decoding: Decoding,
-    price: Prices | None,
-    out: Path,
-) -> JobResult:
-    """Ask a server or a local backbone every question that has no answer yet."""
-    from benchmarks.framework.responses import ask_backbone
-    from clients.jobs import run_job
-
-    answers = out.with_name(f"{out.name}.answers.jsonl")
-    with job_bar(price) as show:
-        if isinstance(server, str):
-            return ask_backbone(chats, server, decoding, answers=answers, on_progress=show)
-        rejects = out.with_name(f"{out.name}.rejects.jsonl")
-        return run_job(chats, server, decoding, answers=answers, rejects=rejects, on_progress=show)
 
 
 def _write_option_logits(
@@ -246,44 +257,12 @@ def _write_option_logits(
     backbone: str,
     out: Path,
 ) -> dict[int, str]:
-    """Write OUT.logits.json; return what is wrong with the rows that are not in it."""
+    """Write option logits; return what is wrong with the rows that are not in the file."""
     from benchmarks.truthfulvqa.logits import option_logits
 
     with counting_bar("option logits", len(questions)) as show:
         logits, problems = option_logits(
             benchmark, rows, questions, result.replies, backbone, on_progress=show
         )
-    write_json(out.with_name(f"{out.name}.logits.json"), logits)
+    write_json(out, logits)
     return problems
-
-
-def _report(
-    out: Path,
-    asked: Mapping[str, Any],
-    decoding: Decoding,
-    counts: Mapping[str, int],
-    result: JobResult,
-    price: Prices | None,
-    seconds: float | None,
-) -> None:
-    """Write OUT.manifest.json, and print how many responses there are and what they cost."""
-    replies = result.replies.values()
-    counts = {
-        **counts,
-        "empty": sum(not reply.text.strip() for reply in replies),
-        "cut_off": sum(reply.finish_reason == "length" for reply in replies),
-    }
-    write_json(
-        out.with_name(f"{out.name}.manifest.json"),
-        {
-            **asked,
-            "decoding": decoding.model_dump(exclude_none=True),
-            **counts,
-            **result.account(price),
-            "seconds": seconds,
-            "version": version("custos"),
-            "command": command_line(),
-        },
-    )
-    typer.echo(", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))
-    typer.echo(f"{spent_text(result.usage, price)}: {out}")

@@ -94,13 +94,7 @@ def tournament(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location, read_file, read_items
-    from benchmarks.framework.matches import (
-        compare_rankings,
-        pair_up,
-        people_ranking,
-        responses_by_id,
-        tournament_table,
-    )
+    from benchmarks.framework.matches import Tournament, pair_up, responses_by_id
 
     benchmark = get_benchmark(name)
     files = read_assignments(responses, "--responses", "MODEL=FILE, a model only once", once=True)
@@ -138,12 +132,13 @@ def tournament(
             },
         )
         fail_without_verdict(out, {verdict.status for verdict in verdicts})
-        result = tournament_table(matches, verdicts)
+        played = Tournament(matches, verdicts)
+        result = played.table()
         if others is not None:
-            result["agreement"] = compare_rankings(matches, verdicts, others)
+            result["agreement"] = played.compare(others)
         if labelled is not None and people is not None:
             with error_location(people):
-                result["by_people"] = people_ranking(matches, verdicts, labelled)
+                result["by_people"] = played.by_people(labelled)
         if json_out is not None:
             write_json(json_out, result)
         partial.remove_unless_failed()

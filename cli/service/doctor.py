@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from cli.shared.screen import wide_console
-from clients.connection import ModelServer, http_options, proxy_errors
+from clients.connection import ModelServer, http_client
 from clients.judge_client import KEY_HELP, KEY_VARIABLE, no_answer
 from judging import CustosError
 
@@ -83,14 +83,8 @@ def doctor(
     # It checks the address and the key, so that no error of httpx can show the key.
     server = ModelServer(url.rstrip("/").removesuffix("/v1"), "", key, key_help=KEY_HELP)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    with proxy_errors(server.base_url):
-        client = httpx.Client(
-            base_url=server.base_url,
-            headers=headers,
-            timeout=DEADLINE_S,
-            **http_options(server.base_url),
-        )
-    with client as http:
+    options = {"base_url": server.base_url, "headers": headers, "timeout": DEADLINE_S}
+    with http_client(httpx.Client, server.base_url, **options) as http:
         served = served_models(http, server)
         names = model or model_names(served)
         _check_names(names, served)

@@ -16,9 +16,8 @@ from clients.messages import ChatItem
 from data_prep.construction.forms.truthful import SCORES
 from data_prep.construction.model_writer import ModelWriter, Request
 from data_prep.errors import UnusableText
-from data_prep.sources.conversations import PAIR_TASK, parse_judgement, to_conversation
+from data_prep.sources.conversations import MEANINGS, PAIR_TASK, parse_judgement, to_conversation
 from data_prep.splits.manifest import check_replaceable
-from data_prep.truthfulness_tags import MEANINGS
 from judging.messages import Message
 from judging.tasks import get_task
 from judging.tasks.truthful import TIE, A, B

@@ -38,9 +38,9 @@ from data_prep.made.words.wordings import (
     wordings_of,
     words_of,
 )
+from data_prep.sources.conversations import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from data_prep.splits.manifest import write_prepared
 from data_prep.splits.splits import HeldOut, Splits, fill_by_group, shuffled
-from data_prep.truthfulness_tags import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from judging.tasks.hieval_qs import WRONG
 from judging.tasks.truthful import TIE, A, B
 from judging.types import LabelledExample, Split

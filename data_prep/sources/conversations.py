@@ -7,7 +7,7 @@ its heading. The assistant's turn is the judgement in its tags.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +24,23 @@ from judging.types import LabelledExample, parse_record
 PAIR_TASK = "truthful-pair"
 IMAGE_MARK = "<image>"
 UNPARSABLE = "unparsable"
+
+MISREAD, MISREASONED, OFF_TOPIC, MADE_UP, PADDED = (
+    "visual misinterpretation",
+    "wrong physical reasoning",
+    "off-topic or vague",
+    "speculative or fictional",
+    "distracting additions",
+)
+
+MEANINGS: Mapping[str, str] = {
+    MISREAD: "something in the image is misread, overlooked or made up",
+    MISREASONED: "space, size, light, motion or cause is reasoned about wrongly",
+    OFF_TOPIC: "the question is passed by, or nothing is said that could be checked",
+    MADE_UP: "a guess or an invention is told as if it were known",
+    PADDED: "what nobody asked for draws the reader away from the answer",
+}
+"""The five tags of untruthfulness, which people mark responses with."""
 
 
 class Judgement(NamedTuple):
@@ -63,19 +80,13 @@ def load_conversations(
 ) -> list[LabelledExample]:
     """Read judged pairs in the public format from a JSON, JSONL or Parquet file.
 
-    Args:
-        path: File of conversations.
-        headings: Headings of the parts of the user's turn.
-        image_folder: Where to save images that come as bytes.
-        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
-
-    Returns:
-        Examples of task ``truthful-pair`` with critiques, named after the file and their row.
-        Relative image paths are taken from the file's folder and made absolute.
+    Examples of task ``truthful-pair`` with critiques are named after the file and their row.
+    Relative image paths are taken from the file's folder and made absolute; images that come as
+    bytes are saved in ``image_folder``. ``bad_rows`` gets the errors of rows; ``None`` raises the
+    first.
 
     Raises:
-        CustosError: If the file cannot be read; on the first bad row when ``bad_rows`` is ``None``,
-            naming file and row.
+        CustosError: If the file cannot be read; on a bad row, naming file and row.
     """
     headings = headings or Headings()
     examples = []
@@ -139,11 +150,7 @@ def to_conversation(example: LabelledExample) -> dict[str, Any]:
 def _fields(
     row: Any, location: str, headings: Headings, folder: Path, image_folder: Path | None
 ) -> dict[str, Any]:
-    """Read the fields of an example from a row.
-
-    Raises:
-        CustosError: Naming the row and the field or heading that does not fit.
-    """
+    """Read the fields of an example from a row; errors name the row and the field or heading."""
     if isinstance(row, CustosError):
         raise row
     conversation = parse_record(_Conversation, row, location)
@@ -173,9 +180,7 @@ def _fields(
 def _split_at_headings(text: str, headings: Headings, num_images: int) -> dict[str, str]:
     """Split the user's turn at its headings; return the text of each part.
 
-    Raises:
-        CustosError: If a heading is missing or occurs twice, or if the text before the first is not
-            one mark for each image.
+    The text before the first heading must be one mark for each image.
     """
     spans: list[tuple[int, int, str]] = []
     for name, heading in headings.model_dump().items():

@@ -56,21 +56,17 @@ class EvounaRow(BaseModel):
 
 
 def load_evouna(path: Path | str, bad_rows: list[str] | None = None) -> list[LabelledExample]:
-    """Read every judged answer of an EVOUNA file.
+    """Read every judged answer of an EVOUNA file (a JSON array, as published).
 
-    Improper rows are left out, and so are answers or judgements that are null.
-
-    Args:
-        path: The file as published (a JSON array).
-        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
+    Improper rows are left out, and so are answers or judgements that are null. ``bad_rows`` gets
+    the errors of rows; ``None`` raises the first.
 
     Returns:
         Examples of task ``hieval-qs``, labelled ``Correct`` or ``Wrong``, whose group is their
         question and whose metadata names the ``answerer``.
 
     Raises:
-        CustosError: If the file cannot be read; on the first bad row when ``bad_rows`` is ``None``,
-            naming file, row and field.
+        CustosError: If the file cannot be read; on a bad row, naming file, row and field.
     """
     examples = []
     for number, row in read_records(Path(path), EvounaRow, bad_rows):

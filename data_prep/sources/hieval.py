@@ -85,12 +85,11 @@ def load_hieval(
         bad_rows: List that errors of rows are added to; ``None`` raises the first error.
 
     Returns:
-        Examples with ``reference_mode="all"``. Relative image paths are taken from the source's
-        folder and made absolute.
+        Examples with ``reference_mode="all"`` and absolute image paths.
 
     Raises:
-        CustosError: If the source cannot be read; if a column is empty in every row; on the first
-            bad row when ``bad_rows`` is ``None``, naming source, row and field.
+        CustosError: If the source cannot be read; if a column is empty in every row; on a bad row,
+            naming source, row and field.
     """
     columns = columns or Columns()
     path, hub = Path(source), hub or HubOptions()
@@ -127,11 +126,7 @@ def load_hieval(
 def _fields(
     row: Any, location: str, columns: Columns, folder: Path, image_folder: Path | None
 ) -> dict[str, Any]:
-    """Read the fields of one example; optional fields only where the row has a value.
-
-    Raises:
-        CustosError: Naming the row, our field and their column.
-    """
+    """Read the fields of one example; optional fields only where the row has a value."""
     if isinstance(row, CustosError):
         raise row
     if not isinstance(row, dict):

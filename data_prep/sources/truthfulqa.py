@@ -64,9 +64,8 @@ def load_truthfulqa(
 ) -> tuple[list[LabelledExample], dict[str, int]]:
     """Read answers that people judged true or false, with right answers as references.
 
-    Args:
-        path: JSONL, JSON or Parquet file with the fields of :class:`TruthfulQARow`.
-        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
+    The file is JSONL, JSON or Parquet, with the fields of :class:`TruthfulQARow`. ``bad_rows`` gets
+    the errors of rows; ``None`` raises the first.
 
     Returns:
         Examples of task ``hieval-qs``, reference mode ``any``, labelled ``Correct`` or ``Wrong``,
@@ -75,8 +74,8 @@ def load_truthfulqa(
         that people judged both ways is left out whole.
 
     Raises:
-        CustosError: If the file cannot be read or no row remains; on the first bad row when
-            ``bad_rows`` is ``None``, naming file, row and field.
+        CustosError: If the file cannot be read or no row remains; on a bad row, naming file, row
+            and field.
     """
     rows = list(read_records(Path(path), TruthfulQARow, bad_rows))
     answers = [(question_key(row.question), normalise_question(row.response)) for _, row in rows]

@@ -50,15 +50,8 @@ def balanced_sample(
     """Draw equally many examples of every error type, and no more that are correct.
 
     The paper balances errors alone. Correct examples are a class more where there are some; few of
-    them make no other class smaller.
-
-    Args:
-        examples: Examples of one task.
-        per_class: Most examples of each class; default: as many as the rarest error type has.
-        seed: Which examples to draw.
-
-    Returns:
-        The sample in an order fixed by the seed, not by the order given.
+    them make no other class smaller. Each class has ``per_class`` examples at most, by default as
+    many as the rarest error type has. The seed, not the order given, fixes the order.
     """
     by_class = _by_class(shuffled(examples, seed))
     if per_class is None:
@@ -88,7 +81,7 @@ def hard_and_new_test(
 
     Returns:
         The test, and the examples that remain to train on: their questions are near none of the
-        test and none of ``hard``. Both come back with ``group`` set to their cluster.
+        test and none of ``hard``. In both ``group`` is their cluster.
 
     Raises:
         CustosError: If an error type has no hard or no new case.
@@ -132,16 +125,9 @@ def balanced_splits(
     """Draw train, val and cal beside a test; no question is in two of them.
 
     Every error type has as many examples, as in the paper, in cal too: a calibration that is fitted
-    on the natural shares would undo the balance in its labels.
-
-    Args:
-        examples: Examples to draw from, whose questions are not in the test.
-        test: The test, as :func:`hard_and_new_test` returns it.
-        held_out: Sizes of val and cal, shares being of the balanced examples; ``test`` is ignored.
-        seen: Examples that an earlier stage was trained on or chosen by; what shares a cluster with
-            them is for training only.
-        per_class: Most examples of each class in train; default as :func:`balanced_sample`.
-        seed: Which examples to draw.
+    on the natural shares would undo the balance in its labels. Shares of ``held_out`` are of the
+    balanced examples. What shares a cluster with ``seen``, which an earlier stage was trained on or
+    chosen by, is for training only, where a class has ``per_class`` examples at most.
 
     Raises:
         CustosError: If a class has too few examples for val and cal, or none is left to train on.

@@ -60,18 +60,12 @@ def keep_contested(
 ) -> Iterator[LabelledExample]:
     """Yield the examples on which enough models disagree with the human label.
 
-    Scores are compared: a label of error analysis counts without its error type.
-
-    Args:
-        examples: Examples with ids.
-        verdicts: Example id to the label that each model gave. ``None`` stands for a model without
-            a label: it neither agrees nor disagrees.
-        min_disagreeing: How many labels must differ from the human one.
-        num_models: How many verdicts every example must have.
+    Scores are compared: a label of error analysis counts without its error type. Of each example,
+    by its id, ``verdicts`` has the labels of ``num_models``; ``None`` neither agrees nor disagrees.
 
     Raises:
         CustosError: If the numbers do not fit together, two examples have one id, or an example
-            does not have exactly ``num_models`` verdicts, each of a score that its task has.
+            lacks verdicts, each of a score that its task has.
     """
     if not 1 <= min_disagreeing <= num_models:
         raise CustosError(
@@ -117,7 +111,7 @@ def read_verdicts(path: Path) -> dict[str, list[str | None]]:
 
 
 def excluded_hash(question: str) -> str:
-    """Return the hash that names a question in such a file.
+    """Return the hash that names a question in a file of excluded ones.
 
     It is the SHA-256, in hexadecimal, of the lower-case question in UTF-8, in which everything but
     letters and digits is one space, without spaces at the ends.

@@ -28,11 +28,7 @@ STRICTEST_FIRST: tuple[Split, ...] = ("test", "cal", "val", "train")
 
 
 def check_replaceable(out: Path, names: Iterable[str]) -> None:
-    """Refuse to replace files that did not come with our manifest: they are the user's own.
-
-    Args:
-        out: Folder that is about to be written to; need not exist.
-        names: Files that will be written there, beside the manifest.
+    """Refuse to replace files, by name, that did not come with our manifest.
 
     Raises:
         CustosError: Naming such files; also if there is a manifest of another program.
@@ -60,14 +56,9 @@ def write_with_manifest(
     While files are being replaced there is no manifest, so a manifest always fits its files; if the
     block raises, none is written. Nothing in a manifest depends on the time or the machine.
 
-    Args:
-        out: Folder to write to; made if it is missing.
-        source: What the files are made from, e.g. ``describe_file`` of a path.
-        command: Command line that can repeat this.
-
     Yields:
-        The manifest, for the block to describe its files in. It begins with ``source``; ``version``
-        and ``command`` are added at the end.
+        The manifest, for the block to describe its files in. It begins with ``source``, what the
+        files are made from; ``version`` and ``command`` are added at the end.
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / _BEGUN).touch()
@@ -92,16 +83,8 @@ def write_prepared(
     """Write ``train|val|cal|test.jsonl`` and, last, ``manifest.json``; each appears whole or not.
 
     Equal input gives equal bytes. Pictures that lie in ``out`` are named relative to the file, so
-    that the folder can be moved.
-
-    Args:
-        out: Folder to write to; made if it is missing.
-        splits: Examples of every split; a split that is missing is written empty.
-        source: What the examples were made from, e.g. ``describe_file`` of a path.
-        held_out: Sizes that were asked for.
-        seed: Seed of the split.
-        command: Command line that can repeat this.
-        left_out: Reason to number of rows, for rows of the source that are in no split.
+    that the folder can be moved. A split that is missing is written empty. ``left_out`` counts, by
+    reason, the rows of the source that are in no split.
 
     Returns:
         The manifest.
@@ -158,20 +141,14 @@ def count_near_duplicate_clusters(examples: Iterable[LabelledExample]) -> int:
 
 
 def load_generic(path: Path | str, bad_rows: list[str] | None = None) -> list[LabelledExample]:
-    """Read labelled examples from a JSONL, JSON or Parquet file.
+    """Read labelled examples in our shape from a JSONL, JSON or Parquet file.
 
-    Args:
-        path: File of rows in the shape of ``LabelledExample``.
-        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
-
-    Returns:
-        The examples. An example without an id is named after the file and its row; one without a
-        source is given the file's name. Relative image paths are taken from the file's folder and
-        made absolute.
+    An example without an id is named after the file and its row; one without a source is given the
+    file's name. Relative image paths are taken from the file's folder and made absolute.
+    ``bad_rows`` gets the errors of rows; ``None`` raises the first.
 
     Raises:
-        CustosError: If the file cannot be read; on the first bad row when ``bad_rows`` is ``None``,
-            naming file, row and field.
+        CustosError: If the file cannot be read; on a bad row, naming file, row and field.
     """
     path = Path(path)
     examples = []
@@ -209,8 +186,7 @@ def mix(ingredients: Sequence[Ingredient], seed: int) -> Mixture:
     hashes come first, so a larger limit adds rows to those of a smaller one.
 
     Raises:
-        CustosError: If a folder holds no training split, a row is bad, or a data set has fewer
-            training rows than asked for.
+        CustosError: If a folder holds no training split or too few rows of it, or a row is bad.
     """
     read: list[Splits] = []
     for ingredient in ingredients:

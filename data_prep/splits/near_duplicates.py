@@ -65,12 +65,6 @@ def cluster_examples(examples: Sequence[LabelledExample]) -> list[str]:
     """Return the name of every example's cluster; examples that belong together share it.
 
     A name depends on the members of its cluster alone, not on their order.
-
-    Args:
-        examples: Any number of examples; the order does not matter.
-
-    Returns:
-        A cluster name for each example, in the order given.
     """
     questions = [normalise_question(example.question) for example in examples]
     texts = sorted(set(questions))
@@ -99,17 +93,13 @@ def cluster_together(*lists: Sequence[LabelledExample]) -> list[list[str]]:
 
 
 def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) -> Ints:
-    """Number the clusters that near-duplicates form among distinct questions.
-
-    Args:
-        texts: Questions as ``normalise_question`` spells them.
-        threshold: Jaccard similarity in (0, 1].
+    """Number the clusters that near-duplicates form among distinct, normalised questions.
 
     Returns:
         Cluster number of every text, int64 ``[len(texts)]``.
 
     Raises:
-        ValueError: If the threshold is out of range.
+        ValueError: If the threshold, a Jaccard similarity, is not in (0, 1].
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold must be in (0, 1], got {threshold}")
@@ -181,7 +171,7 @@ class Sets:
 
 
 def similar_sets(matrix: Any, threshold: float) -> Ints:
-    """Return the clusters that similar sets form; being in one cluster is transitive.
+    """Number the clusters that similar sets form; being in one cluster is transitive.
 
     Args:
         matrix: Set-by-element 0/1 matrix (CSR, int32).

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 
@@ -130,16 +129,10 @@ class Overlap:
 
 
 def find_overlaps(splits: Mapping[str, Sequence[LabelledExample]]) -> list[Overlap]:
-    """Compare every two splits.
+    """Compare every two splits, in order; of two, the rows of the later are counted.
 
     Paraphrases are looked for where the sentence model is installed. Pictures are read only where
     two splits ask the same of pictures of equal size.
-
-    Args:
-        splits: Rows by the name of their split. Of two splits, the rows of the later are counted.
-
-    Returns:
-        One entry for every two splits that overlap, in order.
     """
     keyed = _keyed(splits, _asking_the_same)
     overlaps = []
@@ -302,10 +295,7 @@ def _picture_digests(
 ) -> dict[str, str]:
     """Return what stands for each picture; content is read only where two splits may share it.
 
-    Args:
-        splits: Rows by the name of their split.
-        texts: Spelled questions of these rows.
-        cluster_of: Largest cluster that a question belongs to.
+    ``cluster_of`` gives the largest cluster that a spelled question (``texts``) belongs to.
     """
     splits_with: dict[tuple[int | str, int], set[str]] = {}
     met_at: dict[str, set[tuple[int | str, int]]] = {}
@@ -336,29 +326,17 @@ class _Question:
     """A question with what it is compared by."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Its words, in small letters."""
-        return frozenset(_WORD.findall(normalise_question(self.text)))
-
-    @cached_property
-    def content(self) -> frozenset[str]:
+        spelled = normalise_question(text)
+        inside = _CAPITALISED.findall(text)
+        self.words = frozenset(_WORD.findall(spelled))
+        self.content = frozenset(
+            _ENDING.sub("", word).replace("our", "or") for word in self.words - _EMPTY
+        )
         """Its words but those that say nothing, without endings and in one spelling."""
-        return frozenset(_ENDING.sub("", word).replace("our", "or") for word in self.words - _EMPTY)
-
-    @cached_property
-    def names(self) -> frozenset[str]:
+        self.names = frozenset(word.casefold() for word in inside if word[0].isupper())
         """The words inside it that begin with a capital, in small letters."""
-        inside = _CAPITALISED.findall(self.text)
-        return frozenset(word.casefold() for word in inside if word[0].isupper())
-
-    @cached_property
-    def stated(self) -> tuple[object, ...]:
+        self.stated = (*sorted(_NUMBER.findall(spelled)), self.words & _STATED)
         """Its numbers and negations."""
-        numbers = sorted(_NUMBER.findall(normalise_question(self.text)))
-        return *numbers, self.words & _STATED
 
     def contradicts(self, other: _Question) -> bool:
         """Return whether the two differ in a number or negation, or hold two opposites."""
@@ -395,8 +373,9 @@ def same_question_clusters(questions: Sequence[str]) -> Ints:
     members: dict[int, list[int]] = {}
     for number, cluster in enumerate(alike.tolist()):
         members.setdefault(cluster, []).append(number)
-    kept = [_Question(text) for text in questions]
-    links = [link for rows in members.values() if len(rows) > 1 for link in _within(rows, kept)]
+    several = [rows for rows in members.values() if len(rows) > 1]
+    kept = {row: _Question(questions[row]) for rows in several for row in rows}
+    links = [link for rows in several for link in _within(rows, kept)]
     return merge_clusters(np.arange(len(questions)), *_columns(links))
 
 
@@ -404,13 +383,7 @@ def with_paraphrases(questions: Sequence[str], clusters: Ints, embed: Embed) -> 
     """Join the clusters of questions that a sentence model takes for the same in other words.
 
     It takes opposites, negations and numbers for alike, so these are checked here as well, and so
-    are names.
-
-    Args:
-        questions: As :func:`same_question_clusters`; more than :data:`MOST_EMBEDDED` are left as
-            they are.
-        clusters: Clusters of these questions.
-        embed: The sentence model.
+    are names. More than :data:`MOST_EMBEDDED` questions are left as they are.
     """
     if not 1 < len(questions) <= MOST_EMBEDDED:
         return clusters
@@ -430,7 +403,7 @@ def with_paraphrases(questions: Sequence[str], clusters: Ints, embed: Embed) -> 
     return merge_clusters(clusters, *_columns(links))
 
 
-def _within(rows: Sequence[int], questions: Sequence[_Question]) -> Iterator[tuple[int, int]]:
+def _within(rows: Sequence[int], questions: Mapping[int, _Question]) -> Iterator[tuple[int, int]]:
     """Yield the pairs of which one question's content is within the other's."""
     by_content: dict[frozenset[str], list[int]] = {}
     for row in rows:

@@ -68,11 +68,6 @@ def split_examples(
     back with ``split`` set and ``group`` set to their cluster, each split in an order fixed by the
     seed, so that the head of a file is a random sample of it.
 
-    Args:
-        examples: Examples of one data set, in any order.
-        held_out: Sizes of the held-out splits.
-        seed: Which of the many balanced divisions to take.
-
     Raises:
         CustosError: If there are no examples, or the held-out splits leave none for training.
     """
@@ -102,14 +97,8 @@ def split_beside_test(
 ) -> tuple[Splits, int]:
     """Split examples into train, val and cal beside a test split that is already chosen.
 
-    Args:
-        examples: Examples to split; those that share a cluster with the test split are left out.
-        test: The test split.
-        held_out: Sizes of val and cal, shares being of all examples; ``test`` is ignored.
-        seed: Which of the many balanced divisions to take.
-
-    Returns:
-        The splits, and how many examples were left out.
+    Shares of ``held_out`` are of all examples. Examples that share a cluster with the test are left
+    out, and their number is returned too.
 
     Raises:
         CustosError: If nothing remains to split or to train on.
@@ -140,14 +129,8 @@ def split_made(
 ) -> tuple[Splits, int]:
     """Make examples with other wordings for the test split, and split the rest.
 
-    Args:
-        make: Returns a given number of examples in the wordings of ``train`` or of ``test``.
-        num_rows: Examples to make, all splits together.
-        held_out: Sizes of val, cal and test.
-        seed: Which of the many balanced divisions to take.
-
-    Returns:
-        The splits, and how many examples were left out because they are too like the test.
+    ``make`` makes a number of examples in the wordings of ``train`` or of ``test``; ``num_rows``
+    counts all splits together. Returns too how many were left out as too like the test.
     """
     num_test = round(held_out.targets(num_rows)["test"])
     made = list(make(num_rows - num_test, "train"))
@@ -160,16 +143,7 @@ def fill_by_group(
     """Deal whole groups, in random order, to val until it is full, then to cal, then to train.
 
     Labels are not balanced, and only equal groups are kept together: for rows drawn from a
-    generator, which has no near-duplicates by chance.
-
-    Args:
-        rows: Rows of any kind.
-        group_of: Returns the group of a row.
-        sizes: Number of rows of ``val`` and ``cal``, which a whole group may exceed.
-        seed: Which order to take the groups in.
-
-    Returns:
-        The rows of train, val and cal.
+    generator, which has no near-duplicates by chance. A group may exceed the size of its split.
     """
     groups: dict[str, list[T]] = {}
     for row in rows:

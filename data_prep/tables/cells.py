@@ -103,12 +103,9 @@ def as_annotator_labels(
 ) -> dict[str, str]:
     """Return the labels that single people gave, by name.
 
-    Args:
-        value: An object of names and labels; a list of objects with ``annotator`` and ``label``; a
-            list of labels; or a text that is one of these in JSON, or labels with the separator
-            between them.
-        separator: As in :func:`as_list`.
-        annotators: Names for a list of as many labels; else they are ``person 1`` and so on.
+    A cell holds an object of names and labels; a list of objects with ``annotator`` and ``label``;
+    a list of labels; or a text that is one of these in JSON, or labels with the separator between
+    them. A list of labels takes as many ``annotators``, or else is by ``person 1`` and so on.
 
     Raises:
         CustosError: If it is none of these.
@@ -210,8 +207,7 @@ def image_names(
             a folder to save them in become data URLs.
 
     Raises:
-        CustosError: If the value is none of these, if its bytes are no image, or if it holds bytes
-            and there is nowhere to save them.
+        CustosError: If the value is none of these, or bytes are no image or cannot be saved.
     """
     if value is None or value == "":
         return ()
@@ -264,9 +260,7 @@ def opened_image(content: bytes) -> Iterator[OpenedImage]:
 
 
 def save_image(content: bytes, folder: Path) -> Path:
-    """Save an image in a folder under its ``content_name`` and return its absolute path.
-
-    The folder is made if it is missing. An image that is there already is not written again.
+    """Save an image under its ``content_name``, unless it is there, and return its absolute path.
 
     Raises:
         CustosError: If the bytes are no image.
@@ -286,15 +280,13 @@ def same_name(name: str) -> str:
 
 
 def with_nested_columns(row: Any, columns: Iterable[str]) -> Any:
-    """Return a row with the cells, and the parts of cells, that names stand for.
+    """Return a row with the cells, and the parts of cells, that the names of columns stand for.
 
-    Args:
-        row: A decoded row; one that is no object is returned as it is.
-        columns: Names of columns. One that the row lacks may be there in another spelling of
-            Unicode, and then takes its place. One that has dots, such as ``answers.text``, names a
-            key of an object. In a list a number, as in ``messages.1.content``, names an element,
-            counted from 0, and a key names the values of all elements that have it. Names may hold
-            dots themselves: ``verdict.responses.0`` is also the first of ``verdict.responses``.
+    A name that the row lacks may be there in another spelling of Unicode, and then takes its place.
+    One that has dots, such as ``answers.text``, names a key of an object. In a list a number, as in
+    ``messages.1.content``, names an element, counted from 0, and a key names the values of all
+    elements that have it. Names may hold dots themselves: ``verdict.responses.0`` is also the first
+    of ``verdict.responses``. What is no object is returned as it is.
     """
     if not isinstance(row, dict):
         return row
@@ -308,11 +300,7 @@ def with_nested_columns(row: Any, columns: Iterable[str]) -> Any:
 
 
 def part_options(field: str, column: str, cell: Any) -> str:
-    """Return the options that map the parts of a nested cell; empty if it has none.
-
-    Each part that is named suits the field: a text or a number, or a list of them where the field
-    is a list.
-    """
+    """Return the options that map those parts of a nested cell that suit a field, if any do."""
     names = dict.fromkeys(_names_of_parts(cell, field in LIST_FIELDS, _DEPTH))
     options = [map_option(field, f"{column}.{name}") for name in names if name]
     return f"; name a part of it: {' or '.join(options[:_MOST_OPTIONS])}" if options else ""

@@ -35,15 +35,9 @@ def read_examples(
 ) -> list[tuple[int, LabelledExample]]:
     """Read the labelled rows of a table with their numbers; stop if a row cannot be used.
 
-    Rows on one item by several people become one (:func:`join_people`).
-
-    Args:
-        source: A CSV, TSV, JSONL, JSON or Parquet file, or a hub data set.
-        mapping: Which column fills which field, and what labels mean.
-        bad_rows: Gets every row that cannot be used.
-        allow_dropped: Leave these rows out instead of stopping; ``None`` if there is no option to
-            ask for it.
-        image_folder: Folder to save pictures in that come as bytes.
+    Rows on one item by several people become one (:func:`join_people`). ``bad_rows`` gets every row
+    that cannot be used. These are left out if ``allow_dropped``; ``None`` stops too, and says that
+    there is no option to ask for it. Pictures that come as bytes are saved in ``image_folder``.
 
     Raises:
         CustosError: If the table cannot be read; if rows cannot be used and this is not allowed,
@@ -56,20 +50,15 @@ def read_examples(
 
 
 def join_people(rows: Sequence[tuple[int, LabelledExample]]) -> list[tuple[int, LabelledExample]]:
-    """Join rows that hold one person's label each on the same item.
+    """Join rows that hold one person's label each on the same item; keep others as they are.
 
     Such a row names one annotator. Rows are on one item if id, request, group and answerer are the
     same and no person occurs twice: a second row by a person is on another item, or, under one id,
     a mistake that whoever needs unique ids finds.
 
-    Args:
-        rows: Row numbers and rows.
-
-    Returns:
-        One row for each item, in the place of its first one, with ``annotator_labels`` and the
-        label that most people gave (of several, the one that was given first). What the first row
-        with that label says is kept, and of ``metadata`` what all rows say. All rows are returned
-        as they are if no two are on one item.
+    An item takes the place of its first row, with ``annotator_labels`` and the label that most
+    people gave (of several, the one that was given first). What the first row with that label says
+    is kept, and of ``metadata`` what all rows say.
     """
     items: dict[Any, list[tuple[int, LabelledExample]]] = {}
     times: Counter[Any] = Counter()
@@ -161,7 +150,7 @@ def describe_source(table: Table, mapping: TableMapping) -> dict[str, Any]:
 
 
 def show_row(number: int, example: LabelledExample) -> str:
-    """Return a row as the judge will see it: its rubric, every field, and people's label.
+    """Show a row as the judge will see it: its rubric, every field, and people's label.
 
     Long texts are cut, and characters that could control a terminal are left out.
     """

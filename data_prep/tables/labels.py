@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data_prep.tables.mapping import PERSON
@@ -20,16 +20,7 @@ _WHOLE = re.compile(r"^([+-]?\d+)\.0+$")
 
 
 class UnknownLabel(FieldError):
-    """A label that the task does not have, in a field and a column of a row.
-
-    Args:
-        field: ``label``, ``second_label`` or ``annotator_labels.NAME``.
-        theirs: The label as the table has it.
-        meaning: What the mapping makes of it.
-        example: The row.
-        location: File and row.
-        column: Column of the label.
-    """
+    """A label that the task does not have: theirs, and what the mapping makes of it."""
 
     def __init__(
         self,
@@ -66,13 +57,13 @@ class UnknownLabel(FieldError):
 def with_our_labels(
     example: LabelledExample, labels: Mapping[str, str], location: str, columns: Mapping[str, str]
 ) -> LabelledExample:
-    """Return an example whose labels are its task's.
+    """Return an example, which its task can judge, with labels of that task.
 
     The case of a label and spaces around it do not matter. A label without its error type gets it
     from ``error_type``, which is that of ``label``: others have to hold their own.
 
     Args:
-        example: An example that its task can judge.
+        example: The example.
         labels: Their label to ours.
         location: File and row, for the error.
         columns: Our field to their column, for the error.
@@ -110,8 +101,12 @@ def with_our_labels(
         message = f"'{_short(example.label)}' is no label, as the mapping says"
         raise FieldError("label", message, location)
     if error_type is not None:
-        label = str(changes["label"])
-        if _contradicts(error_type, label, known.values()):
+        label, given = str(changes["label"]), _fold(error_type)
+        # Beside a label without a type, only a type of the task says something else: "none" and "-"
+        # are no error.
+        types = {_fold(type_of(each)) for each in known.values()}
+        contradicts = given != _fold(type_of(label)) if type_of(label) else given in types
+        if given and contradicts:
             prefix = _prefix(columns.get("error_type", "error_type"), "error_type")
             message = f"{prefix}'{_short(error_type)}' contradicts the label '{label}'"
             raise FieldError("error_type", message, location)
@@ -134,25 +129,8 @@ def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str |
     return first[max(first, key=counts.__getitem__)] if first else None
 
 
-def _contradicts(error_type: str, label: str, labels: Iterable[str]) -> bool:
-    """Tell whether an error type says something else than a label, one of a task's ``labels``.
-
-    Beside a label without a type, only a type of the task does: "none" and "-" are no error.
-    """
-    given = _fold(error_type)
-    if not given:
-        return False
-    if of_label := type_of(label):
-        return given != _fold(of_label)
-    return any(given == _fold(type_of(each)) for each in labels)
-
-
 def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:
-    """Return the labels that tasks do not have, those they have, and the remedy.
-
-    Args:
-        errors: Row number to the error; every label is named with its count and its first row.
-    """
+    """Return the labels that tasks do not have, by row, those that they have, and the remedy."""
     by_rubric: dict[str, dict[int, UnknownLabel]] = {}
     for row, error in errors.items():
         by_rubric.setdefault(error.rubric, {})[row] = error

@@ -71,7 +71,7 @@ def parse_table(
     rows must have our shape, and other keys are refused.
 
     Args:
-        source: A CSV, TSV, JSONL, JSON or Parquet file, or a hub data set (see ``open_table``).
+        source: A file, or a hub data set (see ``open_table``).
         model: ``LabelledExample``, or ``JudgeRequest`` for the requests alone; then labels may be
             missing and are not checked.
         mapping: Which column fills which field, and what labels mean.
@@ -300,11 +300,7 @@ class _TableReader(Generic[RequestT]):
         return {name: value for name, value in fields.items() if self._is_ours(name)}, kept
 
     def _join_people(self, fields: dict[str, Any]) -> None:
-        """Bring the labels of single people together; most of them decide where there is no label.
-
-        Raises:
-            FieldError: If a cell holds no labels of people.
-        """
+        """Bring the labels of single people together; most of them decide if there is no label."""
         try:
             given = fields.pop(ANNOTATOR_LABELS, {})
             people = as_annotator_labels(given, self.separator, fields.get("annotators", ()))
@@ -364,8 +360,7 @@ class _TableReader(Generic[RequestT]):
     def _check_names(self, columns: Collection[str]) -> None:
         """Refuse a column that nothing uses and whose name is nearly that of a free field.
 
-        Rows of JSONL files may bring new columns, so every row is checked; known columns cost
-        nothing.
+        Rows of JSONL files may bring new columns, so every row is checked.
         """
         for column in columns:
             if column in self._checked:
@@ -379,11 +374,7 @@ class _TableReader(Generic[RequestT]):
                 )
 
     def _check_shape(self, row: Mapping[str, Any]) -> None:
-        """Refuse keys that are none of our fields, in a row that must have our shape.
-
-        Raises:
-            FieldError: Naming the first such key and the options that read it.
-        """
+        """Refuse keys that are none of our fields, in a row that must have our shape."""
         is_labelled = "label" in row or ANNOTATOR_LABELS in row
         fields = TABLE_FIELDS if is_labelled else self.fields
         others = [name for name in row if name not in fields]

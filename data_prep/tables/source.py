@@ -128,10 +128,8 @@ class Table:
 def open_table(source: Path | str, stated: TextFormat = NOTHING_STATED) -> Table:
     """Return the table of a file or of a hub data set, without reading it.
 
-    Args:
-        source: A CSV, TSV, JSONL, JSON or Parquet file, or ``OWNER/NAME[@REVISION][:SPLIT]`` on the
-            hub; ``:CONFIG/SPLIT`` names a configuration. The split is ``train`` by default.
-        stated: Delimiter and encoding, if the user states them.
+    A source is a CSV, TSV, JSONL, JSON or Parquet file, or ``OWNER/NAME[@REVISION][:SPLIT]`` on the
+    hub; ``:CONFIG/SPLIT`` names a configuration. The split is ``train`` by default.
 
     Raises:
         CustosError: If it is a folder.
@@ -209,12 +207,8 @@ def split_files(folder: Path, split: str) -> list[Path]:
     The hub names a split's files after it: ``test.jsonl``, ``test-00000-of-00002.parquet``. Without
     such a file, all files belong to the split.
 
-    Args:
-        folder: Folder of a data set.
-        split: Name of the split.
-
     Raises:
-        CustosError: If the folder holds no such file.
+        CustosError: If the folder holds no file of rows.
     """
     for candidate in (folder, folder / "data"):
         files = sorted(

@@ -212,7 +212,7 @@ def _accuracy(outcomes: Outcomes) -> dict[str, Any]:
 
 
 def kappa_within(sums: Floats) -> Floats:
-    """Compute Cohen's kappa with chance agreement by cell: 0 for one that knows the cell.
+    """Compute Cohen's kappa with chance counted cell by cell: 0 for one that knows the cell.
 
     It is nan where chance alone agrees on everything. Shapes ``[..., cells, 2, 2]`` to ``[...]``.
     """

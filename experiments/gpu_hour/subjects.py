@@ -120,7 +120,7 @@ def _make_tokenizer(folder: Path) -> None:
 
 
 def made_rows(hour: Hour, count: int, seed: int = 0) -> list[LabelledExample]:
-    """Make labelled rows with responses as long as a benchmark's; short in a rehearsal."""
+    """Make labelled rows, as long as those of a benchmark; short in a rehearsal."""
     rows = list(generate_examples(count, seed, "train", "open"))
     if hour.rehearsal:
         return rows

@@ -12,6 +12,8 @@ from itertools import permutations
 
 from benchmarks.chartom.item import ChartomItem
 from judging.rules.fact_rules import number_is_right, ranking_of
+from judging.tasks import get_task
+from judging.tasks.chartom import CORRECT
 
 
 @dataclass(frozen=True)
@@ -372,4 +374,9 @@ def _item(
 
 
 def _reader(item: ChartomItem) -> Callable[[str], bool | None]:
-    return lambda response: item.model_copy(update={"fact_response": response}).read_fact()
+    def read(response: str) -> bool | None:
+        request = item.model_copy(update={"fact_response": response}).fact_request
+        ruling = get_task("chartom-fact").rule_if_certain(request)
+        return None if ruling is None else ruling.label == CORRECT
+
+    return read

@@ -346,6 +346,6 @@ def test_charts_without_an_hmi_or_without_numbers() -> None:
     with pytest.raises(CustosError, match="no item has"):
         measure_hmi([chart("G1_Q1_1")])
     # The answer to a choice may be the number of an option, which no interval is about.
-    fields = {"question_type": "choice", "choices": ["six", "two"], "answer": 2, "hmi": 0.4}
-    [found] = measure_hmi([chart("G1_Q1_1", **fields)])
+    fields: dict[str, Any] = {"question_type": "choice", "choices": ["six", "two"], "hmi": 0.4}
+    [found] = measure_hmi([chart("G1_Q1_1", answer=2, **fields)])
     assert found["acceptable"] is None

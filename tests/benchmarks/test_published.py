@@ -11,14 +11,7 @@ import re
 
 import pytest
 
-from benchmarks.framework.base import (
-    BENCHMARKS,
-    Figure,
-    PaperRow,
-    PublishedTable,
-    benchmark_names,
-    get_benchmark,
-)
+from benchmarks.framework.base import BENCHMARKS, Figure, PaperRow, PublishedTable, get_benchmark
 from benchmarks.simplevqa.published_rows import BY_TASK
 from benchmarks.truthfulvqa.benchmark import CATEGORIES, DECODINGS
 from evaluation.ranking.bradley_terry import RATING_MEAN
@@ -99,7 +92,7 @@ COMPARED = {
 below that do it need the texts and do not run everywhere."""
 
 
-@pytest.mark.parametrize("name", benchmark_names())
+@pytest.mark.parametrize("name", BENCHMARKS.names())
 def test_figures_are_those_that_were_compared_with_the_papers(name: str) -> None:
     tables = get_benchmark(name).published
     assert len({table.source for table in tables}) == len(tables)

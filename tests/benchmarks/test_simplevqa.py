@@ -66,36 +66,24 @@ def test_every_spelling_of_a_conclusion_counts() -> None:
         {"CO": 5 / 12, "IN": 4 / 12, "NA": 3 / 12, "CGA": 5 / 9, "F": 10 / 21}
     )
     assert table["model"] == "g4o_response"
+    measured = table["intervals"]["overall"]
+    assert [measured[name]["n"] for name in ("CO", "IN", "NA", "CGA", "F")] == [12, 12, 12, 9, 12]
 
 
-def test_f_is_the_harmonic_mean() -> None:
-    table = SIMPLEVQA.table(graded("AAABBC"))
-    overall, measured = table["overall"], table["intervals"]["overall"]
-    assert {name: found["n"] for name, found in measured.items()} == {
-        **dict.fromkeys(("CO", "IN", "NA", "F"), 6),
-        "CGA": 5,
-    }
-    co, cga = overall["CO"], overall["CGA"]
-    assert (co, cga) == (3 / 6, 3 / 5)
-    assert overall["F"] == pytest.approx(2 * co * cga / (co + cga))
-
-
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.sampled_from("ABC"), min_size=1, max_size=30))
 def test_the_metrics_belong_together(said: list[str]) -> None:
     overall = SIMPLEVQA.table(graded(said))["overall"]
     assert overall["CO"] + overall["IN"] + overall["NA"] == pytest.approx(1)
     assert (overall["CGA"] is None) == (set(said) == {"C"})
-    assert overall["CO"] <= overall["F"] + 1e-12
-    if overall["CGA"] is not None:
-        assert overall["F"] <= overall["CGA"] + 1e-12
+    co, cga = overall["CO"], overall["CGA"]
+    harmonic = 2 * co * cga / (co + cga) if co else 0
+    assert overall["F"] == pytest.approx(harmonic)
 
 
 def test_parts() -> None:
-    chinese = {
-        "language": "CN",
-        "vqa_category": "{'task_category': 'LS', 'subject_category': 'LI'}",
-    }
+    category = "{'task_category': 'LS', 'subject_category': 'LI'}"
+    chinese = {"language": "CN", "vqa_category": category}
     table = SIMPLEVQA.table([*graded("AB"), *graded("AAC", **chinese)])
     assert table["by_language"]["EN"]["CO"] == 1 / 2
     assert table["by_language"]["CN"]["CO"] == 2 / 3
@@ -109,10 +97,8 @@ def test_a_language_in_several_spellings_is_one_part() -> None:
     """Count all items in a language for the paper's row, as where two files are joined."""
     rows = [*graded("AAAB"), *graded("BBBB", language="english"), *graded("A", language="zh")]
     table = SIMPLEVQA.table(rows)
-    assert {name: part["CO"] for name, part in table["by_language"].items()} == {
-        "EN": 3 / 8,
-        "zh": 1,
-    }
+    by_language = {name: part["CO"] for name, part in table["by_language"].items()}
+    assert by_language == {"EN": 3 / 8, "zh": 1}
     row = row_values(SIMPLEVQA.paper_rows(table, "mine")[BY_DOMAIN]["mine"])
     assert row[0] == 100  # CO in Chinese
     assert row[3] == pytest.approx(100 * 3 / 8)  # in English
@@ -177,10 +163,8 @@ def test_the_answers_of_several_models_are_graded_in_one_file() -> None:
     labels = ("Correct", "Incorrect")
     verdicts = [Verdict(status="scored", label=label, judge="j1") for label in labels]
     graded_row = SIMPLEVQA.graded_row(row, verdicts)
-    assert {name: value["conclusion"] for name, value in graded_row["judge_res"].items()} == {
-        "g4o_response": "正确",
-        "qwen_response": "错误",
-    }
+    said = [value["conclusion"] for value in graded_row["judge_res"].values()]
+    assert said == ["正确", "错误"]
     by_model = SIMPLEVQA.by_model([graded_row])
     assert list(by_model) == ["g4o_response", "qwen_response"]
     for (name, [of_model]), verdict in zip(by_model.items(), verdicts, strict=True):
@@ -204,14 +188,6 @@ def test_a_models_missing_conclusion_is_no_attempt_in_the_papers_columns() -> No
     assert list(SIMPLEVQA.by_model(rows)) == ["g4o_response"]
 
 
-def test_a_row_of_our_shape_is_one_models() -> None:
-    row = item(1, response="Rembrandt [0.9]", model="mine", judge_res={"mine": "A", "old": "B"})
-    by_model = SIMPLEVQA.by_model([row])
-    assert by_model.keys() == {"mine", "old"}
-    assert "calibration" in SIMPLEVQA.table(by_model["mine"])
-    assert "calibration" not in SIMPLEVQA.table(by_model["old"])
-
-
 def test_intervals_resample_questions() -> None:
     table = SIMPLEVQA.table(graded("AB" * 30))
     co = table["intervals"]["overall"]["CO"]
@@ -222,17 +198,20 @@ def test_intervals_resample_questions() -> None:
 
 
 def test_several_models_get_a_table_each() -> None:
-    rows = [
-        item(n, judge_res={"x": said[0], "y": said[1]}) for n, said in enumerate(["AB", "AC", "BA"])
-    ]
+    said = (("A", "B"), ("A", "C"), ("B", "A"))
+    rows = [item(n, judge_res={"x": x, "y": y}) for n, (x, y) in enumerate(said)]
     tables = {name: SIMPLEVQA.table(own) for name, own in SIMPLEVQA.by_model(rows).items()}
     assert tables["x"]["overall"]["CO"] == 2 / 3
     assert tables["y"]["overall"]["NA"] == 1 / 3
-    for read in (SIMPLEVQA.scores, SIMPLEVQA.table):
-        with pytest.raises(CustosError, match="several models in one file: x, y"):
-            read(rows)
-    with pytest.raises(CustosError, match="judge_res"):
-        SIMPLEVQA.table([item()])
+    for wrong in (rows, [item()]):
+        with pytest.raises(CustosError):
+            SIMPLEVQA.table(wrong)
+    with pytest.raises(CustosError):
+        SIMPLEVQA.scores(rows)
+    # A row of our own shape is one model's, whoever else was graded on it.
+    row = item(1, response="Rembrandt [0.9]", model="mine", judge_res={"mine": "A", "old": "B"})
+    mine, old = (SIMPLEVQA.table(own) for own in SIMPLEVQA.by_model([row]).values())
+    assert "calibration" in mine and "calibration" not in old
 
 
 @pytest.mark.parametrize(
@@ -263,18 +242,14 @@ def test_rows_that_do_not_fit(fields: dict[str, Any], wrong: str) -> None:
 
 
 def test_what_we_grade_reads_back_as_the_official_shape() -> None:
+    labels = ("Correct", "Incorrect", "Not attempted", "Correct")
+    verdicts = [Verdict(status="scored", label=label, judge="j1") for label in labels]
     rows = [
-        SIMPLEVQA.graded_row(
-            item(n, response="x", model="mine"), [Verdict(status="scored", label=label, judge="j1")]
-        )
-        for n, label in enumerate(("Correct", "Incorrect", "Not attempted", "Correct"))
+        SIMPLEVQA.graded_row(item(n, response="x", model="mine"), [verdict])
+        for n, verdict in enumerate([*verdicts, Verdict(status="unparsed")])
     ]
-    assert [row["judge_res"]["mine"]["conclusion"] for row in rows] == [
-        *("正确", "错误", "未尝试", "正确"),
-    ]
-    rows.append(
-        SIMPLEVQA.graded_row(item(9, response="x", model="mine"), [Verdict(status="unparsed")])
-    )
+    said = [row["judge_res"]["mine"]["conclusion"] for row in rows]
+    assert said == ["正确", "错误", "未尝试", "正确", None]
     table = SIMPLEVQA.table(rows)
     assert table["overall"]["CO"] == 0.5
     assert (table["coverage"], table["judges"]) == (0.8, ["j1"])

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
+from clients.chat import ChatClient, Reply
 from clients.connection import ModelServer
+from clients.messages import ChatItem, Decoding
 from judging import JudgeRequest
+from judging.messages import Message
 from judging.scoring.engine import Sampling
-from tests.clients.fake_server import FakeServer
+from tests.clients.fake_server import FakeServer, Say, Seen
 
 SHORT = Sampling(max_new_tokens=12, temperature=0)
+KEY = "sk-do-not-show-me-0123456789"
 
 
 def server(fake: FakeServer, **options: Any) -> ModelServer:
     given: dict[str, Any] = {"model": "m", "first_wait": 0.01, "tries": 2, "deadline": 120.0}
     return ModelServer(fake.url, **(given | options))
+
+
+def keyed(fake: FakeServer, **options: Any) -> ModelServer:
+    return server(fake, **({"api_key": KEY, "tries": 3, "deadline": 20.0} | options))
 
 
 def pair(**fields: Any) -> JudgeRequest:
@@ -25,3 +35,22 @@ def pair(**fields: Any) -> JudgeRequest:
         "response_b": "No; it is brown.",
     }
     return JudgeRequest.model_validate(given | fields)
+
+
+def item(id: str = "q1", text: str = "Hello?", images: tuple[str, ...] = ()) -> ChatItem:
+    return ChatItem(id=id, messages=(Message(role="user", text=text, images=images),))
+
+
+def ask(to: ModelServer, what: ChatItem | None = None, **decoding: Any) -> Reply:
+    async def once() -> Reply:
+        async with ChatClient(to, Decoding(**decoding)) as client:
+            return await client.complete(what or item())
+
+    return asyncio.run(once())
+
+
+def verdicts_on(seen: Seen, delay: float = 0.0, **fields: Any) -> Say:
+    """Answer as a service does, with one label for all."""
+    given = {"status": "scored", "label": "x", **fields}
+    verdicts = [{"id": row["id"], **given} for row in seen.body["requests"]]
+    return Say(body=json.dumps({"verdicts": verdicts}), delay=delay)

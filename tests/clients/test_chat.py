@@ -1,23 +1,36 @@
-"""One conversation or many: what is sent, and what comes back."""
+"""Conversations: what is sent, what comes back, and the keys that it is kept under."""
+
+from __future__ import annotations
 
 import asyncio
 import base64
+import math
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
-from clients.chat import ChatClient, Prices, Reply, Usage
-from clients.connection import ModelServer
-from clients.messages import Decoding, item_key
+from clients.chat import ChatClient, ChatToken, Prices, Reply, TokenLogprob, Usage
+from clients.connection import ModelServer, RequestRefused
+from clients.kept_verdicts import request_key
+from clients.messages import Decoding, item_key, one_user_turn, picture_url
+from clients.remote_judge import label_masses, tokens_after
+from judging import JudgeRequest
 from judging.errors import CustosError
-from tests.clients.asking import KEY, ask, item, server
-from tests.clients.fake_server import RESET, FakeServer, Say, completion
+from judging.files.pictures import read_image
+from judging.messages import Message, conversation
+from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
+from tests.clients.made_up import KEY, ask, item, keyed
+from tests.serve.made_up import FakeJudge, row
 
 
 def test_a_request_and_its_reply(fake: FakeServer) -> None:
-    reply = ask(server(fake), temperature=0, top_p=0.9, max_tokens=64, seed=7)
+    reply = ask(keyed(fake), temperature=0, top_p=0.9, max_tokens=64, seed=7)
     assert reply == Reply(
         text="Hello.",
         finish_reason="stop",
@@ -32,11 +45,9 @@ def test_a_request_and_its_reply(fake: FakeServer) -> None:
     }
     assert seen.headers["authorization"] == f"Bearer {KEY}"
 
-
-def test_what_is_not_set_is_not_sent(fake: FakeServer) -> None:
-    ask(server(fake, api_key=""))
-    [seen] = fake.seen
-    assert seen.body.keys() == {"model", "messages"}
+    ask(keyed(fake, api_key=""))
+    seen = fake.seen[1]
+    assert seen.body.keys() == {"model", "messages"}, "what is not set is not sent"
     assert "authorization" not in seen.headers
 
 
@@ -51,7 +62,7 @@ def test_pictures_go_as_data_urls_before_the_text(fake: FakeServer, tmp_path: Pa
     path = tmp_path / "misnamed.jpg"
     Image.new("RGB", (3, 2), "red").save(path, format="PNG")
     url = "https://example.org/a.png"
-    ask(server(fake), item(images=(str(path), url)))
+    ask(keyed(fake), item(images=(str(path), url)))
     first, second, text = fake.seen[0].body["messages"][0]["content"]
     header, _, payload = first["image_url"]["url"].partition(",")
     assert header == "data:image/png;base64"
@@ -63,18 +74,21 @@ def test_pictures_go_as_data_urls_before_the_text(fake: FakeServer, tmp_path: Pa
 def test_an_unreadable_picture_names_item_and_file(fake: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "text.png"
     path.write_text("no picture")
-    with pytest.raises(CustosError, match=r"'q1': field 'images': '.*text\.png' is not a readable"):
-        ask(server(fake), item(images=(str(path),)))
+    with pytest.raises(CustosError, match=r"'q1': field 'images': '.*text\.png'"):
+        ask(keyed(fake), item(images=(str(path),)))
     assert fake.seen == []
 
 
-def test_concurrency_is_bounded_and_used(fake: FakeServer) -> None:
-    fake.answer = lambda seen: Say(body=completion(seen.text), delay=0.1)
+def test_concurrency_is_bounded_and_used_and_one_bad_item_stops_no_other(fake: FakeServer) -> None:
+    def answer(seen: Seen) -> Say:
+        return Say(400) if seen.text == "say 3" else Say(body=completion(seen.text), delay=0.1)
+
+    fake.answer = answer
     fake.faults.extend([Say(500), RESET, Say(429)])
     outcomes: dict[str, Reply | CustosError] = {}
 
     async def all_of_them() -> None:
-        async with ChatClient(server(fake, concurrency=4), Decoding()) as client:
+        async with ChatClient(keyed(fake, concurrency=4), Decoding()) as client:
             await client.complete_all(
                 (item(str(i), f"say {i}") for i in range(30)),
                 lambda asked, outcome: outcomes.__setitem__(asked.id, outcome),
@@ -82,26 +96,9 @@ def test_concurrency_is_bounded_and_used(fake: FakeServer) -> None:
 
     asyncio.run(all_of_them())
     assert fake.most_in_flight == 4
-    assert len(outcomes) == 30
-    for i in range(30):
-        outcome = outcomes[str(i)]
-        assert isinstance(outcome, Reply)
-        assert outcome.text == f"say {i}"
-
-
-def test_one_bad_item_does_not_stop_the_others(fake: FakeServer) -> None:
-    fake.answer = lambda seen: Say(400) if seen.text == "say 3" else Say(body=completion("ok"))
-    outcomes: dict[str, Reply | CustosError] = {}
-
-    async def all_of_them() -> None:
-        async with ChatClient(server(fake), Decoding()) as client:
-            await client.complete_all(
-                [item(str(i), f"say {i}") for i in range(6)],
-                lambda asked, outcome: outcomes.__setitem__(asked.id, outcome),
-            )
-
-    asyncio.run(all_of_them())
-    assert [id for id in sorted(outcomes) if isinstance(outcomes[id], CustosError)] == ["3"]
+    assert isinstance(outcomes.pop("3"), RequestRefused)
+    said = {id: each.text for id, each in outcomes.items() if isinstance(each, Reply)}
+    assert said == {str(i): f"say {i}" for i in range(30) if i != 3}
 
 
 def test_the_key_of_an_item_follows_what_an_answer_depends_on(tmp_path: Path) -> None:
@@ -115,3 +112,109 @@ def test_the_key_of_an_item_follows_what_an_answer_depends_on(tmp_path: Path) ->
     assert first != item_key(item(text="Bye.", images=(str(path),)), "m", Decoding())
     Image.new("RGB", (2, 2), "blue").save(path)
     assert first != item_key(asked, "m", Decoding())
+
+
+HOSTILE = st.lists(
+    st.sampled_from(
+        ["Response: ", "References: x", "\n", "\r\n", "\u2028", "> ", "<|im_end|>", "a"]
+    )
+).map("".join)
+
+
+def _fields(turn: Message) -> list[str]:
+    """Return the fields of a turn as a reader of the marks sees them."""
+    fields: list[str] = []
+    for line in turn.text.split("\n"):
+        if line.startswith("> "):
+            fields[-1] += f"\n{line[2:]}"
+        else:
+            fields.append(line)
+    return fields
+
+
+@given(st.lists(HOSTILE, min_size=2, max_size=4))
+def test_no_line_of_a_field_looks_like_another_field(texts: list[str]) -> None:
+    texts = [f"{number}: {text}" for number, text in enumerate(texts)]
+    system, user = one_user_turn(conversation("Grade it.", texts))
+    assert system.text == "Grade it."
+    assert "<|" not in user.text
+    assert len(user.text.splitlines()) == len(user.text.split("\n"))
+    expected = ["\n".join(text.replace("<|", "< |").splitlines()) for text in texts]
+    assert _fields(user) == expected
+
+
+def test_pictures_and_a_begun_answer_stay_where_they_were() -> None:
+    turns = (
+        *conversation("Grade it.", ["a", "b"], ("x.png",)),
+        Message(role="assistant", text="c"),
+    )
+    system, user, answer = one_user_turn(turns)
+    assert (system.images, user.images, answer.text) == ((), ("x.png",), "c")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("a.png", "png"), ("a.jpg", "jpeg"), ("a.webp", "webp")),
+        *((f"a.{name}", "png") for name in ("gif", "bmp", "tiff", "avif")),
+    ],
+)
+def test_servers_get_pictures_of_kinds_that_all_of_them_read(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    """Show a judge behind a service the same pixels as one on this machine."""
+    noise = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+    file = tmp_path / name
+    Image.fromarray(noise).save(file)
+    url = picture_url(str(file))
+    assert url.startswith(f"data:image/{kind};base64,")
+    assert read_image(url).tobytes() == read_image(str(file)).tobytes()
+
+
+def test_of_an_animation_servers_get_what_a_judge_sees_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "a.gif"
+    frames = [Image.new("RGB", (9, 9), color) for color in ("red", "blue")]
+    frames[0].save(file, save_all=True, append_images=frames[1:])
+    assert read_image(picture_url(str(file))).getpixel((4, 4)) == (255, 0, 0)
+
+
+def token(text: str, p: float, **others: float) -> ChatToken:
+    near = {text: p, **others}.items()
+    alternatives = [TokenLogprob(token=name, logprob=math.log(value)) for name, value in near]
+    return ChatToken(token=text, logprob=math.log(p), top_logprobs=alternatives)
+
+
+def test_label_masses_by_hand() -> None:
+    labels = ("Wrong; Reasoning", "Wrong; Other", "Correct")
+    said = [
+        token("**", 0.9, Correct=0.05),
+        token("Wrong", 0.8, Correctly=0.1, C=0.1),
+        token("; ", 1.0),
+        token("Other", 0.6, Reason=0.3, None_=0.1),
+        token("**", 1.0),
+    ]
+    assert label_masses(said, labels) == pytest.approx(
+        [0.9 * 0.8 * 0.3, 0.9 * 0.8 * 0.6, 0.05 + 0.9 * 0.1]
+    )
+    assert label_masses([token("Any", 1.0)], ("A", "B")) == [0, 0]
+    assert label_masses([token(" ", 1.0)], ("A", "B")) == [0, 0]
+    assert label_masses([token("Wrong", 0.5)], labels) == [0.25, 0.25, 0]
+    tagged = [token("<label", 1.0), token(">", 1.0), token("B", 0.7, A=0.2)]
+    assert label_masses(tokens_after(tagged, "<label>"), ("A", "B")) == pytest.approx([0.2, 0.7])
+    assert tokens_after(tagged, "<other>") == tagged
+
+
+def test_the_key_of_a_request_is_about_content(tmp_path: Path) -> None:
+    judge = FakeJudge()
+
+    def key(**fields: Any) -> str:
+        return request_key(judge, JudgeRequest.model_validate(row(**fields)))
+
+    picture = tmp_path / "a.png"
+    missing = key(images=[str(picture)])
+    Image.new("RGB", (4, 4)).save(picture)
+    black = key(images=[str(picture)])
+    Image.new("RGB", (4, 4), "white").save(picture)
+    assert len({missing, black, key(images=[str(picture)]), key(), key(seed=1)}) == 5
+    assert key(metadata={"a": 1, "b": 2}) == key(metadata={"b": 2, "a": 1})
+    assert key(variant="a/b") != key(variant="c")

@@ -15,21 +15,18 @@ import pytest
 
 from clients.chat import ChatClient, Prices
 from clients.connection import ModelServer, ServerRefusal
-from clients.jobs import JobProgress, JobResult, OnProgress, run_job
+from clients.jobs import JobProgress, JobResult, KeptAnswer, OnProgress, run_job
 from clients.messages import ChatItem, Decoding
 from judging.errors import CustosError
-from judging.files.kept_work import locked
-from judging.messages import Message
+from judging.files.kept_work import KeptFile, locked
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
+from tests.clients.made_up import item, keyed
 
-KEY = "sk-do-not-show-me-0123456789"
+ODD_TEXT = "a\0b\x1b[2J\x85\u2028\u202ec\r\nd\ue000\U0010ffff"
 
 
 def items(number: int) -> list[ChatItem]:
-    return [
-        ChatItem(id=f"q{i}", messages=(Message(role="user", text=f"say {i}"),))
-        for i in range(number)
-    ]
+    return [item(f"q{i}", f"say {i}") for i in range(number)]
 
 
 def echo(seen: Seen) -> Say:
@@ -43,10 +40,9 @@ def run(
     on_progress: OnProgress | None = None,
     **options: Any,
 ) -> JobResult:
-    given: dict[str, Any] = {"api_key": KEY, "first_wait": 0.01, "tries": 2, "deadline": 20.0}
     return run_job(
         asked,
-        ModelServer(fake.url, "m", **(given | options)),
+        keyed(fake, **({"tries": 2} | options)),
         Decoding(temperature=0),
         answers=folder / "answers.jsonl",
         rejects=folder / "rejects.jsonl",
@@ -61,9 +57,8 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_a_job_and_its_repetition(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = echo
     result = run(fake, tmp_path, items(10))
-    assert {id: reply.text for id, reply in result.replies.items()} == {
-        f"q{i}": f"say {i}" for i in range(10)
-    }
+    said = {id: reply.text for id, reply in result.replies.items()}
+    assert said == {f"q{i}": f"say {i}" for i in range(10)}
     assert (result.usage.prompt_tokens, result.usage.completion_tokens) == (1000, 100)
     assert result.account(Prices(prompt=1.0, completion=10.0)) == {
         "reused": 0,
@@ -71,9 +66,7 @@ def test_a_job_and_its_repetition(fake: FakeServer, tmp_path: Path) -> None:
         "uncounted": 0,
         "cost": pytest.approx(0.002),
     }
-    assert sorted(line["id"] for line in lines(tmp_path / "answers.jsonl")) == sorted(
-        result.replies
-    )
+    assert {line["id"] for line in lines(tmp_path / "answers.jsonl")} == result.replies.keys()
     assert not (tmp_path / "rejects.jsonl").exists()
 
     again = run(fake, tmp_path, items(12))
@@ -87,12 +80,8 @@ def test_progress_counts_answers_failures_and_tokens(fake: FakeServer, tmp_path:
     run(fake, tmp_path, items(2))
     steps: list[JobProgress] = []
     run(fake, tmp_path, items(4), steps.append, concurrency=1)
-    assert [(now.num_items, now.num_done, now.num_failed) for now in steps] == [
-        (4, 1, 0),
-        (4, 2, 1),
-        (4, 3, 1),
-        (4, 4, 1),
-    ]
+    done = [(now.num_items, now.num_done, now.num_failed) for now in steps]
+    assert done == [(4, 1, 0), (4, 2, 1), (4, 3, 1), (4, 4, 1)]
     assert [now.usage.completion_tokens for now in steps] == [10, 10, 20, 30]
 
 
@@ -100,6 +89,8 @@ def test_two_processes_do_not_share_answers(fake: FakeServer, tmp_path: Path) ->
     answers = tmp_path / "answers.jsonl"
     with locked(answers), pytest.raises(CustosError, match="another run is writing it"):
         run(fake, tmp_path, items(1))
+    with pytest.raises(CustosError, match="id 'q0'"):
+        run(fake, tmp_path, [*items(2), *items(1)])
     assert fake.seen == []
     run(fake, tmp_path, items(1))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.jsonl"]
@@ -109,7 +100,7 @@ def test_a_changed_item_is_asked_anew(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = echo
     run(fake, tmp_path, items(3))
     changed = items(3)
-    changed[1] = ChatItem(id="q1", messages=(Message(role="user", text="say else"),))
+    changed[1] = item("q1", "say else")
     result = run(fake, tmp_path, changed)
     assert [seen.text for seen in fake.seen[3:]] == ["say else"]
     assert result.replies["q1"].text == "say else"
@@ -134,10 +125,8 @@ def test_failed_items_are_listed_and_asked_again(fake: FakeServer, tmp_path: Pat
     rejects = lines(tmp_path / "rejects.jsonl")
     assert sorted(reject["id"] for reject in rejects) == ["q1", "q3"]
     assert {reject["reason"] for reject in rejects} == {"request failed"}
-    assert "item 'q1': the server answered 500: no (2 tries)" in [r["detail"] for r in rejects]
     assert [reject.model_dump() for reject in result.rejects] == rejects
     assert len(result.replies) == 3
-
     fake.answer = echo
     result = run(fake, tmp_path, items(5))
     assert len(fake.seen) == 3 + 2 * 2 + 2
@@ -160,10 +149,42 @@ def test_answers_without_token_counts_are_counted(fake: FakeServer, tmp_path: Pa
     assert (result.num_uncounted, result.usage.prompt_tokens) == (1, 100)
 
 
-def test_ids_must_differ(fake: FakeServer, tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match="id 'q0' is given to more than one item"):
-        run(fake, tmp_path, [*items(2), *items(1)])
-    assert fake.seen == []
+BODIES = {
+    "half a surrogate pair": completion("a").replace('"a"', r'"a \ud800 b"'),
+    "half a pair in another field": completion("a").replace('"stop"', r'"\udfff"'),
+    "200,000 brackets": "[" * 200_000,
+    "too many digits": completion("a").replace("100", "9" * 5000),
+    "a count of 400 digits": completion("a").replace("100", "9" * 400),
+    "a negative count": completion("a", prompt_tokens=-5),
+    "no object": "null",
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_a_reply_that_cannot_be_used_fails_its_item_alone(
+    fake: FakeServer, tmp_path: Path, body: str
+) -> None:
+    fake.answer = lambda seen: Say(body=body) if seen.text == "say 1" else echo(seen)
+    result = run(fake, tmp_path, items(3), tries=1)
+    assert {id: reply.text for id, reply in result.replies.items()} == {
+        "q0": "say 0",
+        "q2": "say 2",
+    }
+    [reject] = result.rejects
+    assert reject.id == "q1"
+    assert len(reject.detail) < 1000 and reject.detail.isprintable()
+    assert lines(tmp_path / "rejects.jsonl") == [reject.model_dump()]
+    assert result.account(Prices(1, 1))["cost"] == pytest.approx(220e-6)
+
+
+def test_odd_characters_are_kept_as_they_are(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = lambda seen: Say(body=completion(ODD_TEXT))
+    for num_reused in (0, 2):
+        result = run(fake, tmp_path, items(2))
+        assert {reply.text for reply in result.replies.values()} == {ODD_TEXT}
+        assert result.num_reused == num_reused
+    kept = KeptFile(tmp_path / "answers.jsonl", KeptAnswer).lines()
+    assert [line.reply.text for line in kept] == [ODD_TEXT] * 2
 
 
 JOB = """

@@ -17,11 +17,20 @@ from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from serve.calls.limits import Limits
 from tests.clients.fake_server import FakeServer, Say, Seen
+from tests.clients.made_up import verdicts_on
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges
 from tests.tiny import save_picture
 
 KEY = "a-key-for-these-tests-0123456789"
+
+
+def address(fake: FakeServer) -> str:
+    return fake.url.removesuffix("/v1")
+
+
+def slowly(seen: Seen) -> Say:
+    return verdicts_on(seen, delay=0.1)
 
 
 def request(number: int, response: str = "Paris", **fields: object) -> JudgeRequest:
@@ -66,39 +75,21 @@ def test_what_is_refused_fails_alone(tmp_path: Path) -> None:
         verdicts = list(JudgeClient(url).grade([request(1), *bad, request(9)]))
     assert [verdict.status for verdict in verdicts] == ["scored", *["invalid"] * 4, "scored"]
     assert [verdict.id for verdict in verdicts] == ["1", "3", "5", "6", "8", "9"]
-    messages = [verdict.message or "" for verdict in verdicts[1:5]]
-    for message, said in zip(
-        messages, ("references", "5,000 pixels", "missing.png", "charthal"), strict=True
-    ):
-        assert said in message
+    told = ("references", "5,000 pixels", "missing.png", "charthal")
+    for verdict, word in zip(verdicts[1:5], told, strict=True):
+        assert word in str(verdict.message)
 
 
 def test_files_are_sent_as_data_urls(fake: FakeServer, tmp_path: Path) -> None:
     picture = save_picture(tmp_path / "a.png", 3, 2)
-    fake.answer = lambda seen: verdicts_on(seen)
-    url = fake.url.removesuffix("/v1")
+    fake.answer = verdicts_on
+    url = address(fake)
     list(JudgeClient(url, judge="qs", api_key="k3y").grade([request(1, images=[picture])]))
     [seen] = fake.seen
     assert seen.path == "/judge"
     assert seen.headers["authorization"] == "Bearer k3y"
     assert seen.body["judge"] == "qs"
     assert seen.body["requests"][0]["images"][0].startswith("data:image/png;base64,")
-
-
-def verdicts_on(seen: Seen) -> Say:
-    verdicts = [
-        {"id": row["id"], "status": "scored", "label": "x"} for row in seen.body["requests"]
-    ]
-    return Say(body=json.dumps({"verdicts": verdicts}))
-
-
-def test_a_busy_service_is_asked_again_when_it_says(fake: FakeServer) -> None:
-    fake.answer = verdicts_on
-    fake.faults.append(Say(429, "{}", {"Retry-After": "0.4"}))
-    url = fake.url.removesuffix("/v1")
-    assert [v.label for v in JudgeClient(url).grade([request(1)])] == ["x"]
-    first, second = fake.seen
-    assert second.at - first.at >= 0.4
 
 
 @pytest.mark.parametrize("status", [408, 413, 504])
@@ -109,7 +100,7 @@ def test_what_is_too_much_for_one_call_goes_in_smaller_ones_from_then_on(
         return Say(status, "{}") if len(seen.body["requests"]) > 2 else verdicts_on(seen)
 
     fake.answer = answer
-    client = JudgeClient(fake.url.removesuffix("/v1"), concurrency=64, tries=2)
+    client = JudgeClient(address(fake), concurrency=64, tries=2)
     verdicts = list(client.grade(map(request, range(256))))
     assert [verdict.id for verdict in verdicts] == [str(n) for n in range(256)]
     refused = sum(len(seen.body["requests"]) > 2 for seen in fake.seen)
@@ -121,34 +112,27 @@ def test_what_is_too_much_for_one_call_goes_in_smaller_ones_from_then_on(
 
 def test_a_service_that_takes_too_long_for_one_row_ends_it(fake: FakeServer) -> None:
     fake.answer = lambda seen: Say(504, "{}")
-    url = fake.url.removesuffix("/v1")
-    with pytest.raises(CustosError, match=rf"{url}: the server answered 504: .* \(1 try\)"):
+    url = address(fake)
+    with pytest.raises(CustosError, match=rf"{url}: .*504: .* \(1 try\)"):
         list(JudgeClient(url, tries=1).grade(map(request, range(4))))
     assert [len(seen.body["requests"]) for seen in fake.seen] == [4, 2, 1]
 
 
-def test_a_client_in_a_notebook_whose_thread_runs_a_loop(fake: FakeServer) -> None:
-    fake.answer = verdicts_on
-
-    async def cell() -> list[Verdict]:
-        return list(JudgeClient(fake.url.removesuffix("/v1")).grade([request(1)]))
-
-    assert [verdict.id for verdict in asyncio.run(cell())] == ["1"]
-
-
-def test_a_client_in_a_notebook_can_be_interrupted(fake: FakeServer) -> None:
+def test_a_client_in_a_notebook_whose_thread_runs_a_loop_can_be_interrupted(
+    fake: FakeServer,
+) -> None:
     def interrupt(*_: object) -> None:
         raise InterruptedError
 
     def answer(seen: Seen) -> Say:
-        said = verdicts_on(seen)
-        said.delay = 30
         signal.setitimer(signal.ITIMER_REAL, 0.1)
-        return said
+        return verdicts_on(seen, delay=30)
 
     async def cell() -> list[Verdict]:
-        return list(JudgeClient(fake.url.removesuffix("/v1")).grade([request(1)]))
+        return list(JudgeClient(address(fake)).grade([request(1)]))
 
+    fake.answer = verdicts_on
+    assert [verdict.id for verdict in asyncio.run(cell())] == ["1"]
     fake.answer = answer
     earlier = signal.signal(signal.SIGALRM, interrupt)
     start = monotonic()
@@ -161,13 +145,8 @@ def test_a_client_in_a_notebook_can_be_interrupted(fake: FakeServer) -> None:
 
 
 def test_no_more_at_once_than_asked_for(fake: FakeServer) -> None:
-    def slowly(seen: Seen) -> Say:
-        said = verdicts_on(seen)
-        said.delay = 0.1
-        return said
-
     fake.answer = slowly
-    url = fake.url.removesuffix("/v1")
+    url = address(fake)
     assert len(list(JudgeClient(url, concurrency=8).grade(map(request, range(40))))) == 40
     assert fake.most_in_flight == CALLS
     assert {len(seen.body["requests"]) for seen in fake.seen} == {2}
@@ -175,11 +154,6 @@ def test_no_more_at_once_than_asked_for(fake: FakeServer) -> None:
 
 def test_many_grades_side_by_side_are_no_more_calls_than_asked_for(fake: FakeServer) -> None:
     """Grade each row by itself with ``asyncio.gather``, as programs that ask chat models do."""
-
-    def slowly(seen: Seen) -> Say:
-        said = verdicts_on(seen)
-        said.delay = 0.1
-        return said
 
     async def grade_all(url: str) -> list[str]:
         async with AsyncJudgeClient(url, concurrency=8) as client:
@@ -191,14 +165,14 @@ def test_many_grades_side_by_side_are_no_more_calls_than_asked_for(fake: FakeSer
             return await asyncio.gather(*map(grade_one, range(60)))
 
     fake.answer = slowly
-    assert asyncio.run(grade_all(fake.url.removesuffix("/v1"))) == [str(n) for n in range(60)]
+    assert asyncio.run(grade_all(address(fake))) == [str(n) for n in range(60)]
     assert fake.most_in_flight == 8
 
 
 def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
-    url = fake.url.removesuffix("/v1")
+    url = address(fake)
     fake.answer = lambda seen: Say(401, "{}")
-    with pytest.raises(ServerRefusal, match="needs an API key .401.; set CUSTOS_KEY"):
+    with pytest.raises(ServerRefusal, match="set CUSTOS_KEY"):
         list(JudgeClient(url).grade([request(1)]))
     fake.answer = lambda seen: Say(body='{"verdicts": []}')
     with pytest.raises(CustosError, match="0 verdicts on 1 requests"):
@@ -208,19 +182,37 @@ def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
         list(JudgeClient(nobody, tries=1).grade([request(1)]))
     with pytest.raises(ServerRefusal, match=f"{nobody}: no answer .* is 'custos serve' running"):
         JudgeClient.connect(nobody)
-
-
-def test_another_address_than_the_service_prints_is_said() -> None:
     with serving_judges({"fake": FakeJudge()}) as url:
-        reason = r"no list of judges \(404 there is no such route.*\); give the address that"
-        with pytest.raises(ServerRefusal, match=reason):
+        with pytest.raises(
+            ServerRefusal, match="404 .*give the address that 'custos serve' prints"
+        ):
             JudgeClient.connect(f"{url}/v1")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[]",
+        r'{"judges": "\ud800"}',
+        '{"judges": 7}',
+        '{"judges": [7]}',
+        '{"judges": [{}]}',
+        '{"judges": [{"name": "a", "tasks": 1}]}',
+        '{"judges": [{"name": "a", "tasks": {"hieval-qs": 1}}]}',
+        '{"judges": [{"name": [], "tasks": {}}]}',
+        '{"judges": [{"tasks": {}}]}',
+    ],
+)
+def test_a_list_of_judges_of_another_form_is_refused(fake: FakeServer, body: str) -> None:
+    fake.answer = lambda seen: Say(body=body)
+    with pytest.raises(ServerRefusal, match=f"^{fake.url}: no list of judges "):
+        JudgeClient.connect(fake.url)
 
 
 def test_a_redirection_is_named(fake: FakeServer) -> None:
     """A proxy sends whoever calls over http to https."""
     fake.answer = lambda seen: Say(308, "", {"Location": "https://judge.test/judges"})
-    url = fake.url.removesuffix("/v1")
+    url = address(fake)
     to = r"redirects to 'https://judge\.test/judges'.*; give the address of that server"
     with pytest.raises(ServerRefusal, match=to):
         JudgeClient.connect(url)
@@ -251,15 +243,12 @@ def test_the_key_comes_from_the_environment_unless_one_is_given(
 ) -> None:
     with serving_judges({"fake": FakeJudge()}, keys=(KEY,)) as url:
         monkeypatch.delenv("CUSTOS_KEY", raising=False)
-        for refuse in (JudgeClient.connect, lambda url: list(JudgeClient(url).grade([request(1)]))):
-            with pytest.raises(ServerRefusal, match="needs an API key .401.; set CUSTOS_KEY"):
-                refuse(url)
+        with pytest.raises(ServerRefusal, match="needs an API key"):
+            JudgeClient.connect(url)
         monkeypatch.setenv("CUSTOS_KEY", KEY)
         assert JudgeClient.connect(url).judges[0]["name"] == "fake"
         assert [verdict.status for verdict in JudgeClient(url).grade([request(1)])] == ["scored"]
-        with pytest.raises(
-            ServerRefusal, match="refuses the API key .401.; set CUSTOS_KEY"
-        ) as wrong:
+        with pytest.raises(ServerRefusal, match="refuses the API key") as wrong:
             JudgeClient.connect(url, api_key="another-key-0123456789")
         assert "another-key" not in str(wrong.value)
 
@@ -283,8 +272,6 @@ def test_fingerprints_tell_judges_apart() -> None:
         assert any_judge.fingerprint(request(1)) != second.fingerprint(request(1))
         with pytest.raises(CustosError, match="no judge at .* takes 'charthal'"):
             any_judge.fingerprint(request(1, task="charthal", variant="irrelevant"))
-    with pytest.raises(ServerRefusal, match="no answer"):
-        JudgeClient.connect("http://127.0.0.1:9")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from data_prep.made.pairs import PairRow, generate_pairs
-from data_prep.truthfulness_tags import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
+from data_prep.sources.conversations import MADE_UP, MISREAD, MISREASONED, OFF_TOPIC, PADDED
 from judging.types import LabelledExample
 from tests.oracles.pairs import audit_pair
 from tests.oracles.report import disagreements

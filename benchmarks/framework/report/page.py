@@ -12,12 +12,7 @@ from benchmarks.framework.estimates import in_order
 from benchmarks.framework.files import Row, stored_verdicts
 from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import model_name
-from benchmarks.framework.report.text import (
-    TEMPLATES,
-    figure_parts,
-    interval_cells,
-    one_model,
-)
+from benchmarks.framework.report.text import TEMPLATES, figure_parts, interval_cells, one_model
 from evaluation.outcomes import full_label
 from evaluation.report.page import MAX_ITEMS, drawn_url, page_templates, thumbnails
 from evaluation.report.plots import draw_rates
@@ -66,10 +61,7 @@ def render_html(model: GradedModel, table: Mapping[str, Any]) -> str:
 
 
 def _item(
-    benchmark: Benchmark,
-    row: Row,
-    scores: Mapping[str, float | None],
-    people: Mapping[str, str],
+    benchmark: Benchmark, row: Row, scores: Mapping[str, float | None], people: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return what the page shows of an item, given headline scores and people's labels by id.
 

@@ -14,8 +14,7 @@ from typing import Any
 from data_prep.construction.forms.base import NO_NEED, Entry, Filled, Form, agreed_values, form
 from data_prep.construction.steps.base import Row
 from data_prep.errors import UnusableText
-from data_prep.sources.conversations import PAIR_TASK
-from data_prep.truthfulness_tags import MEANINGS
+from data_prep.sources.conversations import MEANINGS, PAIR_TASK
 from judging.tasks.truthful import TIE, A, B
 
 SCORES: Mapping[str, str] = {

@@ -11,7 +11,7 @@ import yaml
 
 import benchmarks
 from benchmarks.framework import base
-from benchmarks.framework.base import BENCHMARKS, benchmark_names, get_benchmark
+from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from benchmarks.framework.files import join_responses
 from benchmarks.framework.grading import ResponsesToGrade, own_rubrics, read_responses
 from judging.errors import CustosError, FieldError
@@ -86,7 +86,7 @@ def sixth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_five() -> None:
-    assert benchmark_names() == ("charthal", "chartom", "hieval", "simplevqa", "truthfulvqa")
+    assert BENCHMARKS.names() == ("charthal", "chartom", "hieval", "simplevqa", "truthfulvqa")
     for found in BENCHMARKS:
         assert set(found.tasks) <= set(task_names())
         assert found.published and found.styles, found.name

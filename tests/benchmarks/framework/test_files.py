@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from benchmarks.framework.base import benchmark_names, get_benchmark
+from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from benchmarks.framework.files import check_ids, read_file, write_graded
 from judging.errors import CustosError, FieldError
 
@@ -70,7 +70,7 @@ WRITERS: dict[str, Callable[[Path, Row], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", benchmark_names())
+@pytest.mark.parametrize("name", BENCHMARKS.names())
 def test_every_benchmark_loads_from_every_form(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,10 +89,16 @@ def test_every_benchmark_loads_from_every_form(
     (tmp_path / "other.json").write_text("[]")
     (tmp_path / "manifest.json").write_text("{}")
     loaded["folder"] = benchmark.load(str(tmp_path))
-    table = datasets.Dataset.from_list([OFFICIAL[name]])
-    monkeypatch.setattr(datasets, "load_dataset", lambda *args, **options: table)
+    asked = []
+
+    def load_dataset(*args: Any, **options: Any) -> datasets.Dataset:
+        asked.append((args[0], options["split"]))
+        return datasets.Dataset.from_list([OFFICIAL[name]])
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     monkeypatch.chdir(tmp_path)
     loaded["hub"] = benchmark.load("lab/benchmark")
+    assert asked == [("lab/benchmark", split)]
     for form, rows in loaded.items():
         assert [str(row[benchmark.item_id]) for row in rows] == [
             str(OFFICIAL[name][benchmark.item_id])
@@ -112,6 +118,7 @@ def test_a_snapshot_of_a_hub_data_set(tmp_path: Path) -> None:
     rows = get_benchmark("simplevqa").load(str(tmp_path), tmp_path / "images")
     assert [row["data_id"] for row in rows] == [2, 3]
     assert Path(rows[0]["images"][0]).read_bytes() == png()
+    assert "image" not in rows[0]  # bytes cannot be written to JSON
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "jsonl"])
@@ -130,37 +137,6 @@ def test_a_cell_larger_than_the_csv_modules_limit(tmp_path: Path) -> None:
 
 
 ROWS = [{"id": "a", "x": 1}, {"id": "b", "x": 2}]
-
-
-def test_one_content_in_five_shapes(tmp_path: Path) -> None:
-    (tmp_path / "list.json").write_text(json.dumps(ROWS))
-    (tmp_path / "keyed.json").write_text(json.dumps({"a": {"x": 1}, "b": {"x": 2}}))
-    (tmp_path / "lines.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
-    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "table.parquet")
-    for name in ("list.json", "keyed.json", "lines.jsonl", "table.parquet"):
-        assert list(read_file(tmp_path / name)) == ROWS, name
-        assert get_benchmark("hieval").load(str(tmp_path / name))[0]["x"] == 1
-    parts = tmp_path / "parts"
-    parts.mkdir()
-    for number, row in enumerate(ROWS):
-        pq.write_table(pa.Table.from_pylist([row]), parts / f"test-{number}-of-2.parquet")
-    (parts / "README.md").write_text("x")
-    assert [row["id"] for row in get_benchmark("hieval").load(str(parts))] == ["a", "b"]
-
-
-def test_items_from_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def load_dataset(*args: Any, **options: Any) -> datasets.Dataset:
-        asked.append((args[0], options["split"]))
-        return datasets.Dataset.from_list([{"data_id": 4, "image": {"bytes": png(), "path": None}}])
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    [row] = get_benchmark("simplevqa").load("lab/simplevqa", tmp_path)
-    assert asked == [("lab/simplevqa", "test")]
-    assert row["data_id"] == 4
-    assert "image" not in row  # bytes cannot be written to JSON
-    assert Path(row["images"][0]).read_bytes() == png()
 
 
 @pytest.mark.parametrize(
@@ -203,7 +179,8 @@ def test_graded_rows_read_back(tmp_path: Path, suffix: str, keyed: bool, kind: A
 def test_ids_are_checked() -> None:
     check_ids(ROWS)
     # A number and its text are one key of a JSON object.
-    for rows in ([ROWS[0], ROWS[0]], [{"id": 1}, {"id": "1"}], [{"x": 1}]):
+    wrong: list[list[Row]] = [[ROWS[0], ROWS[0]], [{"id": 1}, {"id": "1"}], [{"x": 1}]]
+    for rows in wrong:
         with pytest.raises(FieldError) as error:
             check_ids(rows)
         assert (error.value.location, error.value.field) == (f"row {len(rows)}", "id")

@@ -47,19 +47,19 @@ def charthal(folder: Path, count: int) -> Path:
     return write(folder / "items.json", items)
 
 
-def respond(*arguments: str | Path) -> Any:
-    return run("respond", *arguments)
+def ask(fake: FakeServer, name: str, items: Path, *options: str | Path) -> Any:
+    """Have a model on the server answer items, into ``out.json`` beside them."""
+    server = ("--base-url", fake.url, "--model", "m")
+    files = ("--items", items, "--out", items.parent / "out.json")
+    return run("respond", name, *files, *server, *options)
 
 
 def test_the_bare_question_and_its_picture(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = lambda seen: Say(body=completion(f"{seen.text} 12"))
-    items, out = charthal(tmp_path, 3), tmp_path / "gpt.response.json"
-    done = respond(
-        *("charthal", "--items", items, "--base-url", fake.url, "--model", "m", "--out", out),
-        *("--prompt-price", "10", "--completion-price", "100"),
-    )
+    items, prices = charthal(tmp_path, 3), ("--prompt-price", "10", "--completion-price", "100")
+    done = ask(fake, "charthal", items, *prices)
     assert done.exit_code == 0, done.stderr
-    answers = read(out)
+    answers = read(tmp_path / "out.json")
     official = read(items)
     assert {key: row["response"] for key, row in answers.items()} == {
         key: f"{row['question']} 12" for key, row in official.items()
@@ -75,7 +75,7 @@ def test_the_bare_question_and_its_picture(fake: FakeServer, tmp_path: Path) -> 
     assert header == "data:image/png;base64"
     with Image.open(BytesIO(base64.b64decode(content))) as shown:
         assert shown.getpixel((3, 3)) == RED
-    manifest = read(tmp_path / "gpt.response.json.manifest.json")
+    manifest = read(tmp_path / "out.json.manifest.json")
     assert manifest["usage"] == {"prompt_tokens": 300, "completion_tokens": 30}
     assert manifest["cost"] == pytest.approx((300 * 10 + 30 * 100) / 1e6)
     assert (manifest["responses"], manifest["failed"], manifest["images"]) == (3, 0, True)
@@ -86,14 +86,13 @@ def test_without_pictures_nothing_is_shown(fake: FakeServer, tmp_path: Path) -> 
     Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
     items = write(tmp_path / "items.json", [{**row, "image": "a.png"}])
     out = tmp_path / "out.jsonl"
-    common = ("simplevqa", "--items", items, "--base-url", fake.url, "--model", "m")
-    assert respond(*common, "--no-image", "--out", out).exit_code == 0
+    assert ask(fake, "simplevqa", items, "--no-image", "--out", out).exit_code == 0
     assert fake.seen[0].body["messages"] == [{"role": "user", "content": "Who built it?"}]
     assert read(tmp_path / "out.jsonl.manifest.json")["images"] is False
     answered = json.loads(out.read_text())
     assert (answered["response"], answered["without_image"]) == ("Hello.", True)
-    assert respond(*common, "--out", tmp_path / "seen.jsonl").exit_code == 0
-    assert "without_image" not in json.loads((tmp_path / "seen.jsonl").read_text())
+    assert ask(fake, "simplevqa", items).exit_code == 0
+    assert "without_image" not in read(tmp_path / "out.json")[0]
 
 
 def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path) -> None:
@@ -104,8 +103,7 @@ def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path)
 
     fake.answer = answer
     items, out = charthal(tmp_path, 4), tmp_path / "out.json"
-    command = ("charthal", "--items", items, "--base-url", fake.url, "--model", "m", "--out", out)
-    done = respond(*command)
+    done = ask(fake, "charthal", items)
     assert done.exit_code == 1
     assert "items.json row 2: item '1_0': the server answered 400: too hot" in done.stderr
     assert "4 items, 3 responses, 1 failed, 1 empty, 0 cut off" in done.stdout
@@ -116,8 +114,7 @@ def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path)
 
     fake.seen.clear()
     fake.answer = lambda seen: Say(body=completion("now"))
-    again = respond(*command)
-    assert again.exit_code == 0
+    assert ask(fake, "charthal", items).exit_code == 0
     assert [seen.text for seen in fake.seen] == ["What is value 1?"]
     assert list(read(out)) == ["0_0", "1_0", "2_0", "3_0"]
     assert not (tmp_path / "out.json.errors.jsonl").exists()
@@ -136,13 +133,13 @@ def test_odd_replies_fail_alone_or_stay_as_they_are(
         return Say(body=said.replace("12", r"12 \ud800") if "value 1" in seen.text else said)
 
     fake.answer = answer
-    items, out = charthal(tmp_path, 3), tmp_path / "out.json"
-    command = ("charthal", "--items", items, "--base-url", fake.url, "--model", "m", "--out", out)
+    items = charthal(tmp_path, 3)
     for _ in range(2):
         fake.seen.clear()
-        done = respond(*command)
+        done = ask(fake, "charthal", items)
         assert done.exit_code == 1
-        assert {key: row["response"] for key, row in read(out).items()} == {"0_0": odd, "2_0": odd}
+        said = {key: row["response"] for key, row in read(tmp_path / "out.json").items()}
+        assert said == {"0_0": odd, "2_0": odd}
         assert "row 2: item '1_0': the answer is not a chat completion: " in done.stderr
         assert "\x1b[2J" not in done.stderr
     assert {seen.text for seen in fake.seen} == {"What is value 1?"}, "the others are kept"
@@ -151,16 +148,15 @@ def test_odd_replies_fail_alone_or_stay_as_they_are(
 def test_nothing_limits_an_answer_unless_asked(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = lambda seen: Say(body=completion("12"))
     items = charthal(tmp_path, 1)
-    common = ("charthal", "--items", items, "--base-url", fake.url, "--model", "m")
-    assert respond(*common, "--out", tmp_path / "a.json").exit_code == 0
+    assert ask(fake, "charthal", items).exit_code == 0
     body = fake.seen[-1].body
     assert not {"max_tokens", "max_completion_tokens", "top_p", "reasoning_effort"} & body.keys()
 
     options = ("--top-p", "0.9", "--max-tokens", "7", "--reasoning-effort", "high")
-    assert respond(*common, "--out", tmp_path / "b.json", *options).exit_code == 0
+    assert ask(fake, "charthal", items, "--out", tmp_path / "b.json", *options).exit_code == 0
     body = fake.seen[-1].body
     assert (body["top_p"], body["max_tokens"], body["reasoning_effort"]) == (0.9, 7, "high")
-    refused = respond(*common, "--out", tmp_path / "c.json", "--decoding", "mulberry")
+    refused = ask(fake, "charthal", items, "--decoding", "mulberry")
     assert refused.exit_code == 2
     assert "--decoding 'mulberry': 'charthal' has published" in refused.stderr
 
@@ -169,14 +165,13 @@ def test_a_papers_decoding_and_its_exact_words(fake: FakeServer, tmp_path: Path)
     fake.answer = lambda seen: Say(body=completion("(B)"))
     items, wording = write(tmp_path / "items.json", [truthful()]), tmp_path / "wording.yaml"
     wording.write_text("response: 'Q: {question} (A){Option_A} (B){option_b} {x}'")
-    common = ("truthfulvqa", "--items", items, "--base-url", fake.url, "--model", "m")
     options = ("--decoding", "mulberry", "--wording", wording, "--temperature", "0.5")
-    assert respond(*common, "--out", tmp_path / "a.json", *options).exit_code == 0
+    assert ask(fake, "truthfulvqa", items, *options).exit_code == 0
     body = fake.seen[-1].body
     assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.5, 0.9, 8192)
     assert body["messages"][0]["content"] == "Q: What is it? (A)a fish (B)a bird {x}"
     wording.write_text("other: text")
-    refused = respond(*common, "--out", tmp_path / "b.json", *options)
+    refused = ask(fake, "truthfulvqa", items, *options)
     assert refused.exit_code == 2
     assert "has no text for 'response'" in refused.stderr
 
@@ -189,12 +184,10 @@ def test_an_answer_at_the_limit_is_marked_and_read_by_no_rule(
 
     fake.answer = answer
     row = {**truthful(), "level": 1, "category": "c", "subcategory": "s"}
-    items, out = write(tmp_path / "items.json", [row]), tmp_path / "out.json"
-    common = ("truthfulvqa", "--items", items, "--base-url", fake.url, "--model", "m")
-    done = respond(*common, "--out", out)
+    done = ask(fake, "truthfulvqa", write(tmp_path / "items.json", [row]))
     assert done.exit_code == 0
     assert "1 cut off" in done.stdout
-    [answered] = read(out)
+    [answered] = read(tmp_path / "out.json")
     assert answered["cut_off"] == ["response"]
     benchmark = get_benchmark("truthfulvqa")
     graded = benchmark.graded_row(answered, [])
@@ -248,8 +241,8 @@ def test_questions_that_cannot_be_asked(style: str, fields: dict[str, Any], wron
 
 def test_an_item_that_cannot_be_asked_is_named_with_its_file(tmp_path: Path) -> None:
     items = write(tmp_path / "items.json", [{**truthful(), "options": ["x"] * 27}])
-    out = tmp_path / "out.json"
-    done = respond("truthfulvqa", "--items", items, "--out", out, "--backbone", "embedded")
+    options = ("--out", tmp_path / "out.json", "--backbone", "embedded")
+    done = run("respond", "truthfulvqa", "--items", items, *options)
     assert done.exit_code == 2
     assert f"error: {items}: item 'q1': field 'options'" in done.stderr
 
@@ -257,7 +250,7 @@ def test_an_item_that_cannot_be_asked_is_named_with_its_file(tmp_path: Path) -> 
 @pytest.mark.parametrize("who", [(), ("--base-url", "http://x/v1"), ("--model", "m")])
 def test_somebody_must_answer(who: tuple[str, ...], tmp_path: Path) -> None:
     items, out = charthal(tmp_path, 1), tmp_path / "out.json"
-    done = respond("charthal", "--items", items, "--out", out, *who)
+    done = run("respond", "charthal", "--items", items, "--out", out, *who)
     assert done.exit_code == 2
     assert "name who answers" in done.stderr
     assert not out.exists()
@@ -314,21 +307,20 @@ def test_a_local_backbone_answers_as_the_library_does(
 
 def test_two_runs_do_not_write_one_file(fake: FakeServer, tmp_path: Path) -> None:
     items, out = charthal(tmp_path, 1), tmp_path / "out.json"
-    command = ("charthal", "--items", items, "--base-url", fake.url, "--out", out, "--model")
     refusals: list[Any] = []
 
     def answer(seen: Seen) -> Say:
         if not refusals:  # while the first run waits for its answer, another asks another model
-            refusals.append(respond(*command, "second"))
+            refusals.append(ask(fake, "charthal", items, "--model", "second"))
         return Say(body=completion("12"))
 
     fake.answer = answer
-    assert respond(*command, "first").exit_code == 0
+    assert ask(fake, "charthal", items).exit_code == 0
     [refused] = refusals
     assert refused.exit_code == 2
     assert refused.stderr.startswith(f"error: {out}: another run is writing it")
-    assert [seen.body["model"] for seen in fake.seen] == ["first"]
-    assert read(tmp_path / "out.json.manifest.json")["model"] == "first"
+    assert [seen.body["model"] for seen in fake.seen] == ["m"]
+    assert read(tmp_path / "out.json.manifest.json")["model"] == "m"
 
 
 def test_the_published_decoding_of_simplevqa_is_the_servers_own(
@@ -337,8 +329,7 @@ def test_the_published_decoding_of_simplevqa_is_the_servers_own(
     fake.answer = lambda seen: Say(body=completion("Vermeer"))
     row = {"data_id": 1, "question": "Who?", "answer": "Vermeer", "language": "EN"}
     items = write(tmp_path / "items.json", [row])
-    common = ("simplevqa", "--items", items, "--base-url", fake.url, "--model", "m")
-    done = respond(*common, "--decoding", "published", "--out", tmp_path / "a.json")
+    done = ask(fake, "simplevqa", items, "--decoding", "published")
     assert done.exit_code == 0, done.stderr
     assert fake.seen[0].body.keys() == {"model", "messages"}
 
@@ -374,13 +365,7 @@ def test_every_table_counts_what_was_cut_off(name: str) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"response: caf\xe9",
-        b"response: [",
-        b"- a",
-        b"response: 3",
-        b"response: a\nresponse: b",
-    ],
+    [b"response: caf\xe9", b"response: [", b"- a", b"response: 3", b"response: a\nresponse: b"],
 )
 def test_a_file_that_is_no_wording_is_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "wording.yaml"

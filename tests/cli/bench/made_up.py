@@ -52,6 +52,12 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
+def grade(folder: Path, rows: Any, *options: str | Path, name: str = "charthal") -> Any:
+    """Grade rows of ``folder/in.json`` into ``folder/out.json``."""
+    files = ("--responses", write(folder / "in.json", rows), "--out", folder / "out.json")
+    return run("grade", name, *files, *options)
+
+
 def charthal_responses(*said: str) -> dict[str, Any]:
     return {
         f"{number}_0": {

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.framework.base import benchmark_names, get_benchmark
-from tests.cli.bench.made_up import Grader, read, run, write
+from benchmarks.framework.base import BENCHMARKS, get_benchmark
+from tests.cli.bench.made_up import Grader, grade, read, run
 from tests.docs.markdown_pages import DOCS, blocks
 
 NEEDED = {
@@ -21,7 +21,7 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize("name", benchmark_names())
+@pytest.mark.parametrize("name", BENCHMARKS.names())
 @pytest.mark.parametrize("suffix", ["json", "jsonl"])
 def test_an_example_is_graded_and_makes_a_table(
     judge: Grader, name: str, suffix: str, tmp_path: Path
@@ -57,18 +57,16 @@ def test_the_page_shows_what_the_command_writes() -> None:
         for block in blocks(DOCS / "benchmarks.md")
         if block.language == "json"
     }
-    assert shown == {name: list(get_benchmark(name).example) for name in benchmark_names()}
+    assert shown == {name: list(get_benchmark(name).example) for name in BENCHMARKS.names()}
 
 
-@pytest.mark.parametrize("name", benchmark_names())
+@pytest.mark.parametrize("name", BENCHMARKS.names())
 def test_all_missing_fields_of_a_row_are_named(judge: Grader, name: str, tmp_path: Path) -> None:
     def error_of(row: dict[str, Any]) -> str:
-        source = write(tmp_path / "in.json", [get_benchmark(name).example[0], row])
-        done = run(
-            "grade", name, "--responses", source, "--judge", "j", "--out", tmp_path / "out.json"
-        )
+        rows = [get_benchmark(name).example[0], row]
+        done = grade(tmp_path, rows, "--judge", "j", name=name)
         assert done.exit_code == 2
-        return str(done.stderr).removeprefix(f"error: {source}: row 2: ")
+        return str(done.stderr).removeprefix(f"error: {tmp_path / 'in.json'}: row 2: ")
 
     item_id = get_benchmark(name).item_id
     key = {item_id: "7"} if item_id not in NEEDED[name] else {}
@@ -93,8 +91,7 @@ def test_all_missing_fields_of_a_row_are_named(judge: Grader, name: str, tmp_pat
 def test_a_row_without_an_answer_alone_is_no_error(judge: Grader, tmp_path: Path) -> None:
     first, second = get_benchmark("simplevqa").example
     rows = [first, {name: text for name, text in second.items() if name != "answer"}]
-    out = tmp_path / "out.json"
-    source = write(tmp_path / "in.json", rows)
-    done = run("grade", "simplevqa", "--responses", source, "--judge", "j", "--out", out)
+    done = grade(tmp_path, rows, "--judge", "j", name="simplevqa")
     assert "2 items graded, 1 without a label" in done.stdout
-    assert [row["verdicts"]["simplevqa"]["status"] for row in read(out)] == ["scored", "invalid"]
+    statuses = [row["verdicts"]["simplevqa"]["status"] for row in read(tmp_path / "out.json")]
+    assert statuses == ["scored", "invalid"]

@@ -1,4 +1,4 @@
-"""Responses to a benchmark under a judge, up to the table."""
+"""Responses to a benchmark under a judge, up to the table; what is kept, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,24 +9,28 @@ from typing import Any
 
 import pytest
 
+from judging.models.backbones import load_backbone
 from judging.types import JudgeRequest
-from tests.cli.bench.made_up import Grader, charthal_responses, read, run, write
+from tests.cli.bench.made_up import Grader, charthal_responses, fail_on, grade, read, run, write
+from tests.clients.fake_server import FakeServer
+from tests.clients.remote.vllm_replies import VllmReplies
+
+MINE = ("--judge", "j")
 
 
 def test_charthal_from_responses_to_the_table(judge: Grader, tmp_path: Path) -> None:
     responses = charthal_responses("right", "wrong", "right", "", "right")
-    source = write(tmp_path / "gpt.response.json", responses)
-    out, table = tmp_path / "gpt.eval.json", tmp_path / "table.json"
-    done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
+    done = grade(tmp_path, responses, *MINE)
+    out, table = tmp_path / "out.json", tmp_path / "table.json"
     assert done.exit_code == 0, done.stderr
     assert f"5 items graded, 0 without a label: {out}" in done.stdout
     graded = read(out)
     assert [row["score"] for row in graded.values()] == [1, 0, 1, 0, 1]
     for key, row in responses.items():
         assert {name: graded[key][name] for name in row} == row
-    run_file = tmp_path / "gpt.eval.json.run.json"
+    run_file = tmp_path / "out.json.run.json"
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [out.name, run_file.name, source.name]
+    assert names == ["in.json", out.name, run_file.name]
     assert (read(run_file)["cost"], read(run_file)["requests"]) == ("free", 5)
     assert read(run_file)["seconds"] > 0
 
@@ -34,58 +38,53 @@ def test_charthal_from_responses_to_the_table(judge: Grader, tmp_path: Path) -> 
     assert shown.exit_code == 0
     assert read(table)["overall"] == {"correct": 3, "total": 5, "score": 60}
     assert read(table)["per_cell"]["desc_irrel"] == {"correct": 0, "total": 2, "score": 0}
-    assert "100.0% scored" in shown.stdout
-    assert "judges: fake/charthal" in shown.stdout
-    assert "GPT-5-mini" in shown.stdout
-    assert "27.02" in shown.stdout
+    for text in ("100.0% scored", "judges: fake/charthal", "GPT-5-mini", "27.02"):
+        assert text in shown.stdout
 
 
 def test_what_the_judge_was_not_trained_for_is_shown(judge: Grader, tmp_path: Path) -> None:
     judge.known_tasks = ("hieval-qs",)
-    source = write(tmp_path / "in.json", charthal_responses("right", "wrong"))
-    out = tmp_path / "out.json"
-    done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
+    done = grade(tmp_path, charthal_responses("right", "wrong"), *MINE)
     assert "2 items graded, 2 without a label" in done.stdout
     assert "in.json rows 1-2 (2 rows): field 'task': not trained for it" in done.stderr
+    out = tmp_path / "out.json"
     refused = run("table", "charthal", "--graded", out)
     assert refused.exit_code == 2
     assert refused.stderr == f"error: {out}: no item has a score of 0 or 1\n"
 
 
 def test_resuming_grades_only_the_rest(judge: Grader, tmp_path: Path) -> None:
-    source = write(tmp_path / "in.json", charthal_responses(*["right", "no"] * 5))
-    whole, out = tmp_path / "whole.json", tmp_path / "out.json"
-    options = ("--responses", source, "--judge", "j", "--batch", "4")
-    command: list[str | Path] = ["grade", "charthal", *options]
-    run(*command, "--out", whole)
+    responses, out = charthal_responses(*["right", "no"] * 5), tmp_path / "out.json"
+    grade(tmp_path, responses, *MINE, "--batch", "4")
+    whole = out.read_bytes()
+    out.unlink()
     judge.batches.clear()
     with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError, match="power cut"):
-        grade = judge.grade
+        grade_batch = judge.grade
 
         def fail_later(requests: list[JudgeRequest]) -> Any:
             if len(judge.batches) == 2:
                 raise RuntimeError("power cut")
-            return grade(requests)
+            return grade_batch(requests)
 
         patch.setattr(judge, "grade", fail_later)
-        run(*command, "--out", out)
+        grade(tmp_path, responses, *MINE, "--batch", "4")
     assert not out.exists()
     judge.batches.clear()
-    run(*command, "--out", out)
+    grade(tmp_path, responses, *MINE, "--batch", "4")
     assert judge.batches == [["8_0", "9_0"]]
-    assert out.read_bytes() == whole.read_bytes()
+    assert out.read_bytes() == whole
     assert not out.with_name("out.json.partial").exists()
+    assert read(tmp_path / "out.json.run.json")["seconds"] is None
 
 
 def test_responses_that_hold_only_ids(judge: Grader, tmp_path: Path) -> None:
     items = charthal_responses("", "")
     for row in items.values():
         del row["response"]
-    source = write(tmp_path / "items.json", items)
-    said = write(tmp_path / "said.json", [{"id": "1_0", "response": "right"}])
-    out = tmp_path / "out.jsonl"
-    common: list[str | Path] = ["--responses", said, "--items", source, "--judge", "j"]
-    assert run("grade", "charthal", *common, "--out", out).exit_code == 0
+    official = write(tmp_path / "items.json", items)
+    said, out = [{"id": "1_0", "response": "right"}], tmp_path / "out.jsonl"
+    assert grade(tmp_path, said, "--items", official, *MINE, "--out", out).exit_code == 0
     [row] = [json.loads(line) for line in out.read_text().splitlines()]
     assert (row["id"], row["score"], row["question"]) == ("1_0", 1, "Who won?")
 
@@ -96,9 +95,8 @@ def test_simplevqa_in_both_languages(judge: Grader, tmp_path: Path) -> None:
         {"data_id": 2, "language": "CN", "question": "q2", "answer": "a", "response": "right"},
         {"data_id": 3, "language": "CN", "question": "q3", "answer": "a", "response": "pass"},
     ]
-    source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
-    table = tmp_path / "table.json"
-    run("grade", "simplevqa", "--responses", source, "--judge", "j", "--out", out)
+    out, table = tmp_path / "out.json", tmp_path / "table.json"
+    grade(tmp_path, rows, *MINE, name="simplevqa")
     assert isinstance(read(out), list)
     assert run("table", "simplevqa", "--graded", out, "--json", table).exit_code == 0
     found = read(table)
@@ -115,46 +113,39 @@ def test_rules_grade_without_a_judge(judge: Grader, tmp_path: Path) -> None:
         {"data_id": 2, "language": "CN", "question": "q2", "answer": "榆树", "response": "橡树"},
         {"data_id": 3, "language": "EN", "question": "q3", "answer": "Elm", "response": "No idea"},
     ]
-    source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
-    done = run("grade", "simplevqa", "--responses", source, "--judge", "rules", "--out", out)
+    done = grade(tmp_path, rows, "--judge", "rules", name="simplevqa")
     assert done.exit_code == 0, done.stderr
-    assert judge.loaded == []
-    labels = [row["verdicts"]["simplevqa"]["label"] for row in read(out)]
+    labels = [row["verdicts"]["simplevqa"]["label"] for row in read(tmp_path / "out.json")]
     assert labels == ["Correct", "Incorrect", "Not attempted"]
     assert "rules: not a judge" in done.stdout
+    assert judge.loaded == []
 
 
 def test_truthfulvqa_needs_no_judge(judge: Grader, tmp_path: Path) -> None:
-    common = {"category": "c", "subcategory": "s", "ground_truth": "A"}
-    said = {1: "(A)", 2: "(A)", 3: "(B)"}
-    rows = [{**common, "level": level, "response": text} for level, text in said.items()]
-    source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
-    assert run("grade", "truthfulvqa", "--responses", source, "--out", out).exit_code == 0
-    named = run("grade", "truthfulvqa", "--responses", source, "--judge", "j", "--out", out)
-    assert "--judge j: not asked; rules decide all of 'truthfulvqa'" in named.stderr
+    row = {"category": "c", "subcategory": "s", "level": 1, "answer": "A"}
+    rows = [{**row, "question_id": "1", "response": "(A)"}]
+    done = grade(tmp_path, rows, name="truthfulvqa")
+    assert done.exit_code == 0, done.stderr
+    assert read(tmp_path / "out.json")[0]["is_correct"] is True
+    asked = grade(tmp_path, rows, *MINE, name="truthfulvqa")
+    assert "--judge j: not asked" in asked.stderr
     assert judge.loaded == []
-    table = tmp_path / "table.json"
-    run("table", "truthfulvqa", "--graded", out, "--json", table)
-    assert read(table)["overall_accuracy"] == pytest.approx(2 / 3)
-    assert read(table)["level_accuracies"] == {"1": 1, "2": 1, "3": 0}
 
 
 def test_chartom_asks_the_judge_only_for_what_rules_leave(judge: Grader, tmp_path: Path) -> None:
     common = {"kind": "bar", "question": "?", "question_type": "number", "answer": 5, "hmi": 0.9}
+    said = {"fact_response": "9", "mind_response": "0.8 right"}
     rows = [
         {**common, "id": "A_1", "fact_response": "5"},
         {**common, "id": "B_1", "fact_response": "4 or 5, right"},
-        {
-            **{**common, "id": "B_2", "manipulation": "3D effect"},
-            **{"fact_response": "9", "mind_response": "0.8 right"},
-        },
+        {**common, "id": "B_2", "manipulation": "inverted y-axis", **said},
     ]
-    source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
-    run("grade", "chartom", "--responses", source, "--judge", "j", "--out", out)
+    grade(tmp_path, rows, *MINE, name="chartom")
     assert judge.batches == [["B_1", "B_2"]]
-    assert [row["fact_correct"] for row in read(out)] == [True, True, False]
-    assert read(out)[2]["justification_named"] is True
-    shown = run("table", "chartom", "--graded", out)
+    graded = read(tmp_path / "out.json")
+    assert [row["fact_correct"] for row in graded] == [True, True, False]
+    assert graded[2]["justification_named"] is True
+    shown = run("table", "chartom", "--graded", tmp_path / "out.json")
     assert "overall / fact_accuracy" in shown.stdout
     assert "inverted y-axis" in shown.stdout
 
@@ -162,45 +153,42 @@ def test_chartom_asks_the_judge_only_for_what_rules_leave(judge: Grader, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["grade", "charthal", "--judge", "http://127.0.0.1:9/v1"], "--model: name the model"),
-        (
-            ["grade", "truthfulvqa", "--rubric-file", "x"],
-            "only charthal and simplevqa",
-        ),
-        (["grade", "vqa", "--judge", "j"], "benchmark 'vqa' is not one of"),
-        (["grade", "charthal"], "--judge: 'charthal' needs one, for charthal"),
-        (["grade", "charthal", "--judge", "j", "--out", "x.csv"], "--out 'x.csv'"),
-        (["grade", "simplevqa", "--judge", "j"], "item '0_0': fields 'answer', 'language' are"),
+        (["charthal", "--judge", "http://127.0.0.1:9/v1"], "--model: name the model"),
+        (["charthal", "--judge", "m=r", "--engine", "openai"], "--engine openai and --base-url"),
+        (["truthfulvqa", "--rubric-file", "x"], "only charthal and simplevqa"),
+        (["vqa", *MINE], "benchmark 'vqa' is not one of"),
+        (["charthal"], "--judge: 'charthal' needs one, for charthal"),
+        (["charthal", *MINE, "--out", "x.csv"], "--out 'x.csv'"),
+        (["simplevqa", *MINE], "item '0_0': fields 'answer', 'language' are"),
     ],
 )
 def test_mistakes_are_one_line(
     judge: Grader, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    source = write(tmp_path / "in.json", charthal_responses("x"))
-    if "--out" not in arguments:
-        arguments = [*arguments, "--out", str(tmp_path / "out.json")]
-    done = run(*arguments, "--responses", source)
+    name, *options = arguments
+    done = grade(tmp_path, charthal_responses("x"), *options, name=name)
     assert done.exit_code == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
 
 
-def test_the_input_is_never_overwritten(judge: Grader, tmp_path: Path) -> None:
-    source = write(tmp_path / "in.json", charthal_responses("x"))
-    done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", source)
-    assert done.exit_code == 2
-    assert "that is another file of this command" in done.stderr
+def test_files_that_are_read_are_never_overwritten(judge: Grader, tmp_path: Path) -> None:
+    said = charthal_responses("x")
+    items = write(tmp_path / "items.json", said)
+    for out in (tmp_path / "in.json", items):
+        done = grade(tmp_path, said, *MINE, "--items", items, "--out", out)
+        assert done.exit_code == 2
+        assert f"--out '{out}': that is another file of this command" in done.stderr
+        assert read(out) == said
 
 
 def test_a_zero_shot_backbone_grades(tiny_folders: Callable[[str], str], tmp_path: Path) -> None:
     """A real model, tiny and random: every label is one of the task's, with its fingerprint."""
-    source = write(tmp_path / "in.json", charthal_responses("It is unrelated.", "Nobody.", ""))
-    out = tmp_path / "out.json"
-    folder = tiny_folders("qwen2_5_vl")
-    done = run("grade", "charthal", "--responses", source, "--judge", folder, "--out", out)
+    said = charthal_responses("It is unrelated.", "Nobody.", "")
+    done = grade(tmp_path, said, "--judge", tiny_folders("qwen2_5_vl"))
     assert done.exit_code == 0, done.stderr
-    rows = list(read(out).values())
+    rows = list(read(tmp_path / "out.json").values())
     assert all(row["score"] in (0, 1) for row in rows)
     assert rows[2]["score"] == 0
     verdicts = [row["verdicts"]["charthal"] for row in rows]
@@ -208,10 +196,34 @@ def test_a_zero_shot_backbone_grades(tiny_folders: Callable[[str], str], tmp_pat
     assert verdicts[0]["probabilities"].keys() == {"0", "1"}
 
 
+def test_a_judge_whose_model_is_on_a_server_grades_as_here(
+    fake: FakeServer,
+    tiny_folders: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = tiny_folders("qwen2_5_vl")
+    monkeypatch.setenv("SERVER_KEY", "sk-secret")
+    fake.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
+    said = charthal_responses("It is unrelated.", "Nobody.", "")
+    server = ("--engine", "openai", "--base-url", fake.url, "--key-env", "SERVER_KEY")
+    shares = []
+    for judge in ((f"m={folder}", *server), (folder,)):
+        done = grade(tmp_path, said, "--judge", *judge)
+        assert done.exit_code == 0, done.stderr
+        rows = read(tmp_path / "out.json").values()
+        shares.append([r["verdicts"]["charthal"].get("probabilities", {}) for r in rows])
+        # Nobody said what the server's tokens cost.
+        cost = read(tmp_path / "out.json.run.json")["cost"]
+        assert cost == ("free" if judge == (folder,) else None)
+    assert {seen.headers["authorization"] for seen in fake.seen} == {"Bearer sk-secret"}
+    for there, here in zip(*shares, strict=True):
+        assert there == pytest.approx(here, abs=0.05)  # here in bfloat16
+
+
 def test_a_judge_that_was_not_measured_on_the_task_says_so(judge: Grader, tmp_path: Path) -> None:
-    source = write(tmp_path / "in.json", charthal_responses("right", "wrong"))
-    out = tmp_path / "out.json"
-    done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
+    said, out = charthal_responses("right", "wrong"), tmp_path / "out.json"
+    done = grade(tmp_path, said, *MINE)
     line = "judge fake: not measured on this task (charthal)"
     assert line in done.stdout
     assert read(tmp_path / "out.json.run.json")["measured"] == [line]
@@ -221,11 +233,9 @@ def test_a_judge_that_was_not_measured_on_the_task_says_so(judge: Grader, tmp_pa
     judge.folder = tmp_path / "run"
     judge.folder.mkdir()
     write(judge.folder / "report.json", {"slices": {"task": {"charthal/normal-open": part}}})
-    done = run("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
-    assert (
-        "judge fake on charthal: accuracy 0.825 [0.793, 0.858] on 542 rows (normal-open)"
-        in done.stdout
-    )
+    done = grade(tmp_path, said, *MINE)
+    measured = "accuracy 0.825 [0.793, 0.858] on 542 rows (normal-open)"
+    assert f"judge fake on charthal: {measured}" in done.stdout
 
 
 @pytest.mark.parametrize(("options", "scores"), [((), [0, 1]), (("--reasoning", "keep"), [1, 1])])
@@ -233,10 +243,34 @@ def test_what_stands_in_thinking_tags_is_graded_if_that_is_wanted(
     judge: Grader, tmp_path: Path, options: tuple[str, ...], scores: list[int]
 ) -> None:
     responses = charthal_responses("<think>right?</think>no", "<think>no?</think>right")
-    source = write(tmp_path / "in.json", responses)
-    out = tmp_path / "out.json"
-    run("grade", "charthal", "--responses", source, "--judge", "j", *options, "--out", out)
-    graded = read(out)
+    grade(tmp_path, responses, *MINE, *options)
+    graded = read(tmp_path / "out.json")
     assert [row["score"] for row in graded.values()] == scores
     for key, row in responses.items():
         assert {name: graded[key][name] for name in row} == row
+
+
+def test_grading_asks_again_only_for_what_failed(fake: FakeServer, tmp_path: Path) -> None:
+    out, partial = tmp_path / "out.json", tmp_path / "out.json.partial"
+    said, server = charthal_responses("one", "two", "three"), ("--judge", fake.url, "--model", "m")
+    fail_on("two", fake)
+    done = grade(tmp_path, said, *server)
+    assert (done.exit_code, len(fake.seen)) == (0, 3)
+    assert f"1 failed, kept in {partial}; --retry-failed grades them again\n" in done.stderr
+    first = read(out)
+    fail_on("nothing", fake)
+    assert grade(tmp_path, said, *server).exit_code == 0
+    assert (fake.seen, read(out)) == ([], first)
+    assert grade(tmp_path, said, *server, "--retry-failed").exit_code == 0
+    assert ["two" in seen.text for seen in fake.seen] == [True]
+    assert [row["score"] for row in read(out).values()] == [1, 1, 1]
+    assert not partial.exists()
+
+
+def test_grading_without_a_single_verdict_fails(fake: FakeServer, tmp_path: Path) -> None:
+    fail_on("Who won?", fake)
+    said = charthal_responses("one", "two")
+    done = grade(tmp_path, said, "--judge", fake.url, "--model", "m")
+    assert done.exit_code == 1
+    assert done.stderr.endswith(f"error: {tmp_path / 'in.json'}: no row got a verdict\n")
+    assert (tmp_path / "out.json.partial").exists()

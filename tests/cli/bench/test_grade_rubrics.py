@@ -11,7 +11,7 @@ import yaml
 from judging.judge.card import JudgeCard
 from judging.tasks import base as tasks
 from judging.tasks import get_task
-from tests.cli.bench.made_up import Grader, charthal_responses, read, run, write
+from tests.cli.bench.made_up import Grader, charthal_responses, grade, read
 from tests.clients.fake_server import FakeServer, Say, completion
 
 RUBRICS = {name: f"OUR OWN {name}" for name in get_task("charthal").variants}
@@ -30,11 +30,10 @@ def test_a_users_wording_reaches_a_server(fake: FakeServer, rubrics: Path, tmp_p
     fake.answer = lambda seen: Say(
         body=completion("Score: 1" if "right" in seen.text else "maybe", 100, 10)
     )
-    source = write(tmp_path / "in.json", charthal_responses("right", "wrong", ""))
-    out = tmp_path / "out.json"
-    common = ("grade", "charthal", "--responses", source, "--judge", fake.url, "--model", "m")
+    said, out = charthal_responses("right", "wrong", ""), tmp_path / "out.json"
+    server = ("--judge", fake.url, "--model", "m")
     priced = ("--prompt-price", "1", "--completion-price", "10")
-    done = run(*common, "--rubric-file", rubrics, *priced, "--out", out)
+    done = grade(tmp_path, said, *server, "--rubric-file", rubrics, *priced)
     assert done.exit_code == 0, done.stderr
     rows = list(read(out).values())
     assert [row["score"] for row in rows] == [1, -1, 0]
@@ -47,7 +46,7 @@ def test_a_users_wording_reaches_a_server(fake: FakeServer, rubrics: Path, tmp_p
     assert read(tmp_path / "out.json.run.json")["cost"] == pytest.approx(2 * (100 + 10 * 10) / 1e6)
 
     plain = tmp_path / "plain.json"
-    assert run(*common, "--out", plain).exit_code == 0
+    assert grade(tmp_path, said, *server, "--out", plain).exit_code == 0
     judges = {
         path: {row["verdicts"]["charthal"]["judge"] for row in read(path).values()}
         for path in (out, plain)
@@ -59,13 +58,11 @@ def test_a_users_wording_reaches_a_server(fake: FakeServer, rubrics: Path, tmp_p
 def test_a_zero_shot_judge_takes_a_users_wording(
     tiny_folders: Callable[[str], str], rubrics: Path, tmp_path: Path
 ) -> None:
-    source = write(tmp_path / "in.json", charthal_responses("It is unrelated."))
-    folder = tiny_folders("qwen2_5_vl")
     found = []
-    for name, more in (("own.json", ("--rubric-file", rubrics)), ("ours.json", ())):
-        command = ("grade", "charthal", "--responses", source, "--judge", folder)
-        assert run(*command, *more, "--out", tmp_path / name).exit_code == 0
-        found.append(read(tmp_path / name)["0_0"]["verdicts"]["charthal"])
+    for more in (("--rubric-file", rubrics), ()):
+        said, judge = charthal_responses("It is unrelated."), tiny_folders("qwen2_5_vl")
+        assert grade(tmp_path, said, "--judge", judge, *more).exit_code == 0
+        found.append(read(tmp_path / "out.json")["0_0"]["verdicts"]["charthal"])
     assert found[0]["judge"] != found[1]["judge"]
     assert found[0]["probabilities"] != found[1]["probabilities"]
 
@@ -95,24 +92,21 @@ def test_a_prompt_with_the_official_marks_is_the_whole_message(
     fake: FakeServer, official: Path, tmp_path: Path, reply: str, score: int
 ) -> None:
     fake.answer = lambda seen: Say(body=completion(reply))
-    source = write(tmp_path / "in.json", charthal_responses("See <|QUESTION|>: 3 apples."))
-    out = tmp_path / "out.json"
-    command = ("grade", "charthal", "--responses", source, "--judge", fake.url, "--model", "m")
-    run(*command, "--rubric-file", official, "--out", out)
+    server = ("--judge", fake.url, "--model", "m", "--rubric-file", official)
+    grade(tmp_path, charthal_responses("See <|QUESTION|>: 3 apples."), *server)
     [message] = fake.seen[0].body["messages"]
     assert message == {
         "role": "user",
         "content": "Is it unrelated?\nQ: Who won?\nR: See <|QUESTION|>: 3 apples.\n\nScore it.",
     }
-    assert [row["score"] for row in read(out).values()] == [score]
+    assert [row["score"] for row in read(tmp_path / "out.json").values()] == [score]
 
 
 def test_a_local_judge_refuses_whole_prompts(
     tiny_folders: Callable[[str], str], official: Path, tmp_path: Path
 ) -> None:
-    source = write(tmp_path / "in.json", charthal_responses("x"))
-    command = ("grade", "charthal", "--responses", source, "--judge", tiny_folders("qwen2_5_vl"))
-    done = run(*command, "--rubric-file", official, "--out", tmp_path / "out.json")
+    options = ("--judge", tiny_folders("qwen2_5_vl"), "--rubric-file", official)
+    done = grade(tmp_path, charthal_responses("x"), *options)
     assert done.exit_code == 2
     assert "holds whole prompts, which a chat model alone takes" in done.stderr
 
@@ -123,9 +117,7 @@ def test_a_trained_judge_refuses_a_users_wording(
     judge.card = JudgeCard(
         backbone="none", backbone_version="none", tasks={"charthal": ("desc",)}, instructions={}
     )
-    source, out = write(tmp_path / "in.json", charthal_responses("x")), tmp_path / "out.json"
-    command = ("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
-    done = run(*command, "--rubric-file", rubrics)
+    done = grade(tmp_path, charthal_responses("x"), "--judge", "j", "--rubric-file", rubrics)
     assert done.exit_code == 2
     assert "judge 'fake' was trained under other instructions" in done.stderr
     assert judge.batches == []
@@ -143,10 +135,9 @@ def test_a_trained_judge_refuses_a_users_wording(
 def test_rubric_files_that_cannot_be_used(
     judge: Grader, tmp_path: Path, content: str, message: str
 ) -> None:
-    source, out = write(tmp_path / "in.json", charthal_responses("x")), tmp_path / "out.json"
-    (tmp_path / "own.yaml").write_text(content)
-    command = ("grade", "charthal", "--responses", source, "--judge", "j", "--out", out)
-    done = run(*command, "--rubric-file", tmp_path / "own.yaml")
+    own = tmp_path / "own.yaml"
+    own.write_text(content)
+    done = grade(tmp_path, charthal_responses("x"), "--judge", "j", "--rubric-file", own)
     assert done.exit_code == 2
     assert message in done.stderr
 
@@ -165,14 +156,15 @@ def test_simplevqa_takes_the_official_rule_on_other_names(
     fake.answer = lambda seen: Say(body=completion("A" if "same thing" in seen.text else "正确"))
     row = {"question": "Where is it?", "answer": "Temple of Heaven", "response": "Qiniandian"}
     rows = [{**row, "data_id": n, "language": language} for n, language in enumerate(("EN", "CN"))]
-    source, out = write(tmp_path / "in.json", rows), tmp_path / "out.json"
-    command = ("grade", "simplevqa", "--responses", source, "--judge", fake.url, "--model", "m")
-    done = run(*command, "--rubric-file", rubrics, "--out", out)
+    server = ("--judge", fake.url, "--model", "m", "--rubric-file", rubrics)
+    done = grade(tmp_path, rows, *server, name="simplevqa")
     assert done.exit_code == 0, done.stderr
     sent = sorted(seen.body["messages"][0]["content"] for seen in fake.seen)
     assert [len(seen.body["messages"]) for seen in fake.seen] == [1, 1]
     assert sent[0].endswith("Where is it?\nTemple of Heaven\nQiniandian\nA, B or C?")
-    conclusions = [row["judge_res"]["response"]["conclusion"] for row in read(out)]
+    conclusions = [
+        row["judge_res"]["response"]["conclusion"] for row in read(tmp_path / "out.json")
+    ]
     assert conclusions == ["正确", "正确"]
 
 
@@ -188,9 +180,9 @@ def test_simplevqas_official_replies_are_read(
     )
     item = {"language": "EN", "question": "Which river?", "answer": "Loire"}
     items = [{**item, "data_id": str(n), "response": text} for n, text in enumerate(["Seine", "x"])]
-    source, out = write(tmp_path / "in.json", items), tmp_path / "out.json"
-    command = ("grade", "simplevqa", "--responses", source, "--judge", fake.url, "--model", "m")
-    done = run(*command, "--rubric-file", rubrics, "--out", out)
+    server = ("--judge", fake.url, "--model", "m", "--rubric-file", rubrics)
+    done = grade(tmp_path, items, *server, name="simplevqa")
     assert done.exit_code == 0, done.stderr
-    conclusions = [part for row in read(out) for part in row["judge_res"].values()]
+    rows = read(tmp_path / "out.json")
+    conclusions = [part for row in rows for part in row["judge_res"].values()]
     assert conclusions == [{"conclusion": "正确"}] * 2

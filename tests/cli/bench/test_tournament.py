@@ -1,4 +1,4 @@
-"""Tournaments: what is kept, refused and graded again."""
+"""Tournaments: from files to the ranking, what is kept, refused and graded again."""
 
 from __future__ import annotations
 
@@ -10,29 +10,67 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from cli.main import app
+from judging.files.records import read_records
+from judging.types import LabelledExample, Verdict
 from tests.cli.bench.made_up import fail_on, read, run, write
-from tests.clients.fake_server import FakeServer
+from tests.clients.fake_server import FakeServer, Say, Seen, completion
+from tests.conftest import Folders
+from train import truthful_judge
 
 REPOSITORY = Path(__file__).parents[3]
+LABEL = re.compile(r"Label people gave: (A|B|None)")
+
+
+def files_of(folder: Path, items: list[dict[str, Any]], **models: str) -> tuple[str | Path, ...]:
+    """Write items and each model's answers to them, which are apart by spaces."""
+    options: list[str | Path] = ["--items", write(folder / "items.json", items)]
+    for model, texts in models.items():
+        answers = zip(items, texts.split(), strict=True)
+        rows = [{"question_id": row["question_id"], "response": text} for row, text in answers]
+        options += ["--responses", f"{model}={write(folder / f'{model}.json', rows)}"]
+    return "tournament", "truthfulvqa", *options
 
 
 @pytest.fixture
-def play(fake: FakeServer, tmp_path: Path) -> list[str | Path]:
+def play(fake: FakeServer, tmp_path: Path) -> tuple[str | Path, ...]:
     """A tournament of three models on three questions: nine matches, each asked in both orders."""
     items = [{"question_id": f"q{n}", "question": "What?"} for n in range(3)]
-    command: list[str | Path] = ["tournament", "truthfulvqa"]
-    command += ["--items", write(tmp_path / "items.json", items)]
-    for model, texts in (("x", "917"), ("y", "571"), ("z", "333")):
-        rows = [{"question_id": f"q{n}", "response": text} for n, text in enumerate(texts)]
-        file = write(tmp_path / f"{model}.json", rows)
-        command += ["--responses", f"{model}={file}"]
-    command += ["--judge", fake.url, "--model", "m", "--task", "truthful-pure-label"]
-    return [*command, "--out", tmp_path / "m.jsonl", "--json", tmp_path / "table.json"]
+    files = files_of(tmp_path, items, x="9 1 7", y="5 7 1", z="3 3 3")
+    judge = ("--judge", fake.url, "--model", "m", "--task", "truthful-pure-label")
+    fail_on("nothing", fake)
+    return *files, *judge, "--out", tmp_path / "m.jsonl", "--json", tmp_path / "table.json"
+
+
+def test_from_files_to_the_win_matrix(
+    fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path
+) -> None:
+    done = run(*play)
+    assert done.exit_code == 0, done.stderr
+    out, table = tmp_path / "m.jsonl", read(tmp_path / "table.json")
+    # x 9 1 7, y 5 7 1, z 3 3 3: who says more wins
+    for first, second in (("x", "y"), ("x", "z"), ("y", "z")):
+        assert table["win_rate"][first][second]["value"] == pytest.approx(2 / 3)
+        assert table["win_rate"][second][first]["value"] == pytest.approx(1 / 3)
+    assert list(table["models"]) == ["x", "y", "z"]
+    assert len(out.read_text().splitlines()) == 9
+    assert len(fake.seen) == 18  # both orders
+    assert "9 matches on 3 questions: 9 scored" in done.stdout
+    # Many resamples hold no win or no loss of a model.
+    assert f"{1000 - table['draws']} of 1,000 resamples" in done.stdout
+    assert {row["rating"]["low"] for row in table["models"].values()} == {None}
+
+    again = ("--out", tmp_path / "again.jsonl", "--against", out)
+    done = run(*play[:-4], *again, "--json", tmp_path / "table.json")
+    assert f"Kendall's tau-b with {out}: 1 (" in done.stdout
+    assert f"same outcome as {out}: 1 (" in done.stdout
+    assert read(tmp_path / "table.json")["agreement"]["matches"] == 9
 
 
 def test_a_tournament_asks_again_only_for_what_failed(
-    fake: FakeServer, play: list[str | Path], tmp_path: Path
+    fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
     partial = tmp_path / "m.jsonl.partial"
     fail_on("9", fake)  # x against y and z on the first question
@@ -49,26 +87,13 @@ def test_a_tournament_asks_again_only_for_what_failed(
     assert not partial.exists()
 
 
-def test_ratings_that_many_resamples_lack_have_no_interval(
-    fake: FakeServer, play: list[str | Path], tmp_path: Path
-) -> None:
-    fail_on("nothing", fake)
-    done = run(*play)
-    table = read(tmp_path / "table.json")
-    assert "ratings have no interval: in " in done.stdout
-    assert f"{1000 - table['draws']} of 1,000 resamples" in done.stdout
-    assert {row["rating"]["low"] for row in table["models"].values()} == {None}
-
-
 def test_people_on_some_matches_correct_the_ranking(
-    fake: FakeServer, play: list[str | Path], tmp_path: Path
+    play: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
-    fail_on("nothing", fake)
     ids = [f"q{n}/{pair}" for n in range(3) for pair in ("x/y", "x/z", "y/z")]
     labels = ["B", "B", "", "A", "None", "B", "B", "tie", "B"]
     rows = [{"id": id, "label": label} for id, label in zip(ids, labels, strict=True)]
-    people = write(tmp_path / "people.json", rows)
-    done = run(*play, "--people", people)
+    done = run(*play, "--people", write(tmp_path / "people.json", rows))
     assert done.exit_code == 0, done.stderr
     found = read(tmp_path / "table.json")["by_people"]
     assert found["n"] == 8
@@ -84,10 +109,7 @@ def test_people_on_some_matches_correct_the_ranking(
         assert f"field '{field}'" in refused.stderr
 
 
-def test_names_in_brackets_are_printed_as_they_are(
-    fake: FakeServer, play: list[str | Path]
-) -> None:
-    fail_on("nothing", fake)
+def test_names_in_brackets_are_printed_as_they_are(play: tuple[str | Path, ...]) -> None:
     named = [str(text).replace("x=", "x[low]=").replace("y=", "y[/high]=") for text in play]
     done = run(*named)
     assert done.exit_code == 0
@@ -95,7 +117,7 @@ def test_names_in_brackets_are_printed_as_they_are(
 
 
 def test_a_tournament_without_a_single_verdict_fails(
-    fake: FakeServer, play: list[str | Path], tmp_path: Path
+    fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
     fail_on("What?", fake)
     done = run(*play)
@@ -105,15 +127,14 @@ def test_a_tournament_without_a_single_verdict_fails(
 
 
 def test_a_tournament_is_kept_until_it_is_ranked(
-    fake: FakeServer, play: list[str | Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, value: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    fail_on("nothing", fake)
     with monkeypatch.context() as patch:
         patch.setattr("cli.bench.tournament.write_json", full)
-        refused = run(*play, "--json", tmp_path / "ranking.json")
+        refused = run(*play)
     assert refused.exit_code == 2
     assert len(fake.seen) == 18
     assert run(*play).exit_code == 0
@@ -122,16 +143,13 @@ def test_a_tournament_is_kept_until_it_is_ranked(
 
 
 def test_what_a_ranking_is_held_against_is_read_before_anyone_is_asked(
-    fake: FakeServer, play: list[str | Path], tmp_path: Path
+    fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
-    fail_on("nothing", fake)
-    done = run(*play, "--against", tmp_path / "typo.jsonl")
-    assert done.exit_code == 2
-    assert done.stderr == f"error: {tmp_path / 'typo.jsonl'}: no such file\n"
     (tmp_path / "other.jsonl").write_text('{"id": "q0/x/y", "status": "scored", "label": "A"}\n')
-    done = run(*play, "--against", tmp_path / "other.jsonl")
-    assert done.exit_code == 2
-    assert "does not hold the verdicts on the same matches" in done.stderr
+    for name, fault in (("typo", "no such file"), ("other", "on the same matches")):
+        done = run(*play, "--against", tmp_path / f"{name}.jsonl")
+        assert done.exit_code == 2
+        assert f"{name}.jsonl" in done.stderr and fault in done.stderr
     assert fake.seen == []
 
 
@@ -140,9 +158,8 @@ def test_what_a_ranking_is_held_against_is_read_before_anyone_is_asked(
     [
         (("--out", "x.json"), "--out 'x.json': that is another file"),
         (("--out", "new.json"), "--out 'new.json': expected a file ending in .jsonl"),
-        (("--out", "y.jsonl"), "--out 'y.jsonl': that is another file"),
-        (("--out", "./items.jsonl"), "--out 'items.jsonl': that is another file"),
-        (("--json", "items.jsonl"), "--json 'items.jsonl': that is another file"),
+        (("--out", "./items.json"), "--out 'items.json': that is another file"),
+        (("--json", "items.json"), "--json 'items.json': that is another file"),
         (("--json", "m.jsonl"), "--out 'm.jsonl': that is another file"),
         (("--against", "m.jsonl"), "m.jsonl: no such file"),
     ],
@@ -155,30 +172,108 @@ def test_a_tournament_overwrites_none_of_its_files(
     said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    row = {"question_id": "q0", "question": "What?", "response": "1"}
-    for name in ("items", "x", "y"):
-        Path(f"{name}.jsonl").write_text(json.dumps(row) + "\n")
-    Path("x.jsonl").rename("x.json")
-    Path("x.json").write_text(json.dumps([row]))
+    files = files_of(Path(), [{"question_id": "q0", "question": "What?"}], x="1", y="1")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    files = ("--items", "items.jsonl", "--responses", "x=x.json", "--responses", "y=y.jsonl")
     judge = ("--judge", fake.url, "--model", "m")
-    done = run("tournament", "truthfulvqa", *files, *judge, "--out", "m.jsonl", *options)
+    done = run(*files, *judge, "--out", "m.jsonl", *options)
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: {said}")
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert fake.seen == []
 
 
-def examples(of: str, text: str) -> list[str]:
-    """Commands of a verb in a text, each on one line."""
-    lines = " ".join(text.replace("\\\n", " ").split())
-    return [found[0] for found in re.finditer(rf"custos bench {of} .*?\.jsonl", lines)]
-
-
 def test_the_documented_tournament_reads_the_recipes_judge_as_it_was_trained() -> None:
     recipe: Any = yaml.safe_load((REPOSITORY / "recipes/truthful_judge.yaml").read_text())
     shown = re.sub(r"[│\n]+", " ", run("tournament", "--help").stdout)
     for text in (shown, (REPOSITORY / "docs/benchmarks.md").read_text()):
-        [example] = examples("tournament", text)
+        line = " ".join(text.replace("\\\n", " ").split())
+        [example] = re.findall(r"custos bench tournament .*?\.jsonl", line)
         assert f"--judge {recipe['run']['output']} --critique" in example
+
+
+def custos(*arguments: object) -> None:
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+
+
+def critic(seen: Seen) -> Say:
+    """A strong model that writes a short critique and ends in people's label."""
+    [label] = LABEL.findall(seen.text)
+    said = f"<critique>Both are short.</critique><label>{label}</label>"
+    return Say(body=completion(f"{said}<confidence>0.9</confidence>"))
+
+
+@pytest.fixture(scope="module")
+def critiques(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pairs with a reference answer, and critiques of them, in the public format."""
+    folder = tmp_path_factory.mktemp("critiques")
+    pairs = [
+        {
+            "id": f"p{n}",
+            "task": "truthful-pair",
+            "question": f"How many boats are in picture {n}?",
+            "references": [f"{n} boats"],
+            "response_a": f"{n} boats",
+            "response_b": "nine gardens",
+            "label": ("A", "B", "None")[n % 3],
+        }
+        for n in range(12)
+    ]
+    source = folder / "pairs.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
+    with FakeServer().running() as fake:
+        fake.answer = critic
+        server = ("--base-url", fake.url, "--model", "strong")
+        custos("prep", "critiques", "--source", source, *server, "--out", folder / "written")
+    return folder / "written" / "conversations.jsonl"
+
+
+def trained(folder: Path, critiques: Path, shown: str, backbone: str) -> tuple[str | Path, ...]:
+    """A tournament under a judge of critiques whose rows kept their reference answers, or not."""
+    data, judge = folder / "data", folder / "judge"
+    sizes = ("--reference-answer", shown, "--val", 4, "--cal", 0, "--test", 0)
+    custos("prep", "truthful", "--source", critiques, "--out", data, *sizes)
+    recipe = {
+        "backbone": backbone,
+        "data": {"train": [str(data / "train.jsonl")], "val": str(data / "val.jsonl")},
+        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
+        "optim": {"lr": 1e-2, "batch_size": 8, "epochs": 1},
+        "run": {"output": str(judge), "precision": "fp32"},
+    }
+    (folder / "tiny.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    truthful_judge.main(["--config", str(folder / "tiny.yaml")])
+    # Two models give the same two answers, each to another question.
+    question = {"question": "How many boats?", "options": ["1", "2"], "answer": "A"}
+    items = [{"question_id": f"q{n}", **question} for n in range(2)]
+    files = files_of(folder, items, x="two nine", y="nine two")
+    return *files, "--judge", judge, "--out", folder / "matches.jsonl"
+
+
+def test_a_judge_of_hidden_references_plays_without_any(
+    critiques: Path, tiny_folders: Folders, tmp_path: Path
+) -> None:
+    play = trained(tmp_path, critiques, "hidden", tiny_folders("qwen2_5_vl"))
+    rows = [row for _, row in read_records(tmp_path / "data" / "train.jsonl", LabelledExample)]
+    assert {row.references for row in rows} == {()}
+    assert all(row.critique == "Both are short." for row in rows)
+    done = run(*play)
+    assert done.exit_code == 0, done.output
+    assert "2 matches on 2 questions" in done.output
+    verdicts = [verdict for _, verdict in read_records(tmp_path / "matches.jsonl", Verdict)]
+    for verdict in verdicts:
+        assert verdict.rubric == "truthful-pair/plain"
+        assert verdict.probabilities and verdict.critique is not None
+    first, second = (verdict.probabilities for verdict in verdicts)
+    assert first["A"] == pytest.approx(second["B"], abs=1e-5), "the models swapped their answers"
+
+
+def test_a_judge_of_shown_references_refuses_to_play_without(
+    critiques: Path, tiny_folders: Folders, tmp_path: Path
+) -> None:
+    play = trained(tmp_path, critiques, "shown", tiny_folders("qwen2_5_vl"))
+    done = run(*play)
+    assert done.exit_code == 1
+    assert "was trained for truthful-pair under reference, not plain" in done.output
+    assert "give a reference" in done.output
+    (tmp_path / "matches.jsonl.partial").unlink()
+    assert run(*play, "--with-reference").exit_code == 0

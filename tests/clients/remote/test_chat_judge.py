@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,25 +43,13 @@ def test_verdicts_come_in_order_with_the_tasks_own_words(fake: FakeServer) -> No
         ("c", "Wrong", None),
     ]
     assert len(fake.seen) == 2  # the empty response is decided by rule
+    fake.answer = lambda seen: say("Wrong; Overthinking")
+    [typed] = judge(fake).grade([score("x", task="hieval-ea")])
+    assert (typed.label, typed.error_type) == ("Wrong", "Overthinking")
     task = get_task("hieval-qs")
     [system, user] = fake.seen[0].body["messages"]
     assert system["content"] == task.instruction(task.rubric(asked[0]))
     assert user["content"].startswith("Question: Capital of France?\n")
-
-
-def test_a_chat_model_judges_in_a_notebook_whose_thread_runs_a_loop(fake: FakeServer) -> None:
-    fake.answer = lambda seen: say("Correct")
-
-    async def cell() -> list[str | None]:
-        return [verdict.label for verdict in judge(fake).grade([score("Paris")])]
-
-    assert asyncio.run(cell()) == ["Correct"]
-
-
-def test_an_error_type_is_read(fake: FakeServer) -> None:
-    fake.answer = lambda seen: say("Wrong; Overthinking")
-    [found] = judge(fake).grade([score("x", task="hieval-ea")])
-    assert (found.label, found.error_type) == ("Wrong", "Overthinking")
 
 
 def better(seen: Seen) -> str:
@@ -142,27 +130,19 @@ def test_what_the_server_refuses_is_invalid_and_its_fault_is_not(fake: FakeServe
         list(judge(fake).grade([score("Paris")]))
 
 
-def test_the_fingerprint_knows_what_matters() -> None:
+def test_the_fingerprint_knows_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     server = ModelServer("http://h/v1", "m")
     base = ChatJudge(server).fingerprint(score("a"))
-    assert (
-        ChatJudge(ModelServer("http://h/v1", "m", api_key="secret")).fingerprint(score("b")) == base
-    )
+    assert ChatJudge(replace(server, api_key="secret")).fingerprint(score("b")) == base
     others = [
-        ChatJudge(ModelServer("http://h/v1", "n")).fingerprint(score("a")),
-        ChatJudge(ModelServer("http://i/v1", "m")).fingerprint(score("a")),
+        ChatJudge(replace(server, model="n")).fingerprint(score("a")),
+        ChatJudge(replace(server, base_url="http://i/v1")).fingerprint(score("a")),
         ChatJudge(server, Decoding(temperature=1)).fingerprint(score("a")),
         ChatJudge(server).fingerprint(score("a", variant="tolerance")),
         ChatJudge(server).fingerprint(score("a", reference_mode="any")),
     ]
-    assert len({base, *others}) == 6
-
-
-def test_another_version_of_custos_is_another_judge(monkeypatch: pytest.MonkeyPatch) -> None:
-    grader = ChatJudge(ModelServer("http://h/v1", "m"))
-    here = grader.fingerprint(score("a"))
     monkeypatch.setattr("clients.chat_judge.package_versions", lambda: {"custos": "0.0.1"})
-    assert grader.fingerprint(score("a")) != here
+    assert len({base, *others, ChatJudge(server).fingerprint(score("a"))}) == 7
 
 
 def test_a_task_of_text_alone_sends_no_picture_and_says_so(

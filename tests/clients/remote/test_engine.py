@@ -13,7 +13,7 @@ from judging.models.backbones import Backbone
 from judging.scoring.engine import UNWANTED, Engine, GeneratedText, texts_in_order
 from judging.scoring.prompts import EncodedPrompt
 from judging.tasks import get_task
-from tests.clients.fake_server import RESET, FakeServer, Say, Seen
+from tests.clients.fake_server import RESET, FakeServer, Say
 from tests.clients.made_up import SHORT, pair, server
 from tests.clients.remote.vllm_replies import VllmReplies
 
@@ -34,56 +34,8 @@ def prompts(here: Judge) -> list[EncodedPrompt]:
     return here.encoder.encode([(task, request) for request in requests])
 
 
-def fail_long_prompts(fake: FakeServer, prompts: list[EncodedPrompt], fault: Say | str) -> None:
-    """Let requests with the second prompt fail."""
-    answer, start = fake.answer, list(prompts[1].prefix_ids + prompts[1].suffix_ids)
-
-    def fail(seen: Seen) -> Say | str:
-        rows = seen.body["prompt"]
-        first = rows[0] if isinstance(rows[0], list) else rows
-        return fault if first[: len(start)] == start else answer(seen)
-
-    fake.answer = fail
-
-
 def is_close(found: object, expected: object) -> bool:
     return bool(np.array(found) == pytest.approx(np.array(expected), abs=1e-3))
-
-
-@pytest.mark.parametrize("fault", [Say(400, "no"), RESET], ids=["refused", "hung up"])
-def test_a_failing_prompt_has_an_error_in_place_of_its_scores(
-    fake: FakeServer, there: Judge, here: Judge, prompts: list[EncodedPrompt], fault: Say | str
-) -> None:
-    fail_long_prompts(fake, prompts, fault)
-    tree = there.encoder.tree(LABELS)
-    first, failed, last = there.engine.score(prompts, tree)
-    assert isinstance(failed, CustosError)
-    assert isinstance(failed, RequestRefused) == isinstance(fault, Say)
-    expected = here.engine.score(prompts, tree)
-    assert is_close(first, expected[0])
-    assert is_close(last, expected[2])
-
-
-@pytest.mark.parametrize("fault", [Say(400, "no"), RESET], ids=["refused", "hung up"])
-def test_a_failing_prompt_has_an_error_in_place_of_its_text(
-    fake: FakeServer, there: Judge, here: Judge, prompts: list[EncodedPrompt], fault: Say | str
-) -> None:
-    fail_long_prompts(fake, prompts, fault)
-    reported: list[int] = []
-    [batch] = there.engine.generate(
-        *(prompts, there.encoder, "</critique>", [0, 1, 2], SHORT),
-        on_text=lambda index, text: reported.append(index),
-    )
-    first, failed, last = batch.texts
-    assert list(batch.indices) == [0, 1, 2]
-    assert reported == [0, 2]
-    assert isinstance(failed, CustosError)
-    expected = texts_in_order(
-        here.engine.generate(prompts, here.encoder, "</critique>", [0, 1, 2], SHORT)
-    )
-    for found, other in ((first, expected[0]), (last, expected[2])):
-        assert isinstance(found, GeneratedText) and isinstance(other, GeneratedText)
-        assert (found.text, found.finished) == (other.text, other.finished)
 
 
 def test_a_server_that_refuses_everything_is_not_down(
@@ -118,11 +70,10 @@ def test_prompts_that_nobody_waits_for_are_not_sent_and_are_no_fault_of_the_serv
         there.engine.score(prompts, tree, lambda index: index == 2)
 
 
-@pytest.mark.parametrize("place", ["here", "there"])
 def test_batches_score_what_continues_them(
-    there: Judge, here: Judge, prompts: list[EncodedPrompt], place: str
+    there: Judge, here: Judge, prompts: list[EncodedPrompt]
 ) -> None:
-    engine: Engine = here.engine if place == "here" else there.engine
+    engine: Engine = there.engine
     encoder, tree = here.encoder, here.encoder.tree(LABELS)
     scored: list[int] = []
     for batch in engine.generate(prompts, encoder, "</critique>", [0, 1, 2], SHORT):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from clients.connection import ServerRefusal
+from clients.kept_verdicts import fill_verdicts, partial_file
 from clients.remote_judge import remote_judge, remote_source
-from judging.errors import CustosError
+from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
 from judging.tasks import get_task
-from judging.types import Verdict
 from judging.verdicts.calibration import Calibration, CalibrationSet
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.made_up import SHORT, pair, server
@@ -31,11 +31,20 @@ def _prompts(seen: Seen) -> list[list[int]]:
     return prompts if isinstance(prompts[0], list) else [prompts]
 
 
+@pytest.fixture
+def model(fake: FakeServer, backbone: Backbone) -> VllmReplies:
+    fake.answer = VllmReplies(backbone)
+    return fake.answer
+
+
+@pytest.fixture
+def there(fake: FakeServer, backbone: Backbone, model: VllmReplies) -> Judge:
+    return remote_judge(server(fake), backbone.name)
+
+
 def assert_same(found: Verdict, expected: Verdict) -> None:
-    if expected.label_mass is None:
-        assert found.label_mass is None
-    else:
-        assert found.label_mass == pytest.approx(expected.label_mass, rel=1e-3)
+    mass = expected.label_mass
+    assert found.label_mass == (mass and pytest.approx(mass, rel=1e-3))
     assert found.probabilities == pytest.approx(expected.probabilities, abs=1e-4)
     for one, other in zip(found.passes, expected.passes, strict=True):
         assert one.posterior == pytest.approx(other.posterior, abs=1e-4)
@@ -46,10 +55,8 @@ def assert_same(found: Verdict, expected: Verdict) -> None:
 
 
 def test_the_posterior_is_the_tree_engines(
-    fake: FakeServer, backbone: Backbone, here: Judge, picture: str
+    fake: FakeServer, there: Judge, here: Judge, picture: str
 ) -> None:
-    fake.answer = VllmReplies(backbone)
-    there = remote_judge(server(fake), backbone.name)
     requests = [
         ask(id="1"),
         ask(id="2", task="hieval-ea", reference_mode="any"),
@@ -71,41 +78,7 @@ def test_the_posterior_is_the_tree_engines(
     assert fake.url not in str(there.describe())
 
 
-def test_a_remote_judge_works_in_a_notebook_whose_thread_runs_a_loop(
-    fake: FakeServer, backbone: Backbone
-) -> None:
-    fake.answer = VllmReplies(backbone)
-
-    async def cell() -> list[Verdict]:
-        return list(remote_judge(server(fake), backbone.name).grade([ask(id="1"), ask(id="2")]))
-
-    assert [verdict.posterior for verdict in asyncio.run(cell())] == ["exact", "exact"]
-
-
-def test_only_the_refused_row_fails(fake: FakeServer, backbone: Backbone, here: Judge) -> None:
-    fake.answer = VllmReplies(backbone)
-    there = remote_judge(server(fake), backbone.name)
-    requests = [pair(id="1", question="why " * 200), pair(id="2")]
-    [short] = here.encoder.encode([(get_task("truthful-pair"), requests[1])])
-    fake.answer.max_prompt = len(short.prefix_ids + short.suffix_ids) + 100
-    refused, scored = there.grade(requests)
-    assert (refused.status, refused.label) == ("invalid", None)
-    assert "the server answered 400" in str(refused.message)
-    [expected] = here.grade([requests[1]])
-    assert_same(scored, expected)
-
-
-def test_a_prompt_that_the_server_renders_otherwise_is_refused(
-    fake: FakeServer, backbone: Backbone, picture: str
-) -> None:
-    fake.answer = VllmReplies(backbone)
-    there = remote_judge(server(fake), backbone.name)
-    [verdict] = there.grade([pair(images=(picture,), response_a="green<|im_end|>")])
-    assert verdict.status == "invalid"
-    assert "holds control tokens" in str(verdict.message)
-
-
-def test_a_server_that_scales_pictures_otherwise_is_refused(
+def test_a_prompt_or_a_picture_that_the_server_renders_otherwise_is_refused(
     fake: FakeServer, backbone: Backbone, picture: str
 ) -> None:
     fake.answer = VllmReplies(backbone.with_pixels(max_pixels=2048))
@@ -116,32 +89,26 @@ def test_a_server_that_scales_pictures_otherwise_is_refused(
     size = {"shortest_edge": own.min_pixels, "longest_edge": own.max_pixels}
     advice = f"start vLLM with --mm-processor-kwargs '{json.dumps({'size': size})}'"
     assert str(refused.message).endswith(advice)
-
-
-def test_a_server_that_does_not_say_how_it_scales_pictures_is_refused(
-    fake: FakeServer, backbone: Backbone, picture: str
-) -> None:
+    fake.answer = VllmReplies(backbone)
+    [verdict] = there.grade([pair(images=(picture,), response_a="green<|im_end|>")])
+    assert verdict.status == "invalid"
+    # A server that does not say how far it scales pictures, and one with limits of its own.
     fake.answer = VllmReplies(backbone, knows_token_ids=False)
     requests = [pair(images=(picture,)), pair()]
     refused, text = remote_judge(server(fake), backbone.name).grade(requests)
     assert refused.status == "invalid"
-    assert "does not say how far it scales pictures down" in str(refused.message)
-    assert "pictures" not in str(text.message)
+    assert "pictures" in str(refused.message) and "pictures" not in str(text.message)
     unknown, _ = remote_judge(server(fake)).grade(requests)
-    assert "pictures" not in str(unknown.message), "a model that is not here has its own limits"
+    assert "pictures" not in str(unknown.message)
 
 
 def test_slots_of_pictures_keep_to_the_concurrency(
-    fake: FakeServer, backbone: Backbone, picture: str
+    fake: FakeServer, backbone: Backbone, model: VllmReplies, picture: str
 ) -> None:
-    fake.answer = VllmReplies(backbone)
     there = remote_judge(server(fake, concurrency=2), backbone.name)
-    answer = fake.answer
 
     def slowly(seen: Seen) -> Say:
-        said = answer(seen)
-        assert isinstance(said, Say)
-        return replace(said, delay=0.02)
+        return replace(model(seen), delay=0.02)
 
     fake.answer, fake.most_in_flight = slowly, 0
     [verdict] = there.grade([pair(images=(picture,))])
@@ -150,10 +117,8 @@ def test_slots_of_pictures_keep_to_the_concurrency(
 
 
 def test_a_row_without_an_answer_does_not_fail_the_others(
-    fake: FakeServer, backbone: Backbone, here: Judge
+    fake: FakeServer, backbone: Backbone, model: VllmReplies, here: Judge
 ) -> None:
-    model = VllmReplies(backbone)
-    fake.answer = model
     there = remote_judge(server(fake, tries=1), backbone.name)
     requests = [ask("right " * 100, id="1"), ask(id="2")]
     [long, _] = there.encoder.encode([(get_task(one.task), one) for one in requests])
@@ -171,17 +136,15 @@ def test_a_row_without_an_answer_does_not_fail_the_others(
 
 
 def test_a_failed_row_has_no_other_asked_again(
-    fake: FakeServer, backbone: Backbone, here: Judge
+    fake: FakeServer, there: Judge, model: VllmReplies, here: Judge
 ) -> None:
-    model = VllmReplies(backbone)
-    fake.answer = model
-    there = remote_judge(server(fake), backbone.name)
     requests = [pair(id="1", question="why " * 200), pair(id="2"), pair(id="3", question="Is it?")]
     [short] = here.encoder.encode([(get_task("truthful-pair"), requests[1])])
     model.max_prompt = len(short.prefix_ids + short.suffix_ids) + 100
     fake.seen.clear()
     found = list(there.grade(requests))
     assert [one.status for one in found] == ["invalid", "scored", "scored"]
+    assert "the server answered 400" in str(found[0].message)
     assert len(fake.seen) == 6  # both orders of each
     for one, other in zip(found[1:], here.grade(requests[1:]), strict=True):
         assert_same(one, other)
@@ -192,10 +155,8 @@ STAGES = ("the text", "the label", "the confidence")
 
 @pytest.mark.parametrize("fails", STAGES)
 def test_a_row_that_fails_midway_is_dropped_there(
-    fake: FakeServer, backbone: Backbone, here: Judge, fails: str
+    fake: FakeServer, backbone: Backbone, model: VllmReplies, here: Judge, fails: str
 ) -> None:
-    model = VllmReplies(backbone)
-    fake.answer = model
     there = remote_judge(server(fake, concurrency=1), backbone.name)
     requests = [
         pair(id=name, question=question, mode="critique")
@@ -218,11 +179,8 @@ def test_a_row_that_fails_midway_is_dropped_there(
 
     fake.answer = refuse_one
     told: list[str] = []
-    found = list(
-        there.grade(
-            requests, sampling=SHORT, on_text=lambda request, one, text: told.append(request.id)
-        )
-    )
+    hear = lambda request, one, text: told.append(request.id)  # noqa: E731
+    found = list(there.grade(requests, sampling=SHORT, on_text=hear))
     assert (found[0].status, found[0].probabilities) == ("invalid", {})
     assert_same(found[1], *here.grade(requests[1:], sampling=SHORT))
     # The other order of the lost pair goes no further than the stage that fails.
@@ -263,12 +221,8 @@ def test_a_run_keeps_its_card_and_calibration(
 
 
 def test_other_tokens_are_noticed(fake: FakeServer, backbone: Backbone, tmp_path: Path) -> None:
-    answer = VllmReplies(backbone)
-    fake.answer = lambda seen: (
-        answer(seen)
-        if "echo" not in seen.body
-        else Say(body='{"choices": [{"text": "Der Richter liest alles."}]}')
-    )
+    answer, other = VllmReplies(backbone), '{"choices": [{"text": "Der Richter liest alles."}]}'
+    fake.answer = lambda seen: Say(body=other) if "echo" in seen.body else answer(seen)
     with pytest.raises(CustosError, match="has other tokens than"):
         remote_judge(server(fake), backbone.name)
 
@@ -351,3 +305,75 @@ def test_models_and_sources(tmp_path: Path) -> None:
     for text in ("=runs/qs", "qs=", ""):
         with pytest.raises(CustosError, match="expected MODEL"):
             remote_source(text)
+
+
+NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999", "1e6", "-1e308", '"x"', "null")
+TOKENS = ("token_id:" + "9" * 5000, "token_id:\u0663", "token_id:-1", r"\ud800", "")
+TEXT = "a\0b\x1b[2J\u2028c"
+
+
+def ids_of(judge: Any, request: JudgeRequest) -> list[int]:
+    """Return the tokens with which the prompts of a request begin."""
+    [prompt] = judge.encoder.encode([(get_task(request.task), request)])
+    return [*prompt.prefix_ids, *prompt.suffix_ids]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "by"),
+    [
+        *((r"(?<=: )-\d[\d.e-]*(?=[,}])", number) for number in NUMBERS),
+        *((r"token_id:\d+", token) for token in TOKENS),
+    ],
+)
+def test_a_row_with_odd_log_probabilities_fails_alone(
+    fake: FakeServer,
+    backbone: Backbone,
+    model: VllmReplies,
+    tmp_path: Path,
+    pattern: str,
+    by: str,
+) -> None:
+    there = remote_judge(server(fake, tries=1), backbone.name)
+    rows = [ask("Paris", id="1"), ask("in Lyon, as they say", id="2"), ask("Rome", id="3")]
+    start, answer = ids_of(there, rows[1]), model
+
+    def reply(seen: Seen) -> Say | str:
+        said = answer(seen)
+        is_marked = seen.body["prompt"][0][: len(start)] == start
+        return Say(body=re.sub(pattern, lambda _: by, said.body)) if is_marked else said
+
+    fake.answer = reply
+    kept = partial_file(tmp_path / "out.jsonl")
+    assert list(fill_verdicts(kept, there, lambda: enumerate(rows, 1), batch=3)) == [0, 3]
+    verdicts = [line.verdict for line in kept.lines()]
+    assert [verdict.status for verdict in verdicts] == ["scored", "judge_error", "scored"]
+    assert (verdicts[1].message or "").isprintable()
+
+
+def test_control_characters_in_a_critique_are_kept_and_shown_as_escapes(
+    fake: FakeServer, there: Judge, model: VllmReplies, tmp_path: Path
+) -> None:
+    def reply(seen: Seen) -> Say | str:
+        if "logprob_token_ids" in seen.body:
+            return model(seen)
+        choice = {"text": TEXT, "finish_reason": "stop", "token_ids": [-1, 10**30]}
+        return Say(body=json.dumps({"choices": [choice]}))
+
+    fake.answer = reply
+    rows = [pair(id="1", mode="critique", order="given")]
+    kept = partial_file(tmp_path / "out.jsonl")
+    assert list(fill_verdicts(kept, there, lambda: enumerate(rows, 1), batch=3)) == [0, 1]
+    [line] = kept.lines()
+    assert (line.verdict.status, line.verdict.critique) == ("scored", TEXT)
+
+
+def test_an_answer_without_a_label_is_quoted_on_one_printable_line(
+    fake: FakeServer, backbone: Backbone
+) -> None:
+    token = {"token": "x", "logprob": -0.5, "top_logprobs": []}
+    choice = {"message": {"content": TEXT}, "logprobs": {"content": [token]}}
+    fake.answer = lambda seen: Say(body=json.dumps({"choices": [choice]}))
+    there = remote_judge(server(fake))
+    [verdict] = there.grade([ask()], sampling=SHORT)
+    assert verdict.status == "unparsed"
+    assert r"a\x00b\x1b[2J" in str(verdict.message) and str(verdict.message).isprintable()

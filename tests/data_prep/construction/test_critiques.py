@@ -10,8 +10,7 @@ from PIL import Image
 
 from data_prep.construction.critiques import critique_item, write_critiques
 from data_prep.construction.forms.truthful import SCORES
-from data_prep.sources.conversations import load_conversations
-from data_prep.truthfulness_tags import MEANINGS
+from data_prep.sources.conversations import MEANINGS, load_conversations
 from judging.files.records import read_records
 from judging.tasks import get_task
 from judging.types import LabelledExample

@@ -1,12 +1,10 @@
 """The public format of judge training data, in and out."""
 
 import json
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from data_prep.errors import UnusableText
 from data_prep.sources.conversations import (
@@ -18,7 +16,6 @@ from data_prep.sources.conversations import (
 )
 from judging.errors import CustosError
 from judging.types import LabelledExample
-from tests.data_prep.tables.made_up import parquet
 
 JUDGED = (
     "<critique>A counts three boats; there are two.</critique>\n"
@@ -126,12 +123,3 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert same.model_dump() == example.model_dump()
     with pytest.raises(CustosError):
         to_conversation(example.model_copy(update={"confidence": None}))
-
-
-def test_images_as_bytes_are_saved(tmp_path: Path) -> None:
-    content = BytesIO()
-    Image.new("RGB", (4, 4), "blue").save(content, format="PNG")
-    stored = row(images=[{"bytes": content.getvalue(), "path": "0.png"}])
-    path = parquet(tmp_path / "public.parquet", stored)
-    [example] = load_conversations(path, image_folder=tmp_path / "images")
-    assert Image.open(example.images[0]).size == (4, 4)

@@ -205,7 +205,7 @@ def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> 
         assert sorted(Counter(map(class_of, splits[name])).values()) == [2, 3, 3]
     trained = {item_of(row) for name in ("train", "val", "cal") for row in splits[name]}
     assert not trained & {item_of(row) for row in quick}
-    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["source"]["test_cases"] == {
         "Other, hard": 6, "Other, new": 4, "Overthinking, hard": 6, "Overthinking, new": 4,
     }  # fmt: skip

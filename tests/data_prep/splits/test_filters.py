@@ -103,7 +103,8 @@ def test_verdict_files_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     path.write_text(json.dumps({"a": [C, None]}))
     assert read_verdicts(path) == {"a": [C, None]}
-    for content in ([], {"a": W}, {"a": [1]}):
+    bad: list[object] = [[], {"a": W}, {"a": [1]}]
+    for content in bad:
         path.write_text(json.dumps(content))
         with pytest.raises(CustosError, match="v.json: "):
             read_verdicts(path)

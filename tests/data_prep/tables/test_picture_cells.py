@@ -7,6 +7,7 @@ import hashlib
 import struct
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -101,7 +102,14 @@ def test_images_are_saved_once_under_a_name_made_from_their_content(tmp_path: Pa
 
 
 def test_paths_records_and_lists(tmp_path: Path) -> None:
-    value = ["a.png", {"path": "b.png", "bytes": None}, "https://example.org/c.png", None, "", []]
+    value: list[Any] = [
+        "a.png",
+        {"path": "b.png", "bytes": None},
+        "https://example.org/c.png",
+        None,
+        "",
+        [],
+    ]
     assert image_names(value, tmp_path, None) == (
         str(tmp_path.resolve() / "a.png"),
         str(tmp_path.resolve() / "b.png"),
