@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from judging.judge import Judge
-from judging.judge.card import JudgeCard
-from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.conftest import Folders
+from tests.judging.made_up import save_run
 from tests.tiny import save_picture
 
 RUBRICS = ("plain/all", "plain/any", "tolerance/all")
@@ -38,18 +37,8 @@ def bfloat16_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def run_folder(tiny_folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder as training leaves it, with an adapter that moves every score."""
-    folder = tmp_path_factory.mktemp("runs") / "mine"
     backbone = load_backbone(tiny_folders("qwen2_5_vl"), dtype="float32", device="cpu")
-    adapted = add_adapter(backbone.model, r=4, alpha=8)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        for name, parameter in adapted.named_parameters():
-            if "lora_B" in name:
-                parameter.data = 0.05 * torch.randn_like(parameter)
-    adapted.save_pretrained(str(folder))
-    card = JudgeCard.for_rubrics(backbone, {"hieval-qs": RUBRICS}, response_budget=50)
-    (folder / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
-    return folder
+    return save_run(tmp_path_factory.mktemp("runs") / "mine", backbone, RUBRICS)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from time import process_time
 from typing import Any, Literal
@@ -20,7 +19,7 @@ from judging.files.records import read_records, read_rows
 from judging.types import MAX_TEXT_CHARS, JudgeRequest
 
 LETTERS = st.one_of(
-    st.sampled_from("\"',;\t|\r\n=+-@~5 "), st.characters(codec="utf-8", exclude_characters="\0")
+    st.sampled_from("\"',;\t|\r\n=+-@~5 ("), st.characters(codec="utf-8", exclude_characters="\0")
 )
 CELLS = st.text(LETTERS, max_size=8).filter(lambda text: GUARD not in text)
 TABLES = st.integers(1, 4).flatmap(
@@ -38,7 +37,6 @@ def save(path: Path, content: str | bytes) -> Path:
     [
         ("a.csv", "question,gold\nWho?,Ann\n"),
         ("a.csv", "question;gold\r\nWho?;Ann\r\n"),
-        ("a.csv", '"question, as asked";gold\nWho?;Ann'.replace(", as asked", "")),
         ("a.csv", "question\tgold\nWho?\tAnn\n"),
         ("a.tsv", "question\tgold\nWho?\tAnn\n"),
         ("a.csv", "\ufeffquestion,gold\nWho?,Ann\n"),
@@ -51,18 +49,29 @@ def test_one_table_in_many_forms(tmp_path: Path, name: str, content: str) -> Non
     assert CsvFile(path).columns == ("question", "gold")
 
 
-@pytest.mark.parametrize("encoding", [None, "cp1252", "utf-16-le"])
+@pytest.mark.parametrize("stated", [None, "utf-8", "cp1252", "utf-16-le"])
 @pytest.mark.parametrize("mark", ["utf-8-sig", "utf-16"])
-def test_a_byte_order_mark_knows_better_than_a_statement(
-    tmp_path: Path, mark: str, encoding: str | None
+def test_a_byte_order_mark_is_no_text_and_knows_better_than_a_statement(
+    tmp_path: Path, mark: str, stated: str | None
 ) -> None:
-    path = save(tmp_path / "a.csv", "a,b\né,ü\n".encode(mark))
-    assert list(read_rows(path, TextFormat(encoding=encoding))) == [(1, {"a": "é", "b": "ü"})]
+    path = save(tmp_path / "a.csv", '"größe",b\né,ü\n'.encode(mark))
+    assert list(read_rows(path, TextFormat(encoding=stated))) == [(1, {"größe": "é", "b": "ü"})]
+    if stated != "cp1252":
+        path = save(tmp_path / "a.jsonl", '{"größe": "ü"}\n'.encode(mark))
+        assert list(read_rows(path, TextFormat(encoding=stated))) == [(1, {"größe": "ü"})]
 
 
-def test_the_header_is_the_first_row_with_a_text(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", "\n \n,\na,b\n1,2\n\n3,4\n")
-    assert list(read_rows(path)) == [(1, {"a": "1", "b": "2"}), (3, {"a": "3", "b": "4"})]
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        ("\n \n,\na,b\n1,2\n\n3,4\n", [(1, {"a": "1", "b": "2"}), (3, {"a": "3", "b": "4"})]),
+        ('a,b\n"x, ""y""\nz",\n\n,\n1,2\n', [(1, {"a": 'x, "y"\nz'}), (4, {"a": "1", "b": "2"})]),
+    ],
+)
+def test_the_header_is_the_first_row_with_a_text_and_empty_rows_are_none(
+    tmp_path: Path, content: str, rows: list[Any]
+) -> None:
+    assert list(read_rows(save(tmp_path / "a.csv", content))) == rows
 
 
 def test_columns_of_one_name_are_called_after_their_places(tmp_path: Path) -> None:
@@ -82,24 +91,14 @@ def test_what_databases_write_for_a_missing_value_is_one(tmp_path: Path, name: s
     assert list(read_rows(path)) == [(1, {"a": "1", "c": "x \\N"})]
 
 
-def test_quoted_cells_and_empty_ones(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", 'a,b,c\n"x, ""y""\nz",, \n\n,,\n1,2,3\n')
-    assert list(read_rows(path)) == [
-        (1, {"a": 'x, "y"\nz'}),
-        (4, {"a": "1", "b": "2", "c": "3"}),
-    ]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "a.csv: the file is empty, expected a first row with the names of the columns"),
         ("\n \n", "a.csv: the file is empty"),
         ("id,b,id\n1,2,3", "a.csv: 2 columns have the name 'id' in the header; rename all but one"),
         ('a,"b\n1,2', "a.csv: the header cannot be read: a quotation mark is not closed"),
         ("größe,b\n".encode("latin-1"), "a.csv: the header is not UTF-8 text; .*--encoding"),
         ("a,b".encode("utf-16-le"), "a.csv: the header holds a NUL .*--encoding utf-16-le,"),
-        ("a,b".encode("utf-16-be"), "a.csv: the header holds a NUL .*--encoding utf-16-be,"),
         (b"\xff\xfea\0,\0b", "a.csv: is not utf-16 text"),
     ],
 )
@@ -113,11 +112,9 @@ def test_files_that_are_refused(tmp_path: Path, content: str | bytes, message: s
     ("row", "message"),
     [
         (b"1,2,3", "row 1 below the header: 3 cells, and the header has 2"),
-        (b"1", "row 1 below the header: 1 cells, and the header has 2"),
         (b"1,\xfc", "row 1 below the header: column 'b' is not UTF-8 text; state the encoding"),
         (b"1,x\0y", "row 1 below the header: column 'b' holds a NUL character"),
         (b'"x" y,2', "row 1 below the header: "),
-        (b'5,"say \\"no\\" twice"', "row 1 below the header: "),
         (b'5,"the "Ann" and', "row 1 below the header: "),
         (b'1,"open', "row 1 below the header: a quotation mark is not closed"),
     ],
@@ -164,22 +161,18 @@ def test_many_open_quotation_marks_are_read_in_time_that_grows_with_the_file(
 @pytest.mark.parametrize(
     ("row", "cells"),
     [
-        ("1,2,3,,", ["1", "2", "3"]),
-        ("1,2", ["1", "2"]),
-        ("1,2,3, ", ["1", "2", "3"]),
-        ("1,2,3,,x", None),
-        ("1", None),
+        ("1,2,3,,", [["1", "2", "3"]]),
+        ("1,2", [["1", "2"]]),
+        ("1,2,3,,x", [None]),
+        ("1", [None]),
     ],
 )
 def test_cells_at_the_end_that_are_empty_or_missing(
-    tmp_path: Path, row: str, cells: list[str] | None
+    tmp_path: Path, row: str, cells: list[Any]
 ) -> None:
-    assert kinds(save(tmp_path / "a.csv", f"a,b,c\n{row}\n{row}\n")) == [cells, cells]
-
-
-def test_a_line_break_outside_quotation_marks_makes_no_rows(tmp_path: Path) -> None:
-    content = "q,gold,response,label\nQ,x,It was\nAnn,right\nQ,x,y,right\n"
-    assert kinds(save(tmp_path / "a.csv", content)) == [None, None, ["Q", "x", "y", "right"]]
+    assert kinds(save(tmp_path / "a.csv", f"a,b,c\n{row}\n{row}\n")) == cells * 2
+    broken = "q,gold,response,label\nQ,x,It was\nAnn,right\nQ,x,y,right\n"
+    assert kinds(save(tmp_path / "b.csv", broken)) == [None, None, ["Q", "x", "y", "right"]]
 
 
 @pytest.mark.parametrize(
@@ -189,10 +182,8 @@ def test_a_line_break_outside_quotation_marks_makes_no_rows(tmp_path: Path) -> N
         ("a.tsv", 'a\tb\tc\n1\t5" disk\tx\n2\t"Emma" is it\ty\n', [["1", '5" disk', "x"]]),
         ("a.tsv", 'a\tb\tc\n1\t"x\ny\tz"\t2\n', [["1", "x\ny\tz", "2"]]),
         ("a.tsv", '"a"\t"b"\n"1"\t"2"\n', [["1", "2"]]),
-        ("a.tsv", '"a"\tb\n1\t"x\n2\ty"\n', [["1", "x\n2\ty"]]),
         ("a.csv", 'a,b,"c; d; e; f; g"\n1,2,3\n', [["1", "2", "3"]]),
         ("a.csv", "a;b;c, or d, or e, or f\n1;2;3\n4,5;6;7\n", [["1", "2", "3"]]),
-        ("a.csv", "a;b, c\n1,0;2,5\n1,0;2,5\n", [["1,0", "2,5"]]),
         ("a.csv", "a|b|c\n1|2|3\n", [["1", "2", "3"]]),
         ("a.csv", "sep=;\r\na;b,c\r\n1;2\r\n", [["1", "2"]]),
     ],
@@ -222,17 +213,6 @@ def test_delimiter_and_encoding_are_stated(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-@pytest.mark.parametrize("stated", [None, "utf-8", "utf-16-le"])
-def test_a_byte_order_mark_is_no_text(tmp_path: Path, encoding: str, stated: str | None) -> None:
-    if stated and encoding[:6] != stated[:6]:
-        return
-    path = save(tmp_path / "a.csv", '"größe",b\n1,ü\n'.encode(encoding))
-    assert list(read_rows(path, TextFormat(encoding=stated))) == [(1, {"größe": "1", "b": "ü"})]
-    path = save(tmp_path / "a.jsonl", '{"größe": "ü"}\n'.encode(encoding))
-    assert list(read_rows(path, TextFormat(encoding=stated))) == [(1, {"größe": "ü"})]
-
-
 def test_a_huge_cell_is_one_bad_row(tmp_path: Path) -> None:
     fits, too_long = "x" * MAX_TEXT_CHARS, "y" * (MAX_TEXT_CHARS + 1)
     rows = f"question,response\n?,{fits}\n?,{too_long}\n?,z\n"
@@ -244,12 +224,6 @@ def test_a_huge_cell_is_one_bad_row(tmp_path: Path) -> None:
     ]
     assert len(bad) == 1
     assert "row 2 below the header: field 'responses.0': String should have at most" in bad[0]
-
-
-def test_rows_are_read_one_by_one(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", 'a\n1\n2\n"open')
-    rows = read_rows(path)
-    assert [next(rows), next(rows)] == [(1, {"a": "1"}), (2, {"a": "2"})]
 
 
 @given(
@@ -283,12 +257,7 @@ def test_written_cells_come_back(
     assert list(read_rows(path, stated)) == wanted
 
 
-CELL_LETTERS = st.one_of(
-    st.sampled_from("\"',;\t|\r\n=+-@~5 ("), st.characters(codec="utf-8", exclude_characters="\0")
-)
-TEXTS = st.text(CELL_LETTERS, max_size=12) | st.sampled_from(
-    ["~'=1", "'=1", "~'~'-x", "\\N", "~'\\N"]
-)
+TEXTS = st.text(LETTERS, max_size=12) | st.sampled_from(["~'=1", "'=1", "~'~'-x", "\\N", "~'\\N"])
 
 
 def read(path: Path) -> list[list[str]]:
@@ -298,10 +267,14 @@ def read(path: Path) -> list[list[str]]:
 
 def test_rows_come_back_and_excel_sees_utf8(tmp_path: Path) -> None:
     path = tmp_path / "out.csv"
-    rows = [("é, ü\n日本", 0.25, None), ('say "hi"', 3, True)]
+    rows = [("é, ü\n日本", -0.25, None), ('say "hi"', 3, True), ("a\ud800b", 1, False)]
     write_spreadsheet(path, ("text", "number", "flag"), rows)
     assert path.read_bytes().startswith(b"\xef\xbb\xbftext,")
-    assert read(path)[1:] == [["é, ü\n日本", "0.25", ""], ['say "hi"', "3", "True"]]
+    assert read(path)[1:] == [
+        ["é, ü\n日本", "-0.25", ""],
+        ['say "hi"', "3", "True"],
+        ["a?b", "1", "False"],
+    ]
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"])
@@ -325,13 +298,9 @@ def test_a_guard_is_taken_away_where_it_was_put(text: str) -> None:
     "text",
     [
         "'=1",
-        "'- Ann",
         "it's ~'x",
-        "~'sym",
         "-5",
-        "+49",
         "[1,-5]",
-        '["1","-5"]',
         "a\n- b",
         "x, -y",
         "a=b",
@@ -376,23 +345,3 @@ def test_no_text_is_a_formula_whatever_a_spreadsheet_takes_for_the_delimiter(
     text = path.read_bytes().decode("utf-8-sig")
     for line in csv.reader(io.StringIO(text, newline=""), delimiter=opened):
         assert not [cell for cell in line if cell.startswith(tuple("=+-@＝"))]
-
-
-def test_numbers_stay_numbers(tmp_path: Path) -> None:
-    write_spreadsheet(tmp_path / "out.csv", ("x",), [(-0.5,)])
-    assert read(tmp_path / "out.csv")[1] == ["-0.5"]
-
-
-def test_nothing_is_left_of_a_file_that_fails(tmp_path: Path) -> None:
-    def rows() -> Iterator[tuple[str]]:
-        yield ("written",)
-        raise OSError("the disk is full")
-
-    with pytest.raises(OSError, match="the disk is full"):
-        write_spreadsheet(tmp_path / "out.csv", ("x",), rows())
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_text_that_utf_8_cannot_hold_is_written_with_a_question_mark(tmp_path: Path) -> None:
-    write_spreadsheet(tmp_path / "out.csv", ("x",), [("a\ud800b",)])
-    assert (tmp_path / "out.csv").read_text(encoding="utf-8-sig").splitlines() == ["x", "a?b"]

@@ -65,19 +65,13 @@ def rows(file: KeptFile[Square]) -> list[int]:
     return [line.row for line in file.lines()]
 
 
-def test_a_file_grows_batch_by_batch_and_is_kept(file: KeptFile[Square]) -> None:
-    worker = Worker()
-    assert fill(file, worker, range(10)) == [0, 4, 8, 10]
-    assert [line.square for line in file.lines()] == [n * n for n in range(10)]
-    assert fill(file, worker, range(10)) == [10]
-    assert worker.batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
-
-
-def test_a_stopped_run_is_continued_in_the_same_batches(file: KeptFile[Square]) -> None:
+def test_a_file_grows_batch_by_batch_and_a_stopped_run_goes_on(file: KeptFile[Square]) -> None:
     with pytest.raises(KeyboardInterrupt):
         fill(file, Worker(stop_after=2), range(10))
     worker = Worker()
     assert fill(file, worker, range(10)) == [8, 10]
+    assert [line.square for line in file.lines()] == [n * n for n in range(10)]
+    assert fill(file, worker, range(10)) == [10]
     assert worker.batches == [[8, 9]]
 
 
@@ -264,32 +258,6 @@ def test_a_file_system_without_files_is_no_other_run() -> None:
         pytest.fail("nothing was locked")
 
 
-HOLDER = """
-import sys, time
-from pathlib import Path
-from judging.files.kept_work import locked
-with locked(Path(sys.argv[1])):
-    print("held", flush=True)
-    time.sleep(60)
-"""
-
-
-@pytest.mark.usefixtures("forking_python")
-def test_a_lock_is_free_when_its_process_is_dead(tmp_path: Path) -> None:
-    path = tmp_path / "out.partial"
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    with pytest.raises(CustosError, match="another run is writing it"), locked(path):
-        pytest.fail("two hold one lock")
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    with locked(path):
-        pass
-
-
 RUN = """
 import sys, time
 from pathlib import Path
@@ -309,10 +277,10 @@ with locked(file.path):
 """
 
 
-def start(path: Path) -> subprocess.Popen[str]:
-    """Start a process that has the lock, and works once it gets a line."""
+def start(program: str, path: Path) -> subprocess.Popen[str]:
+    """Start a process that takes the lock, and goes on once it gets a line."""
     pipe = subprocess.PIPE
-    command = [sys.executable, "-c", RUN, str(path)]
+    command = [sys.executable, "-c", program, str(path)]
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
@@ -320,10 +288,22 @@ def start(path: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.usefixtures("forking_python")
+def test_a_lock_is_free_when_its_process_is_dead(tmp_path: Path) -> None:
+    path = tmp_path / "out.partial"
+    process = start(RUN, path)
+    with pytest.raises(CustosError, match="another run is writing it"), locked(path):
+        pytest.fail("two hold one lock")
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    with locked(path):
+        pass
+
+
+@pytest.mark.usefixtures("forking_python")
 def test_runs_that_are_killed_at_any_moment_lose_nothing(file: KeptFile[Square]) -> None:
     random, num_kept = Random(0), 0
     for _ in range(4):
-        process = start(file.path)
+        process = start(RUN, file.path)
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
@@ -334,7 +314,7 @@ def test_runs_that_are_killed_at_any_moment_lose_nothing(file: KeptFile[Square])
         assert whole == list(range(len(whole)))
         assert len(whole) >= num_kept // 4 * 4
         num_kept = len(whole)
-    _, errors = start(file.path).communicate("\n", timeout=60)
+    _, errors = start(RUN, file.path).communicate("\n", timeout=60)
     assert errors == ""
     assert [line.square for line in file.lines()] == [n * n for n in range(200)]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow
 import pyarrow as pa
-import pyarrow.parquet
 import pyarrow.parquet as pq
 import pytest
 
@@ -23,7 +21,7 @@ from data_prep.tables.cells import as_list, as_metadata
 from data_prep.tables.reader import BadRow, parse_table
 from judging.errors import CustosError, FieldError
 from judging.files.opening import nearest_file
-from judging.files.records import read_records, read_rows, write_json, write_records
+from judging.files.records import read_records, read_rows, write_records
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 GOOD = {"question": "?", "response": "a"}
@@ -41,7 +39,7 @@ def test_the_three_kinds_of_file_read_alike(tmp_path: Path) -> None:
     array = tmp_path / "a.json"
     array.write_text(json.dumps(rows), encoding="utf-8")
     parquet = tmp_path / "a.parquet"
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), parquet)
+    pq.write_table(pa.Table.from_pylist(rows), parquet)
     expected = [(1, JudgeRequest(question="1?", responses=("ä",))),
                 (2, JudgeRequest(question="2?", responses=("b",)))]  # fmt: skip
     for path in (jsonl, array, parquet):
@@ -51,29 +49,18 @@ def test_the_three_kinds_of_file_read_alike(tmp_path: Path) -> None:
 def test_absent_parquet_values_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     rows = [{"question": "1?", "response": "a", "variant": None}]
-    schema = pyarrow.schema([(name, pyarrow.string()) for name in rows[0]])
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, schema), path)
+    schema = pa.schema([(name, pa.string()) for name in rows[0]])
+    pq.write_table(pa.Table.from_pylist(rows, schema), path)
     assert list(read_rows(path)) == [(1, {"question": "1?", "response": "a"})]
 
 
-def test_blank_lines_keep_their_number(tmp_path: Path) -> None:
-    path = _lines(tmp_path / "a.jsonl", GOOD, "", "   ", GOOD)
-    assert [number for number, _ in read_rows(path)] == [1, 4]
-
-
-def test_the_first_bad_row_is_named(tmp_path: Path) -> None:
-    path = _lines(tmp_path / "a.jsonl", GOOD, {"question": "?"}, GOOD)
-    with pytest.raises(CustosError, match=r"a\.jsonl row 2: field 'responses': Field required"):
+def test_the_first_bad_row_is_named_or_all_are_collected(tmp_path: Path) -> None:
+    rows = ["oops", GOOD, {"question": 3, "response": "a"}, "", "   ", GOOD]
+    path = _lines(tmp_path / "a.jsonl", *rows)
+    with pytest.raises(CustosError, match=r"a\.jsonl row 1: not valid JSON"):
         list(read_records(path, JudgeRequest))
-    path = _lines(tmp_path / "b.jsonl", GOOD, '{"question": ')
-    with pytest.raises(CustosError, match=r"b\.jsonl row 2: not valid JSON"):
-        list(read_records(path, JudgeRequest))
-
-
-def test_bad_rows_can_be_collected(tmp_path: Path) -> None:
-    path = _lines(tmp_path / "a.jsonl", "oops", GOOD, {"question": 3, "response": "a"}, GOOD)
     bad: list[str] = []
-    assert [number for number, _ in read_records(path, JudgeRequest, bad)] == [2, 4]
+    assert [number for number, _ in read_records(path, JudgeRequest, bad)] == [2, 6]
     assert len(bad) == 2
     assert "row 1: not valid JSON" in bad[0]
     assert "row 3: field 'question'" in bad[1]
@@ -87,35 +74,28 @@ def test_pointers_of_git_lfs(tmp_path: Path, kind: str) -> None:
         list(read_rows(path))
 
 
-def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match=r"none\.jsonl: no such file"):
-        list(read_rows(tmp_path / "none.jsonl"))
-    (tmp_path / "a.xlsx").write_text("a,b", encoding="utf-8")
-    with pytest.raises(CustosError, match=r"a\.xlsx: unknown kind of file.*\.jsonl.*as CSV"):
-        list(read_rows(tmp_path / "a.xlsx"))
-    for name, remedy in (
-        ("a.CSV", "rename it to 'a.csv'"),
-        ("a.ndjson", "rename it to 'a.jsonl'"),
-        ("a.jsonl.gz", "unpack it first"),
-    ):
-        (tmp_path / name).write_text("a,b", encoding="utf-8")
-        with pytest.raises(CustosError, match=f"{name}: unknown kind of file.*; {remedy}$"):
-            list(read_rows(tmp_path / name))
-    (tmp_path / "a.json").write_text('{"a": 1}\n{"a": 2}\n', encoding="utf-8")
-    with pytest.raises(CustosError, match=r"a\.json: .*one object a line must end in \.jsonl$"):
-        list(read_rows(tmp_path / "a.json"))
-    (tmp_path / "a.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(CustosError, match="expected a JSON array of rows, got dict"):
-        list(read_rows(tmp_path / "a.json"))
-    (tmp_path / "b.json").write_text("[", encoding="utf-8")
-    with pytest.raises(CustosError, match=r"b\.json: not valid JSON"):
-        list(read_rows(tmp_path / "b.json"))
-
-
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_bytes(b"\xff\xfd\x00")
-    with pytest.raises(CustosError, match=r"a\.jsonl row 1: not UTF-8 text"):
-        list(read_records(tmp_path / "a.jsonl", JudgeRequest))
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("none.jsonl", None, "no such file"),
+        ("a.xlsx", "a,b", r"unknown kind of file.*\.jsonl.*as CSV"),
+        ("a.CSV", "a,b", "unknown kind of file.*; rename it to 'a.csv'$"),
+        ("a.ndjson", "a,b", "unknown kind of file.*; rename it to 'a.jsonl'$"),
+        ("a.jsonl.gz", "a,b", "unknown kind of file.*; unpack it first$"),
+        ("a.json", '{"a": 1}\n{"a": 2}\n', r".*one object a line must end in \.jsonl$"),
+        ("a.json", "{}", ".*expected a JSON array of rows, got dict"),
+        ("a.json", "[", "not valid JSON"),
+        ("pipe.jsonl", os.mkfifo, "is no regular file"),
+    ],
+)
+def test_unreadable_files(tmp_path: Path, name: str, content: Any, reason: str) -> None:
+    path = tmp_path / name
+    if isinstance(content, str):
+        path.write_text(content, encoding="utf-8")
+    elif content:
+        content(path)
+    with pytest.raises(CustosError, match=f"{name}: {reason}"):
+        list(read_rows(path))
 
 
 def test_written_records_come_back(tmp_path: Path) -> None:
@@ -130,28 +110,6 @@ def test_written_records_come_back(tmp_path: Path) -> None:
     assert first == {"question": "Größe?", "responses": ["a\nb"], "label": "Wrong"}
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_partial(tmp_path: Path) -> None:
-    path = tmp_path / "out.jsonl"
-    path.write_text("old", encoding="utf-8")
-
-    def records() -> Iterator[JudgeRequest]:
-        yield JudgeRequest(question="?", responses=("a",))
-        raise RuntimeError("power cut")
-
-    with pytest.raises(RuntimeError, match="power cut"):
-        write_records(path, records())
-    assert path.read_text(encoding="utf-8") == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_json_documents(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", {"ä": [1, None]})
-    text = (tmp_path / "a.json").read_text(encoding="utf-8")
-    assert json.loads(text) == {"ä": [1, None]}
-    assert "ä" in text
-    assert text.endswith("}\n")
-
-
 def test_relative_pictures_are_relative_to_their_file(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "rows.jsonl"
     path.parent.mkdir()
@@ -161,16 +119,9 @@ def test_relative_pictures_are_relative_to_their_file(tmp_path: Path) -> None:
     assert record.images == (str(tmp_path / "deep" / "images" / "a.png"), "/b.png", "data:x")
 
 
-def test_a_pipe_is_not_said_to_be_missing(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "rows.jsonl")
-    with pytest.raises(CustosError, match="rows.jsonl: is no regular file"):
-        list(read_rows(tmp_path / "rows.jsonl"))
-
-
 GOOD_ROW = b'{"question": "?", "references": ["a"], "response": "a", "label": "Correct"}\n'
 HOSTILE = {
     "200,000 brackets": (b"[" * 200_000, "nested too deeply"),
-    "200,000 objects": (b'{"a":' * 200_000, "nested too deeply"),
     "a number of 5,000 digits": (b'{"question": ' + b"9" * 5000 + b"}", "too many digits"),
     "bad UTF-8": (b'{"question": "\xff"}', "not UTF-8 text: byte 0xff at position 14"),
     "300 objects": (
@@ -245,15 +196,6 @@ def test_a_json_document_is_one_clear_error(tmp_path: Path) -> None:
                 list(read(path))
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
-def test_a_byte_order_mark_is_no_text(tmp_path: Path, name: str) -> None:
-    """Read files of programs that put one first, as those of Windows do."""
-    rows = GOOD_ROW if name.endswith("l") else b"[" + GOOD_ROW + b"]"
-    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + rows)
-    [(_, row)] = read_rows(tmp_path / name)
-    assert row["label"] == "Correct"
-
-
 def test_two_columns_of_one_name_in_a_parquet_file_are_refused(tmp_path: Path) -> None:
     """Refuse them as in CSV files: the first was lost."""
     columns = [pa.array(["x"]), pa.array(["y"])]
@@ -304,14 +246,7 @@ def test_only_a_name_that_is_alike_is_near(tmp_path: Path, name: str, nearest: s
         (tmp_path / file).touch()
     text = nearest_file(tmp_path / name, (".csv", ".jsonl"))
     assert text == (f"; the nearest is '{tmp_path / nearest}'" if nearest else "")
-
-
-def test_a_link_to_nothing_is_named_as_one(tmp_path: Path) -> None:
-    for name in ("pairs.csv", "pair.csv"):
-        (tmp_path / name).symlink_to("nowhere.csv")
-    assert "'nowhere.csv'" in nearest_file(tmp_path / "pairs.csv", (".csv",))
-    assert nearest_file(tmp_path / "pairz.csv", (".csv",)) == "", "no link to nothing is near"
-
-
-def test_a_folder_that_is_not_there_has_no_near_file(tmp_path: Path) -> None:
-    assert nearest_file(tmp_path / "none" / "pairs.csv", (".csv",)) == ""
+    assert nearest_file(tmp_path / "none" / name, (".csv",)) == ""
+    (tmp_path / "link.csv").symlink_to("nowhere.csv")
+    assert "'nowhere.csv'" in nearest_file(tmp_path / "link.csv", (".csv",))
+    assert nearest_file(tmp_path / "links.csv", (".csv",)) == "", "no link to nothing is near"

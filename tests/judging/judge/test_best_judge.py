@@ -73,6 +73,7 @@ def test_a_calibration_counts_for_the_way_of_reading_it_was_fitted_for() -> None
 )
 def test_the_judge_that_knows_the_rubric_best(judges: dict[str, Judge], best: str) -> None:
     assert choose_judge(judges, asked()) == best
+    assert choose_judge(judges | {"ea": EA}, asked(task="hieval-ea")) == "ea"
 
 
 def test_alternatives_are_not_judged_as_an_answer_set() -> None:
@@ -80,10 +81,6 @@ def test_alternatives_are_not_judged_as_an_answer_set() -> None:
     assert choose_judge({"other": OTHER, "zero": ZERO_SHOT}, several) == "zero"
     with pytest.raises(CustosError, match="'known' was trained for hieval-qs under plain/all"):
         choose_judge({"other": OTHER}, several)
-
-
-def test_the_second_stage_keeps_its_own() -> None:
-    assert choose_judge({"qs": CALIBRATED, "ea": EA}, asked(task="hieval-ea")) == "ea"
 
 
 def test_a_task_that_no_judge_takes() -> None:

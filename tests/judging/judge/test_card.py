@@ -38,7 +38,6 @@ def refusal(name: str) -> str:
     [
         ("embeded-qs", "embedded-qs"),
         ("embedded-pairs", "embedded-pair"),
-        ("embeded", "embedded"),
         ("runs/sheets", "runs/sheet"),
         ("miné", "mine"),
         ("./runs/sheet2", "runs/sheet"),
@@ -51,7 +50,7 @@ def test_the_nearest_name_is_proposed(name: str, meant: str) -> None:
     assert "run folders here: " in message
 
 
-@pytest.mark.parametrize("name", ["zzzzzz", "gpt2", "a/b/c", "/nowhere/at/all", "x" * 300])
+@pytest.mark.parametrize("name", ["zzzzzz", "a/b/c", "/nowhere/at/all", "x" * 300])
 def test_where_nothing_is_near_the_names_are_listed(name: str) -> None:
     assert "did you mean" not in refusal(name)
 
@@ -126,7 +125,6 @@ def taken(known: JudgeCard | None, **fields: Any) -> JudgeRequest:
     [
         (ANY, "all", "any"),
         (ALL, "any", "all"),
-        (ANY, "any", "any"),
         ((*ANY, *ALL), "all", "all"),
         ((*ANY, *ALL), "any", "any"),
     ],
@@ -139,18 +137,11 @@ def test_one_reference_is_taken_in_the_mode_that_the_judge_knows(
     assert resolve(resolved, "mine", ("hieval-qs",), card(hieval_qs=rubrics)) == resolved
 
 
-def test_an_omitted_reference_mode_works_with_one_reference() -> None:
-    assert taken(card(hieval_qs=ANY)).reference_mode == "any"
-    assert taken(card(hieval_ea=("tolerance/all",)), task="hieval-ea", variant="tolerance",
-                 reference_mode="any").reference_mode == "all"  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("rubrics", "fields", "field", "change"),
     [
         (ANY, {"references": ("r", "s")}, "reference_mode", "set reference_mode to 'any' (--ref"),
         (ALL, {"variant": "tolerance"}, "variant", "set variant to 'plain'"),
-        (ANY, {"variant": "tolerance"}, "variant", "set variant to 'plain'"),
         (
             ANY,
             {"variant": "tolerance", "references": ("r", "s")},
@@ -182,11 +173,10 @@ def test_an_unknown_variant_lists_those_that_the_judge_takes() -> None:
 
 
 def test_the_references_may_be_what_to_change() -> None:
-    pair = {"task": "truthful-pair", "responses": ("a", "b")}
     with pytest.raises(FieldError, match="field 'references'.*give a reference"):
-        taken(card(truthful_pair=("reference",)), **pair, references=())
+        taken(card(truthful_pair=("reference",)), **PAIR, references=())
     with pytest.raises(FieldError, match="field 'references'.*leave the references out"):
-        taken(card(truthful_pair=("plain",)), **pair)
+        taken(card(truthful_pair=("plain",)), **PAIR)
 
 
 def test_a_task_that_the_judge_does_not_know() -> None:

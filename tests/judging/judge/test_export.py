@@ -11,7 +11,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -19,39 +18,27 @@ from judging.errors import CustosError
 from judging.files.pictures import PixelLimits
 from judging.judge import Judge
 from judging.judge import export as module
-from judging.judge.card import JudgeCard
 from judging.judge.export import Parity, export_merged, largest_difference
-from judging.models.adapters import add_adapter, save_adapter
 from judging.models.backbones import load_backbone
 from judging.types import JudgeRequest
 from tests.conftest import HubFolders
-from tests.judging.made_up import ask
+from tests.judging.made_up import ask, save_run
 
 MAIN = ("Qwen2.5-VL-7B-Instruct", "Qwen3-VL-4B-Instruct")
 LIMITS = PixelLimits(4_096, 50_000)
 
 
-def save_run(folder: Path, checkpoint: str) -> Path:
-    """Write a run folder with an adapter that moves every score, and limits of its own."""
-    backbone = load_backbone(checkpoint, dtype="float32", device="cpu").with_pixels(*LIMITS)
-    card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/any", "plain/all")}, 50)
-    card = card.model_copy(update={"shows_all_pictures": True})
-    adapted = add_adapter(backbone.model, r=4, alpha=8)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
-        for name, parameter in adapted.named_parameters():
-            if "lora_B" in name:
-                parameter.data = 0.05 * torch.randn_like(parameter)
-    save_adapter(adapted, folder)
-    (folder / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
-    (folder / "recipe.yaml").write_text("run: {}\n", encoding="utf-8")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def runs(hub_folders: HubFolders, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("runs")
-    return {name: save_run(folder / name, hub_folders(name)) for name in MAIN}
+    folder, made = tmp_path_factory.mktemp("runs"), {}
+    for name in MAIN:
+        backbone = load_backbone(hub_folders(name), dtype="float32", device="cpu")
+        rubrics = ("plain/any", "plain/all")
+        made[name] = save_run(
+            folder / name, backbone.with_pixels(*LIMITS), rubrics, shows_all_pictures=True
+        )
+        (made[name] / "recipe.yaml").write_text("run: {}\n", encoding="utf-8")
+    return made
 
 
 @pytest.fixture
@@ -87,18 +74,12 @@ def test_transformers_scores_the_export_as_the_judge_does(
     ]
     assert indices[0] == indices[1]
     assert {path.stat().st_mode & 0o777 for path in folder.glob("*.*")} == {0o644}
-
-
-def test_an_export_is_a_backbone_with_the_limits_and_scores_of_the_judge(
-    run: str, tmp_path: Path
-) -> None:
-    export_merged(run, tmp_path / "merged", device="cpu", dtype="float32")
-    assert load_backbone(str(tmp_path / "merged"), weights=False).pixels == LIMITS
-    request = ask(mode="score")
+    assert load_backbone(str(folder), weights=False).pixels == LIMITS
     merged, judge = (
         Judge.load(source, device="cpu", dtype="float32", pixels=pixels)
-        for source, pixels in ((str(tmp_path / "merged"), LIMITS), (run, None))
+        for source, pixels in ((str(folder), LIMITS), (str(runs[name]), None))
     )
+    request = ask(mode="score")
     assert merged.logprobs([request]) == pytest.approx(judge.logprobs([request]), abs=1e-5)
 
 
@@ -133,18 +114,6 @@ def test_what_is_no_trained_judge_is_refused(source: str, reason: str, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_existing_folder_is_left_alone(run: str, tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match="exists already"):
-        export_merged(run, tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_rows_that_the_judge_does_not_take(run: str, tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match="was trained for hieval-qs"):
-        export_merged(run, tmp_path / "merged", [ask(task="hieval-ea")], device="cpu")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_full_disk_leaves_nothing(run: str, tmp_path: Path) -> None:
     folder, limits = tmp_path / "merged", resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
@@ -170,9 +139,13 @@ def test_an_interrupted_export_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_weights_that_score_otherwise_are_not_exported(
+def test_what_is_not_exported_leaves_nothing(
     run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with pytest.raises(CustosError, match="exists already"):
+        export_merged(run, tmp_path)
+    with pytest.raises(CustosError, match="was trained for hieval-qs"):
+        export_merged(run, tmp_path / "merged", [ask(task="hieval-ea")], device="cpu")
     monkeypatch.setattr(module, "judge_scores", lambda judge, requests: [[-9.0, -9.0, -9.0]])
     with pytest.raises(CustosError, match="do not score as the judge does"):
         export_merged(run, tmp_path / "merged", [ask()], device="cpu")

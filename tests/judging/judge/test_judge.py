@@ -2,22 +2,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from clients.judge_client import JudgeClient
+from clients.pool import JudgePool
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.models.adapters import load_adapter
-from judging.models.backbones import load_backbone
 from judging.scoring import ask_model
-from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel, label_logprobs
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
 from judging.verdicts.build import before_calibration
@@ -82,21 +77,6 @@ def test_an_error_analysis_verdict_has_score_type_and_marginals(tiny_folders: Fo
     assert (empty.label, empty.error_type) == ("Wrong", "Other")
 
 
-def test_merging_keeps_the_adapters_scores(run_folder: Path, judge: Judge) -> None:
-    backbone = load_backbone(judge.backbone.name, dtype="float32", device="cpu")
-    task, encoder = get_task("hieval-qs"), Encoder(backbone)
-    tree = encoder.tree(task.labels("plain/all"))
-    prompts = encoder.encode([(task, ask()), (task, ask("18"))])
-    batch = make_tree_batch(prompts, [tree] * 2, backbone.tokenizer.pad_token_id)
-    with torch.inference_mode():
-        bare = label_logprobs(TreeModel(backbone.model)(batch), tree)
-        adapted = load_adapter(backbone.model, run_folder).eval()
-        expected = label_logprobs(TreeModel(adapted)(batch), tree)
-    found = torch.tensor(judge.engine.score(prompts, tree))
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
-    assert (expected - bare).abs().max() > 0.1
-
-
 def _mixed_requests() -> Iterator[JudgeRequest]:
     kinds: list[dict[str, Any]] = [
         {},
@@ -143,60 +123,16 @@ def test_grading_streams(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [verdict.id for verdict in verdicts] == [str(i) for i in range(1, 23)]
 
 
-def test_the_progress_bar_counts_verdicts_on_standard_error(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(ask_model, "WINDOW", 4)
-    requests = list(_mixed_requests())
-    verdicts = judge.grade(requests, progress=True)
-    next(verdicts)
-    verdicts.close()  # type: ignore[attr-defined]
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "grading" in shown.err and "0/23" in shown.err
-    assert len(list(judge.grade(requests, progress=True))) == len(requests) == 23
-    assert "23/23" in capsys.readouterr().err
-
-
 def test_what_is_no_iterable_of_requests_is_said(judge: Judge) -> None:
     wrong: Any
-    for grader in (judge, JudgeClient("http://127.0.0.1:9", tries=1)):
+    nowhere = "http://127.0.0.1:9"
+    for grader in (judge, JudgeClient(nowhere, tries=1), JudgePool([nowhere])):
         for wrong, message in (
             (ask(), r"give one request as \[request\]"),
             ([{"question": "?"}], r"got 'dict'; JudgeRequest.model_validate\(row\) makes one"),
         ):
             with pytest.raises(TypeError, match=message):
                 list(grader.grade(wrong))
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"task": "unheard"}, "field 'task': 'unheard' is not one of"),
-        ({"variant": "unheard"}, "field 'variant': 'unheard' is not one of plain, tolerance"),
-        ({"references": ()}, "field 'references'"),
-    ],
-)
-def test_requests_it_cannot_take(judge: Judge, fields: dict[str, Any], message: str) -> None:
-    [verdict] = judge.grade([ask(id="x", **fields)])
-    assert (verdict.id, verdict.status, verdict.label) == ("x", "invalid", None)
-    assert message in str(verdict.message)
-    assert verdict.probabilities == {}
-
-
-def test_a_rubric_it_was_not_trained_for(judge: Judge) -> None:
-    assert judge.card
-    narrow = judge.card.model_copy(update={"tasks": {"hieval-qs": ("plain/any",)}})
-    judge = Judge(judge.name, judge.backbone, judge.engine, narrow)
-    [verdict] = judge.grade([ask(reference_mode="all", references=("19", "20"))])
-    assert verdict.status == "invalid"
-    assert str(verdict.message).startswith("field 'reference_mode': judge 'mine' was trained")
-    assert "trained for hieval-qs under plain/any, not plain/all" in str(verdict.message)
-    [one], [other] = (judge.grade([ask(reference_mode=mode)]) for mode in ("all", "any"))
-    assert one == other, "one reference means the same in both modes"
-    assert (one.rubric, one.judge) == ("hieval-qs/plain/any", judge.fingerprint(ask()))
-    [verdict] = judge.grade([ask(reference_mode="any", variant="tolerance")])
-    assert str(verdict.message).startswith("field 'variant': ")
 
 
 def test_every_verdict_names_its_judge_and_its_rubric(judge: Judge) -> None:
@@ -206,6 +142,10 @@ def test_every_verdict_names_its_judge_and_its_rubric(judge: Judge) -> None:
         assert verdict.judge == judge.fingerprint(ask())
     assert before_calibration(ask(), scored).rubric == scored.rubric
     assert (refused.status, refused.judge_name, refused.rubric) == ("invalid", judge.name, "")
+    assert (refused.label, refused.probabilities) == (None, {})
+    assert "field 'variant': 'nowhere' is not one of plain, tolerance" in str(refused.message)
+    [unknown] = judge.grade([ask(id="x", task="unheard")])
+    assert (unknown.id, unknown.status) == ("x", "invalid")
     written = scored.model_dump(exclude={"judge_name", "rubric"})
     assert Verdict.model_validate(written).judge_name == "", "old files have no name"
 

@@ -167,21 +167,6 @@ def test_a_layer_reads_no_values_back_and_learns_under_checkpointing(of_hub: Bac
         layer(hidden, **pieces)
 
 
-def test_lengths_are_read_once_for_all_layers(
-    of_hub: Backbone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attention, "varlen_attn", Pieces())
-    of_hub.model.set_attn_implementation({"vision_config": VARLEN})
-    given: list[Any] = []
-    for layer in of_hub.model.model.visual.blocks:
-        layer.register_forward_pre_hook(
-            lambda _, __, arguments: given.append(arguments["max_seqlen"]), with_kwargs=True
-        )
-    read_pictures(of_hub.model)
-    assert given
-    assert all(type(longest) is int for longest in given)
-
-
 def test_attention_of_a_gpu_is_not_in_files_and_empty_models(
     tiny_folder: str, tmp_path: Path
 ) -> None:

@@ -85,22 +85,14 @@ def test_a_shard_that_is_cut_short(folder: Path, kept: int) -> None:
     assert f"{shard.name}: damaged or cut short" in _error(folder)
 
 
-def test_a_shard_without_one_of_its_tensors(folder: Path) -> None:
-    shard = shards(folder)[1]
-    tensors = load_file(shard)
-    absent = sorted(tensors)[0]
-    del tensors[absent]
-    save_file(tensors, shard)
-    assert f"{shard.name}: no tensor '{absent}'" in _error(folder)
-
-
-def test_a_weight_that_no_shard_has(folder: Path) -> None:
+def test_a_weight_that_its_shard_or_no_shard_has(folder: Path) -> None:
     """The library would go on with random numbers."""
     shard = shards(folder)[1]
     tensors = load_file(shard)
     absent = sorted(tensors)[0]
     del tensors[absent]
     save_file(tensors, shard)
+    assert f"{shard.name}: no tensor '{absent}'" in _error(folder)
     _edit(folder / "model.safetensors.index.json", lambda index: index["weight_map"].pop(absent))
     assert f"1 weights are missing, such as '{absent}'" in _error(folder)
 
@@ -154,18 +146,18 @@ def test_an_index_that_is_none(folder: Path) -> None:
         assert "not an index of safetensors" in _error(folder)
 
 
-def test_a_template_in_a_jinja_file_of_its_own(folder: Path) -> None:
-    """Newer uploads have the file. It counts only where there is no ``chat_template.json``."""
+def test_files_of_newer_and_older_uploads(folder: Path) -> None:
+    """A template in a jinja file counts only where there is no ``chat_template.json``."""
     older = folder / "chat_template.json"
     template = json.loads(older.read_text(encoding="utf-8"))["chat_template"]
     (folder / "chat_template.jinja").write_text(template + "{# new #}", encoding="utf-8")
-    assert _template(folder) == template
+    (folder / "tokenizer.json").unlink()
+    backbone = load_backbone(str(folder), device="cpu", weights=False)
+    assert backbone.processor.chat_template == template
+    assert len(backbone.tokenizer) > 400
     older.unlink()
-    assert _template(folder) == template + "{# new #}"
-
-
-def _template(folder: Path) -> Any:
-    return load_backbone(str(folder), device="cpu", weights=False).processor.chat_template
+    newer = load_backbone(str(folder), device="cpu", weights=False)
+    assert newer.processor.chat_template == template + "{# new #}"
 
 
 @pytest.mark.parametrize(
@@ -186,11 +178,6 @@ def test_missing_files_are_named(
         (folder / file).unlink()
     with pytest.raises(Missing, match=re.escape(f"'{folder}': {wanted} copy what is missing")):
         load_backbone(str(folder), device="cpu", weights=weights)
-
-
-def test_a_tokenizer_in_its_older_files(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-    assert len(load_backbone(str(folder), device="cpu", weights=False).tokenizer) > 400
 
 
 @pytest.mark.parametrize("file", READ_AS_JSON)
@@ -222,15 +209,12 @@ THINKS = "{{ '<|im_start|>assistant\\n<think>\\n' }}"
         ("config.json", {"quantization_config": [1]}, "its weights are quantized"),
         ("config.json", {"vision_config": None}, "the weights do not have the shapes"),
         ("config.json", {"text_config": []}, "config.json cannot be used"),
-        ("config.json", {"text_config": {"hidden_size": "wide"}}, "config.json cannot be used"),
         ("config.json", {"text_config": {"num_attention_heads": 0}}, "config.json cannot be"),
         ("config.json", {"text_config": {"hidden_act": "nope"}}, "config.json cannot be used"),
         ("tokenizer.json", {"model": {"type": "none"}}, "tokenizer.json"),
         ("tokenizer_config.json", {"added_tokens_decoder": [1]}, "tokenizer_config.json"),
-        ("tokenizer_config.json", {"tokenizer_class": 3}, "tokenizer_config.json"),
         ("preprocessor_config.json", {"size": "wide"}, "preprocessor_config.json"),
         ("chat_template.json", {"chat_template": None}, "no text under the key 'chat_template'"),
-        ("chat_template.json", {"chat_template": ["x"]}, "no text under the key 'chat_template'"),
         (
             "chat_template.json",
             {"chat_template": TEXT_TEMPLATE.replace("m.content", "(m.content | string)")},
@@ -250,31 +234,22 @@ def test_values_that_make_no_backbone(
     assert reason in _error(folder)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
+def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
+    path = folder / "chat_template.json"
+    template = json.loads(path.read_text(encoding="utf-8"))["chat_template"]
+    for old, new, reason in (
         ("<|im_start|>", "[turn]", "without <|im_start|>"),
         ("{{ '<|im_start|>assistant\\n' }}", THINKS, "begins every answer with a thought"),
-    ],
-)
-def test_templates_that_make_other_turns(folder: Path, old: str, new: str, reason: str) -> None:
-    _edit(
-        folder / "chat_template.json",
-        lambda c: c.update(chat_template=c["chat_template"].replace(old, new)),
-    )
-    assert reason in _error(folder)
-
-
-def test_templates_that_are_missing_or_no_text(folder: Path) -> None:
-    (folder / "chat_template.json").unlink()
+    ):
+        changed = template.replace(old, new)
+        _edit(path, lambda content, changed=changed: content.update(chat_template=changed))
+        assert reason in _error(folder)
+    path.unlink()
     assert "copy chat_template.json" in _error(folder), "the tokenizer's own is for text"
     _edit(folder / "tokenizer_config.json", lambda c: c.pop("chat_template"))
     assert "there is none" in _error(folder)
     (folder / "chat_template.jinja").write_bytes(b"\xff\xfe")
     assert "chat_template.jinja cannot be used" in _error(folder)
-
-
-def test_a_configuration_that_is_a_link_to_nothing(folder: Path) -> None:
     (folder / "config.json").unlink()
     (folder / "config.json").symlink_to("../../blobs/0a1b")
     assert "config.json is a link to nothing" in _error(folder)

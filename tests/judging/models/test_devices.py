@@ -13,9 +13,7 @@ import torch
 
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.judge.card import JudgeCard
 from judging.models import devices
-from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.models.devices import (
     computes_bfloat16,
@@ -29,7 +27,7 @@ from judging.models.devices import (
 from judging.scoring.tree_engine import TreeEngine
 from tests.conftest import FAMILIES, Folders
 from tests.cuda_stand_in import with_gpus
-from tests.judging.made_up import ask
+from tests.judging.made_up import ask, save_run
 from tests.tiny import Family
 
 GPU = torch.device("cuda", 0)
@@ -66,17 +64,13 @@ def test_gpus_that_cannot_be_used_are_refused_in_one_line(
     assert load_backbone(tiny_folder, weights=False).model.device.type == "meta"
 
 
-def test_a_machine_without_gpus_has_its_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_prepared_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with_gpus(monkeypatch, 0, usable=False)
     assert not has_gpu()
     assert device_name(use_device()) == "cpu"
-    assert torch.backends.cuda.cudnn_sdp_enabled()
-    assert "PYTORCH_ALLOC_CONF" not in os.environ
-
-
-def test_a_gpu_is_prepared_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with_gpus(monkeypatch, 1)
     assert use_device("cpu").type == "cpu"
+    assert torch.backends.cuda.cudnn_sdp_enabled()
     assert "PYTORCH_ALLOC_CONF" not in os.environ
     assert use_device().type == "cuda"
     assert os.environ["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
@@ -88,11 +82,9 @@ def test_a_gpu_is_prepared_before_it_is_used(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"])
 def test_settings_of_the_user_stay(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with_gpus(monkeypatch, 1)
-    monkeypatch.setenv(name, "max_split_size_mb:512")
+    monkeypatch.setenv(name, "mine")
     use_device()
-    assert [v for k, v in os.environ.items() if k.endswith("_ALLOC_CONF")] == [
-        "max_split_size_mb:512"
-    ]
+    assert [v for k, v in os.environ.items() if k.endswith("_ALLOC_CONF")] == ["mine"]
 
 
 def test_a_fingerprint_names_the_kernels_of_a_gpu_alone(tiny_folder: str) -> None:
@@ -175,16 +167,8 @@ def test_the_quota_counts_if_it_is_smaller(
     assert num_cores(tmp_path) == cores
 
 
-AVX2: dict[str, object] = {
-    "architecture": "x86_64",
-    "avx2": True,
-    "avx512_bf16": False,
-    "amx_bf16": False,
-}
+AVX2: dict[str, object] = {"architecture": "x86_64", "avx2": True, "avx512_bf16": False}
 WITH_BFLOAT16: dict[str, object] = {**AVX2, "avx512_bf16": True, "cpu_name": "AMD EPYC"}
-INTEL: dict[str, object] = {**WITH_BFLOAT16, "cpu_name": "Intel Xeon"}
-INTEL_AMX: dict[str, object] = {**INTEL, "amx_bf16": True}
-NEON: dict[str, object] = {"neon": True, "bf16": True}
 
 
 def on_cpu(monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, object]) -> None:
@@ -197,9 +181,9 @@ def on_cpu(monkeypatch: pytest.MonkeyPatch, capabilities: dict[str, object]) -> 
     [
         (AVX2, False),
         (WITH_BFLOAT16, True),
-        (INTEL, False),
-        (INTEL_AMX, True),
-        (NEON, True),
+        (WITH_BFLOAT16 | {"cpu_name": "Intel Xeon"}, False),
+        (WITH_BFLOAT16 | {"cpu_name": "Intel Xeon", "amx_bf16": True}, True),
+        ({"neon": True, "bf16": True}, True),
         ({"neon": True}, False),
     ],
 )
@@ -233,11 +217,7 @@ def test_a_calibration_fits_every_cpu_and_a_fingerprint_one(
     source = tiny_folders("qwen2_5_vl")
     if trained:
         backbone = load_backbone(source, dtype="float32", device="cpu")
-        source = str(tmp_path / "mine")
-        add_adapter(backbone.model, r=2, alpha=2).save_pretrained(source)
-        card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/all",)}, 1024)
-        (tmp_path / "mine" / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
-
+        source = str(save_run(tmp_path / "mine", backbone, ("plain/all",)))
     on_cpu(monkeypatch, WITH_BFLOAT16)
     rounding = Judge.load(source, device="cpu")
     on_cpu(monkeypatch, AVX2)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from judging.models.backbones import load_backbone
 from judging.models.embedded import vision_weights
 from tests.conftest import HubFolders
 from tests.hub import LAYOUTS
+from tests.judging.made_up import moved_adapter
 
 
 def merged_at_once(folder: Path, adapter: Path, *, vision: bool = False) -> Any:
@@ -51,13 +52,8 @@ def assert_equal_to_the_bit(model: Any, expected: Any) -> None:
 
 @pytest.fixture
 def adapter(hub: Path, tmp_path: Path) -> Path:
-    adapted = add_adapter(
-        load_backbone(str(hub), dtype="float32", device="cpu").model, r=3, alpha=7
-    )
-    for name, parameter in adapted.named_parameters():
-        if "lora_" in name:
-            parameter.data = 0.1 * torch.randn_like(parameter)
-    save_adapter(adapted, tmp_path / "adapter")
+    model = load_backbone(str(hub), dtype="float32", device="cpu").model
+    save_adapter(moved_adapter(model, size=0.1, r=3, alpha=7), tmp_path / "adapter")
     return tmp_path / "adapter"
 
 
@@ -112,19 +108,42 @@ def test_shipped_judges_are_merged_to_the_bit(judge: str, embedded: Any) -> None
 
 
 @pytest.fixture(scope="module")
-def saved(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Save an adapter without faults."""
+def saved_once(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved")
     save_adapter(add_adapter(load_backbone(small, device="cpu").model, r=2, alpha=2), folder)
     return folder
 
 
-def refusal(small: str, adapter: Path) -> str:
-    """Return the error of loading a backbone with an adapter, which must be one line."""
-    with pytest.raises(CustosError) as caught:
-        load_backbone(small, device="cpu", adapter=adapter)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+@pytest.fixture
+def saved(saved_once: Path, tmp_path: Path) -> Path:
+    """An adapter without faults, to damage."""
+    return Path(shutil.copytree(saved_once, tmp_path / "judge"))
+
+
+Weights = dict[str, torch.Tensor]
+
+
+def change_weights(folder: Path, change: Callable[[Weights], Weights]) -> None:
+    file = folder / "adapter_model.safetensors"
+    save_file(change(load_file(file)), file)
+
+
+def change_config(folder: Path, **changes: Any) -> None:
+    file = folder / "adapter_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}), encoding="utf-8")
+
+
+def not_finite(value: float) -> Callable[[Path], None]:
+    def change(weights: Weights) -> Weights:
+        weights[sorted(weights)[3]][0, 1] = value
+        return weights
+
+    return lambda folder: change_weights(folder, change)
+
+
+HEAD = {"base_model.model.lm_head.weight": torch.zeros(420, 32)}
+NOT_FINITE = r"adapter_model.safetensors: '.*' holds NaN or infinite values; "
+UNFIT = "adapter does not fit the backbone"
 
 
 @pytest.mark.parametrize(
@@ -136,32 +155,58 @@ def refusal(small: str, adapter: Path) -> str:
     ],
 )
 def test_a_damaged_adapter_is_named(
-    small: str, saved: Path, tmp_path: Path, content: Callable[[bytes], bytes], fault: str
+    small: str, saved: Path, content: Callable[[bytes], bytes], fault: str
 ) -> None:
-    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
-    file = folder / "adapter_model.safetensors"
+    file = saved / "adapter_model.safetensors"
     file.write_bytes(content(file.read_bytes()))
-    assert f"{file}: {fault}" in refusal(small, folder)
+    with pytest.raises(CustosError, match=f"{file}: {fault}"):
+        load_backbone(small, device="cpu", adapter=saved)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (not_finite(math.nan), NOT_FINITE),
+        (not_finite(math.inf), NOT_FINITE),
+        (partial(change_config, peft_type="LOHA"), "of the kind 'LOHA'; only LoRA is read"),
+        (partial(change_config, peft_type=None), "of the kind None; only LoRA is read"),
+        (partial(change_config, r="2"), UNFIT),
+        (partial(change_config, trainable_token_indices=[1]), UNFIT),
+        (partial(change_config, r=4), f"{UNFIT}: .* size mismatch for .*_proj"),
+        (lambda folder: (folder / "adapter_config.json").write_text("[]"), "not a JSON object"),
+        (lambda folder: (folder / "adapter_config.json").unlink(), "no adapter_config.json"),
+        # What PEFT saves beside LoRA's weights, such as a head that was trained too.
+        (
+            lambda folder: change_weights(folder, lambda weights: weights | HEAD),
+            "it also holds 'base_model.model.lm_head",
+        ),
+    ],
+)
 @pytest.mark.parametrize("trainable", [False, True])
-def test_an_adapter_that_is_not_finite_is_named(
-    small: str, saved: Path, tmp_path: Path, value: float, trainable: bool
+def test_an_adapter_that_cannot_be_used_is_named(
+    small: str, saved: Path, damage: Callable[[Path], object], fault: str, trainable: bool
 ) -> None:
-    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
-    file = folder / "adapter_model.safetensors"
-    weights = load_file(file)
-    name = sorted(weights)[3]
-    weights[name][0, 1] = value
-    save_file(weights, file)
-    model = load_backbone(small, device="cpu").model
-    with pytest.raises(CustosError) as caught:
+    damage(saved)
+    with pytest.raises(CustosError, match=fault) as caught:
         if trainable:
-            load_adapter(model, folder, trainable=True)
+            load_adapter(load_backbone(small, device="cpu").model, saved, trainable=True)
         else:
-            load_backbone(small, device="cpu", adapter=folder)
-    assert str(caught.value).startswith(f"{file}: '{name}' holds NaN or infinite values; ")
+            load_backbone(small, device="cpu", adapter=saved)
+    assert "\n" not in str(caught.value)
+
+
+def test_training_goes_on_from_no_part_of_an_adapter(small: str, saved: Path) -> None:
+    """Refuse an adapter of fewer layers, or of more, which PEFT would load in part."""
+    weights = load_file(saved / "adapter_model.safetensors")
+    less = {name: tensor for name, tensor in weights.items() if "layers.1." not in name}
+    more = {name.replace(".1.", ".2."): tensor.clone() for name, tensor in weights.items()}
+    for content, fault in (
+        (less, r"no weight '.*layers\.1\..*'"),
+        ({**weights, **more}, r"it also holds '.*layers\.2\..*'"),
+    ):
+        save_file(content, saved / "adapter_model.safetensors")
+        with pytest.raises(CustosError, match=f"{UNFIT}: {fault}"):
+            load_adapter(load_backbone(small, device="cpu").model, saved, trainable=True)
 
 
 @pytest.mark.parametrize("layer", [0, 1])
@@ -175,56 +220,3 @@ def test_a_checkpoint_that_is_not_finite_is_no_judge(
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(CustosError, match="its scores are not numbers, as some of its weights"):
         Judge.load(str(folder), device="cpu")
-
-
-@pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        ({"peft_type": "LOHA"}, "an adapter of the kind 'LOHA'; only LoRA is read"),
-        ({"peft_type": None}, "an adapter of the kind None; only LoRA is read"),
-        ({"r": "2"}, "adapter does not fit the backbone"),
-        ({"trainable_token_indices": [1]}, "adapter does not fit the backbone"),
-        ({"r": 4}, "adapter does not fit the backbone: .* size mismatch for .*_proj"),
-    ],
-)
-def test_an_adapter_of_another_kind_is_named(
-    small: str, saved: Path, tmp_path: Path, changes: dict[str, Any], fault: str
-) -> None:
-    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
-    file = folder / "adapter_config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}), encoding="utf-8")
-    assert re.search(fault, refusal(small, folder))
-
-
-def test_an_adapter_without_its_configuration(small: str, saved: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
-    (folder / "adapter_config.json").write_text("[]", encoding="utf-8")
-    assert "adapter_config.json: not a JSON object" in refusal(small, folder)
-    (folder / "adapter_config.json").unlink()
-    assert f"{folder}: no adapter_config.json" in refusal(small, folder)
-
-
-def test_an_adapter_that_changes_more_than_layers(small: str, saved: Path, tmp_path: Path) -> None:
-    """Refuse what PEFT saves beside LoRA's weights, such as an embedding that was trained too."""
-    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
-    file = folder / "adapter_model.safetensors"
-    save_file({**load_file(file), "base_model.model.lm_head.weight": torch.zeros(420, 32)}, file)
-    assert "it also holds 'base_model.model.lm_head" in refusal(small, folder)
-
-
-def test_training_goes_on_from_no_part_of_an_adapter(
-    small: str, saved: Path, tmp_path: Path
-) -> None:
-    """Refuse an adapter of fewer layers, or of more, which PEFT would load in part."""
-    folder = Path(shutil.copytree(saved, tmp_path / "judge"))
-    file = folder / "adapter_model.safetensors"
-    weights = load_file(file)
-    less = {name: tensor for name, tensor in weights.items() if "layers.1." not in name}
-    more = {name.replace(".1.", ".2."): tensor.clone() for name, tensor in weights.items()}
-    for content, fault in (
-        (less, r"no weight '.*layers\.1\..*'"),
-        ({**weights, **more}, r"it also holds '.*layers\.2\..*'"),
-    ):
-        save_file(content, file)
-        with pytest.raises(CustosError, match=f"adapter does not fit the backbone: {fault}"):
-            load_adapter(load_backbone(small, device="cpu").model, folder, trainable=True)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,96 +26,67 @@ from judging.types import JudgeRequest
 CASES: list[tuple[str, str | None]] = [
     # Parentheses.
     ("(A)", "A"),
-    ("(B)[0.9]", "B"),
-    ("The answer is (C).", "C"),
     ("(A) is wrong, so it is (D)", "D"),
     ("( B )", "B"),
     ("(**C**)", "C"),
     ("(A.)", "A"),
     ("（D）, unlike C", "D"),  # full width
     ("Therefore:\n\n(B) No, its lines do not meet.", "B"),
-    ("(A) a cat\n(B) a dog\n\nFinal answer: (A)", "A"),
     ("(B), although (E) is not an option", "B"),
     ("I pick (B) (not option A)", "B"),  # whole parentheses before half ones
-    ("(C). Animals Are Bad", "C"),
-    ("(see DNA) B", "B"),
     # Half parentheses.
     ("A)", "A"),
-    ("C) a red car", "C"),
     ("A) no. B) no. Answer: D)", "D"),
     ("**B)** two", "B"),
-    ("B.) two", "B"),
     ("(after DNA) C", "C"),
     # Boxed.
     (r"\boxed{A}", "A"),
-    (r"$\boxed{d}$", "D"),
     (r"\boxed{\text{C}}", "C"),
-    (r"\boxed{ B }", "B"),
     (r"\boxed{\mathrm{B}. 42}", "B"),
     (r"First \boxed{A}, no, \boxed{D}", "D"),
     (r"\boxed{Apple} B", "B"),
-    (r"A or C? \boxed{C}", "C"),
     # Bare letters.
     ("B", "B"),
-    ("B.", "B"),
-    ("Answer: C", "C"),
     ("The answer is D", "D"),
     ("The final answer is **B**", "B"),
-    ("Option A shows more, so option A", "A"),
-    ("Not A but B", "B"),
     ("A is correct", "A"),
-    ("'B'", "B"),
     ("<answer>C</answer>", "C"),
     ("答案是B。", "B"),
     ("B.The lines meet", "B"),
     ("B. A cat sits there", "B"),  # an article
     ("B: Because Cats Do", "B"),  # letters inside words
-    ("I choose C over A", "C"),
     # Where another letter stands beside it.
-    ("The answer is D, not C.", "D"),
     ("C. A pear lies there; option B is a peach.", "C"),
     ("C\n\nExplanation: (A) is green... (D) is round...", "C"),
     ("Answer: C because D is wrong", "C"),
-    ("(A) may be wrong. Answer: C", "C"),
     ("The correct answer is option D, since A and B are wrong", "D"),
     ("I thought the answer is A. Wait, the answer is B.", "B"),
     ("It is not (A). It cannot be B.", None),
     ("A or B", None),
-    ("(A) or (C)", None),
     ("The answer is A or D.", None),
-    ("(A) and (B) both fit", None),
     ("The answer is A, D", None),
-    ("A; C", None),
     ("B\nC", None),
     ("D, A is wrong", "D"),
     # Denied, or corrected.
     ("I don't think it is A", None),
-    ("I do not believe the answer is A", None),
     ("Do not pick option A", None),
     ("The wrong answer is A", None),
     ("(A) can be ruled out", None),
-    ("We rule out A", None),
     ("Anything but A", None),
     ("不选A", None),
-    ("B. No wait, C.", "C"),
     ("Answer: B. Correction: C", "C"),
     ("B. No, A cup would be red", "B"),
     # Lower case, full width, Chinese.
     ("the answer is c", "C"),
-    ("answer: d", "D"),
     ("the answer is a vase", None),
     ("c) a pear", "C"),
     ("Ｃ", "C"),
     ("答案：Ｄ", "D"),
     ("我选择C，因为A不对", "C"),
     ("答案是A或B", None),
-    ("C, as on A4 paper", "C"),
     ("B, like the U.S.A. flag", "B"),
     # Lower case.
     ("b", "B"),
-    ("(c)", "C"),
-    ("d.", "D"),
-    ("a dog", None),
     # After a thought.
     ("<think>(A) or (C)?</think>B", "B"),
     ("◁think▷ maybe (A) ◁/think▷ The answer is D", "D"),
@@ -125,7 +97,6 @@ CASES: list[tuple[str, str | None]] = [
     ("", None),
     ("I cannot tell.", None),
     ("A dog is shown.", None),
-    ("Don't know", None),
     ("(E)", None),
     ("42", None),
 ]
@@ -141,11 +112,6 @@ def test_the_option_settled_on_and_its_place(response: str, expected: str | None
     assert option is not None
     letter, place = option
     assert letter == expected == unicodedata.normalize("NFKC", response[place]).upper()
-
-
-def test_the_place_is_that_of_the_last_answer() -> None:
-    assert find_option("(A)? No: (B).") == ("B", 10)
-    assert find_option("<think>(A)</think>（Ｂ）") == ("B", 19)
 
 
 @pytest.mark.parametrize(
@@ -171,8 +137,6 @@ def test_an_option_may_be_named_by_its_text(response: str, expected: str | None)
     ("response", "expected"),
     [
         ("(B)", "B"),
-        ("It is B.", "B"),
-        ("The answer is (B).", "B"),
         ("B, not A", "B"),
         ("Answer: B because A is wrong", "B"),
         ("B. It stands on the table.", "B"),
@@ -188,12 +152,10 @@ def test_an_option_may_be_named_by_its_text(response: str, expected: str | None)
         ("Is it B?", None),
         ("B is the least likely", None),
         ("Nobody thinks B is correct", None),
-        ("B is correct, but so is C", None),
         ("~~B~~", None),
         ("Plan B", None),
         ("20 °C", None),
         ("C++", None),
-        ("P(B) = 0.1", None),
         ("(A) a peach (B) a pear", None),
         ("It looks like a pear but is something else", None),
         ("B" + " and so on" * 40, None),
@@ -201,10 +163,7 @@ def test_an_option_may_be_named_by_its_text(response: str, expected: str | None)
 )
 def test_only_what_leaves_no_doubt_is_plain(response: str, expected: str | None) -> None:
     assert plain_option(response, ["a peach", "a pear", "a green pear", "5"]) == expected
-
-
-def test_of_five_options_none_is_plain() -> None:
-    """No letter after D is read, so that A would be all that is seen of "E, as A shows"."""
+    # No letter after D is read: A would be all that is seen of this.
     assert plain_option("E, as A shows", "vwxyz") is None
 
 
@@ -214,10 +173,8 @@ def test_of_five_options_none_is_plain() -> None:
         ("(A) or (D)", "D"),
         ("The answer is B, not A.", "A"),
         ("(E)", "E"),
-        ("I cannot tell", "I"),
         ("Don't know", "D"),
         ("Because I say so", "B"),
-        ("So B", "B"),
         ("<think>(A)</think>", "A"),
         (r"\boxed{c}", "C"),
         ("b", None),
@@ -247,7 +204,6 @@ def test_any_text_gives_an_option_or_none(text: str) -> None:
         ("(A)[0.9]", 0.9),
         ("(A) [.75]", 0.75),
         ("(A)[1]", 1.0),
-        ("(A)[0]", 0.0),
         ("(A)[ 0.5 ]", 0.5),
         ("(B)[90%]", 0.9),
         ("[0.2] no, rather [0.8]", 0.8),
@@ -258,7 +214,6 @@ def test_any_text_gives_an_option_or_none(text: str) -> None:
         ("(A)[90]", None),
         ("(A)[1.2]", None),
         ("(A)[-0.3]", None),
-        ("(A)[high]", None),
         ("", None),
     ],
 )
@@ -272,7 +227,6 @@ def test_the_confidence_stated(response: str, expected: float | None) -> None:
         ("5 [0.85]", "5"),
         ("北京［０.９］", "北京"),
         ("½ full ［90％］ of it", "½ full  of it"),
-        ("5 [3]", "5 [3]"),
         ("[0.9]", "[0.9]"),
     ],
 )
@@ -332,18 +286,14 @@ def test_a_letter_that_is_another_options_text_names_none() -> None:
     [
         # A label, or the text of another option.
         ("(A)", BLOOD),
-        ("B)", BLOOD),
         ("A", ("B. Canberra", "A. Sydney")),
         # A place in the list, or a text.
         ("Option 2", ("2", "1", "3")),
-        ("The answer is option 1", ("10", "1")),
         # Words that merely begin like an announcement.
         ("answers", ("s", "t")),
         ("Options", tuple("tuvwxyzabcdefghijklmn")),
         # Capitals and marks that say what is meant.
         ("mW", ("MW", "kW")),
-        ("10 mW", ("10 MW", "5 MW")),
-        ("8 mb", ("8 Mb", "16 Mb")),
         ("Co", ("CO", "CO2")),
         ("5", ("5!", "24")),
         ("5'", ('5"', "7")),
@@ -364,10 +314,8 @@ def test_a_text_that_may_mean_something_else_names_none(
     [
         ("10 mW", ("10 MW", "10 mW"), 1),
         ("yes", ("No", "Yes"), 1),
-        ("PERTH", CITIES, 2),
         ("A VASE", ("a cup", "a vase"), 1),
         ("option 2", ("1", "2"), 1),
-        ("5!", ("5", "5!"), 1),
         ("B. Canberra", ("A. Sydney", "B. Canberra"), 1),
         ("B", ("", ""), 1),
     ],
@@ -376,12 +324,6 @@ def test_an_option_is_told_from_those_like_it(
     text: str, choices: tuple[str, ...], index: int
 ) -> None:
     assert option_named(text, choices) == index
-
-
-@given(st.text(max_size=30), st.lists(st.text(max_size=9), max_size=5))
-def test_any_text_names_an_option_that_is_there(text: str, choices: list[str]) -> None:
-    named = option_named(text, choices)
-    assert named is None or 0 <= named < len(choices)
 
 
 def test_letters_go_on_after_z() -> None:
@@ -405,26 +347,21 @@ def test_references_are_shown_with_letter_and_text() -> None:
         (["Perth", "D"], "all", "A", "Wrong"),
         (["Canberra"], "any", "It is Perth.", None),
         (["the capital"], "any", "B", None),
-        (["Canberra"], "any", "(b)", "Correct"),
+    ],
+)
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"question": "Which city?", "choices": CITIES},
+        {"question": "Which? (A) Sydney (B) Canberra (C) Perth (D) Hobart"},
     ],
 )
 def test_a_rule_decides_what_is_one_option(
-    references: list[str], mode: str, response: str, label: str | None
+    references: list[str], mode: str, response: str, label: str | None, asked: dict[str, Any]
 ) -> None:
-    row = {"question": "Which city?", "choices": CITIES, "reference_mode": mode}
-    ruling = QS.rule(
-        JudgeRequest.model_validate({**row, "references": references, "response": response})
-    )
+    row = {"references": references, "response": response, "reference_mode": mode}
+    ruling = QS.rule(JudgeRequest.model_validate(asked | row))
     assert (ruling.label if ruling else None) == label
-    in_question = {
-        **row,
-        "choices": (),
-        "question": "Which? (A) Sydney (B) Canberra (C) Perth (D) Hobart",
-    }
-    same = QS.rule(
-        JudgeRequest.model_validate({**in_question, "references": references, "response": response})
-    )
-    assert (same.label if same else None) == label
 
 
 @pytest.mark.parametrize(
@@ -435,10 +372,8 @@ def test_a_rule_decides_what_is_one_option(
         "{q} A. {a} B. {b} C. {c}\n\nAnswer with the letter only.",
         "{q}\n[A] {a}\n[B] {b}\n[C] {c}\n",
         "{q} A: {a} | B: {b} | C: {c}",
-        "{q} a) {a}, b) {b}, c) {c}",
         "A) {a}\nB) {b}\nC) {c}\n{q}",
         "{q} [A = {a}; B = {b}; C = {c}",
-        "{q}\n- A: {a}\n- B: {b}\n- C: {c}",
         "{q}\nOption A: {a}\nOption B: {b}\nOption C: {c}",
     ],
 )
@@ -453,10 +388,8 @@ def test_lettered_options_are_found_in_a_question(layout: str) -> None:
     "question",
     [
         "Who was Louis B. Mayer?",
-        "When did Vitamin A and B come up?",
         "(a) x",
         "Which? (b) x (c) y",
-        "Is it x, y or z?",
         "Which? A. Louis B. Mayer B. Sam Goldwyn",
         "Player A: 5 points, player B: 7 points. Who won?",
         "If A = 3; B = 4; C = 5, what is B?",
@@ -465,6 +398,12 @@ def test_lettered_options_are_found_in_a_question(layout: str) -> None:
 )
 def test_other_questions_list_no_options(question: str) -> None:
     assert options_of(JudgeRequest(question=question, responses=("x",))) == ()
+
+
+@given(st.text(max_size=30), st.lists(st.text(max_size=9), max_size=5))
+def test_any_text_names_an_option_that_is_there(text: str, choices: list[str]) -> None:
+    named = option_named(text, choices)
+    assert named is None or 0 <= named < len(choices)
 
 
 @given(st.text(alphabet="ABab().[]:= \nxy", max_size=80))

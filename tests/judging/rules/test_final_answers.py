@@ -13,13 +13,10 @@ WORK = "First I double 3, which is 6.\nThen I add 1.\n\n"
     ("response", "answer"),
     [
         ("7", "7"),
-        (WORK + "7", "7"),
         (WORK + "**7**", "7"),
         (WORK + r"So it is $\boxed{7}$.", "7"),
         (WORK + "**Final Answer**\n\n\\[\n\\boxed{\\frac{7}{1}}\n\\]", r"\frac{7}{1}"),
         (WORK + "**Final Answer:** 7", "7"),
-        (WORK + "Final answer: 7", "7"),
-        (WORK + "Therefore, the answer is **7**.", "7"),
         (WORK + "### Answer\n7", "7"),
         (WORK + "#### 7", "7"),
         (WORK + "<answer>7</answer>", "7"),
@@ -27,7 +24,6 @@ WORK = "First I double 3, which is 6.\nThen I add 1.\n\n"
         (WORK + r"\boxed{\text{B}}", "B"),
         ("先算 6。\n所以答案是：7。", "7"),
         ("先算 6。\n**最终答案：** 7", "7"),
-        ("先算 6。\n因此答案为 $\\boxed{7}$。", "7"),
         ("At first, the answer is 6? No.\nAnswer: 7", "7"),
         ("I get $\\boxed{6}$, which is wrong.\nAnswer: 7", "7"),
         ("Answer: 7\n\nTo check, I add again.\n\nAnswer: 7", "7"),
@@ -35,10 +31,8 @@ WORK = "First I double 3, which is 6.\nThen I add 1.\n\n"
         ("6. Wait, that is not right.\n\n7", "7"),
         (".7", ".7"),
         (WORK + "The answer is .7.", ".7"),
-        (WORK + "#### .7", ".7"),
         (r"The larger root is $x = (\boxed{7})$", "7"),
         (r"Thus \[ \therefore\quad \boxed{7} \]", "7"),
-        (r"所以 $\boxed{7}$", "7"),
     ],
 )
 def test_final_answer(response: str, answer: str) -> None:
@@ -50,7 +44,6 @@ def test_final_answer(response: str, answer: str) -> None:
     [
         r"$\boxed{6}$ or $\boxed{7}$",
         r"$\boxed{7}$, but I am not sure",
-        r"It is not $\boxed{7}$.",
         r"\boxed{7} cm",
         "Answer: 6\n\nLet me check.\n\nAnswer: 7",
         "Answer: 7\nAnother answer is 8.",
@@ -59,12 +52,10 @@ def test_final_answer(response: str, answer: str) -> None:
         "Towns:\n5\n6\n7",  # the last of a list
         "5\n\n7",
         "So:\n\n- 7",  # an item, or a negative number
-        "Answer: - 7",
         "Answer:\n- 7",
         r"$-\boxed{7}$",
         r"$2\boxed{7}$",
         r"$x \ne \boxed{7}$",
-        r"$x < \boxed{7}$",
         r"$1/\boxed{7}$",
         r"$\log \boxed{7}$",
         r"It is minus $\boxed{7}$",

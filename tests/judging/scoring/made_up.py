@@ -14,6 +14,7 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import TreeModel, label_logprobs
+from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 from tests.judging.made_up import ask
@@ -91,3 +92,11 @@ def prompts_with_pictures(backbone: Backbone, pictures: Sequence[str]) -> list[E
 def finished_texts(batches: Iterable[TextBatch]) -> list[GeneratedText]:
     texts = texts_in_order(batches)
     return [text for text in texts if isinstance(text, GeneratedText)]
+
+
+GRADES = ("Correct", "Partial", "Wrong")
+
+
+def engine_of(backbone: Backbone, token_budget: int | None = None, **options: Any) -> TreeEngine:
+    pad = backbone.tokenizer.pad_token_id
+    return TreeEngine(TreeModel(backbone.model), pad, token_budget, **options)

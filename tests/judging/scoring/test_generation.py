@@ -24,45 +24,16 @@ from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.generation import GrowingText, nuclei, sample_tokens
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import Prefix, TreeBatch, TreeModel
-from judging.scoring.tree_engine import TreeEngine
 from tests.cuda_stand_in import CountedCopies
-from tests.judging.scoring.made_up import finished_texts, prompts_with_pictures
-from tests.tiny import reference_model
-
-GREEDY = Sampling(max_new_tokens=9, temperature=0.0)
+from tests.judging.scoring.made_up import engine_of, finished_texts, prompts_with_pictures
 
 
 def _generate(
     backbone: Backbone, prompts: Sequence[EncodedPrompt], sampling: Sampling, seed: int = 0
 ) -> list[GeneratedText]:
-    engine = TreeEngine(TreeModel(backbone.model), backbone.tokenizer.pad_token_id)
+    engine = engine_of(backbone)
     seeds = [seed + 10 * len(prompt.suffix_ids) for prompt in prompts]
     return finished_texts(engine.generate(prompts, Encoder(backbone), "</never>", seeds, sampling))
-
-
-def test_greedy_text_is_the_librarys(tiny: Backbone, pictures: list[str]) -> None:
-    reference = reference_model(tiny.name)
-    prompts = prompts_with_pictures(tiny, pictures)
-    expected = []
-    for prompt in prompts:
-        ids = torch.tensor([prompt.prefix_ids + prompt.suffix_ids])
-        vision = dict(prompt.vision)
-        if vision:
-            vision["mm_token_type_ids"] = (ids == reference.config.image_token_id).int()
-        out = reference.generate(
-            input_ids=ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=GREEDY.max_new_tokens,
-            do_sample=False,
-            eos_token_id=tiny.tokenizer.convert_tokens_to_ids("<|im_end|>"),
-            **vision,
-        )
-        expected.append(tuple(out[0, ids.shape[1] :].tolist()))
-    together = [text.tokens for text in _generate(tiny, prompts, GREEDY)]
-    alone = [_generate(tiny, [prompt], GREEDY)[0].tokens for prompt in prompts]
-    end = tiny.tokenizer.convert_tokens_to_ids("<|im_end|>")
-    assert together == alone == [tuple(t for t in row if t != end) for row in expected]
-    assert len(set(together)) == len(prompts), "texts must differ, or the comparison shows little"
 
 
 def test_samples_follow_their_own_seed_not_their_company(
@@ -97,8 +68,7 @@ def test_a_prompt_of_several_texts_is_read_once(
     other_picture = replace(prompts[-1], vision=prompts[-1].vision | pixels)
     several = [prompt for prompt in [*prompts, other_picture] for _ in range(3)]
     warm, seeds = Sampling(max_new_tokens=12, temperature=1.0), list(range(len(several)))
-    model, encoder = TreeModel(tiny.model), Encoder(tiny)
-    engine = TreeEngine(model, tiny.tokenizer.pad_token_id)
+    engine, encoder = engine_of(tiny), Encoder(tiny)
     alone = [
         finished_texts(engine.generate([prompt], encoder, "</never>", [seed], warm))[0]
         for prompt, seed in zip(several, seeds, strict=True)
@@ -113,7 +83,7 @@ def test_a_prompt_of_several_texts_is_read_once(
     monkeypatch.setattr(TreeModel, "begin", counting)
     together = finished_texts(engine.generate(several, encoder, "</never>", seeds, warm))
     assert together == alone
-    if model.is_recurrent:
+    if engine.model.is_recurrent:
         assert rows_read == [1] * len(several)
     else:
         assert rows_read == [len(prompts) + 1]
@@ -125,15 +95,22 @@ def test_stop_text_ends_and_is_left_out(tiny: Backbone, pictures: list[str]) -> 
     [whole] = _generate(tiny, [prompt], long)
     stop = whole.text[6:8]
     pieces: list[str] = []
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
-    batches = engine.generate(
-        [prompt], Encoder(tiny), stop, [0], long, lambda row, piece: pieces.append(piece)
-    )
-    [text] = finished_texts(batches)
+
+    def drawn(stop: str) -> GeneratedText:
+        pieces.clear()
+        batches = engine_of(tiny).generate(
+            [prompt], Encoder(tiny), stop, [0], long, lambda row, piece: pieces.append(piece)
+        )
+        return finished_texts(batches)[0]
+
+    text = drawn(stop)
     assert text.finished
     assert text.text == whole.text[: whole.text.index(stop)]
     assert "".join(pieces) == text.text
     assert len(text.tokens) < len(whole.tokens)
+    # Every token is reported, so that whoever listens can end a text.
+    drawn(whole.text + "x")
+    assert pieces == [*[""] * 30, whole.text]
 
 
 @pytest.mark.parametrize(
@@ -209,25 +186,6 @@ def test_a_stop_text_is_found_wherever_pieces_end(stop: str) -> None:
             growing.add(ord(letter))
         assert growing.text == "".join(letters).partition(stop)[0]
         assert growing.finished == (stop in "".join(letters))
-
-
-def test_every_token_is_reported_so_that_a_text_can_be_ended(
-    tiny: Backbone, pictures: list[str]
-) -> None:
-    [prompt] = prompts_with_pictures(tiny, pictures)[:1]
-    sampling, pieces = Sampling(max_new_tokens=9, temperature=0.0), list[str]()
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
-    [whole] = finished_texts(engine.generate([prompt], Encoder(tiny), "</never>", [0], sampling))
-    generated = engine.generate(
-        [prompt],
-        Encoder(tiny),
-        whole.text + "x",
-        [0],
-        sampling,
-        lambda _, piece: pieces.append(piece),
-    )
-    finished_texts(generated)
-    assert pieces == [*[""] * 9, whole.text]
 
 
 def test_nucleus_and_temperature() -> None:

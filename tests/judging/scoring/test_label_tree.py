@@ -11,51 +11,17 @@ def _build(*token_ids: list[int]) -> LabelTree:
     return LabelTree.build([f"label {i}" for i in range(len(token_ids))], token_ids)
 
 
-def test_labels_with_nothing_in_common() -> None:
-    tree = _build([1, END], [2, 3, END])
-    assert tree.node_tokens == (1, 2, 3)
-    assert tree.node_parents == (-1, -1, 1)
-    # Slot 0 is the prompt's end; slot i + 1 is node i.
-    assert tree.paths == (((0, 1), (1, END)), ((0, 2), (2, 3), (3, END)))
-    assert tree.depths() == [1, 1, 2]
-    assert tree.num_slots == 4
-
-
-def test_shared_prefixes_are_laid_out_once() -> None:
-    tree = _build([1, 2, 3, END], [1, 2, 4, END], [1, 5, END])
+def test_trees_by_hand() -> None:
+    tree = _build([1, 2, 3, END], [1, 2, 4, END], [1, 5, END], [1, 2, END])
     assert tree.node_tokens == (1, 2, 3, 4, 5)
     assert tree.node_parents == (-1, 0, 1, 1, 0)
     assert tree.depths() == [1, 2, 3, 3, 2]
-    assert tree.ancestors(3) == [3, 1, 0]
-    assert tree.ancestors(4) == [4, 0]
-
-
-def test_a_label_may_begin_another() -> None:
-    tree = _build([1, 2, END], [1, 2, 3, END])
-    assert tree.node_tokens == (1, 2, 3)
-    # Both are told apart at the same slot: one ends there, the other goes on.
-    assert tree.paths[0][2] == (2, END)
-    assert tree.paths[1][2] == (2, 3)
-
-
-def test_same_token_under_different_parents_is_two_nodes() -> None:
-    tree = _build([1, 3, END], [2, 3, END])
-    assert tree.node_tokens == (1, 3, 2, 3)
-    assert tree.node_parents == (-1, 0, -1, 2)
-
-
-def test_single_label() -> None:
-    tree = _build([4, END])
-    assert tree.node_tokens == (4,)
-    assert tree.paths == (((0, 4), (1, END)),)
-
-
-def test_labels_of_one_token_need_no_nodes() -> None:
-    tree = _build([4], [5])
-    assert tree.node_tokens == ()
-    assert tree.num_slots == 1
-    assert tree.depths() == []
-    assert tree.paths == (((0, 4),), ((0, 5),))
+    assert (tree.ancestors(3), tree.ancestors(4)) == ([3, 1, 0], [4, 0])
+    # Slot 0 is the prompt's end; slot i + 1 is node i. One label ends where others go on.
+    assert tree.paths[3] == ((0, 1), (1, 2), (2, END))
+    assert tree.paths[0] == ((0, 1), (1, 2), (2, 3), (3, END))
+    bare = _build([4], [5])
+    assert (bare.node_tokens, bare.num_slots, bare.paths) == ((), 1, (((0, 4),), ((0, 5),)))
 
 
 def test_errors() -> None:
@@ -77,7 +43,7 @@ _LABELS = st.lists(
 
 
 @given(_LABELS)
-def test_every_path_spells_its_label_along_parents(labels: list[tuple[int, ...]]) -> None:
+def test_one_node_per_distinct_proper_prefix(labels: list[tuple[int, ...]]) -> None:
     tree = LabelTree.build([str(ids) for ids in labels], labels)
     for ids, path in zip(labels, tree.paths, strict=True):
         assert tuple(token for _, token in path) == ids
@@ -86,24 +52,13 @@ def test_every_path_spells_its_label_along_parents(labels: list[tuple[int, ...]]
             node = next_slot - 1
             assert tree.node_tokens[node] == token
             assert tree.node_parents[node] == slot - 1
-
-
-@given(_LABELS)
-def test_one_node_per_distinct_proper_prefix(labels: list[tuple[int, ...]]) -> None:
-    tree = LabelTree.build([str(ids) for ids in labels], labels)
     prefixes = {ids[:length] for ids in labels for length in range(1, len(ids))}
     spelled = {
         tuple(tree.node_tokens[a] for a in reversed(tree.ancestors(node)))
         for node in range(len(tree.node_tokens))
     }
     assert spelled == prefixes
-    assert len(tree.node_tokens) == len(prefixes)
-    assert tree.num_slots == len(prefixes) + 1
-
-
-@given(_LABELS)
-def test_parents_come_first_and_depth_counts_them(labels: list[tuple[int, ...]]) -> None:
-    tree = LabelTree.build([str(ids) for ids in labels], labels)
+    assert len(tree.node_tokens) == tree.num_slots - 1 == len(prefixes)
     depths = tree.depths()
     for node, parent in enumerate(tree.node_parents):
         assert parent < node

@@ -28,8 +28,10 @@ from tests.cuda_stand_in import CountedCopies
 from tests.hub import save_hub_layout
 from tests.judging.made_up import ask
 from tests.judging.scoring.made_up import (
+    GRADES,
     TOLERANCE,
     encode,
+    engine_of,
     finished_texts,
     mixed_requests,
     prompts_with_pictures,
@@ -42,22 +44,18 @@ GREEDY = Sampling(max_new_tokens=9, temperature=0.0)
 
 
 @pytest.mark.parametrize("token_budget", [1, 90, 4096])
-def test_engine_returns_the_order_given(
+def test_the_engine_returns_the_order_given_whatever_rows_it_shares(
     tiny: Backbone, pictures: list[str], token_budget: int
 ) -> None:
-    requests = [
-        ask("nine " * (7 * i % 11 + 1), images=(pictures[i % 3],) if i % 4 == 0 else ())
-        for i in range(11)
-    ]
-    prompts = encode(tiny, requests)
-    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
-    engine = TreeEngine(
-        TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=token_budget
-    )
-    found = torch.tensor(engine.score(prompts, tree))
+    prompts = encode(tiny, [*same_question(pictures), *mixed_requests(pictures)])
+    tree = varied_tree(tiny)
+    planned = pack(prompts, len(tree.node_tokens), token_budget)
+    assert sum(map(len, planned)) < len(prompts) or token_budget < 4096, "nothing was shared"
+    found = torch.tensor(engine_of(tiny, token_budget).score(prompts, tree))
     expected = torch.stack([score_one_pass(tiny, [prompt], [tree])[0] for prompt in prompts])
     torch.testing.assert_close(found, expected, **TOLERANCE)
-    apart = torch.cdist(expected, expected).fill_diagonal_(1)
+    unlike = expected[[0, 1, 2, 4, *range(5, len(prompts))]]  # two responses are equal
+    apart = torch.cdist(unlike, unlike).fill_diagonal_(1)
     assert apart.min() > 1e-2, "rows must differ, or an exchange would not show"
 
 
@@ -65,8 +63,8 @@ def test_engine_scores_on_two_cores_what_it_scores_on_one(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = encode(tiny, [ask("nine " * (7 * i % 11 + 1)) for i in range(11)])
-    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=90)
+    tree = Encoder(tiny).tree(GRADES)
+    engine = engine_of(tiny, token_budget=90)
     cores: list[int] = []
 
     def counted(run: Callable[[int], None], numbers: range, num_cores: int) -> None:
@@ -86,25 +84,13 @@ def test_engine_scores_on_two_cores_what_it_scores_on_one(
     torch.testing.assert_close(*scores, **TOLERANCE)
 
 
-def test_engine_shares_rows_and_equals_each_prompt_alone(
-    tiny: Backbone, pictures: list[str]
-) -> None:
-    prompts = encode(tiny, [*same_question(pictures), *mixed_requests(pictures)])
-    tree = varied_tree(tiny)
-    planned = pack(prompts, len(tree.node_tokens), 4096)
-    assert sum(map(len, planned)) < len(prompts), "nothing was shared"
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=4096)
-    expected = torch.stack([score_one_pass(tiny, [prompt], [tree])[0] for prompt in prompts])
-    torch.testing.assert_close(torch.tensor(engine.score(prompts, tree)), expected, **TOLERANCE)
-
-
 def test_scoring_after_a_text_equals_reading_it_afresh(
     tiny: Backbone, pictures: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Texts of several lengths, one of them cut within a token, then two questions after each."""
     prompts = [*prompts_with_pictures(tiny, pictures), *prompts_with_pictures(tiny, pictures)[:1]]
     encoder = Encoder(tiny)
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
+    engine = engine_of(tiny)
     trees = [encoder.tree(("A", "B", "None"), "</label>"), encoder.tree(("0.25", "0.75"), end="")]
     widths = _widths_read_by_resume(monkeypatch)
     sampling = Sampling(max_new_tokens=9, temperature=1.0)
@@ -129,7 +115,7 @@ def test_scoring_after_a_text_equals_reading_it_afresh(
 
 def test_other_prompts_are_scored_from_their_beginning(tiny: Backbone, pictures: list[str]) -> None:
     prompts, encoder = prompts_with_pictures(tiny, pictures), Encoder(tiny)
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
+    engine = engine_of(tiny)
     tree = encoder.tree(("A", "B"))
     alone = engine.score(prompts, tree)
     for batch in engine.generate(prompts, encoder, "</never>", [0, 1, 2], GREEDY):
@@ -150,7 +136,7 @@ def test_a_batch_is_forgotten_when_the_next_one_is_asked_for(
     prompts, encoder = prompts_with_pictures(tiny, pictures), Encoder(tiny)
     longest = max(prompt.positions.shape[1] for prompt in prompts)
     budget = 2 * (longest + GREEDY.max_new_tokens)
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, text_budget=budget)
+    engine = engine_of(tiny, text_budget=budget)
     tree = encoder.tree(("A", "B"))
     widths = _widths_read_by_resume(monkeypatch)
     batches = list(engine.generate(prompts, encoder, "</never>", [0, 1, 2], GREEDY))
@@ -221,32 +207,18 @@ def two_threads() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_every_number_is_run_once_on_one_core_without_gradients() -> None:
+def test_numbers_run_at_the_same_time_each_once_on_one_core_without_gradients() -> None:
     seen: list[tuple[int, int, bool]] = []
-    run_on_cores(
-        lambda number: seen.append(
-            (number, torch.get_num_threads(), torch.is_inference_mode_enabled())
-        ),
-        range(25),
-        num_cores=2,
-    )
-    assert sorted(seen) == [(number, 1, True) for number in range(25)]
-    assert not torch.is_inference_mode_enabled()
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_calls_run_at_the_same_time() -> None:
     together = threading.Barrier(2, timeout=20)
 
-    def meet(number: int) -> None:
+    def run(number: int) -> None:
         together.wait()
+        seen.append((number, torch.get_num_threads(), torch.is_inference_mode_enabled()))
 
-    run_on_cores(meet, range(4), num_cores=2)
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_threads_are_as_before_here_and_in_threads_that_start_later() -> None:
-    run_on_cores(lambda number: None, range(4), num_cores=2)
+    run_on_cores(run, range(26), num_cores=2)
+    assert sorted(seen) == [(number, 1, True) for number in range(26)]
+    assert not torch.is_inference_mode_enabled()
+    # Threads are as before, here and in threads that start later.
     later: list[int] = []
     thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
     thread.start()
@@ -273,10 +245,6 @@ def test_the_first_error_is_raised_and_what_has_not_begun_is_left_out() -> None:
 WARM = Sampling(max_new_tokens=8, temperature=1.0)
 
 
-def _engine(tiny: Backbone) -> TreeEngine:
-    return TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=4096)
-
-
 def _raises_where(
     monkeypatch: pytest.MonkeyPatch, method: str, is_full: Callable[..., bool]
 ) -> list[int]:
@@ -297,8 +265,8 @@ def test_passes_become_smaller_and_scores_stay(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     prompts = encode(tiny, [ask("nine " * (7 * i % 11 + 1), question=f"{i}?") for i in range(24)])
-    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
-    engine = _engine(tiny)
+    tree = Encoder(tiny).tree(GRADES)
+    engine = engine_of(tiny, 4096)
     expected = torch.tensor(engine.score(prompts, tree))
     limit = 600
     _raises_where(monkeypatch, "forward", lambda batch, _: batch.input_ids.numel() > limit)
@@ -314,8 +282,8 @@ def test_what_was_read_before_a_failure_is_not_read_again(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = encode(tiny, [ask(f"{i}", question=f"{i}{' why' * i}?") for i in range(12)])
-    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=400)
+    tree = Encoder(tiny).tree(GRADES)
+    engine = engine_of(tiny, token_budget=400)
     read: list[int] = []
 
     def counted(logits: torch.Tensor, tree: LabelTree) -> torch.Tensor:
@@ -334,10 +302,10 @@ def test_a_prompt_that_never_fits_fails_alone(
 ) -> None:
     requests = [ask("nine " * length, question=f"{length}?") for length in (3, 400, 5, 7, 300)]
     prompts = encode(tiny, requests)
-    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
-    expected = _engine(tiny).score(prompts, tree)
+    tree = Encoder(tiny).tree(GRADES)
+    expected = engine_of(tiny, 4096).score(prompts, tree)
     _raises_where(monkeypatch, "forward", lambda batch, _: batch.input_ids.shape[1] > 250)
-    found = _engine(tiny).score(prompts, tree)
+    found = engine_of(tiny, 4096).score(prompts, tree)
     for index, (scores, whole) in enumerate(zip(found, expected, strict=True)):
         if index in (1, 4):
             assert isinstance(scores, CustosError)
@@ -349,8 +317,8 @@ def test_an_instruction_takes_the_memory_of_others_or_fails_in_words(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = encode(tiny, [ask(f"{i}") for i in range(3)])
-    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
-    engine = _engine(tiny)
+    tree = Encoder(tiny).tree(GRADES)
+    engine = engine_of(tiny, 4096)
     expected = torch.tensor(engine.score(prompts, tree))
     engine._prefixes.clear()
     calls = _raises_where(monkeypatch, "prefill", lambda *_: calls[0] != 2)
@@ -366,8 +334,8 @@ def test_nobody_is_asked_to_wait_for_what_is_unwanted(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = encode(tiny, [ask(f"{i}") for i in range(6)])
-    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, token_budget=1)
+    tree = Encoder(tiny).tree(GRADES)
+    engine = engine_of(tiny, token_budget=1)
     calls = _raises_where(monkeypatch, "forward", lambda *_: calls[0] == 1)
     found = engine.score(prompts, tree, lambda index: index in (1, 2))
     assert [isinstance(scores, CustosError) for scores in found].count(True) == 5
@@ -380,7 +348,7 @@ def test_texts_are_written_in_smaller_batches(
     """Each text is reported once, though it began a second time."""
     prompts = encode(tiny, [ask("nine " * i, question=f"{i}?") for i in range(6)])
     encoder, seeds = Encoder(tiny), list(range(6))
-    engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id)
+    engine = engine_of(tiny)
 
     def write() -> tuple[list[GeneratedText | CustosError], dict[int, str]]:
         pieces: dict[int, str] = {}
@@ -408,7 +376,9 @@ def test_a_text_that_never_fits_fails_alone(
     prompts = encode(tiny, [ask("nine " * length) for length in (3, 400, 5)])
     encoder = Encoder(tiny)
     _raises_where(monkeypatch, "begin", lambda batch, _: batch.input_ids.shape[1] > 250)
-    found = texts_in_order(_engine(tiny).generate(prompts, encoder, "</never>", [0, 1, 2], WARM))
+    found = texts_in_order(
+        engine_of(tiny, 4096).generate(prompts, encoder, "</never>", [0, 1, 2], WARM)
+    )
     assert [isinstance(text, CustosError) for text in found] == [False, True, False]
 
 
@@ -416,7 +386,7 @@ def test_labels_after_texts_are_read_afresh_where_memory_is_short(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts, encoder = encode(tiny, [ask("nine " * i) for i in range(3)]), Encoder(tiny)
-    engine = _engine(tiny)
+    engine = engine_of(tiny, 4096)
     tree = encoder.tree(("A", "B"))
     calls = _raises_where(monkeypatch, "resume", lambda *_: True)
     for batch in engine.generate(prompts, encoder, "</never>", [0, 1, 2], WARM):
@@ -434,11 +404,11 @@ def test_scores_leave_the_device_once_for_all_passes(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = encode(tiny, [ask("nine " * (i + 1), question=f"{i}?") for i in range(9)])
-    tree = Encoder(tiny).tree(["Correct", "Partial", "Wrong"])
+    tree = Encoder(tiny).tree(GRADES)
     numbers_of_copies = []
     counted = CountedCopies(monkeypatch)
     for budget in (90, 4096):
-        engine = TreeEngine(TreeModel(tiny.model), tiny.tokenizer.pad_token_id, budget)
+        engine = engine_of(tiny, budget)
         engine.score(prompts[:1], tree)  # reads the instruction
         calls = _raises_where(monkeypatch, "forward", lambda *_: False)
         counted.sizes.clear()
