@@ -31,12 +31,9 @@ from tests.serve.made_up import FakeJudge, row
 
 def test_a_request_and_its_reply(fake: FakeServer) -> None:
     reply = ask(keyed(fake), temperature=0, top_p=0.9, max_tokens=64, seed=7)
-    assert reply == Reply(
-        text="Hello.",
-        finish_reason="stop",
-        usage=Usage(prompt_tokens=100, completion_tokens=10),
-    )
-    assert Prices(prompt=2.0, completion=10.0).cost(reply.usage or Usage()) == pytest.approx(3e-4)
+    usage = Usage(prompt_tokens=100, completion_tokens=10)
+    assert reply == Reply(text="Hello.", finish_reason="stop", usage=usage)
+    assert Prices(prompt=2.0, completion=10.0).cost(usage) == pytest.approx(3e-4)
     [seen] = fake.seen
     assert seen.body == {
         "model": "m",
@@ -49,17 +46,14 @@ def test_a_request_and_its_reply(fake: FakeServer) -> None:
     seen = fake.seen[1]
     assert seen.body.keys() == {"model", "messages"}, "what is not set is not sent"
     assert "authorization" not in seen.headers
-
-
-@pytest.mark.parametrize("model", ["gpt-5-mini", "o4-mini", "openai/o3"])
-def test_models_that_know_only_the_newer_name_of_the_limit(fake: FakeServer, model: str) -> None:
-    ask(ModelServer(fake.url, model), max_tokens=9)
-    assert fake.seen[0].body["max_completion_tokens"] == 9
-    assert "max_tokens" not in fake.seen[0].body
+    for model in ("gpt-5-mini", "o4-mini", "openai/o3"):  # they know the newer name alone
+        ask(ModelServer(fake.url, model), max_tokens=9)
+        assert fake.seen[-1].body["max_completion_tokens"] == 9
+        assert "max_tokens" not in fake.seen[-1].body
 
 
 def test_pictures_go_as_data_urls_before_the_text(fake: FakeServer, tmp_path: Path) -> None:
-    path = tmp_path / "misnamed.jpg"
+    path, broken = tmp_path / "misnamed.jpg", tmp_path / "text.png"
     Image.new("RGB", (3, 2), "red").save(path, format="PNG")
     url = "https://example.org/a.png"
     ask(keyed(fake), item(images=(str(path), url)))
@@ -69,14 +63,10 @@ def test_pictures_go_as_data_urls_before_the_text(fake: FakeServer, tmp_path: Pa
     assert Image.open(BytesIO(base64.b64decode(payload))).size == (3, 2)
     assert second["image_url"]["url"] == url
     assert text == {"type": "text", "text": "Hello?"}
-
-
-def test_an_unreadable_picture_names_item_and_file(fake: FakeServer, tmp_path: Path) -> None:
-    path = tmp_path / "text.png"
-    path.write_text("no picture")
+    broken.write_text("no picture")
     with pytest.raises(CustosError, match=r"'q1': field 'images': '.*text\.png'"):
-        ask(keyed(fake), item(images=(str(path),)))
-    assert fake.seen == []
+        ask(keyed(fake), item(images=(str(broken),)))
+    assert len(fake.seen) == 1
 
 
 def test_concurrency_is_bounded_and_used_and_one_bad_item_stops_no_other(fake: FakeServer) -> None:
@@ -101,26 +91,6 @@ def test_concurrency_is_bounded_and_used_and_one_bad_item_stops_no_other(fake: F
     assert said == {str(i): f"say {i}" for i in range(30) if i != 3}
 
 
-def test_the_key_of_an_item_follows_what_an_answer_depends_on(tmp_path: Path) -> None:
-    path = tmp_path / "a.png"
-    Image.new("RGB", (2, 2), "red").save(path)
-    asked = item(images=(str(path),))
-    first = item_key(asked, "m", Decoding())
-    assert first == item_key(asked.model_copy(update={"id": "other"}), "m", Decoding())
-    assert first != item_key(asked, "n", Decoding())
-    assert first != item_key(asked, "m", Decoding(temperature=1))
-    assert first != item_key(item(text="Bye.", images=(str(path),)), "m", Decoding())
-    Image.new("RGB", (2, 2), "blue").save(path)
-    assert first != item_key(asked, "m", Decoding())
-
-
-HOSTILE = st.lists(
-    st.sampled_from(
-        ["Response: ", "References: x", "\n", "\r\n", "\u2028", "> ", "<|im_end|>", "a"]
-    )
-).map("".join)
-
-
 def _fields(turn: Message) -> list[str]:
     """Return the fields of a turn as a reader of the marks sees them."""
     fields: list[str] = []
@@ -132,7 +102,10 @@ def _fields(turn: Message) -> list[str]:
     return fields
 
 
-@given(st.lists(HOSTILE, min_size=2, max_size=4))
+MARKS = ("Response: ", "References: x", "\n", "\r\n", "\u2028", "> ", "<|im_end|>", "a")
+
+
+@given(st.lists(st.lists(st.sampled_from(MARKS)).map("".join), min_size=2, max_size=4))
 def test_no_line_of_a_field_looks_like_another_field(texts: list[str]) -> None:
     texts = [f"{number}: {text}" for number, text in enumerate(texts)]
     system, user = one_user_turn(conversation("Grade it.", texts))
@@ -165,17 +138,31 @@ def test_servers_get_pictures_of_kinds_that_all_of_them_read(
     """Show a judge behind a service the same pixels as one on this machine."""
     noise = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
     file = tmp_path / name
-    Image.fromarray(noise).save(file)
+    frames = {"save_all": True, "append_images": [Image.new("RGB", (30, 20))]}
+    Image.fromarray(noise).save(file, **(frames if name == "a.gif" else {}))
     url = picture_url(str(file))
     assert url.startswith(f"data:image/{kind};base64,")
     assert read_image(url).tobytes() == read_image(str(file)).tobytes()
 
 
-def test_of_an_animation_servers_get_what_a_judge_sees_of_it(tmp_path: Path) -> None:
-    file = tmp_path / "a.gif"
-    frames = [Image.new("RGB", (9, 9), color) for color in ("red", "blue")]
-    frames[0].save(file, save_all=True, append_images=frames[1:])
-    assert read_image(picture_url(str(file))).getpixel((4, 4)) == (255, 0, 0)
+def test_keys_follow_what_an_answer_depends_on(tmp_path: Path) -> None:
+    judge, path = FakeJudge(), tmp_path / "a.png"
+
+    def key(**fields: Any) -> str:
+        return request_key(judge, JudgeRequest.model_validate(row(**fields)))
+
+    keys = {key(), key(seed=1), key(images=[str(path)])}
+    asked = item(images=(str(path),))
+    for color in ("red", "blue"):
+        Image.new("RGB", (2, 2), color).save(path)
+        first = item_key(asked, "m", Decoding())
+        assert first == item_key(asked.model_copy(update={"id": "other"}), "m", Decoding())
+        keys |= {first, key(images=[str(path)])}
+    keys |= {item_key(asked, "n", Decoding()), item_key(asked, "m", Decoding(temperature=1))}
+    keys.add(item_key(item(text="Bye.", images=(str(path),)), "m", Decoding()))
+    assert len(keys) == 10
+    assert key(metadata={"a": 1, "b": 2}) == key(metadata={"b": 2, "a": 1})
+    assert key(variant="a/b") != key(variant="c")
 
 
 def token(text: str, p: float, **others: float) -> ChatToken:
@@ -202,19 +189,3 @@ def test_label_masses_by_hand() -> None:
     tagged = [token("<label", 1.0), token(">", 1.0), token("B", 0.7, A=0.2)]
     assert label_masses(tokens_after(tagged, "<label>"), ("A", "B")) == pytest.approx([0.2, 0.7])
     assert tokens_after(tagged, "<other>") == tagged
-
-
-def test_the_key_of_a_request_is_about_content(tmp_path: Path) -> None:
-    judge = FakeJudge()
-
-    def key(**fields: Any) -> str:
-        return request_key(judge, JudgeRequest.model_validate(row(**fields)))
-
-    picture = tmp_path / "a.png"
-    missing = key(images=[str(picture)])
-    Image.new("RGB", (4, 4)).save(picture)
-    black = key(images=[str(picture)])
-    Image.new("RGB", (4, 4), "white").save(picture)
-    assert len({missing, black, key(images=[str(picture)]), key(), key(seed=1)}) == 5
-    assert key(metadata={"a": 1, "b": 2}) == key(metadata={"b": 2, "a": 1})
-    assert key(variant="a/b") != key(variant="c")

@@ -51,18 +51,6 @@ def test_verdicts_come_in_order_whatever_the_batches() -> None:
             assert all(isinstance(verdict, Verdict) for verdict in verdicts)
 
 
-def test_async_and_left_early() -> None:
-    async def first(url: str) -> Verdict:
-        async with AsyncJudgeClient(url, concurrency=8) as client:
-            verdicts = client.grade(request(n) for n in range(100))
-            found = await anext(verdicts)
-            await verdicts.aclose()
-            return found
-
-    with serving_judges({"fake": FakeJudge()}) as url:
-        assert asyncio.run(first(url)).label == "Correct"
-
-
 def test_what_is_refused_fails_alone(tmp_path: Path) -> None:
     picture = save_picture(tmp_path / "wide.png", 300, 20)
     bad = [
@@ -108,14 +96,9 @@ def test_what_is_too_much_for_one_call_goes_in_smaller_ones_from_then_on(
     fake.seen.clear()
     assert len(list(client.grade(map(request, range(9))))) == 9
     assert max(len(seen.body["requests"]) for seen in fake.seen) == 2
-
-
-def test_a_service_that_takes_too_long_for_one_row_ends_it(fake: FakeServer) -> None:
     fake.answer = lambda seen: Say(504, "{}")
-    url = address(fake)
-    with pytest.raises(CustosError, match=rf"{url}: .*504: .* \(1 try\)"):
-        list(JudgeClient(url, tries=1).grade(map(request, range(4))))
-    assert [len(seen.body["requests"]) for seen in fake.seen] == [4, 2, 1]
+    with pytest.raises(CustosError, match=rf"{client.url}: .*504: .* \(1 try\)"):
+        list(JudgeClient(address(fake), tries=1).grade([request(1)]))
 
 
 def test_a_client_in_a_notebook_whose_thread_runs_a_loop_can_be_interrupted(
@@ -144,19 +127,14 @@ def test_a_client_in_a_notebook_whose_thread_runs_a_loop_can_be_interrupted(
     assert monotonic() - start < 15
 
 
-def test_no_more_at_once_than_asked_for(fake: FakeServer) -> None:
-    fake.answer = slowly
-    url = address(fake)
-    assert len(list(JudgeClient(url, concurrency=8).grade(map(request, range(40))))) == 40
-    assert fake.most_in_flight == CALLS
-    assert {len(seen.body["requests"]) for seen in fake.seen} == {2}
-
-
 def test_many_grades_side_by_side_are_no_more_calls_than_asked_for(fake: FakeServer) -> None:
     """Grade each row by itself with ``asyncio.gather``, as programs that ask chat models do."""
 
     async def grade_all(url: str) -> list[str]:
         async with AsyncJudgeClient(url, concurrency=8) as client:
+            verdicts = client.grade(request(n) for n in range(100))
+            assert (await anext(verdicts)).id == "0"
+            await verdicts.aclose()  # left early
 
             async def grade_one(number: int) -> str:
                 [verdict] = [verdict async for verdict in client.grade([request(number)])]
@@ -167,6 +145,12 @@ def test_many_grades_side_by_side_are_no_more_calls_than_asked_for(fake: FakeSer
     fake.answer = slowly
     assert asyncio.run(grade_all(address(fake))) == [str(n) for n in range(60)]
     assert fake.most_in_flight == 8
+    fake.seen.clear()
+    fake.most_in_flight = 0
+    rows = map(request, range(40))
+    assert len(list(JudgeClient(address(fake), concurrency=8).grade(rows))) == 40
+    assert fake.most_in_flight == CALLS
+    assert {len(seen.body["requests"]) for seen in fake.seen} == {2}
 
 
 def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
@@ -192,15 +176,9 @@ def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "[]",
-        r'{"judges": "\ud800"}',
-        '{"judges": 7}',
-        '{"judges": [7]}',
-        '{"judges": [{}]}',
-        '{"judges": [{"name": "a", "tasks": 1}]}',
+        *("[]", r'{"judges": "\ud800"}', '{"judges": 7}', '{"judges": [7]}', '{"judges": [{}]}'),
         '{"judges": [{"name": "a", "tasks": {"hieval-qs": 1}}]}',
         '{"judges": [{"name": [], "tasks": {}}]}',
-        '{"judges": [{"tasks": {}}]}',
     ],
 )
 def test_a_list_of_judges_of_another_form_is_refused(fake: FakeServer, body: str) -> None:
@@ -253,7 +231,7 @@ def test_the_key_comes_from_the_environment_unless_one_is_given(
         assert "another-key" not in str(wrong.value)
 
 
-def test_a_service_s_fingerprint_covers_versions(
+def test_fingerprints_tell_judges_and_versions_apart(
     here: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Change the version of a package, as an upgrade of the service does."""
@@ -262,16 +240,17 @@ def test_a_service_s_fingerprint_covers_versions(
         monkeypatch.setattr("judging.judge.package_versions", lambda v=version: {"custos": v})
         with serving_judges({"qs": here}) as url:
             fingerprints.append(JudgeClient(url).fingerprint(request(1)))
-    assert len(set(fingerprints)) == 2
-
-
-def test_fingerprints_tell_judges_apart() -> None:
-    judges = {"first": FakeJudge("a"), "second": FakeJudge("b")}
-    with serving_judges(judges) as url:
-        any_judge, second = JudgeClient(url), JudgeClient(url, judge="second")
-        assert any_judge.fingerprint(request(1)) != second.fingerprint(request(1))
+    with serving_judges({"first": FakeJudge("a"), "second": FakeJudge("b")}) as url:
+        any_judge = JudgeClient(url)
+        fingerprints += [client.fingerprint(request(1)) for client in
+                         (any_judge, JudgeClient(url, judge="second"))]  # fmt: skip
         with pytest.raises(CustosError, match="no judge at .* takes 'charthal'"):
             any_judge.fingerprint(request(1, task="charthal", variant="irrelevant"))
+    assert len(set(fingerprints)) == 4
+    card = {"name": "qs", "tasks": ["hieval-qs"], "adapter": "abc", "measured": ["accuracy .8"]}
+    cards = (card, card | {"measured": ["accuracy .9"]}, card | {"adapter": "def"})
+    digests = {digest_of_judges([each], request(1), "here") for each in cards}
+    assert len(digests) == 2, "a new reliability card makes no other judge"
 
 
 @pytest.mark.parametrize(
@@ -294,13 +273,3 @@ def test_a_request_is_resolved_as_the_judges_there_take_it(
     client = JudgeClient(fake.url)
     assert client.resolve(request(1)).reference_mode == mode
     assert client.resolve(request(1, references=["Paris", "Lutetia"])).reference_mode == "all"
-
-
-def test_a_new_reliability_card_makes_no_other_judge() -> None:
-    card = {"name": "qs", "tasks": ["hieval-qs"], "adapter": "abc", "measured": ["accuracy .8"]}
-    measured_again = card | {"measured": ["accuracy .9", "attacks .1"]}
-    digests = {
-        digest_of_judges([each], request(1), "here")
-        for each in (card, measured_again, card | {"adapter": "def"})
-    }
-    assert len(digests) == 2

@@ -18,27 +18,21 @@ BLOCKS = [
     ("<think>20? No.</think>19", "19"),
     ("\n<think>\n20?\n\nNo.\n</think>\n\n19 apples", "19 apples"),
     ("\ufeff<THINKING>20?</THINKING> 19", "19"),
-    ("<thought>20?</thought>19", "19"),
     ("<reasoning>20?</reasoning>\n<answer>19</answer>", "<answer>19</answer>"),
     ("<seed:think>20?</seed:think>19", "19"),
-    ("[THINK]20?[/THINK]19", "19"),
     ("◁think▷20?◁/think▷19", "19"),
     ("<|START_THINKING|>20?<|END_THINKING|>19", "19"),
     ("<|channel>thought\n20?<channel|>19", "19"),
-    ("<think></think>19", "19"),
     ("<think>a<think>b</think>c</think>19", "19"),
     ("<think>He wrote `</think>` there.</think>19", "19"),
     ("<think>20?</think>19\n<think>or 20?</think>\napples", "19\n\napples"),
     ("Sure. <think>20?</think> It is 19.", "Sure.  It is 19."),
     # The mark that begins the block was in the prompt.
     ("Twenty, or rather less.\n</think>\n\n19", "19"),
-    ("Twenty, or rather less.</think>19", "19"),
     ("Twenty, or rather less. </think> 19", "19"),
-    ("Twenty, or rather less </think>\n19", "19"),
     ("A <think> mark was in the prompt.\n</think>\n19", "19"),
     # What is never closed never became an answer.
     ("<think>It could be 19, or", ""),
-    ("<think>", ""),
     ("<think>20?</think>\n<think>or 19", ""),
     ("Twenty.\n</think>", ""),
     # gpt-oss
@@ -60,8 +54,6 @@ def test_blocks_of_thoughts_are_left_out(response: str, answer: str) -> None:
     [
         "",
         "  19 ",
-        "Use the <think> tag.",
-        "Thoughts stand in <think> and </think>.",
         "Use `<think>` and `</think>` around them.",
         'The marks are "<think>" and "</think>".',
         "The </think> tag ends the block.",
@@ -69,7 +61,6 @@ def test_blocks_of_thoughts_are_left_out(response: str, answer: str) -> None:
         "```xml\n<think>\n20?\n</think>\n```\nThat is the form.",
         "19\n<think>\nOr was it",
         "<thınk>20?</thınk>19",
-        "An analysis of it: 19",
         "<thinker>19</thinker>",
     ],
 )
@@ -81,11 +72,8 @@ def test_what_only_speaks_of_marks_is_text(text: str) -> None:
     "text",
     [
         "<think>" * 50_000,
-        "x <think> " * 35_000 + "</think>",
         "</think>" * 40_000,
-        "x\n<think>a</think>" * 18_000,
         '\n<think>"</think>"' * 18_000,
-        "`<think>`" * 35_000 + "</think>",
         "\n" * 300_000 + "</think>",
         "a" + " " * 150_000 + "<think> " * 20_000 + "</think>",
         ANALYSIS + "<|channel|>final" * 20_000,
@@ -128,9 +116,3 @@ def test_both_responses_of_a_pair_lose_their_thoughts() -> None:
     task = get_task("truthful-pair")
     assert task.item(pairs[0]) == task.item(pairs[1])
     assert task.item(task.swap(pairs[0])) == task.item(task.swap(pairs[1]))
-
-
-def test_the_default_is_not_written() -> None:
-    """Rows and keys of earlier versions stay as they were."""
-    assert "reasoning" not in ask().model_dump()
-    assert ask(reasoning="keep").model_dump()["reasoning"] == "keep"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 import zlib
@@ -15,9 +14,8 @@ import pytest
 
 from cli.shared.judges import load_judge, load_named_judges
 from clients import pool as pools
-from clients.chat import Completions
-from clients.connection import ModelServer, ServerRefusal
-from clients.pool import COOL_OFF, JudgePool, PoolConnection, ServerPool
+from clients.connection import ServerRefusal
+from clients.pool import COOL_OFF, JudgePool
 from clients.remote_judge import PROBE, remote_judge
 from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
@@ -66,12 +64,6 @@ def graded(pool: JudgePool, count: int) -> tuple[Counter[str | None], float]:
     assert [verdict.id for verdict in verdicts] == [str(n) for n in range(count)]
     assert all(verdict.label == "Correct" for verdict in verdicts)
     return Counter(verdict.message for verdict in verdicts), time.monotonic() - start
-
-
-def test_one_request_is_no_list_of_them() -> None:
-    [one] = requests(1)
-    with pytest.raises(TypeError, match=r"give one request as \[request\]"):
-        list(JudgePool(["http://judge.test"]).grade(one))  # type: ignore[arg-type]
 
 
 def test_work_is_shared_and_nothing_is_asked_twice(
@@ -259,21 +251,6 @@ def models(servers: list[FakeServer]) -> list[FakeServer]:
     return servers
 
 
-def test_model_servers_that_are_busy_are_asked_as_often_as_a_single_one(
-    models: list[FakeServer],
-) -> None:
-    for each in models[:2]:
-        each.faults.extend([Say(429, "{}", {"Retry-After": "0.01"})] * 4)
-    members = [ModelServer(each.url, "m", first_wait=0.01) for each in models[:2]]
-    body = json.dumps({"prompt": [[1]], "logprob_token_ids": [2]}).encode()
-
-    async def post() -> Completions:
-        async with PoolConnection(ServerPool(members)) as connection:
-            return await connection.post("completions", body, Completions, "prompt")
-
-    assert asyncio.run(post()).choices[0].by_token_id().keys() == {2}
-
-
 def pooled(models: Sequence[FakeServer], backbone: Backbone, concurrency: int = 4) -> Judge:
     first, *others = models
     judge = remote_judge(
@@ -299,17 +276,6 @@ def assert_judged(found: Sequence[Verdict], alone: Judge, count: int) -> None:
         assert one.probabilities == pytest.approx(other.probabilities)
 
 
-def test_prompts_are_shared_and_nothing_is_asked_twice(
-    models: list[FakeServer], backbone: Backbone, alone: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pools, "PATIENCE", 1000)
-    judge = pooled(models, backbone)
-    assert_judged(list(judge.grade(asked(36))), alone, 36)
-    assert min(len(fake.seen) for fake in models) >= 2
-    seen = Counter(str(each.body["prompt"]) for fake in models for each in fake.seen)
-    assert set(seen.values()) == {1} and len(seen) == 36
-
-
 def test_one_killed_and_one_ten_times_as_slow_cost_no_request(
     models: list[FakeServer], backbone: Backbone, alone: Judge
 ) -> None:
@@ -331,10 +297,14 @@ def test_one_killed_and_one_ten_times_as_slow_cost_no_request(
     assert len(models[2].seen) == asked_when_dead, "it is left out for a while"
 
 
-def test_an_error_is_told_when_no_server_answers(
+def test_refusals_are_told_and_asked_nowhere_else(
     models: list[FakeServer], backbone: Backbone
 ) -> None:
     judge = pooled(models, backbone)
+    for fake in models:
+        fake.answer = lambda seen: Say(400, "too long")
+    assert [verdict.status for verdict in judge.grade(asked(1))] == ["invalid"]
+    assert sum(len(fake.seen) for fake in models) == 1
     for fake in models:
         fake.answer = lambda seen: Say(status=401)
     with pytest.raises(ServerRefusal, match="needs an API key"):
@@ -343,28 +313,13 @@ def test_an_error_is_told_when_no_server_answers(
         pooled(models, backbone)
 
 
-def test_a_refused_request_is_not_asked_elsewhere(
-    models: list[FakeServer], backbone: Backbone
-) -> None:
-    judge = pooled(models, backbone)
-    for fake in models:
-        fake.answer = lambda seen: Say(400, "too long")
-    assert [verdict.status for verdict in judge.grade(asked(1))] == ["invalid"]
-    assert sum(len(fake.seen) for fake in models) == 1
-
-
 def test_unlike_model_servers_are_refused(models: list[FakeServer], backbone: Backbone) -> None:
+    there, back = pooled(models, backbone), pooled(models[::-1], backbone)
+    [request] = asked(1)
+    assert there.fingerprint(request) == back.fingerprint(request)
+    assert there.fingerprint(request) != pooled(models[:2], backbone).fingerprint(request)
     models[1].answer = VllmReplies(backbone, knows_token_ids=False)
     with pytest.raises(CustosError, match="and http://.* does not: their verdicts would differ"):
         pooled(models, backbone)
     with pytest.raises(CustosError, match="given twice"):
         load_judge("openai", f"m={backbone.name}", [models[0].url] * 2, "", 4, 60)
-
-
-def test_verdicts_do_not_depend_on_the_order_of_servers(
-    models: list[FakeServer], backbone: Backbone
-) -> None:
-    there, back = pooled(models, backbone), pooled(models[::-1], backbone)
-    [request] = asked(1)
-    assert there.fingerprint(request) == back.fingerprint(request)
-    assert there.fingerprint(request) != pooled(models[:2], backbone).fingerprint(request)

@@ -33,23 +33,24 @@ def say(text: str) -> Say:
     return Say(body=completion(text))
 
 
-def test_verdicts_come_in_order_with_the_tasks_own_words(fake: FakeServer) -> None:
+def test_verdicts_come_in_order_with_the_tasks_own_words(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = lambda seen: say("Correct" if "Paris" in seen.text.split("\n")[-1] else "Wrong")
     asked = [score("Paris", id="a"), score("Rome", id="b"), score("", id="c")]
-    found = list(judge(fake).grade(asked))
-    assert [(v.id, v.label, v.confidence) for v in found] == [
-        ("a", "Correct", None),
-        ("b", "Wrong", None),
-        ("c", "Wrong", None),
-    ]
+    found = [(v.id, v.label, v.confidence) for v in judge(fake).grade(asked)]
+    assert found == [("a", "Correct", None), ("b", "Wrong", None), ("c", "Wrong", None)]
     assert len(fake.seen) == 2  # the empty response is decided by rule
-    fake.answer = lambda seen: say("Wrong; Overthinking")
-    [typed] = judge(fake).grade([score("x", task="hieval-ea")])
-    assert (typed.label, typed.error_type) == ("Wrong", "Overthinking")
     task = get_task("hieval-qs")
     [system, user] = fake.seen[0].body["messages"]
     assert system["content"] == task.instruction(task.rubric(asked[0]))
     assert user["content"].startswith("Question: Capital of France?\n")
+    fake.answer = lambda seen: say("Wrong; Overthinking")
+    picture = [save_picture(tmp_path / "a.png", 8, 8)]
+    [typed] = judge(fake).grade([score("x", task="hieval-ea", images=picture)])
+    assert (typed.label, typed.error_type, typed.message) == ("Wrong", "Overthinking", None)
+    assert isinstance(fake.seen[-1].body["messages"][1]["content"], list)
+    [quick] = judge(fake).grade([score("x", images=picture)])
+    assert quick.message == "the picture was left out: task 'hieval-qs' reads text alone"
+    assert isinstance(fake.seen[-1].body["messages"][1]["content"], str)
 
 
 def better(seen: Seen) -> str:
@@ -65,13 +66,9 @@ def test_pairs_are_asked_in_both_orders(fake: FakeServer) -> None:
     fake.seen.clear()
     assert [v.label for v in judge(fake).grade([pair("9", "1", order="given")])] == ["A"]
     assert len(fake.seen) == 1
-
-
-def test_a_judge_that_always_prefers_the_first_abstains(fake: FakeServer) -> None:
     fake.answer = lambda seen: say("A")
-    [found] = judge(fake).grade([pair("9", "1")])
-    assert (found.status, found.label, found.needs_review) == ("abstain", None, True)
-    assert str(found.message).startswith("the two orders disagree: the label is A with A shown")
+    [first] = judge(fake).grade([pair("9", "1")])
+    assert (first.status, first.label, first.needs_review) == ("abstain", None, True)
 
 
 def test_a_critique_and_the_confidence_after_it_are_kept(fake: FakeServer) -> None:
@@ -103,28 +100,18 @@ def test_what_holds_no_label_is_no_label(fake: FakeServer) -> None:
     assert all(v.label is None for v in found)
     assert found[0].message == "no label in the answer: Well."
     assert found[1].message == "no label in the answer, which was cut at its limit: I think"
-    assert grader.usage.prompt_tokens == 200
+    [torn] = grader.grade([pair("9", "1")])
+    assert (torn.status, grader.usage.prompt_tokens) == ("unparsed", 400), "both orders count"
 
 
-def test_tokens_of_both_orders_count_even_if_the_first_has_no_label(fake: FakeServer) -> None:
-    fake.answer = lambda seen: say("Well.")
+@pytest.mark.parametrize(("status", "expected"), [(400, "invalid"), (500, "judge_error")])
+def test_what_the_server_refuses_is_invalid_and_its_fault_is_not(
+    fake: FakeServer, status: int, expected: str
+) -> None:
+    fake.answer = lambda seen: Say(status, "bad") if better(seen) == "A" else say("B")
     grader = judge(fake)
     [found] = grader.grade([pair("9", "1")])
-    assert found.status == "unparsed"
-    assert (len(fake.seen), grader.usage.prompt_tokens) == (2, 200)
-    fake.answer = lambda seen: Say(500, "ill") if better(seen) == "A" else say("B")
-    [found] = grader.grade([pair("9", "1")])
-    assert found.status == "judge_error"
-    assert grader.usage.prompt_tokens == 300
-
-
-def test_what_the_server_refuses_is_invalid_and_its_fault_is_not(fake: FakeServer) -> None:
-    fake.answer = lambda seen: Say(400, "bad")
-    [found] = judge(fake).grade([score("Paris")])
-    assert found.status == "invalid"
-    fake.answer = lambda seen: Say(500, "ill")
-    [found] = judge(fake).grade([score("Paris")])
-    assert found.status == "judge_error"
+    assert (found.status, grader.usage.prompt_tokens) == (expected, 100)
     fake.answer = lambda seen: Say(401, "no")
     with pytest.raises(ServerRefusal, match="needs an API key"):
         list(judge(fake).grade([score("Paris")]))
@@ -143,17 +130,3 @@ def test_the_fingerprint_knows_what_matters(monkeypatch: pytest.MonkeyPatch) -> 
     ]
     monkeypatch.setattr("clients.chat_judge.package_versions", lambda: {"custos": "0.0.1"})
     assert len({base, *others, ChatJudge(server).fingerprint(score("a"))}) == 7
-
-
-def test_a_task_of_text_alone_sends_no_picture_and_says_so(
-    fake: FakeServer, tmp_path: Path
-) -> None:
-    picture = save_picture(tmp_path / "a.png", 8, 8)
-    fake.answer = lambda seen: say("Correct")
-    quick, analysed = judge(fake).grade(
-        [score("Paris", images=[picture]), score("Paris", images=[picture], task="hieval-ea")]
-    )
-    assert quick.message == "the picture was left out: task 'hieval-qs' reads text alone"
-    assert analysed.message is None
-    sent = [isinstance(seen.body["messages"][1]["content"], list) for seen in fake.seen]
-    assert sorted(sent) == [False, True]

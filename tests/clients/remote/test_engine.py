@@ -38,17 +38,12 @@ def is_close(found: object, expected: object) -> bool:
     return bool(np.array(found) == pytest.approx(np.array(expected), abs=1e-3))
 
 
-def test_a_server_that_refuses_everything_is_not_down(
-    fake: FakeServer, there: Judge, prompts: list[EncodedPrompt]
-) -> None:
-    fake.answer = lambda seen: Say(400, "no")
-    scores = there.engine.score(prompts, there.encoder.tree(LABELS))
-    assert [type(one) for one in scores] == [RequestRefused] * 3
-
-
 def test_a_server_that_is_down_is_one_error(
     fake: FakeServer, there: Judge, prompts: list[EncodedPrompt]
 ) -> None:
+    fake.answer = lambda seen: Say(400, "no")  # it refuses, and is not down
+    scores = there.engine.score(prompts, there.encoder.tree(LABELS))
+    assert [type(one) for one in scores] == [RequestRefused] * 3
     fake.answer = lambda seen: RESET
     with pytest.raises(CustosError, match="2 tries"):
         there.engine.score(prompts, there.encoder.tree(LABELS))
@@ -87,32 +82,22 @@ def test_batches_score_what_continues_them(
     assert sorted(scored) == [0, 1, 2]
 
 
-def test_texts_are_reported_and_counted(
-    fake: FakeServer, backbone: Backbone, here: Judge, picture: str
-) -> None:
-    fake.answer = VllmReplies(backbone)
-    there = remote_judge(server(fake), backbone.name)
+def test_texts_are_those_of_the_tree_engine(there: Judge, here: Judge, picture: str) -> None:
     task = get_task("truthful-pair")
     for images in ((), (picture,)):
         prompts = there.encoder.encode([(task, pair(images=images))])
         opened = [one.extended(there.encoder.text("<critique>")) for one in prompts]
         given = (opened, there.encoder, "</critique>", [0], SHORT)
-        reported: dict[int, str] = {}
-        [found] = texts_in_order(there.engine.generate(*given, on_text=reported.__setitem__))
+        [found] = texts_in_order(there.engine.generate(*given))
         [expected] = texts_in_order(here.engine.generate(*given))
         assert isinstance(found, GeneratedText) and isinstance(expected, GeneratedText)
         assert (found.text, found.finished) == (expected.text, expected.finished)
-        assert reported == {0: expected.text}
         assert len(found.tokens) == SHORT.max_new_tokens
 
 
-def test_a_listener_may_ask_for_scores_while_texts_are_reported(
-    fake: FakeServer, backbone: Backbone, here: Judge
-) -> None:
-    fake.answer = VllmReplies(backbone)
-    there = remote_judge(server(fake), backbone.name)
+def test_a_listener_may_ask_for_scores_while_texts_are_reported(there: Judge, here: Judge) -> None:
     given = there.encoder.encode([(get_task("truthful-pair"), pair())] * 2)
-    tree = there.encoder.tree(("A", "B"))
+    tree = there.encoder.tree(LABELS)
     heard = []
     batches = there.engine.generate(
         *(given, there.encoder, "</critique>", [0, 1], SHORT),
@@ -120,6 +105,5 @@ def test_a_listener_may_ask_for_scores_while_texts_are_reported(
     )
     texts = [text for text in texts_in_order(batches) if isinstance(text, GeneratedText)]
     assert [(row, text) for row, text, _ in heard] == [(0, texts[0].text), (1, texts[1].text)]
-    expected = np.array(here.engine.score(given, tree))
-    for _, _, scores in heard:
-        assert np.array(scores) == pytest.approx(expected, abs=1e-3)
+    expected = here.engine.score(given, tree)
+    assert all(is_close(scores, expected) for _, _, scores in heard)

@@ -23,7 +23,7 @@ from judging.verdicts.calibration import Calibration, CalibrationSet
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen
 from tests.clients.made_up import SHORT, pair, server
 from tests.clients.remote.vllm_replies import VllmReplies
-from tests.judging.made_up import ask
+from tests.judging.made_up import ask, save_run
 
 
 def _prompts(seen: Seen) -> list[list[int]]:
@@ -121,10 +121,10 @@ def test_a_row_without_an_answer_does_not_fail_the_others(
 ) -> None:
     there = remote_judge(server(fake, tries=1), backbone.name)
     requests = [ask("right " * 100, id="1"), ask(id="2")]
-    [long, _] = there.encoder.encode([(get_task(one.task), one) for one in requests])
+    long = ids_of(there, requests[0])
 
     def hangs_up(seen: Seen) -> Say | str:
-        is_long = len(seen.body["prompt"][0]) >= len(long.prefix_ids + long.suffix_ids)
+        is_long = len(seen.body["prompt"][0]) >= len(long)
         return RESET if is_long else model(seen)
 
     fake.answer = hangs_up
@@ -139,8 +139,7 @@ def test_a_failed_row_has_no_other_asked_again(
     fake: FakeServer, there: Judge, model: VllmReplies, here: Judge
 ) -> None:
     requests = [pair(id="1", question="why " * 200), pair(id="2"), pair(id="3", question="Is it?")]
-    [short] = here.encoder.encode([(get_task("truthful-pair"), requests[1])])
-    model.max_prompt = len(short.prefix_ids + short.suffix_ids) + 100
+    model.max_prompt = len(ids_of(here, requests[1])) + 100
     fake.seen.clear()
     found = list(there.grade(requests))
     assert [one.status for one in found] == ["invalid", "scored", "scored"]
@@ -162,8 +161,7 @@ def test_a_row_that_fails_midway_is_dropped_there(
         pair(id=name, question=question, mode="critique")
         for name, question in (("1", "Is it?"), ("2", "Is it so that, as they say, it is green?"))
     ]
-    [lost, _] = here.encoder.encode([(get_task("truthful-pair"), one) for one in requests])
-    start = list(lost.prefix_ids + lost.suffix_ids)
+    start = ids_of(here, requests[0])
     [label] = backbone.tokenizer.encode("A", add_special_tokens=False)
     stages: list[str] = []
 
@@ -192,14 +190,8 @@ def test_a_row_that_fails_midway_is_dropped_there(
 def test_a_run_keeps_its_card_and_calibration(
     fake: FakeServer, backbone: Backbone, here: Judge, tmp_path: Path
 ) -> None:
-    from judging.judge.card import JudgeCard
-    from judging.models.adapters import add_adapter
-
-    folder = tmp_path / "mine"
     adapted = load_backbone(backbone.name, dtype="bfloat16", device="cpu")
-    add_adapter(adapted.model, r=2, alpha=2).save_pretrained(str(folder))
-    card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/all",)}, 1024)
-    (folder / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
+    folder = save_run(tmp_path / "mine", adapted, ("plain/all",))
     judge = Judge.load(str(folder), device="cpu")
     assert judge.folder == folder
     bias = {"Correct": 2.0, "Partial": 0.0, "Wrong": -2.0}
@@ -218,13 +210,6 @@ def test_a_run_keeps_its_card_and_calibration(
     )
     [other] = there.grade([pair()])
     assert "was trained for hieval-qs" in str(other.message)
-
-
-def test_other_tokens_are_noticed(fake: FakeServer, backbone: Backbone, tmp_path: Path) -> None:
-    answer, other = VllmReplies(backbone), '{"choices": [{"text": "Der Richter liest alles."}]}'
-    fake.answer = lambda seen: Say(body=other) if "echo" in seen.body else answer(seen)
-    with pytest.raises(CustosError, match="has other tokens than"):
-        remote_judge(server(fake), backbone.name)
 
 
 def test_a_server_without_token_ids_is_read_by_its_words(
@@ -287,12 +272,16 @@ def test_a_confidence_in_words_never_costs_the_verdict(
     assert stated == ["Sure?", "Unsure?"], "nothing more is asked after a label that failed"
 
 
-def test_what_no_judge_can_do_without(fake: FakeServer) -> None:
+def test_what_no_judge_can_do_without(fake: FakeServer, backbone: Backbone) -> None:
     with pytest.raises(CustosError, match="gives no log-probabilities"):
         remote_judge(server(fake))
     fake.answer = lambda seen: Say(404, '{"error": "no model m"}')
     with pytest.raises(ServerRefusal, match="no model 'm'"):
         remote_judge(server(fake))
+    answer, other = VllmReplies(backbone), '{"choices": [{"text": "Der Richter liest alles."}]}'
+    fake.answer = lambda seen: Say(body=other) if "echo" in seen.body else answer(seen)
+    with pytest.raises(CustosError, match="has other tokens than"):
+        remote_judge(server(fake), backbone.name)
 
 
 def test_models_and_sources(tmp_path: Path) -> None:
@@ -307,8 +296,8 @@ def test_models_and_sources(tmp_path: Path) -> None:
             remote_source(text)
 
 
-NUMBERS = ("NaN", "Infinity", "-Infinity", "1e999", "1e6", "-1e308", '"x"', "null")
-TOKENS = ("token_id:" + "9" * 5000, "token_id:\u0663", "token_id:-1", r"\ud800", "")
+NUMBERS = ("NaN", "-Infinity", "1e999", "1e6", '"x"', "null")
+TOKENS = ("token_id:" + "9" * 5000, "token_id:-1", r"\ud800")
 TEXT = "a\0b\x1b[2J\u2028c"
 
 
@@ -326,19 +315,13 @@ def ids_of(judge: Any, request: JudgeRequest) -> list[int]:
     ],
 )
 def test_a_row_with_odd_log_probabilities_fails_alone(
-    fake: FakeServer,
-    backbone: Backbone,
-    model: VllmReplies,
-    tmp_path: Path,
-    pattern: str,
-    by: str,
+    fake: FakeServer, there: Judge, model: VllmReplies, tmp_path: Path, pattern: str, by: str
 ) -> None:
-    there = remote_judge(server(fake, tries=1), backbone.name)
     rows = [ask("Paris", id="1"), ask("in Lyon, as they say", id="2"), ask("Rome", id="3")]
-    start, answer = ids_of(there, rows[1]), model
+    start = ids_of(there, rows[1])
 
     def reply(seen: Seen) -> Say | str:
-        said = answer(seen)
+        said = model(seen)
         is_marked = seen.body["prompt"][0][: len(start)] == start
         return Say(body=re.sub(pattern, lambda _: by, said.body)) if is_marked else said
 
@@ -365,15 +348,3 @@ def test_control_characters_in_a_critique_are_kept_and_shown_as_escapes(
     assert list(fill_verdicts(kept, there, lambda: enumerate(rows, 1), batch=3)) == [0, 1]
     [line] = kept.lines()
     assert (line.verdict.status, line.verdict.critique) == ("scored", TEXT)
-
-
-def test_an_answer_without_a_label_is_quoted_on_one_printable_line(
-    fake: FakeServer, backbone: Backbone
-) -> None:
-    token = {"token": "x", "logprob": -0.5, "top_logprobs": []}
-    choice = {"message": {"content": TEXT}, "logprobs": {"content": [token]}}
-    fake.answer = lambda seen: Say(body=json.dumps({"choices": [choice]}))
-    there = remote_judge(server(fake))
-    [verdict] = there.grade([ask()], sampling=SHORT)
-    assert verdict.status == "unparsed"
-    assert r"a\x00b\x1b[2J" in str(verdict.message) and str(verdict.message).isprintable()

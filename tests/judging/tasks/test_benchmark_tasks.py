@@ -21,13 +21,6 @@ PREDICTION = get_task("chartom-prediction")
 REST = (CHARTHAL, SIMPLEVQA, FACT, JUSTIFICATION)
 
 
-def test_charthal_has_seven_rubrics_of_two_labels() -> None:
-    assert len(CHARTHAL.variants) == 7
-    texts = {variant: CHARTHAL.instruction(variant) for variant in CHARTHAL.variants}
-    assert len(set(texts.values())) == 7
-    assert all(CHARTHAL.labels(variant) == ("1", "0") for variant in CHARTHAL.variants)
-
-
 @pytest.mark.parametrize(
     ("variant", "criteria"),
     [
@@ -52,22 +45,18 @@ def test_charthal_instructions_hold_every_criterion(
 
 @pytest.mark.parametrize("variant", CHARTHAL.variants)
 def test_charthal_shows_the_reference_only_where_the_rubric_uses_it(variant: str) -> None:
+    assert WITH_REFERENCE == ("contradictory-closed", "normal-closed")
+    assert CHARTHAL.labels(variant) == ("1", "0")
     request = ask("No idea.", task="charthal", variant=variant, references=("forty-two",))
     shown = {field.heading: field.text for field in CHARTHAL.item(request)}
-    assert ("Reference" in shown) == (variant in WITH_REFERENCE)
-    assert ("forty-two" in str(shown)) == (variant in WITH_REFERENCE)
-    assert WITH_REFERENCE == ("contradictory-closed", "normal-closed")
-
-
-@pytest.mark.parametrize("references", [(), ("",)])
-def test_charthal_needs_a_reference_only_where_it_shows_one(references: tuple[str, ...]) -> None:
-    for variant in CHARTHAL.variants:
-        request = ask(task="charthal", variant=variant, references=references)
+    assert ("Reference" in shown) == ("forty-two" in str(shown)) == (variant in WITH_REFERENCE)
+    for references in ((), ("",)):
+        bare = request.model_copy(update={"references": references})
         if variant in WITH_REFERENCE:
             with pytest.raises(CustosError, match=f"'references': variant '{variant}' needs it"):
-                CHARTHAL.check(request)
+                CHARTHAL.check(bare)
         else:
-            CHARTHAL.check(request)
+            CHARTHAL.check(bare)
 
 
 @pytest.mark.parametrize(
@@ -93,12 +82,10 @@ def test_an_empty_response_is_decided_by_rule(task: str, variant: str, label: st
     ("text", "label"),
     [
         ("1", "1"),
-        (" 0.\n", "0"),
         ("Score: 1", "1"),
         ("**score: 0**", "0"),
         ("Score: 10", None),
         ("10", None),
-        ("0 or 1", None),
         ("Score: 1 because 0 is wrong", None),
         ("", None),
     ],
@@ -115,7 +102,6 @@ def test_charthal_parser(text: str, label: str | None) -> None:
         ("(C)", "Not attempted"),
         ("CORRECT", "Correct"),
         ("incorrect.", "Incorrect"),
-        ("not  attempted", "Not attempted"),
         ("NOT_ATTEMPTED", "Not attempted"),
         ("正确", "Correct"),
         ("**错误**", "Incorrect"),
@@ -147,14 +133,11 @@ def test_every_spelling_of_a_simplevqa_conclusion(text: str, conclusion: str | N
         ("A: Correct", "Correct"),
         ("- B: [Incorrect]", "Incorrect"),  # as a line of the prompt has it
         ("**B**: Incorrect", "Incorrect"),
-        ("(C) NOT_ATTEMPTED", "Not attempted"),
         ("(C): NOT_ATTEMPTED", "Not attempted"),
         ("A: Incorrect", None),
         ("A", "Correct"),
         ("正确", "Correct"),
         ('{"预测答案0": "不正确"}', None),
-        ("{}", None),
-        ("[]", None),
         ("1", None),
         ("[" * 100_000, None),
         ("", None),
@@ -164,20 +147,19 @@ def test_replies_to_the_official_simplevqa_prompts(reply: str, conclusion: str |
     assert SIMPLEVQA.parse_official(reply, "chinese") == conclusion
 
 
-@pytest.mark.parametrize("variant", ["english", "chinese"])
-def test_simplevqa_instructions_name_labels_and_the_number_rule(variant: str) -> None:
+@pytest.mark.parametrize(
+    ("variant", "headings"),
+    [
+        ("english", ["Question", "Reference", "Response"]),
+        ("chinese", ["题目", "参考答案", "作答"]),
+    ],
+)
+def test_simplevqa_speaks_the_language_of_its_variant(variant: str, headings: list[str]) -> None:
+    fields = SIMPLEVQA.item(ask(task="simplevqa", variant=variant))
+    assert [field.heading for field in fields] == headings
     text = SIMPLEVQA.instruction(variant)
     assert all(label in text for label in SIMPLEVQA.labels(variant))
     assert all(number in text for number in ("3518", "3518.1", "3518.17", "3520", "3600"))
-
-
-def test_simplevqa_speaks_the_language_of_its_variant() -> None:
-    english, chinese = (
-        [field.heading for field in SIMPLEVQA.item(ask(task="simplevqa", variant=variant))]
-        for variant in ("english", "chinese")
-    )
-    assert english == ["Question", "Reference", "Response"]
-    assert chinese == ["题目", "参考答案", "作答"]
 
 
 def test_the_answer_key_of_a_ranking_reads_as_an_order() -> None:
@@ -202,34 +184,29 @@ def test_only_the_response_may_be_shortened(task: JudgeTask) -> None:
         assert [field.is_response for field in fields] == [False] * (len(fields) - 1) + [True]
 
 
+VASES = ("a cup", "a vase")
+
+
 @pytest.mark.parametrize(
     ("variant", "choices", "reference", "response", "label"),
     [
-        ("stated", ("a cup", "a vase"), "A", "It is (A).", "Correct"),
-        ("stated", ("a cup", "a vase"), "a cup", "B, not A", "Incorrect"),
-        ("stated", ("a cup", "a vase"), "a cup", "I see a cup.", "Correct"),
+        ("stated", VASES, "A", "It is (A).", "Correct"),
+        ("stated", VASES, "a cup", "B, not A", "Incorrect"),
+        ("stated", VASES, "a cup", "I see a cup.", "Correct"),
         ("stated", (), "B", "The answer is B", "Correct"),
-        ("stated", ("a cup", "a vase"), "A", "A? No, I doubt that", None),
-        ("stated", ("a cup", "a vase"), "A", "Rule out A", None),
+        ("stated", VASES, "A", "A? No, I doubt that", None),
         ("stated", tuple("vwxyz"), "E", "E, as A shows", None),
         ("stated", tuple("vwxyz"), "E", "(E)", "Correct"),
-        ("official", ("a cup", "a vase"), "A", "B, not A", "Correct"),
-        ("official", ("a cup", "a vase"), "A", "no letter", "Incorrect"),
+        ("official", VASES, "A", "B, not A", "Correct"),
+        ("official", VASES, "A", "no letter", "Incorrect"),
     ],
 )
 def test_an_option_is_read_as_the_variant_says(
     variant: str, choices: tuple[str, ...], reference: str, response: str, label: str | None
 ) -> None:
-    ruling = OPTION.rule(
-        ask(
-            task="truthful-option",
-            variant=variant,
-            question="What is it?",
-            choices=choices,
-            references=(reference,),
-            responses=(response,),
-        )
-    )
+    fields: dict[str, Any] = {"task": "truthful-option", "question": "What is it?"}
+    request = ask(response, variant=variant, choices=choices, references=(reference,), **fields)
+    ruling = OPTION.rule(request)
     assert (ruling.label if ruling else None) == label
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from judging.judge import Judge
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.models.backbones import Backbone
 from judging.scoring.prompts import Encoder
-from judging.tasks import get_task, task_names
+from judging.tasks import JudgeTask, get_task, task_names
 from judging.tasks.base import Field
 from judging.types import JudgeRequest, LabelledExample
 from tests.judging.made_up import ask
@@ -25,23 +25,17 @@ EA = get_task("hieval-ea")
 RUBRICS = ("plain/all", "plain/any", "tolerance/all", "tolerance/any")
 
 
-@pytest.mark.parametrize("variant", ["plain", "tolerance"])
-@pytest.mark.parametrize("mode", ["all", "any"])
-def test_quick_score_rubrics(variant: str, mode: str) -> None:
-    request = ask(variant=variant, reference_mode=mode)
-    rubric = QS.rubric(request)
-    assert rubric == f"{variant}/{mode}"
-    expected = ("Correct", "Partial", "Wrong") if mode == "all" else ("Correct", "Wrong")
-    assert QS.labels(rubric) == expected
-
-
-def test_quick_score_instructions_hold_every_criterion() -> None:
+def test_quick_score_rubrics_and_their_criteria() -> None:
     texts = {rubric: QS.instruction(rubric) for rubric in RUBRICS}
     assert len(set(texts.values())) == 4
     for rubric, text in texts.items():
-        assert ("5 %" in text) == rubric.startswith("tolerance")
+        variant, _, mode = rubric.partition("/")
+        assert QS.rubric(ask(variant=variant, reference_mode=mode)) == rubric
+        partial = ("Partial",) if mode == "all" else ()
+        assert QS.labels(rubric) == ("Correct", *partial, "Wrong")
+        assert ("5 %" in text) == (variant == "tolerance")
         assert all(label in text for label in QS.labels(rubric))
-        assert ("Partial" in text) == rubric.endswith("all")
+        assert ("Partial" in text) == (mode == "all")
         assert "cut off" in text
 
 
@@ -63,36 +57,37 @@ def test_quick_score_item() -> None:
     assert ("References", "19 / nineteen") in [(f.heading, f.text) for f in alternatives]
 
 
-@pytest.mark.parametrize(
-    "response", ["", "   ", "\n\t", "\u200b", "\u200f \ufeff", "<think>19</think>\u200b"]
-)
+@pytest.mark.parametrize("response", ["", "   \n\t", "\u200b\ufeff", "<think>19</think>\u200b"])
 def test_an_empty_response_is_wrong_by_rule(response: str) -> None:
     ruling = QS.rule(ask(response))
-    assert ruling is not None
-    assert (ruling.status, ruling.label) == ("scored", "Wrong")
+    assert ruling and (ruling.status, ruling.label) == ("scored", "Wrong")
     assert "empty" in ruling.message
+    ruling = EA.rule(ask(response, task="hieval-ea"))
+    assert ruling and ruling.label == "Wrong; Other"
+    assert EA.rule(ask("0", task="hieval-ea")) is None
 
 
 @pytest.mark.parametrize(
-    ("text", "rubric", "label"),
+    ("task", "text", "label"),
     [
-        ("Correct", "plain/all", "Correct"),
-        ("correct", "plain/all", "Correct"),
-        (" WRONG.\n", "plain/all", "Wrong"),
-        ("**Partial**", "plain/all", "Partial"),
-        ('"Wrong"', "plain/any", "Wrong"),
-        ("`Correct`!", "plain/any", "Correct"),
-        ("Partial", "plain/any", None),  # not a label of this rubric
-        ("Incorrect", "plain/all", None),
-        ("Not correct", "plain/all", None),
-        ("Correct or Wrong", "plain/all", None),
-        ("The response is correct", "plain/all", None),
-        ("", "plain/all", None),
-        ("A", "plain/all", None),
+        (QS, "correct", "Correct"),
+        (QS, " WRONG.\n", "Wrong"),
+        (QS, "**Partial**", "Partial"),
+        (QS, "`Correct`!", "Correct"),
+        (QS, "Incorrect", None),
+        (QS, "Correct or Wrong", None),
+        (QS, "The response is correct", None),
+        (QS, "A", None),
+        (EA, "wrong;reasoning error.", "Wrong; Reasoning Error"),
+        (EA, "Partial ; Other", None),
+        (EA, " Correct\n", "Correct"),
+        (EA, "Wrong", None),
+        (EA, "Correct; Other", None),
     ],
 )
-def test_quick_score_parser(text: str, rubric: str, label: str | None) -> None:
-    assert QS.parse(text, rubric) == label
+def test_parsers(task: JudgeTask, text: str, label: str | None) -> None:
+    assert task.parse(text, "plain/all") == label
+    assert QS.parse("Partial", "plain/any") is None, "it is no label of this rubric"
 
 
 def test_targets() -> None:
@@ -103,13 +98,7 @@ def test_targets() -> None:
 
 
 def test_error_analysis_labels_are_the_papers_eleven() -> None:
-    types = (
-        "Reasoning Error",
-        "Image Misunderstanding",
-        "Unanswerable",
-        "Overthinking",
-        "Other",
-    )
+    types = ("Reasoning Error", "Image Misunderstanding", "Unanswerable", "Overthinking", "Other")
     expected = {
         "Correct",
         *(f"{score}; {kind}" for score in ("Partial", "Wrong") for kind in types),
@@ -137,28 +126,6 @@ def test_error_analysis_instructions_hold_every_criterion(rubric: str) -> None:
     assert "main cause" in text
 
 
-def test_error_analysis_of_an_empty_response() -> None:
-    ruling = EA.rule(ask("  ", task="hieval-ea"))
-    assert ruling is not None
-    assert ruling.label == "Wrong; Other"
-    assert EA.rule(ask("0", task="hieval-ea")) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [
-        ("wrong;reasoning error.", "Wrong; Reasoning Error"),
-        ("Partial ; Other", None),
-        (" Correct\n", "Correct"),
-        ("Wrong", None),
-        ("Correct; Other", None),
-        ("Reasoning Error", None),
-    ],
-)
-def test_error_analysis_parser(text: str, label: str | None) -> None:
-    assert EA.parse(text, "plain/all") == label
-
-
 def test_every_task_keeps_the_contract() -> None:
     request = JudgeRequest(question="?", references=("a",), responses=("b", "c"))
     for name in task_names():
@@ -176,7 +143,6 @@ def test_every_task_keeps_the_contract() -> None:
     ("task", "fields"),
     [
         ("hieval-qs", {"references": ("",)}),
-        ("hieval-ea", {"references": (" ", "\n")}),
         ("simplevqa", {"references": ("\u3000",), "variant": "english"}),
         ("hieval-qs", {"question": " "}),
         ("charthal", {"references": (" ",), "variant": "normal-closed"}),
@@ -227,31 +193,26 @@ def test_prompts_hold_no_picture(name: str, tiny: Backbone, pictures: list[str])
     assert len(shown.vision["image_grid_thw"]) == 3
 
 
-def test_a_picture_that_cannot_be_read_matters_only_where_it_is_shown(tiny: Backbone) -> None:
-    zero_shot = Judge.load(tiny.name, dtype="float32", device="cpu")
-    missing = ("missing.png",)
-    quick, analysed = zero_shot.grade([ask(images=missing), ask(task="hieval-ea", images=missing)])
-    assert quick.status == "scored"
-    assert analysed.status == "invalid"
-    assert "field 'images': 'missing.png' is not a readable picture" in str(analysed.message)
-
-
-def test_verdicts_are_those_without_and_say_so(judge: Judge, pictures: list[str]) -> None:
+def test_verdicts_are_those_without_and_say_so(
+    judge: Judge, tiny: Backbone, pictures: list[str]
+) -> None:
     bare, one, two = judge.grade([ask(), ask(images=pictures[:1]), ask(images=pictures[:2])])
     assert bare.message is None
     assert one.message == "the picture was left out: task 'hieval-qs' reads text alone"
     assert two.message == "the pictures were left out: task 'hieval-qs' reads text alone"
     for verdict in (one, two):
         assert verdict.probabilities == pytest.approx(bare.probabilities, abs=1e-6)
+    zero_shot = Judge.load(tiny.name, dtype="float32", device="cpu")
+    missing = ("missing.png",)
+    quick, seen = zero_shot.grade([ask(images=missing), ask(task="hieval-ea", images=missing)])
+    assert (quick.status, seen.status) == ("scored", "invalid")
 
 
 def test_a_judge_that_was_trained_on_all_pictures_sees_them(
     folder: Path, judge: Judge, pictures: list[str]
 ) -> None:
-    card = (folder / "judge.json").read_text(encoding="utf-8")
-    (folder / "judge.json").write_text(
-        card.replace('"shows_all_pictures":false,', '"shows_all_pictures":true,'), encoding="utf-8"
-    )
+    card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+    (folder / "judge.json").write_text(json.dumps(card | {"shows_all_pictures": True}))
     pictured_judge = Judge.load(str(folder), dtype="float32", device="cpu")
     pictured = ask(images=pictures[:1])
     bare, verdict = pictured_judge.grade([ask(), pictured])
@@ -260,49 +221,45 @@ def test_a_judge_that_was_trained_on_all_pictures_sees_them(
     assert pictured_judge.identity == judge.identity, "a calibration stays valid"
     assert pictured_judge.fingerprint(ask()) == judge.fingerprint(ask())
     assert pictured_judge.fingerprint(pictured) != judge.fingerprint(pictured), "a cache keeps both"
-    [logprobs] = torch.tensor(pictured_judge.logprobs([pictured])).exp()
-    assert logprobs.tolist() == pytest.approx(list(verdict.probabilities.values()), abs=1e-5)
-
-
-def test_shipped_judges_of_text_are_shown_text() -> None:
     for name in shipped_judges():
-        card = read_card(SHIPPED / name)
-        assert "hieval-qs" not in card.tasks or not card.shows_all_pictures, name
+        shipped = read_card(SHIPPED / name)
+        assert "hieval-qs" not in shipped.tasks or not shipped.shows_all_pictures, name
 
 
 def ruled(references: tuple[str, ...], response: str, **fields: object) -> str | None:
-    request = JudgeRequest.model_validate(
-        {
-            "task": "hieval-qs",
-            "question": "What is it?",
-            "references": references,
-            "reference_mode": "any",
-            "responses": (response,),
-            **fields,
-        }
-    )
-    ruling = get_task("hieval-qs").rule(request)
+    given = {"references": references, "reference_mode": "any", "question": "What is it?"}
+    ruling = QS.rule(ask(response, **(given | fields)))
     return ruling.label if ruling else None
 
 
 WORK = "<think>It is 3? Or 4.</think>First I try 1/3, which is too small.\n\n"
 
 
+CITIES = ("Sydney", "Perth")
+
+
 @pytest.mark.parametrize(
-    ("references", "response", "label"),
+    ("references", "choices", "response", "label"),
     [
-        ((r"\frac{1}{2}",), WORK + r"The answer is $\boxed{0.5}$.", "Correct"),
-        ((r"\frac{1}{2}",), WORK + r"The answer is $\boxed{0.7}$.", "Wrong"),
-        (("3", r"\frac{1}{2}"), WORK + "Answer: 50%", "Correct"),
-        (("1/2",), WORK + r"$\boxed{0.5}$ or $\boxed{0.7}$", None),
-        (("1/2",), WORK + "So the next step", None),
-        (("one half",), WORK + r"$\boxed{0.5}$", None),
-        (("19",), "19", None),  # a short answer, of which a judge gives the probability
-        (("19",), WORK + "Answer: 19", "Correct"),
+        ((r"\frac{1}{2}",), (), WORK + r"The answer is $\boxed{0.5}$.", "Correct"),
+        ((r"\frac{1}{2}",), (), WORK + r"The answer is $\boxed{0.7}$.", "Wrong"),
+        (("3", r"\frac{1}{2}"), (), WORK + "Answer: 50%", "Correct"),
+        (("1/2",), (), WORK + r"$\boxed{0.5}$ or $\boxed{0.7}$", None),
+        (("1/2",), (), WORK + "So the next step", None),
+        (("one half",), (), WORK + r"$\boxed{0.5}$", None),
+        (("19",), (), "19", None),  # a short answer, of which a judge gives the probability
+        (("19",), (), WORK + "Answer: 19", "Correct"),
+        (("Perth",), CITIES, WORK + "Final answer: B", "Correct"),
+        (("Perth",), CITIES, WORK + r"$\boxed{\text{A}}$", "Wrong"),
+        (("Perth",), CITIES, WORK + "**Perth (B)**", "Correct"),
+        (("Perth",), CITIES, WORK + "Perth (A)", None),
+        (("Perth",), CITIES, "It may be A.\n\nAnswer: B or A", None),
     ],
 )
-def test_mathematics(references: tuple[str, ...], response: str, label: str | None) -> None:
-    assert ruled(references, response) == label
+def test_final_answers_in_mathematics_and_of_options(
+    references: tuple[str, ...], choices: tuple[str, ...], response: str, label: str | None
+) -> None:
+    assert ruled(references, response, choices=choices) == label
 
 
 def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
@@ -313,17 +270,3 @@ def test_what_may_be_partly_right_or_near_is_left_to_a_judge() -> None:
     near = (("100 cm",), WORK + r"$\boxed{104\text{ cm}}$")
     assert ruled(*near) == "Wrong"
     assert ruled(*near, variant="tolerance") is None
-
-
-@pytest.mark.parametrize(
-    ("response", "label"),
-    [
-        (WORK + "Final answer: B", "Correct"),
-        (WORK + r"$\boxed{\text{A}}$", "Wrong"),
-        (WORK + "**Perth (B)**", "Correct"),
-        (WORK + "Perth (A)", None),
-        ("It may be A.\n\nAnswer: B or A", None),
-    ],
-)
-def test_options(response: str, label: str | None) -> None:
-    assert ruled(("Perth",), response, choices=("Sydney", "Perth")) == label

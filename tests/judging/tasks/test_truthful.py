@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,21 +19,11 @@ from judging.types import JudgeRequest, Pass
 from judging.verdicts.build import before_calibration, merge_passes
 from judging.verdicts.calibration import Calibration, CalibrationSet, calibration_key
 from tests.conftest import Folders
-from tests.judging.made_up import ask
+from tests.judging.made_up import ask, only, pair
 
 SHORT = Sampling(max_new_tokens=6, temperature=0.7, top_p=0.95)
 PAIRS = ("truthful-pair", "truthful-pure-label")
 SINGLES = ("truthful-critique-score", "truthful-reward")
-
-
-def pair(task: str = "truthful-pair", **fields: Any) -> JudgeRequest:
-    given = {
-        "task": task,
-        "question": "Is the lighthouse green?",
-        "response_a": "Yes, it is green.",
-        "response_b": "No; it is brown, and it was never green.",
-    }
-    return JudgeRequest.model_validate(given | fields)
 
 
 @pytest.fixture(scope="module")
@@ -42,48 +31,24 @@ def judge(tiny_folders: Folders) -> Judge:
     return Judge.load(tiny_folders("qwen3_vl"), dtype="float32", device="cpu")
 
 
-def _only(judge: Judge, request: JudgeRequest, **options: Any) -> Any:
-    [verdict] = judge.grade([request], **options)
-    return verdict
-
-
 @pytest.mark.parametrize("task", PAIRS)
 def test_both_orders_are_merged(judge: Judge, task: str, pictures: list[str]) -> None:
-    verdict = _only(judge, pair(task, images=(pictures[0],)))
-    again = before_calibration(pair(task, images=(pictures[0],)), verdict)
+    request = pair(task, images=(pictures[0],))
+    verdict = only(judge, request)
+    again = before_calibration(request, verdict)
     assert again.model_dump(exclude={"message"}) == verdict.model_dump(exclude={"message"})
     assert [one.order for one in verdict.passes] == ["given", "swapped"]
     given, swapped = (one.posterior for one in verdict.passes)
     assert list(verdict.probabilities) == ["A", "B", "None"]
-    assert verdict.probabilities["A"] == pytest.approx((given["A"] + swapped["B"]) / 2)
-    assert verdict.probabilities["B"] == pytest.approx((given["B"] + swapped["A"]) / 2)
-    assert verdict.probabilities["None"] == pytest.approx((given["None"] + swapped["None"]) / 2)
+    for label, other in (("A", "B"), ("B", "A"), ("None", "None")):
+        assert verdict.probabilities[label] == pytest.approx((given[label] + swapped[other]) / 2)
     # The swapped pass is exactly the pass of the pair given the other way round.
-    other = _only(
-        judge,
-        pair(
-            task,
-            images=(pictures[0],),
-            response_a="No; it is brown, and it was never green.",
-            response_b="Yes, it is green.",
-            order="given",
-        ),
-    )
-    assert other.passes[0].posterior == pytest.approx(swapped, abs=1e-5)
-
-
-def test_swapping_the_responses_swaps_the_verdict(judge: Judge) -> None:
-    one = _only(judge, pair())
-    two = _only(judge, pair(response_a=pair().responses[1], response_b=pair().responses[0]))
-    assert two.probabilities["A"] == pytest.approx(one.probabilities["B"], abs=1e-6)
-    assert two.probabilities["None"] == pytest.approx(one.probabilities["None"], abs=1e-6)
-
-
-def test_one_order_on_request(judge: Judge) -> None:
-    verdict = _only(judge, pair(order="given"))
-    assert [one.order for one in verdict.passes] == ["given"]
-    assert verdict.probabilities == verdict.passes[0].posterior
-    assert not verdict.needs_review
+    turned = request.model_copy(update={"responses": request.responses[::-1], "order": "given"})
+    one_order = only(judge, turned)
+    assert [one.order for one in one_order.passes] == ["given"]
+    assert one_order.passes[0].posterior == pytest.approx(swapped, abs=1e-5)
+    assert one_order.probabilities == one_order.passes[0].posterior
+    assert not one_order.needs_review
 
 
 def test_preferring_the_first_shown_cancels_out() -> None:
@@ -101,8 +66,8 @@ def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) ->
         assert asked is request
         told[shown.order] += piece
 
-    verdict = _only(judge, request, sampling=SHORT, on_text=on_text)
-    quick = _only(judge, pair(images=(pictures[0],)))
+    verdict = only(judge, request, sampling=SHORT, on_text=on_text)
+    quick = only(judge, pair(images=(pictures[0],)))
     assert verdict.critique in [one.critique for one in verdict.passes]  # They name no response.
     for one, plain in zip(verdict.passes, quick.passes, strict=True):
         assert one.critique
@@ -118,8 +83,8 @@ def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) ->
     assert {one.finish_reason for one in verdict.passes} == {"length"}
     assert verdict.label in ("A", "B", "None")
     assert quick.stated_confidence is None
-    assert verdict.passes == _only(judge, request, sampling=SHORT).passes
-    reseeded = _only(judge, request.model_copy(update={"seed": 4}), sampling=SHORT)
+    assert verdict.passes == only(judge, request, sampling=SHORT).passes
+    reseeded = only(judge, request.model_copy(update={"seed": 4}), sampling=SHORT)
     assert verdict.critique != reseeded.critique
 
 
@@ -129,16 +94,16 @@ def test_a_trained_judge_decides_as_it_was_trained_to(judge: Judge) -> None:
     own, told, at_once = (
         pair(mode=mode, critique_tokens=4) for mode in (None, "critique", "score")
     )
-    assert _only(trained, own) == _only(trained, told)
+    assert only(trained, own) == only(trained, told)
     assert trained.fingerprint(own) == trained.fingerprint(told) != trained.fingerprint(at_once)
-    assert _only(trained, own).critique
-    assert _only(trained, at_once).critique is None
-    assert str(_only(trained, at_once).message).startswith(
+    assert only(trained, own).critique
+    assert only(trained, at_once).critique is None
+    assert str(only(trained, at_once).message).startswith(
         "this judge was trained to decide after a critique, not at once; its confidence is not "
         "calibrated"
     )
-    assert _only(judge, own).critique is None, "an untrained judge decides at once"
-    assert "trained to" not in str(_only(judge, told).message)
+    assert only(judge, own).critique is None, "an untrained judge decides at once"
+    assert "trained to" not in str(only(judge, told).message)
 
 
 def test_a_request_sets_the_budget_of_its_own_critique(judge: Judge) -> None:
@@ -192,30 +157,26 @@ def test_a_calibration_belongs_to_a_way_of_reading(
     only = CalibrationSet(judge="x", rubrics={"truthful-pair/plain/critique": fitted})
     monkeypatch.setattr(judge, "calibration", only)
     for key, fields in keys.items():
-        verdict = _only(judge, pair(**fields), sampling=SHORT)
+        verdict = only(judge, pair(**fields), sampling=SHORT)
         moved = verdict.probabilities != pytest.approx(merge_passes(task, verdict.passes))
         assert moved == (key == "truthful-pair/plain/critique")
 
 
 def test_scores_of_single_responses(judge: Judge) -> None:
-    scored = _only(judge, ask(task="truthful-critique-score"))
+    scored = only(judge, ask(task="truthful-critique-score"))
     assert scored.score_range == (0, 10)
     assert scored.score == pytest.approx(
         sum(int(label) * p for label, p in scored.probabilities.items())
     )
-    rewarded = _only(judge, ask(task="truthful-reward"))
+    rewarded = only(judge, ask(task="truthful-reward"))
     assert rewarded.score_range is None
     passed = rewarded.passes[0].posterior
     [good, bad] = judge.logprobs([ask(task="truthful-reward")])[0]
     assert rewarded.score == pytest.approx(good - bad, abs=1e-4)
     assert passed["Good"] + passed["Bad"] == pytest.approx(1)
-
-
-def test_no_confidence_is_read_where_none_is_asked_for(judge: Judge) -> None:
-    verdict = _only(judge, ask(task="truthful-critique-score", mode="critique"), sampling=SHORT)
-    assert verdict.critique
-    assert verdict.score is not None
-    assert verdict.stated_confidence is None
+    written = only(judge, ask(task="truthful-critique-score", mode="critique"), sampling=SHORT)
+    assert written.critique and written.score is not None
+    assert written.stated_confidence is None, "none is read where none is asked for"
 
 
 @pytest.mark.parametrize("name", [*PAIRS, *SINGLES])
@@ -307,25 +268,27 @@ def test_parsers(name: str, text: str, label: str | None) -> None:
             "The reference is Rome. Response B says Rome; Response A says Oslo. Response B is "
             "right; Response A is wrong.",
         ),
-        (
-            "Both are right, but Response B adds a guess.",
-            "Both are right, but Response A adds a guess.",
-        ),
         ("A is right and B is not.", "B is right and A is not."),
         ("A's count is off; B matches.", "B's count is off; A matches."),
-        (
-            "Responses A and B agree, as answer (A) shows.",
-            "Responses B and A agree, as answer (B) shows.",
-        ),
+        ("Responses A and B agree, as (A) shows.", "Responses B and A agree, as (B) shows."),
         ("**Response A** is better than B.", "**Response B** is better than A."),
-        ("A and B both miss it.", "B and A both miss it."),
         ("Both A and Response B are vague.", "Both B and Response A are vague."),
-        (
-            "The first response is right, the Second response too.",
-            "The second response is right, the First response too.",
-        ),
+        ("The first response is right.", "The second response is right."),
         ("better: B", "better: A"),
         ('I prefer "A" because B invents a survey.', 'I prefer "B" because A invents a survey.'),
+        *(
+            (text, text)
+            for text in (
+                "A bar is missing. A red line stands out.",
+                "The right option is B.",
+                "It lacks vitamin B and vitamin A.",
+                "Plan A is cheaper. Option B is not.",
+                "Options A and B are both offered.",
+                "An A-level student named John B. Smith got an A+.",
+                "The first bar is the second largest.",
+                "ABBA sang it; BA flies there.",
+            )
+        ),
     ],
 )
 def test_names_are_exchanged(text: str, exchanged: str) -> None:
@@ -333,65 +296,10 @@ def test_names_are_exchanged(text: str, exchanged: str) -> None:
     assert exchange_names(exchanged) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "A bar is missing. A red line stands out.",
-        "The right option is B.",
-        "It lacks vitamin B and vitamin A.",
-        "Plan A is cheaper. Option B is not.",
-        "Options A and B are both offered.",
-        "An A-level student named John B. Smith got an A+.",
-        "The first bar is the second largest.",
-        "ABBA sang it; BA flies there.",
-        "",
-    ],
-)
-def test_what_names_no_response_stays(text: str) -> None:
-    assert exchange_names(text) == text
-
-
-PIECES = [
-    *(
-        "A",
-        "B",
-        " ",
-        "Response ",
-        "responses ",
-        "Answer (",
-        ") ",
-        "The ",
-        "the ",
-        "is ",
-        " is ",
-        "and ",
-        " and ",
-        " or ",
-        ", ",
-        ". ",
-        "; ",
-        "'s ",
-        "first",
-        "second",
-        " response",
-        "than ",
-        "(",
-        "*",
-        "-",
-        "+",
-        ":",
-        "\n",
-        '"',
-        "says ",
-        " says ",
-        "right",
-        "option ",
-        "é",
-        "1",
-        "/",
-        "both ",
-    ),
-]
+PIECES = (
+    "A|B| |Response |responses |Answer (|) |The |the |is | is |and | and | or |, |. |; |'s |first|"
+    'second| response|than |(|*|-|+|:|\n|"|says | says |right|option |é|1|/|both '
+).split("|")
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=60))

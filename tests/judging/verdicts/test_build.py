@@ -10,6 +10,7 @@ from evaluation.baselines import verdicts_of_rules
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
 from judging.verdicts.build import RuleGrader, make_verdict, merge_passes
+from tests.judging.made_up import ask
 
 REQUEST = JudgeRequest(task="truthful-pair", question="q", responses=("nine", "ten"))
 FIRST = "Response A is right; Response B is wrong."
@@ -66,29 +67,18 @@ def test_a_pass_that_agrees_goes_before_one_that_is_surer_of_another_label() -> 
     assert merged.critique == "Response A is right."
 
 
-def test_a_near_tie_is_said() -> None:
-    merged = verdict(shown(0.46, 0.45))
-    assert not merged.needs_review
-    assert merged.message == "A (0.46) and B (0.45) are about equally likely"
-    assert verdict(shown(0.5, 0.4)).message is None
-
-
 def test_all_that_is_to_know_stands_in_one_line() -> None:
+    tie = verdict(shown(0.46, 0.45))
+    assert not tie.needs_review
+    assert tie.message == "A (0.46) and B (0.45) are about equally likely"
+    assert verdict(shown(0.5, 0.4)).message is None
     cut = verdict(shown(0.46, 0.45, "text", finish_reason="length"), note="untrained")
-    assert cut.message == (
-        "the critique hit its budget; untrained; A (0.46) and B (0.45) are about equally likely"
-    )
+    assert cut.message == f"the critique hit its budget; untrained; {tie.message}"
 
 
-def simplevqa(response: str, reference: str = "Johannes Vermeer") -> JudgeRequest:
-    return JudgeRequest(
-        id="1",
-        task="simplevqa",
-        variant="english",
-        question="Who painted this?",
-        references=(reference,),
-        responses=(response,),
-    )
+def simplevqa(response: str) -> JudgeRequest:
+    fields = {"task": "simplevqa", "variant": "english", "references": ("Johannes Vermeer",)}
+    return ask(response, id="1", question="Who painted this?", **fields)
 
 
 @pytest.mark.parametrize(
@@ -104,21 +94,20 @@ def simplevqa(response: str, reference: str = "Johannes Vermeer") -> JudgeReques
 def test_simplevqa(response: str, label: str) -> None:
     [verdict] = RuleGrader().grade([simplevqa(response)])
     assert (verdict.id, verdict.status, verdict.label) == ("1", "scored", label)
-
-
-def test_a_blank_reference_occurs_in_no_response() -> None:
-    request = simplevqa("Rembrandt").model_copy(update={"references": (" ", "Vermeer")})
-    [verdict] = RuleGrader().grade([request])
-    assert verdict.label == "Incorrect"
+    blank = simplevqa("Rembrandt").model_copy(update={"references": (" ", "Vermeer")})
+    assert next(RuleGrader().grade([blank])).label == "Incorrect"
 
 
 @pytest.mark.parametrize(
     ("variant", "references", "choices", "response", "label"),
     [
-        ("number", ("40 mm",), (), "41 mm", "Correct"),
         ("number", ("40 mm",), (), "4 cm", "Correct"),
+        ("number", ("1,200 km",), (), "1200000 m", "Correct"),
         ("number", ("40%",), (), "60 %", "Incorrect"),
         ("number", ("40 mm",), (), "41 or 90", None),
+        # A key that is no single number is left to a judge.
+        *(("number", (key,), (), "40", None) for key in ("many", "40-50 mm", "40 or more")),
+        *(("number", (key,), (), "40", None) for key in ("10, 20", "40 (35 to 45)")),
         ("choice", ("Elm",), ("Ash", "Elm"), "2", "Correct"),
         ("choice", ("Elm",), ("Ash", "Elm"), "Ash", "Incorrect"),
         ("ranking", ("Ash", "Elm", "Fir"), (), "Ash, Elm, Fir", "Correct"),
@@ -132,38 +121,12 @@ def test_chartom_reads_requests_as_it_reads_items(
     response: str,
     label: str | None,
 ) -> None:
-    request = JudgeRequest(
-        task="chartom-fact",
-        variant=variant,
-        question="Rank them from largest to smallest." if variant == "ranking" else "Which?",
-        references=references,
-        choices=choices,
-        responses=(response,),
-    )
+    given = {"task": "chartom-fact", "variant": variant, "choices": choices}
+    question = "Rank them from largest to smallest." if variant == "ranking" else "Which?"
+    request = ask(response, question=question, references=references, **given)
     [verdict] = RuleGrader().grade([request])
     assert verdict.label == label
     assert verdict.status == ("scored" if label else "abstain")
-
-
-@pytest.mark.parametrize("key", ["many", "40-50 mm", "40 or more", "10, 20", "40 (35 to 45)"])
-def test_a_key_that_is_no_single_number_is_left_to_a_judge(key: str) -> None:
-    request = JudgeRequest(
-        task="chartom-fact", variant="number", question="?", references=(key,), responses=("40",)
-    )
-    [verdict] = RuleGrader().grade([request])
-    assert (verdict.status, verdict.label) == ("abstain", None)
-
-
-def test_a_key_is_read_with_its_thousands_and_its_unit() -> None:
-    request = JudgeRequest(
-        task="chartom-fact",
-        variant="number",
-        question="?",
-        references=("1,200 km",),
-        responses=("1200000 m",),
-    )
-    [verdict] = RuleGrader().grade([request])
-    assert verdict.label == "Correct"
 
 
 def test_examples_of_other_tasks_get_no_label() -> None:
