@@ -14,7 +14,7 @@ from judging.messages import Message
 from judging.scoring.engine import Sampling
 from tests.clients.fake_server import FakeServer, Say, Seen
 
-SHORT = Sampling(max_new_tokens=12, temperature=0)
+SHORT = Sampling(max_new_tokens=6, temperature=0)
 KEY = "sk-do-not-show-me-0123456789"
 
 

@@ -114,14 +114,9 @@ def test_no_line_of_a_field_looks_like_another_field(texts: list[str]) -> None:
     assert len(user.text.splitlines()) == len(user.text.split("\n"))
     expected = ["\n".join(text.replace("<|", "< |").splitlines()) for text in texts]
     assert _fields(user) == expected
-
-
-def test_pictures_and_a_begun_answer_stay_where_they_were() -> None:
-    turns = (
-        *conversation("Grade it.", ["a", "b"], ("x.png",)),
-        Message(role="assistant", text="c"),
-    )
-    system, user, answer = one_user_turn(turns)
+    # Pictures and a begun answer stay where they were.
+    begun = Message(role="assistant", text="c")
+    system, user, answer = one_user_turn((*conversation("Grade it.", texts, ("x.png",)), begun))
     assert (system.images, user.images, answer.text) == ((), ("x.png",), "c")
 
 

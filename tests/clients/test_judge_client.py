@@ -97,7 +97,7 @@ def test_what_is_too_much_for_one_call_goes_in_smaller_ones_from_then_on(
     assert len(list(client.grade(map(request, range(9))))) == 9
     assert max(len(seen.body["requests"]) for seen in fake.seen) == 2
     fake.answer = lambda seen: Say(504, "{}")
-    with pytest.raises(CustosError, match=rf"{client.url}: .*504: .* \(1 try\)"):
+    with pytest.raises(CustosError, match=rf"{address(fake)}: .*504: .* \(1 try\)"):
         list(JudgeClient(address(fake), tries=1).grade([request(1)]))
 
 
@@ -207,13 +207,9 @@ def test_no_proxy_is_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch, pro
         monkeypatch.setenv("NO_PROXY", "")
         verdicts = list(JudgeClient.connect(url).grade([request(1)]))
     assert [verdict.status for verdict in verdicts] == ["scored"]
-
-
-def test_a_proxy_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALL_PROXY", "socks://127.0.0.1:9")
-    reason = r"judge\.test: the proxy .* \(ALL_PROXY.* cannot be used"
-    with pytest.raises(CustosError, match=reason):
-        JudgeClient("http://judge.test")
+    if proxy.startswith("socks"):  # for another machine it cannot be used
+        with pytest.raises(CustosError, match=r"judge\.test: the proxy .* \(.*cannot be used"):
+            JudgeClient("http://judge.test")
 
 
 def test_the_key_comes_from_the_environment_unless_one_is_given(

@@ -46,10 +46,3 @@ def test_a_terminal_gets_no_lines(
     monkeypatch.setattr(ProgressBar, "line", lambda *_: pytest.fail("a line on a terminal"))
     assert list(progress_over("ab", "reading", 2)) == ["a", "b"]
     assert "reading" in capsys.readouterr().err
-
-
-def test_items_that_nobody_takes_do_not_count(capsys: pytest.CaptureFixture[str]) -> None:
-    items = progress_over(range(5), "reading", 5)
-    assert [next(iter(items)), next(iter(items))] == [0, 1]
-    items.close()  # type: ignore[attr-defined]
-    assert "1/5" in capsys.readouterr().err

@@ -100,31 +100,16 @@ def test_a_verdict_knows_which_field_was_wrong(
     assert (read.message, read.field_error) == (verdict.message, None)
 
 
-def test_errors_name_row_and_field() -> None:
-    with pytest.raises(CustosError, match=r"^a\.jsonl row 7: field 'question': Field required$"):
-        parse_record(JudgeRequest, {"response": "a"}, "a.jsonl row 7")
-    with pytest.raises(CustosError, match=r"^a\.jsonl row 8: field 'references\.1': "):
-        parse_record(
-            JudgeRequest,
-            {"question": "?", "response": "a", "references": ["x", None]},
-            "a.jsonl row 8",
-        )
-    with pytest.raises(CustosError, match=r"^a\.jsonl row 9: expected a JSON object"):
-        parse_record(JudgeRequest, ["not", "an", "object"], "a.jsonl row 9")
-    with pytest.raises(CustosError, match="^row 1: give only one of 'responses'"):
-        parse_record(JudgeRequest, {"question": "?", "response": "a", "responses": ["a"]}, "row 1")
-
-
 @pytest.mark.parametrize(
-    ("given", "field", "message"),
+    ("row", "field", "message"),
     [
-        (
-            {"response": "a", "questoin": "?"},
-            "questoin",
-            "unknown field; the nearest is 'question'",
-        ),
+        ({"response": "a", "qestion": "?"}, "qestion", "unknown field; the nearest is 'question'"),
         ({"response": "a", "zzz": "?"}, "zzz", "unknown field"),
+        ({}, "responses", "Field required"),
         ({"response": "a", "references": None}, "references", 'expected a list, such as ["text"]'),
+        ({"response": "a", "references": ["x", None]}, "references.1", "expected a text, got null"),
+        (["not", "an", "object"], "", "expected a JSON object"),
+        ({"response": "a", "responses": ["a"]}, "", "give only one of 'responses'"),
         (
             {"answer_a": "a", "response_b": "b"},
             "",
@@ -133,10 +118,12 @@ def test_errors_name_row_and_field() -> None:
         ),
     ],
 )
-def test_mistakes_are_named_for_users(given: dict[str, Any], field: str, message: str) -> None:
-    with pytest.raises(FieldError) as caught:
-        parse_record(JudgeRequest, {"question": "?", **given}, "row 1")
-    assert (caught.value.field, caught.value.message) == (field, message)
+def test_mistakes_are_named_for_users(row: Any, field: str, message: str) -> None:
+    row = {"question": "?"} | row if isinstance(row, dict) else row
+    with pytest.raises(CustosError, match=r"^a\.jsonl row 7: ") as caught:
+        parse_record(JudgeRequest, row, "a.jsonl row 7")
+    assert getattr(caught.value, "field", "") == field
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("field", ["task", "variant"])

@@ -17,7 +17,7 @@ LABELS = {"all": ("Correct", "Partial", "Wrong"), "any": ("Correct", "Wrong")}
 
 @pytest.mark.parametrize("wordings", ["train", "test", "all"])
 def test_clean_examples_pass(wordings: Any) -> None:
-    rows = list(generate_examples(3000, seed=11, wordings=wordings))
+    rows = list(generate_examples(1800, seed=11, wordings=wordings))
     found = disagreements(rows, audit_text)
     assert len(found) <= 0.005 * len(rows), found
     seen = {row.metadata["form"] for row in rows}

@@ -48,6 +48,7 @@ def test_verdicts_come_in_order_with_the_tasks_own_words(fake: FakeServer, tmp_p
     [typed] = judge(fake).grade([score("x", task="hieval-ea", images=picture)])
     assert (typed.label, typed.error_type, typed.message) == ("Wrong", "Overthinking", None)
     assert isinstance(fake.seen[-1].body["messages"][1]["content"], list)
+    fake.answer = lambda seen: say("Wrong")
     [quick] = judge(fake).grade([score("x", images=picture)])
     assert quick.message == "the picture was left out: task 'hieval-qs' reads text alone"
     assert isinstance(fake.seen[-1].body["messages"][1]["content"], str)

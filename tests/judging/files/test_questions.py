@@ -62,9 +62,6 @@ def test_a_judge_knows_its_questions_and_those_of_its_start(tmp_path: Path) -> N
     write_question_hashes(second, [ask("When?")], first)
     assert count_trained_on(second, [ask("WHY"), ask("Why?"), ask("When?"), ask("Where?")]) == 3
     assert count_trained_on(first, [ask("When?")]) == 0
-
-
-def test_a_damaged_file(tmp_path: Path) -> None:
-    (tmp_path / HASHES_FILE).write_bytes(b"1234567")
+    (first / HASHES_FILE).write_bytes(b"1234567")
     with pytest.raises(CustosError, match=r"question_hashes\.bin: damaged: 7 bytes"):
-        read_question_hashes(tmp_path)
+        read_question_hashes(first)

@@ -51,16 +51,15 @@ def test_the_nearest_name_is_proposed(name: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["zzzzzz", "a/b/c", "/nowhere/at/all", "x" * 300])
-def test_where_nothing_is_near_the_names_are_listed(name: str) -> None:
-    assert "did you mean" not in refusal(name)
-
-
-def test_an_unknown_name_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_is_near_the_names_are_listed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_network(*address: object, **options: object) -> None:
-        raise AssertionError("a name without a slash is not looked up")
+        raise AssertionError("a name that cannot be the hub's is not looked up")
 
     monkeypatch.setattr(socket, "getaddrinfo", no_network)
     started = time.process_time()
+    assert "did you mean" not in refusal(name)
     with pytest.raises(CustosError, match="did you mean 'embedded-qs'"):
         Judge.load("embeded-qs")
     assert time.process_time() - started < 1
@@ -163,31 +162,29 @@ def test_a_rubric_that_the_judge_was_not_trained_for(
     assert "\n" not in message
 
 
-def test_an_unknown_variant_lists_those_that_the_judge_takes() -> None:
-    with pytest.raises(FieldError, match="field 'variant': 'strict' is not one of plain$"):
-        taken(card(hieval_qs=ANY), variant="strict")
-    with pytest.raises(FieldError, match="'strict' is not one of plain, tolerance$"):
-        taken(None, variant="strict")
-    with pytest.raises(FieldError, match="not one of plain; the rubric 'reference' follows from"):
-        taken(card(truthful_pair=("plain", "reference")), **PAIR, variant="reference")
+QS = card(hieval_qs=ANY)
+REFERENCE, BOTH = card(truthful_pair=("reference",)), card(truthful_pair=("plain", "reference"))
+NO_EA = r"for hieval-qs, not 'hieval-ea'; set task to .* or take a judge .*\(--judge embedded-ea\)$"
 
 
-def test_the_references_may_be_what_to_change() -> None:
-    with pytest.raises(FieldError, match="field 'references'.*give a reference"):
-        taken(card(truthful_pair=("reference",)), **PAIR, references=())
-    with pytest.raises(FieldError, match="field 'references'.*leave the references out"):
-        taken(card(truthful_pair=("plain",)), **PAIR)
-
-
-def test_a_task_that_the_judge_does_not_know() -> None:
-    with pytest.raises(FieldError, match="'mine' was trained for hieval-qs, not 'hieval-ea'") as no:
-        taken(card(hieval_qs=ANY), task="hieval-ea")
-    assert no.value.message.endswith(
-        "; set task to 'hieval-qs' (--task hieval-qs), or take a judge of 'hieval-ea' (--judge "
-        "embedded-ea)"
-    )
-    with pytest.raises(FieldError, match=r"\(--judge embedded, the untrained model\)$"):
-        taken(card(hieval_qs=ANY), task="charthal")
+@pytest.mark.parametrize(
+    ("known", "fields", "field", "message"),
+    [
+        (QS, {"variant": "strict"}, "variant", "'strict' is not one of plain$"),
+        (None, {"variant": "strict"}, "variant", "'strict' is not one of plain, tolerance$"),
+        (BOTH, PAIR | {"variant": "reference"}, "variant", "of plain; the rubric 'reference' foll"),
+        (REFERENCE, PAIR | {"references": ()}, "references", "give a reference"),
+        (card(truthful_pair=("plain",)), PAIR, "references", "leave the references out"),
+        (QS, {"task": "hieval-ea"}, "task", NO_EA),
+        (QS, {"task": "charthal"}, "task", r"\(--judge embedded, the untrained model\)$"),
+    ],
+)
+def test_the_field_to_change_is_named(
+    known: JudgeCard | None, fields: dict[str, Any], field: str, message: str
+) -> None:
+    with pytest.raises(FieldError, match=message) as refused:
+        taken(known, **fields)
+    assert refused.value.field == field
 
 
 TRAINED: dict[str, tuple[Mode, ...]] = {"truthful-pair/reference": ("score", "critique")}
@@ -197,10 +194,10 @@ TRAINED: dict[str, tuple[Mode, ...]] = {"truthful-pair/reference": ("score", "cr
     ("known", "fields", "mode"),
     [
         (None, PAIR, "score"),
-        (card(truthful_pair=("reference",)), PAIR, "critique"),
-        (card(truthful_pair=("reference",)), PAIR | {"mode": "score"}, "score"),
+        (REFERENCE, PAIR, "critique"),
+        (REFERENCE, PAIR | {"mode": "score"}, "score"),
         (card(TRAINED, truthful_pair=("reference",)), PAIR, "score"),
-        (card(hieval_qs=ANY), {}, "score"),
+        (QS, {}, "score"),
         (card(truthful_pure_label=("reference",)), PAIR | {"task": "truthful-pure-label"}, "score"),
     ],
 )

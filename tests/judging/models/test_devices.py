@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -101,32 +102,6 @@ def test_a_fingerprint_names_the_kernels_of_a_gpu_alone(tiny_folder: str) -> Non
     assert "flash" in without["kernels"]
     assert "cudnn" not in without["kernels"]
     assert location("cpu").keys() <= {"arithmetic"}
-
-
-class _OnHost:
-    """A tensor in the host's memory that records what it is asked for."""
-
-    def __init__(self) -> None:
-        self.device, self.calls = torch.device("cpu"), list[str]()
-
-    def pin_memory(self) -> _OnHost:
-        self.calls.append("pinned")
-        return self
-
-    def to(self, device: torch.device, *, non_blocking: bool = False) -> _OnHost:
-        self.calls.append("copied" if non_blocking else "waited")
-        self.device = device
-        return self
-
-
-def test_copies_to_a_gpu_are_pinned_and_waited_for_by_nobody() -> None:
-    tensor = _OnHost()
-    to_device(cast(Any, tensor), GPU)
-    assert tensor.calls == ["pinned", "copied"]
-    to_device(cast(Any, tensor), GPU)  # pinning what is there already would be an error
-    assert tensor.calls == ["pinned", "copied", "copied"]
-    here = torch.arange(3)
-    assert to_device(here, torch.device("cpu")) is here
 
 
 def test_weights_that_do_not_fit_are_the_users_to_mend(
@@ -231,3 +206,14 @@ def test_a_calibration_fits_every_cpu_and_a_fingerprint_one(
     [one], [other] = rounding.grade([ask()]), held.grade([ask()])
     assert one.probabilities == pytest.approx(other.probabilities, abs=0.02)
     assert one.probabilities != other.probabilities
+
+
+def test_copies_to_a_gpu_are_pinned_and_waited_for_by_nobody() -> None:
+    tensor = Mock(device=torch.device("cpu"))
+    to_device(tensor, GPU)
+    tensor.pin_memory.return_value.to.assert_called_once_with(GPU, non_blocking=True)
+    there = Mock(device=GPU)  # pinning what is there already would be an error
+    to_device(there, GPU)
+    assert not there.pin_memory.called
+    here = torch.arange(3)
+    assert to_device(here, torch.device("cpu")) is here

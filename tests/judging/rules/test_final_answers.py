@@ -9,6 +9,32 @@ from judging.rules.final_answers import final_answer
 WORK = "First I double 3, which is 6.\nThen I add 1.\n\n"
 
 
+UNSURE = [
+    r"$\boxed{6}$ or $\boxed{7}$",
+    r"$\boxed{7}$, but I am not sure",
+    r"\boxed{7} cm",
+    "Answer: 6\n\nLet me check.\n\nAnswer: 7",
+    "Answer: 7\nAnother answer is 8.",
+    "The following is refuted: Answer: 7",
+    "They deny it. He wrote: the answer is 7",
+    "Towns:\n5\n6\n7",  # the last of a list
+    "5\n\n7",
+    "So:\n\n- 7",  # an item, or a negative number
+    "Answer:\n- 7",
+    r"$-\boxed{7}$",
+    r"$2\boxed{7}$",
+    r"$x \ne \boxed{7}$",
+    r"$1/\boxed{7}$",
+    r"$\log \boxed{7}$",
+    r"It is minus $\boxed{7}$",
+    r"It is more than \(\boxed{7}\).",
+    r"$\$\boxed{7}$",
+    "It cannot be this one:\n\n7",
+    "Is it this?\n\n7",
+    "",
+]
+
+
 @pytest.mark.parametrize(
     ("response", "answer"),
     [
@@ -33,41 +59,11 @@ WORK = "First I double 3, which is 6.\nThen I add 1.\n\n"
         (WORK + "The answer is .7.", ".7"),
         (r"The larger root is $x = (\boxed{7})$", "7"),
         (r"Thus \[ \therefore\quad \boxed{7} \]", "7"),
+        *((response, None) for response in UNSURE),
     ],
 )
-def test_final_answer(response: str, answer: str) -> None:
+def test_final_answer(response: str, answer: str | None) -> None:
     assert final_answer(response) == answer
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        r"$\boxed{6}$ or $\boxed{7}$",
-        r"$\boxed{7}$, but I am not sure",
-        r"\boxed{7} cm",
-        "Answer: 6\n\nLet me check.\n\nAnswer: 7",
-        "Answer: 7\nAnother answer is 8.",
-        "The following is refuted: Answer: 7",
-        "They deny it. He wrote: the answer is 7",
-        "Towns:\n5\n6\n7",  # the last of a list
-        "5\n\n7",
-        "So:\n\n- 7",  # an item, or a negative number
-        "Answer:\n- 7",
-        r"$-\boxed{7}$",
-        r"$2\boxed{7}$",
-        r"$x \ne \boxed{7}$",
-        r"$1/\boxed{7}$",
-        r"$\log \boxed{7}$",
-        r"It is minus $\boxed{7}$",
-        r"It is more than \(\boxed{7}\).",
-        r"$\$\boxed{7}$",
-        "It cannot be this one:\n\n7",
-        "Is it this?\n\n7",
-        "",
-    ],
-)
-def test_no_certain_final_answer(response: str) -> None:
-    assert final_answer(response) is None
 
 
 def test_long_and_hostile_responses_take_linear_time() -> None:

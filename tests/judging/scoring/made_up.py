@@ -78,15 +78,8 @@ def same_question(pictures: Sequence[str]) -> list[JudgeRequest]:
 
 
 def prompts_with_pictures(backbone: Backbone, pictures: Sequence[str]) -> list[EncodedPrompt]:
-    task = get_task("hieval-qs")
-    requests = [
-        ask(),
-        ask("It is 18, for one was eaten before breakfast.", images=(pictures[0],)),
-        ask("?", images=(pictures[1], pictures[2])),
-    ]
-    return Encoder(backbone, shows_all_pictures=True).encode(
-        [(task, request) for request in requests]
-    )
+    eaten = ask("It is 18, for one was eaten before breakfast.", images=(pictures[0],))
+    return encode(backbone, [ask(), eaten, ask("?", images=(pictures[1], pictures[2]))])
 
 
 def finished_texts(batches: Iterable[TextBatch]) -> list[GeneratedText]:

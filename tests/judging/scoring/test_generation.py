@@ -83,10 +83,7 @@ def test_a_prompt_of_several_texts_is_read_once(
     monkeypatch.setattr(TreeModel, "begin", counting)
     together = finished_texts(engine.generate(several, encoder, "</never>", seeds, warm))
     assert together == alone
-    if engine.model.is_recurrent:
-        assert rows_read == [1] * len(several)
-    else:
-        assert rows_read == [len(prompts) + 1]
+    assert rows_read == [len(prompts) + 1]
 
 
 def test_stop_text_ends_and_is_left_out(tiny: Backbone, pictures: list[str]) -> None:

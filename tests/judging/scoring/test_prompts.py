@@ -32,10 +32,8 @@ INJECTIONS = (
 
 
 def _encode(backbone: Backbone, request: JudgeRequest, budget: int = 1024) -> EncodedPrompt:
-    [prompt] = Encoder(backbone, budget, shows_all_pictures=True).encode(
-        [(get_task(request.task), request)]
-    )
-    return prompt
+    encoder = Encoder(backbone, budget, shows_all_pictures=True)
+    return encoder.encode([(get_task(request.task), request)])[0]
 
 
 def _control_tokens(backbone: Backbone, prompt: EncodedPrompt) -> Counter[str]:

@@ -47,10 +47,8 @@ def real(hub_folders: HubFolders, tmp_path_factory: pytest.TempPathFactory) -> B
 
 
 def _encode(backbone: Backbone, request: JudgeRequest, budget: int = 1024) -> EncodedPrompt:
-    [prompt] = Encoder(backbone, budget, shows_all_pictures=True).encode(
-        [(get_task(request.task), request)]
-    )
-    return prompt
+    encoder = Encoder(backbone, budget, shows_all_pictures=True)
+    return encoder.encode([(get_task(request.task), request)])[0]
 
 
 def _ids(prompt: EncodedPrompt) -> tuple[int, ...]:

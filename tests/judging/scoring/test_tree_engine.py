@@ -297,19 +297,20 @@ def test_what_was_read_before_a_failure_is_not_read_again(
     assert sum(read) == len(prompts)
 
 
-def test_a_prompt_that_never_fits_fails_alone(
+def test_a_prompt_or_text_that_never_fits_fails_alone(
     tiny: Backbone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests = [ask("nine " * length, question=f"{length}?") for length in (3, 400, 5, 7, 300)]
-    prompts = encode(tiny, requests)
-    tree = Encoder(tiny).tree(GRADES)
-    expected = engine_of(tiny, 4096).score(prompts, tree)
+    prompts, engine, encoder = encode(tiny, requests), engine_of(tiny, 4096), Encoder(tiny)
+    tree = encoder.tree(GRADES)
+    expected = engine.score(prompts, tree)
     _raises_where(monkeypatch, "forward", lambda batch, _: batch.input_ids.shape[1] > 250)
+    _raises_where(monkeypatch, "begin", lambda batch, _: batch.input_ids.shape[1] > 250)
     found = engine_of(tiny, 4096).score(prompts, tree)
-    for index, (scores, whole) in enumerate(zip(found, expected, strict=True)):
-        if index in (1, 4):
-            assert isinstance(scores, CustosError)
-        else:
+    texts = texts_in_order(engine.generate(prompts, encoder, "</never>", list(range(5)), WARM))
+    for index, (scores, text, whole) in enumerate(zip(found, texts, expected, strict=True)):
+        assert isinstance(text, CustosError) == isinstance(scores, CustosError) == (index in (1, 4))
+        if index not in (1, 4):
             torch.testing.assert_close(torch.tensor(scores), torch.tensor(whole), **TOLERANCE)
 
 
@@ -325,9 +326,8 @@ def test_an_instruction_takes_the_memory_of_others_or_fails_in_words(
     torch.testing.assert_close(torch.tensor(engine.score(prompts, tree)), expected, **TOLERANCE)
     engine._prefixes.clear()
     found = engine.score(prompts, tree)
-    if not engine.model.is_recurrent:
-        assert calls[0] == 4
-        assert [isinstance(scores, CustosError) for scores in found] == [True] * 3
+    assert calls[0] == 4
+    assert [isinstance(scores, CustosError) for scores in found] == [True] * 3
 
 
 def test_nobody_is_asked_to_wait_for_what_is_unwanted(
@@ -366,20 +366,7 @@ def test_texts_are_written_in_smaller_batches(
         lambda batch, *_: calls[0] > skipped and len(getattr(batch, "input_ids", batch)) > 2,
     )
     assert write() == expected
-    if not engine.model.is_recurrent:
-        assert calls[0] > skipped, "nothing failed"
-
-
-def test_a_text_that_never_fits_fails_alone(
-    tiny: Backbone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prompts = encode(tiny, [ask("nine " * length) for length in (3, 400, 5)])
-    encoder = Encoder(tiny)
-    _raises_where(monkeypatch, "begin", lambda batch, _: batch.input_ids.shape[1] > 250)
-    found = texts_in_order(
-        engine_of(tiny, 4096).generate(prompts, encoder, "</never>", [0, 1, 2], WARM)
-    )
-    assert [isinstance(text, CustosError) for text in found] == [False, True, False]
+    assert calls[0] > skipped, "nothing failed"
 
 
 def test_labels_after_texts_are_read_afresh_where_memory_is_short(
@@ -396,8 +383,7 @@ def test_labels_after_texts_are_read_afresh_where_memory_is_short(
             torch.tensor(engine.score(continued, tree)),
             **TOLERANCE,
         )
-    if not engine.model.is_recurrent:
-        assert calls == [1]
+    assert calls == [1]
 
 
 def test_scores_leave_the_device_once_for_all_passes(

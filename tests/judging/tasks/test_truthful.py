@@ -154,8 +154,8 @@ def test_a_calibration_belongs_to_a_way_of_reading(
     ]
     bias = {"A": 3.0, "B": -3.0, "None": 0.0}
     fitted = Calibration(temperature=1.0, bias=bias, n=9, nll_before=1, nll_after=1)
-    only = CalibrationSet(judge="x", rubrics={"truthful-pair/plain/critique": fitted})
-    monkeypatch.setattr(judge, "calibration", only)
+    fitted_set = CalibrationSet(judge="x", rubrics={"truthful-pair/plain/critique": fitted})
+    monkeypatch.setattr(judge, "calibration", fitted_set)
     for key, fields in keys.items():
         verdict = only(judge, pair(**fields), sampling=SHORT)
         moved = verdict.probabilities != pytest.approx(merge_passes(task, verdict.passes))
@@ -270,7 +270,10 @@ def test_parsers(name: str, text: str, label: str | None) -> None:
         ),
         ("A is right and B is not.", "B is right and A is not."),
         ("A's count is off; B matches.", "B's count is off; A matches."),
-        ("Responses A and B agree, as (A) shows.", "Responses B and A agree, as (B) shows."),
+        (
+            "Responses A and B agree, as answer (A) says",
+            "Responses B and A agree, as answer (B) says",
+        ),
         ("**Response A** is better than B.", "**Response B** is better than A."),
         ("Both A and Response B are vague.", "Both B and Response A are vague."),
         ("The first response is right.", "The second response is right."),

@@ -13,7 +13,7 @@ from judging.errors import CustosError
 from judging.fingerprint import file_sha256
 from judging.models import embedded
 from judging.models.backbones import Backbone, load_backbone
-from judging.models.embedded import PUBLISHED
+from judging.models.embedded import PUBLISHED, VISION_WEIGHTS, VISION_WEIGHTS_SHA256
 from judging.models.fetched import fetch
 from tests.tiny import tiny_tokenizer
 
@@ -42,42 +42,28 @@ def _tiny_llama() -> tuple[LlamaForCausalLM, Any]:
     return llama, tokenizer
 
 
-def test_a_graft_keeps_every_text_logit() -> None:
+def test_a_graft_keeps_every_text_logit_and_fills_what_llama_lacks() -> None:
     llama, tokenizer = _tiny_llama()
+    state = torch.random.get_rng_state()
     model = embedded.graft(llama, tokenizer)
+    assert torch.equal(torch.random.get_rng_state(), state), "the caller's generator is untouched"
     ids = torch.randint(0, llama.config.vocab_size, (2, 50))
     with torch.inference_mode():
         expected, found = llama(ids).logits, model(input_ids=ids).logits
     assert found.shape[-1] == expected.shape[-1] + 4
     assert torch.equal(found[..., :-4], expected)
-
-
-def test_a_graft_fills_what_llama_lacks() -> None:
-    llama, tokenizer = _tiny_llama()
-    model = embedded.graft(llama, tokenizer)
     embedding = model.get_input_embeddings().weight
     mean = llama.get_input_embeddings().weight.mean(0)
-    for row in embedding[-4:]:
-        torch.testing.assert_close(row, mean)
+    torch.testing.assert_close(embedding[-4:], mean.expand(4, -1))
     assert model.lm_head.weight is embedding
     for layer in model.model.language_model.layers:
         assert not layer.self_attn.q_proj.bias.any()
     sections = model.config.text_config.rope_parameters["mrope_section"]
     assert sum(sections) == 48 // 3 // 2
-
-
-def test_the_vision_tower_comes_from_its_own_seed() -> None:
-    llama, tokenizer = _tiny_llama()
-    state = torch.random.get_rng_state()
-    first = embedded.graft(llama, tokenizer).model.visual.state_dict()
-    assert torch.equal(torch.random.get_rng_state(), state), "the caller's generator is untouched"
-    torch.manual_seed(1234)
-    second = embedded.graft(llama, tokenizer).model.visual.state_dict()
-    assert all(torch.equal(first[name], second[name]) for name in first)
-
-
-def test_a_llama_that_does_not_fit_is_refused() -> None:
-    llama, tokenizer = _tiny_llama()
+    torch.manual_seed(1234)  # the vision tower comes from a seed of its own
+    first, second = model.model.visual, embedded.graft(llama, tokenizer).model.visual
+    again = second.state_dict()
+    assert all(torch.equal(value, again[name]) for name, value in first.state_dict().items())
     llama.model.extra = torch.nn.Linear(2, 2)
     with pytest.raises(RuntimeError, match=r"graft does not fit.*extra\.weight"):
         embedded.graft(llama, tokenizer)
@@ -108,6 +94,8 @@ def test_the_embedded_backbone_is_described(embedded: Backbone) -> None:
     assert (config.text_config.hidden_size, config.text_config.num_hidden_layers) == (576, 30)
     assert config.text_config.rope_parameters["mrope_section"] == [8, 12, 12]
     assert embedded.tokenizer.pad_token != embedded.tokenizer.eos_token == "<|im_end|>"
+    assert VISION_WEIGHTS.stat().st_size < 8_000_000, "they are shipped"
+    assert file_sha256(VISION_WEIGHTS) == VISION_WEIGHTS_SHA256
 
 
 @pytest.fixture
@@ -180,9 +168,3 @@ def test_the_real_graft_equals_the_original_llama(embedded: Backbone, tmp_path: 
     with torch.inference_mode():
         expected, found = llama(ids).logits, model(input_ids=ids).logits
     assert torch.equal(found[..., :-4], expected)
-
-
-def test_the_shipped_vision_weights_are_the_pinned_ones() -> None:
-    """With a float for every parameter of the tower, and small enough to ship."""
-    assert embedded.VISION_WEIGHTS.stat().st_size < 8_000_000
-    assert file_sha256(embedded.VISION_WEIGHTS) == embedded.VISION_WEIGHTS_SHA256

@@ -15,9 +15,7 @@ from judging.models.backbones import Backbone, load_backbone
 from judging.models.fetched import fetch
 from judging.models.gguf_files import NAMED
 from judging.scoring.prompts import Encoder
-from judging.scoring.tree_batch import TreeModel
-from judging.scoring.tree_engine import TreeEngine
-from tests.judging.scoring.made_up import TEXT_ONLY, TOLERANCE, encode
+from tests.judging.scoring.made_up import TEXT_ONLY, TOLERANCE, encode, engine_of
 from tests.tiny import brute_force
 
 pytestmark = [
@@ -95,7 +93,5 @@ def test_labels_score_as_in_plain_passes(real: Backbone) -> None:
             ]
             for p in prompts
         ]
-    engine = TreeEngine(TreeModel(real.model), real.tokenizer.pad_token_id)
-    torch.testing.assert_close(
-        torch.tensor(engine.score(prompts, tree)), torch.tensor(expected), **TOLERANCE
-    )
+    found = torch.tensor(engine_of(real).score(prompts, tree))
+    torch.testing.assert_close(found, torch.tensor(expected), **TOLERANCE)
