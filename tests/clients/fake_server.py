@@ -42,20 +42,9 @@ class Seen:
 
 
 def completion(text: str, prompt_tokens: int = 100, completion_tokens: int = 10) -> str:
-    return json.dumps(
-        {
-            "id": "1",
-            "object": "chat.completion",
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": text},
-                    "finish_reason": "stop",
-                }
-            ],
-            "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens},
-        }
-    )
+    said = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+    return json.dumps({"id": "1", "object": "chat.completion", "choices": [said], "usage": usage})
 
 
 class FakeServer:

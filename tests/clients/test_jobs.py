@@ -1,6 +1,5 @@
 """Many requests: what is kept, what is asked again, what is listed."""
 
-import asyncio
 import json
 import os
 import signal
@@ -13,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from clients.chat import ChatClient, Prices
-from clients.connection import ModelServer, ServerRefusal
+from clients.chat import Prices
+from clients.connection import ServerRefusal
 from clients.jobs import JobProgress, JobResult, KeptAnswer, OnProgress, run_job
 from clients.messages import ChatItem, Decoding
 from judging.errors import CustosError
@@ -76,6 +75,11 @@ def test_a_job_and_its_repetition(fake: FakeServer, tmp_path: Path) -> None:
     assert {seen.text for seen in fake.seen[10:]} == {"say else", "say 10", "say 11"}
     assert (len(again.replies), again.num_reused, again.num_uncounted) == (12, 9, 1)
     assert again.usage.prompt_tokens == 1100
+    with locked(tmp_path / "answers.jsonl"), pytest.raises(CustosError, match="another run is"):
+        run(fake, tmp_path, items(1))
+    with pytest.raises(CustosError, match="id 'q0'"):
+        run(fake, tmp_path, [*items(2), *items(1)])
+    assert [path.name for path in tmp_path.iterdir()] == ["answers.jsonl"]
 
 
 def test_progress_counts_answers_failures_and_tokens(fake: FakeServer, tmp_path: Path) -> None:
@@ -86,30 +90,6 @@ def test_progress_counts_answers_failures_and_tokens(fake: FakeServer, tmp_path:
     done = [(now.num_items, now.num_done, now.num_failed) for now in steps]
     assert done == [(4, 1, 0), (4, 2, 1), (4, 3, 1), (4, 4, 1)]
     assert [now.usage.completion_tokens for now in steps] == [10, 10, 20, 30]
-
-
-def test_two_processes_do_not_share_answers(fake: FakeServer, tmp_path: Path) -> None:
-    answers = tmp_path / "answers.jsonl"
-    with locked(answers), pytest.raises(CustosError, match="another run is writing it"):
-        run(fake, tmp_path, items(1))
-    with pytest.raises(CustosError, match="id 'q0'"):
-        run(fake, tmp_path, [*items(2), *items(1)])
-    assert fake.seen == []
-    run(fake, tmp_path, items(1))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.jsonl"]
-
-
-@pytest.mark.parametrize("torn", [b'{"id":"q2","key":"', b"\xff\xfe"])
-def test_a_torn_last_line_is_repaired(fake: FakeServer, tmp_path: Path, torn: bytes) -> None:
-    fake.answer = echo
-    run(fake, tmp_path, items(2))
-    path = tmp_path / "answers.jsonl"
-    path.write_bytes(b"damaged\n" + path.read_bytes() + torn)
-    result = run(fake, tmp_path, items(3))
-    assert [seen.text for seen in fake.seen[2:]] == ["say 2"]
-    assert len(result.replies) == 3
-    good = path.read_bytes().removeprefix(b"damaged\n").splitlines()
-    assert sorted(json.loads(line)["id"] for line in good) == ["q0", "q1", "q2"]
 
 
 def test_failed_items_are_listed_and_asked_again(fake: FakeServer, tmp_path: Path) -> None:
@@ -217,24 +197,3 @@ def test_stopped_and_taken_up_again(fake: FakeServer, tmp_path: Path, blow: sign
     assert len(asked_again) == 40 - len(saved)
     assert not saved & set(asked_again)
     assert Counter(line["id"] for line in lines(path)) == Counter(f"q{i}" for i in range(40))
-
-
-def test_an_interrupted_job_loses_no_answer_that_arrived(fake: FakeServer, tmp_path: Path) -> None:
-    """Cancelling falls between two answers, never between an answer and its line."""
-    fake.answer = echo
-
-    done: list[str] = []
-
-    async def cancelled() -> None:
-        async with ChatClient(ModelServer(fake.url, "m", concurrency=1), Decoding()) as client:
-            job = asyncio.create_task(
-                client.complete_all(items(50), lambda item, outcome: done.append(item.id))
-            )
-            while len(done) < 5:
-                await asyncio.sleep(0.001)
-            job.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await job
-
-    asyncio.run(cancelled())
-    assert len(done) <= len(fake.seen) <= len(done) + 1

@@ -29,7 +29,6 @@ class VllmReplies:
         self.processor, self.tokenizer = backbone.processor, backbone.tokenizer
         self.model = reference_model(backbone.name, "sdpa")
         self.knows_token_ids = knows_token_ids
-        self.max_prompt = 10_000
 
     def __call__(self, seen: Seen) -> Say:
         body = seen.body
@@ -38,8 +37,6 @@ class VllmReplies:
                 return Say(404, json.dumps({"error": {"message": "no such route"}}))
             prompts = body["prompt"]
             prompts = prompts if isinstance(prompts[0], list) else [prompts]
-            if max(map(len, prompts)) > self.max_prompt:
-                return Say(400, json.dumps({"error": {"message": "too long"}}))
             steps = self._next(prompts) if body["max_tokens"] == 1 else [None] * len(prompts)
             choices = [
                 {"index": place, **self._completion(ids, body, step)}

@@ -28,11 +28,11 @@ class Known(Judge):
         self.calibration: Any = type("Fitted", (), {"rubrics": rubrics}) if calibrated else None
 
 
-QS: dict[str, tuple[str, ...]] = {"hieval-qs": ("plain/any",)}
+ANY_QS: dict[str, tuple[str, ...]] = {"hieval-qs": ("plain/any",)}
 # By name the judge of the second stage comes first; it knows quick scores from replay.
-EA = Known({"hieval-ea": ("plain/any",), **QS}, ("hieval-ea/plain/any",))
-CALIBRATED = Known(QS, ("hieval-qs/plain/any",))
-TRAINED = Known(QS)
+EA = Known({"hieval-ea": ("plain/any",), **ANY_QS}, ("hieval-ea/plain/any",))
+CALIBRATED = Known(ANY_QS, ("hieval-qs/plain/any",))
+TRAINED = Known(ANY_QS)
 ZERO_SHOT = Known(None)
 OTHER = Known({"hieval-qs": ("plain/all",)})
 PAIRS = Known({"truthful-pair": ("open",)})

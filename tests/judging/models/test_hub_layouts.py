@@ -17,9 +17,7 @@ from judging.models.adapters import add_adapter, quantized_layers, save_adapter
 from judging.models.attention import FEW_PAIRS, describe_attention
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.engine import GeneratedText, Sampling
-from judging.scoring.packing import lay_out, make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder
-from judging.scoring.tree_batch import TreeModel, label_logprobs
 from judging.tasks import get_task
 from tests.conftest import HubFolders
 from tests.hub import LAYOUTS, TEXT_LAYOUTS
@@ -119,22 +117,6 @@ def test_scores_equal_plain_passes_of_the_library(
     for token_budget in (1, 4096):
         scores = torch.tensor(engine_of(hub, token_budget).score(prompts, tree))
         torch.testing.assert_close(scores, expected, **TOLERANCE)
-
-
-def test_recurrent_layers_need_a_row_for_every_leaf(
-    hub_folders: HubFolders, pictures: list[str]
-) -> None:
-    """Masks do not hide one branch from the next there, so a tree in one row is wrong."""
-    backbone = load_backbone(hub_folders("Qwen3.5-9B"), dtype="float32", device="cpu")
-    prompts, tree = encode(backbone, [ask(images=(pictures[0],))]), varied_tree(backbone)
-    model, pad = TreeModel(backbone.model), backbone.tokenizer.pad_token_id
-    assert model.is_recurrent
-    chains = lay_out(model, prompts, [tree], pad)
-    branches = make_tree_batch(prompts, [tree], pad, share_prefix=False)
-    assert len(branches.input_ids) == 1 < len(chains.input_ids) == len(tree.chains())
-    with torch.inference_mode():
-        right, wrong = (label_logprobs(model(batch), tree) for batch in (chains, branches))
-    assert (right - wrong).abs().max() > 0.02
 
 
 def _plain(model: Any, prompt: EncodedPrompt, label: list[int]) -> float:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from transformers import AttentionInterface
 
 from judging.models import attention
 from judging.models.attention import FUSED, GROUPED
@@ -221,31 +220,6 @@ def _real_slots(logits: Tensor, trees: list[LabelTree]) -> Tensor:
     return torch.cat([row[: tree.num_slots] for row, tree in zip(logits, trees, strict=True)])
 
 
-def test_texts_need_no_mask(
-    backbone: Backbone, pictures: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attention, "FEW_PAIRS", 0)
-    prompts = encode(backbone, mixed_requests(pictures))
-    trees = [_chain(length, length) for length in (3, 1, 12, 7, 2)]
-    masks = []
-    forward = attention.grouped_attention
-
-    def spied(module: Any, query: Tensor, *tensors: Any, **options: Any) -> Any:
-        masks.append(tensors[2])
-        return forward(module, query, *tensors, **options)
-
-    AttentionInterface.register(GROUPED, spied)
-    try:
-        batch = make_tree_batch(prompts, trees, backbone.tokenizer.pad_token_id)
-        assert batch.num_causal == batch.input_ids.shape[1]
-        with torch.inference_mode():
-            TreeModel(backbone.model)(batch)
-    finally:
-        attention.register_attention()
-    assert masks
-    assert all(mask is None for mask in masks)
-
-
 def test_branches_need_a_mask_of_their_own_tokens_only(
     backbone: Backbone, pictures: list[str]
 ) -> None:
@@ -253,6 +227,9 @@ def test_branches_need_a_mask_of_their_own_tokens_only(
     tree = varied_tree(backbone)
     batch = make_tree_batch(prompts, [tree] * 5, backbone.tokenizer.pad_token_id)
     assert batch.num_causal == max(len(prompt.suffix_ids) for prompt in prompts)
+    texts = [_chain(length, length) for length in (3, 1, 12, 7, 2)]
+    causal = make_tree_batch(prompts, texts, backbone.tokenizer.pad_token_id)
+    assert causal.num_causal == causal.input_ids.shape[1], "texts need none"
     nodes = len(tree.node_tokens)
     assert batch.input_ids.shape[1] - batch.num_causal in range(nodes, nodes + 8)
 

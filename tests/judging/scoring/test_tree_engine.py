@@ -166,7 +166,7 @@ def _assert_scores_match(found: Sequence[object], expected: Sequence[object]) ->
 
 
 @pytest.mark.parametrize(
-    ("family", "device", "installed", "lines"),
+    "case",
     [
         ("Qwen3.5-9B", "cuda", False, 1),
         ("Qwen3.5-9B", "cuda", True, 0),
@@ -175,14 +175,12 @@ def _assert_scores_match(found: Sequence[object], expected: Sequence[object]) ->
     ],
 )
 def test_recurrent_layers_without_their_kernels_are_named_once(
-    family: str,
-    device: str,
-    installed: bool,
-    lines: int,
+    case: tuple[str, str, bool, int],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    family, device, installed, lines = case
     save_hub_layout(tmp_path, family)
     backbone = load_backbone(str(tmp_path), weights=False).model
     kernels = SimpleNamespace(chunk_gated_delta_rule=print) if installed else None
