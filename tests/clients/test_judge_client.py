@@ -154,23 +154,25 @@ def test_many_grades_side_by_side_are_no_more_calls_than_asked_for(fake: FakeSer
 
 
 def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
-    url = address(fake)
-    fake.answer = lambda seen: Say(401, "{}")
-    with pytest.raises(ServerRefusal, match="set CUSTOS_KEY"):
-        list(JudgeClient(url).grade([request(1)]))
-    fake.answer = lambda seen: Say(body='{"verdicts": []}')
-    with pytest.raises(CustosError, match="0 verdicts on 1 requests"):
-        list(JudgeClient(url).grade([request(1)]))
-    nobody = "http://127.0.0.1:9"
+    url, nobody, one = address(fake), "http://127.0.0.1:9", [request(1)]
+    to = r"redirects to 'https://judge\.test/judges'.*; give the address of that server"
+    for said, error in (
+        (Say(401, "{}"), "set CUSTOS_KEY"),
+        (Say(body='{"verdicts": []}'), "0 verdicts on 1 requests"),
+        (Say(308, "", {"Location": "https://judge.test/judges"}), to),  # as proxies send to https
+    ):
+        fake.answer = lambda seen, said=said: said
+        with pytest.raises(CustosError, match=error):
+            list(JudgeClient(url).grade(one))
+    with pytest.raises(ServerRefusal, match=to):
+        JudgeClient.connect(url)
     with pytest.raises(CustosError, match=f"{nobody}: ConnectError"):
-        list(JudgeClient(nobody, tries=1).grade([request(1)]))
+        list(JudgeClient(nobody, tries=1).grade(one))
     with pytest.raises(ServerRefusal, match=f"{nobody}: no answer .* is 'custos serve' running"):
         JudgeClient.connect(nobody)
-    with serving_judges({"fake": FakeJudge()}) as url:
-        with pytest.raises(
-            ServerRefusal, match="404 .*give the address that 'custos serve' prints"
-        ):
-            JudgeClient.connect(f"{url}/v1")
+    with serving_judges({"fake": FakeJudge()}) as served:
+        with pytest.raises(ServerRefusal, match="404 .*give the address that 'custos serve'"):
+            JudgeClient.connect(f"{served}/v1")
 
 
 @pytest.mark.parametrize(
@@ -185,17 +187,6 @@ def test_a_list_of_judges_of_another_form_is_refused(fake: FakeServer, body: str
     fake.answer = lambda seen: Say(body=body)
     with pytest.raises(ServerRefusal, match=f"^{fake.url}: no list of judges "):
         JudgeClient.connect(fake.url)
-
-
-def test_a_redirection_is_named(fake: FakeServer) -> None:
-    """A proxy sends whoever calls over http to https."""
-    fake.answer = lambda seen: Say(308, "", {"Location": "https://judge.test/judges"})
-    url = address(fake)
-    to = r"redirects to 'https://judge\.test/judges'.*; give the address of that server"
-    with pytest.raises(ServerRefusal, match=to):
-        JudgeClient.connect(url)
-    with pytest.raises(ServerRefusal, match=to):
-        list(JudgeClient(url).grade(map(request, range(9))))
 
 
 @pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks://127.0.0.1:9"])

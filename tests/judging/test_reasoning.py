@@ -52,16 +52,10 @@ def test_blocks_of_thoughts_are_left_out(response: str, answer: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "  19 ",
-        "Use `<think>` and `</think>` around them.",
-        'The marks are "<think>" and "</think>".',
-        "The </think> tag ends the block.",
-        "The block ends with </think>",
+        *("", "  19 ", "Use `<think>` and `</think>` around them.", "<thinker>19</thinker>"),
+        *('The marks are "<think>" and "</think>".', "The </think> tag ends the block."),
+        *("The block ends with </think>", "19\n<think>\nOr was it", "<thınk>20?</thınk>19"),
         "```xml\n<think>\n20?\n</think>\n```\nThat is the form.",
-        "19\n<think>\nOr was it",
-        "<thınk>20?</thınk>19",
-        "<thinker>19</thinker>",
     ],
 )
 def test_what_only_speaks_of_marks_is_text(text: str) -> None:

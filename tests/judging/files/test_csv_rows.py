@@ -294,18 +294,7 @@ def test_a_guard_is_taken_away_where_it_was_put(text: str) -> None:
     assert guarded(guarded(text)) != guarded(text) or text == guarded(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "'=1",
-        "it's ~'x",
-        "-5",
-        "[1,-5]",
-        "a\n- b",
-        "x, -y",
-        "a=b",
-    ],
-)
+@pytest.mark.parametrize("text", ["'=1", "it's ~'x", "-5", "[1,-5]", "a\n- b", "x, -y", "a=b"])
 def test_what_is_no_formula_and_an_apostrophe_of_people_stay(text: str) -> None:
     assert guarded(text) == unguarded(text) == text
 

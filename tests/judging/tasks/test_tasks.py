@@ -108,24 +108,6 @@ def test_error_analysis_labels_are_the_papers_eleven() -> None:
     assert set(EA.labels("tolerance/any")) == {x for x in expected if not x.startswith("Partial")}
 
 
-@pytest.mark.parametrize("rubric", RUBRICS)
-def test_error_analysis_instructions_hold_every_criterion(rubric: str) -> None:
-    text = EA.instruction(rubric)
-    assert ("5 %" in text) == rubric.startswith("tolerance")
-    assert ("Partial" in text) == rubric.endswith("all")
-    for label in EA.labels(rubric):
-        assert label.partition("; ")[2] in text
-    for criterion in (
-        ("logic", "computation", "condition in the text", "beside the question"),
-        ("misread", "overlooked", "invented"),
-        ("missing", "incomplete", "incorrect", "no answer"),
-        ("circles", "abruptly", "unfinished", "closing mark"),
-        ("bare letter", "formatting", "cannot be told"),
-    ):
-        assert all(words in text for words in criterion), criterion
-    assert "main cause" in text
-
-
 def test_every_task_keeps_the_contract() -> None:
     request = JudgeRequest(question="?", references=("a",), responses=("b", "c"))
     for name in task_names():

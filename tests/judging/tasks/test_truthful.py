@@ -28,7 +28,6 @@ from tests.tiny import brute_force, reference_model
 
 SHORT = Sampling(max_new_tokens=6, temperature=0.7, top_p=0.95)
 PAIRS = ("truthful-pair", "truthful-pure-label")
-SINGLES = ("truthful-critique-score", "truthful-reward")
 
 
 @pytest.fixture(scope="module")
@@ -127,16 +126,8 @@ def test_a_request_sets_the_budget_of_its_own_critique(judge: Judge) -> None:
 @pytest.mark.parametrize(
     ("said", "stated"),
     [
-        ("0.9", 0.9),
-        ("<confidence>.85 or so", 0.85),
-        ("70 %", 0.7),
-        ("1", 1.0),
-        ("1.0.", 1.0),
-        ("7", None),
-        ("-0.5", None),
-        ("140%", None),
-        ("quite sure", None),
-        ("", None),
+        *(("0.9", 0.9), ("<confidence>.85 or so", 0.85), ("70 %", 0.7), ("1.0.", 1.0)),
+        *((said, None) for said in ("7", "-0.5", "140%", "quite sure", "")),
     ],
 )
 def test_confidences_in_words(said: str, stated: float | None) -> None:
@@ -182,24 +173,6 @@ def test_scores_of_single_responses(judge: Judge) -> None:
     written = only(judge, ask(task="truthful-critique-score", mode="critique"), sampling=SHORT)
     assert written.critique and written.score is not None
     assert written.stated_confidence is None, "none is read where none is asked for"
-
-
-@pytest.mark.parametrize("name", [*PAIRS, *SINGLES])
-def test_instructions_hold_every_criterion(name: str) -> None:
-    task = get_task(name)
-    plain, reference = task.instruction("plain"), task.instruction("reference")
-    for word in ("image", "true", "false premise", "clear", "complete"):
-        assert word in plain
-    for challenge in (
-        "illusion", "restricted view", "biased context", "hidden", "forged", "invented",
-        "popular falsehoods",
-    ):  # fmt: skip
-        assert challenge in plain
-    assert "reference" not in plain.partition("Which response")[0]
-    assert "agrees with the reference" in reference
-    if name in PAIRS:
-        for rule in ("exactly one is correct", "both are", "strengths and weaknesses", "nearly"):
-            assert rule in plain
 
 
 @pytest.mark.parametrize("name", ["truthful-pair", "truthful-critique-score"])
