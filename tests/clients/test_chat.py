@@ -139,7 +139,7 @@ def test_servers_get_pictures_of_kinds_that_all_of_them_read(
     """Show a judge behind a service the same pixels as one on this machine."""
     noise = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
     file = tmp_path / name
-    frames = {"save_all": True, "append_images": [Image.new("RGB", (30, 20))]}
+    frames: dict[str, Any] = {"save_all": True, "append_images": [Image.new("RGB", (30, 20))]}
     Image.fromarray(noise).save(file, **(frames if name == "a.gif" else {}))
     url = picture_url(str(file))
     assert url.startswith(f"data:image/{kind};base64,")

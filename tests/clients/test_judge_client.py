@@ -161,7 +161,8 @@ def test_what_no_request_could_pass_ends_it(fake: FakeServer) -> None:
         (Say(body='{"verdicts": []}'), "0 verdicts on 1 requests"),
         (Say(308, "", {"Location": "https://judge.test/judges"}), to),  # as proxies send to https
     ):
-        fake.answer = lambda seen, said=said: said
+        fake.faults.clear()
+        fake.faults.extend([said] * 9)
         with pytest.raises(CustosError, match=error):
             list(JudgeClient(url).grade(one))
     with pytest.raises(ServerRefusal, match=to):

@@ -173,7 +173,8 @@ def test_grey_of_16_bits_keeps_its_shades(tmp_path: Path, kind: str, tags: dict[
     shades = np.linspace(0, 2**16 - 1, 256).astype(np.uint16).reshape(16, 16)
     file = tmp_path / f"grey.{kind}"
     stored = Image.fromarray(2**16 - 1 - shades if tags else shades)
-    stored.save(file, **({"tiffinfo": tags} if tags else {}))
+    options: dict[str, Any] = {"tiffinfo": tags} if tags else {}
+    stored.save(file, **options)
     seen = np.asarray(read_image(str(file)))
     assert all((seen[..., channel].flatten() == range(256)).all() for channel in range(3))
 

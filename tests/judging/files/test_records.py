@@ -37,7 +37,7 @@ def test_the_three_kinds_of_file_read_alike(tmp_path: Path) -> None:
     rows = [{"question": "1?", "responses": ["ä"]}, {"question": "2?", "responses": ["b"]}]
     jsonl = _lines(tmp_path / "a.jsonl", *rows)
     array = tmp_path / "a.json"
-    array.write_text(json.dumps(rows), encoding="utf-8")
+    array.write_text(json.dumps(rows), encoding="utf-8-sig")  # as programs of Windows do
     parquet = tmp_path / "a.parquet"
     pq.write_table(pa.Table.from_pylist(rows), parquet)
     expected = [(1, JudgeRequest(question="1?", responses=("ä",))),

@@ -235,8 +235,7 @@ def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
         ("<|im_start|>", "[turn]", "without <|im_start|>"),
         ("{{ '<|im_start|>assistant\\n' }}", THINKS, "begins every answer with a thought"),
     ):
-        changed = template.replace(old, new)
-        _edit(path, lambda content, changed=changed: content.update(chat_template=changed))
+        path.write_text(json.dumps({"chat_template": template.replace(old, new)}))
         assert reason in _error(folder)
     path.unlink()
     assert "copy chat_template.json" in _error(folder), "the tokenizer's own is for text"

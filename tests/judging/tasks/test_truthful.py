@@ -28,6 +28,7 @@ from tests.tiny import brute_force, reference_model
 
 SHORT = Sampling(max_new_tokens=6, temperature=0.7, top_p=0.95)
 PAIRS = ("truthful-pair", "truthful-pure-label")
+SINGLES = ("truthful-critique-score", "truthful-reward")
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +81,7 @@ def test_a_critique_comes_before_the_label(judge: Judge, pictures: list[str]) ->
         assert one.stated_confidence is not None
         assert 0 <= one.stated_confidence <= 1
     assert verdict.stated_confidence == pytest.approx(
-        sum(one.stated_confidence for one in verdict.passes) / 2
+        sum(one.stated_confidence or 0 for one in verdict.passes) / 2
     )
     # A tiny random model never closes its critique: the budget does, and the label is still read.
     assert verdict.status == "truncated"
@@ -389,3 +390,21 @@ def test_what_cannot_be_is_refused(
     with pytest.raises(FieldError, match=words) as refused:
         judge.resolve(pair(**{"given_critique": CRITIQUE, **fields}))
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("name", [*PAIRS, *SINGLES])
+def test_instructions_hold_every_criterion(name: str) -> None:
+    task = get_task(name)
+    plain, reference = task.instruction("plain"), task.instruction("reference")
+    for word in ("image", "true", "false premise", "clear", "complete"):
+        assert word in plain
+    for challenge in (
+        "illusion", "restricted view", "biased context", "hidden", "forged", "invented",
+        "popular falsehoods",
+    ):  # fmt: skip
+        assert challenge in plain
+    assert "reference" not in plain.partition("Which response")[0]
+    assert "agrees with the reference" in reference
+    if name in PAIRS:
+        for rule in ("exactly one is correct", "both are", "strengths and weaknesses", "nearly"):
+            assert rule in plain
