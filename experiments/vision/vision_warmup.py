@@ -63,13 +63,11 @@ class WarmupRecipe(Section):
 
 def main(argv: Sequence[str]) -> None:
     """Train a tower as ``key.path=value`` say, and measure it on pictures that it has not seen."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("overrides", nargs="*", metavar="key.path=value")
-    overrides = parser.parse_args(argv).overrides
+    parser = argparse.ArgumentParser(prog="vision_warmup", description=str(__doc__).split("\n")[0])
+    parser.add_argument("keys", nargs="*", metavar="key.path=value")
+    keys = parser.parse_args(argv).keys
     with command_line():
-        recipe = parse_recipe(WarmupRecipe, RECIPE, overrides)
+        recipe = parse_recipe(WarmupRecipe, RECIPE, keys)
         folder = recipe.run.output
         check_run_folder(folder, run_identity(recipe, None, {}))
         backbone = load_backbone(recipe.backbone, dtype="float32", device="cpu")

@@ -1,10 +1,23 @@
+"""Log-probabilities of tokens: whole, in chunks, or by Liger, which runs on a GPU alone."""
+
+from __future__ import annotations
+
 import math
+from importlib.metadata import PackageNotFoundError
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from losses import normalised_logprob, token_logprobs
+from losses import (
+    chunked_token_logprobs,
+    liger,
+    normalised_logprob,
+    projected_token_logprobs,
+    token_logprobs,
+)
 
 
 def test_token_logprobs_match_a_float64_derivation() -> None:
@@ -70,3 +83,125 @@ def test_gradcheck() -> None:
     logits = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
     targets = torch.tensor([0, 4, 2])
     assert torch.autograd.gradcheck(lambda x: token_logprobs(x, targets), (logits,))
+
+
+def _inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(4)
+    hidden = torch.randn(11, 6, generator=generator, dtype=dtype)
+    weight = torch.randn(23, 6, generator=generator, dtype=dtype)
+    return hidden, weight, torch.randint(23, (11,), generator=generator)
+
+
+@pytest.mark.parametrize("chunk_tokens", [1, 4, 11, 100])
+@pytest.mark.parametrize("trainable_weight", [False, True])
+def test_value_and_gradients_are_autograds(chunk_tokens: int, trainable_weight: bool) -> None:
+    hidden, weight, targets = _inputs()
+    above = torch.linspace(-1, 2, 11, dtype=torch.float64)
+    found = []
+    for chunked in (True, False):
+        h = hidden.clone().requires_grad_()
+        w = weight.clone().requires_grad_(trainable_weight)
+        logprobs = (
+            chunked_token_logprobs(h, w, targets, chunk_tokens)
+            if chunked
+            else token_logprobs(h @ w.T, targets)
+        )
+        (logprobs * above).sum().backward()
+        assert (w.grad is not None) == trainable_weight
+        found.append((logprobs.detach(), h.grad, w.grad if trainable_weight else h.grad))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_gradcheck_of_chunks() -> None:
+    hidden, weight, targets = _inputs()
+    hidden.requires_grad_()
+    weight.requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda h, w: chunked_token_logprobs(h, w, targets, 4), (hidden, weight)
+    )
+
+
+def test_frozen_states_get_no_gradient() -> None:
+    hidden, weight, targets = _inputs()
+    weight.requires_grad_()
+    chunked_token_logprobs(hidden, weight, targets, 4).sum().backward()
+    assert hidden.grad is None
+
+
+def test_bfloat16_keeps_its_dtypes() -> None:
+    hidden, weight, targets = _inputs(torch.bfloat16)
+    hidden.requires_grad_()
+    logprobs = chunked_token_logprobs(hidden, weight, targets, 4)
+    logprobs.sum().backward()
+    assert logprobs.dtype == torch.float32
+    assert hidden.grad is not None
+    assert hidden.grad.dtype == torch.bfloat16
+    exact = token_logprobs(hidden.detach().double() @ weight.double().T, targets)
+    torch.testing.assert_close(logprobs.detach().double(), exact, rtol=0, atol=0.1)
+
+
+class _Hidden:
+    """Says where it lies; nothing here computes with it."""
+
+    def __init__(self, is_cuda: bool) -> None:
+        self.is_cuda = is_cuda
+
+
+@pytest.mark.parametrize(
+    ("is_cuda", "installed", "chosen"),
+    [
+        (True, "0.8.5", "liger"),
+        (True, "0.9.0", "liger"),
+        (True, "1.0.0.dev3", "liger"),
+        (True, "0.8.4", "chunks"),  # its gradient is wrong without a reduction
+        (True, "0.5", "chunks"),
+        (True, None, "chunks"),
+        (False, "0.8.5", "chunks"),
+    ],
+)
+def test_liger_where_it_is_installed_and_right(
+    is_cuda: bool, installed: str | None, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if installed is None:
+            raise PackageNotFoundError(name)
+        return installed
+
+    monkeypatch.setattr(liger, "version", version)
+    monkeypatch.setattr(liger, "fused_token_logprobs", lambda *given: "liger")
+    monkeypatch.setattr(liger, "chunked_token_logprobs", lambda *given: "chunks")
+    hidden: Any = _Hidden(is_cuda)
+    assert projected_token_logprobs(hidden, torch.ones(1), torch.ones(1)) == chosen
+
+
+def test_on_a_cpu_it_is_our_own() -> None:
+    generator = torch.Generator().manual_seed(3)
+    hidden, weight = torch.randn(5, 4, generator=generator), torch.randn(9, 4, generator=generator)
+    targets = torch.tensor([0, 8, 3, 3, 1])
+    found = projected_token_logprobs(hidden, weight, targets)
+    assert torch.equal(found, chunked_token_logprobs(hidden, weight, targets))
+
+
+@pytest.mark.cuda
+@pytest.mark.usefixtures("whole_float32")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.skipif(not liger.liger_is_installed(), reason="Liger is not installed")
+def test_liger_gives_the_plain_value_and_gradient() -> None:
+    generator = torch.Generator().manual_seed(3)
+    hidden = torch.randn(300, 64, generator=generator).cuda()
+    weight = torch.randn(1000, 64, generator=generator).cuda()
+    targets = torch.randint(1000, (300,), generator=generator).cuda()
+    above = torch.linspace(-1, 2, 300).cuda()
+    found = []
+    for fused in (True, False):
+        states = hidden.clone().requires_grad_()
+        logprobs = (
+            projected_token_logprobs(states, weight, targets)
+            if fused
+            else token_logprobs(states @ weight.T, targets)
+        )
+        (logprobs * above).sum().backward()
+        found.append((logprobs.detach(), states.grad))
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)

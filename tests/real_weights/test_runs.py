@@ -28,7 +28,7 @@ from tests.judging.made_up import ask
 from tests.judging.scoring.made_up import TEXT_ONLY, TOLERANCE
 from tests.real_weights.made_up import MARKS, NAME, report
 from tests.tiny import brute_force
-from tests.train.loop import several_processes
+from tests.train.loop import together
 from tests.train.made_up import examples, recipe, trainer, write_recipe
 from tests.train.plan.measured import ROWS as ROWS_OF_PASS
 from tests.train.plan.measured import (
@@ -81,8 +81,8 @@ def test_two_processes_take_the_steps_of_one(tmp_path: Path) -> None:
     single, pair = tmp_path / "one", tmp_path / "two"
     single.mkdir()
     pair.mkdir()
-    run_together(1, several_processes.run, NAME, single, 4, 10_000, False)
-    run_together(2, several_processes.run, NAME, pair, 4, 10_000, False)
+    run_together(1, together.take_steps, NAME, single, 4, 10_000, False)
+    run_together(2, together.take_steps, NAME, pair, 4, 10_000, False)
     with safe_open(pair / "after.safetensors", "pt") as file:
         assert file.metadata()["processes"] == "2"
     one, two = (load_file(folder / "after.safetensors") for folder in (single, pair))

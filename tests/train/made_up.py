@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from judging.models.backbones import Backbone, load_backbone
@@ -124,14 +127,53 @@ def trainer(
     return Trainer(recipe, adapted, rows, objective, make_accelerator(recipe.run), identity)
 
 
+class KilledError(Exception):
+    """Ends a run as a kill would."""
+
+
+@contextmanager
+def killed_after(step: int) -> Iterator[None]:
+    """Kill the run that the block trains once the checkpoint of a step is written."""
+    save: Any = Trainer.save
+
+    def save_and_die(self: Trainer) -> None:
+        save(self)
+        if self.progress.step == step:
+            raise KilledError
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KilledError):
+        patch.setattr(Trainer, "save", save_and_die)
+        yield
+
+
 def encoded(backbone: Backbone, rows: list[LabelledExample]) -> Rows:
     return Rows(rows, Supervision(Encoder(backbone, shows_all_pictures=True)), "train")
 
 
-def write_split(path: Path, rows: list[LabelledExample]) -> str:
+def write_split(path: Path, rows: Sequence[LabelledExample]) -> str:
     lines = (json.dumps(row.model_dump(mode="json", exclude_unset=True)) for row in rows)
     path.write_text("\n".join(lines), encoding="utf-8")
     return str(path)
+
+
+def recipe_file(
+    folder: Path, backbone: str, rows: Mapping[str, Sequence[LabelledExample]], **sections: Any
+) -> Path:
+    """A recipe file in float32 and, beside it, the rows of its splits; sections are merged."""
+    files = {split: write_split(folder / f"{split}.jsonl", part) for split, part in rows.items()}
+    values: dict[str, Any] = {
+        "backbone": backbone,
+        "data": {**files, "train": [files["train"]]},
+        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
+        "optim": {"lr": 1e-2, "batch_size": 8, "epochs": 1},
+        "run": {"output": str(folder / "run"), "precision": "fp32"},
+    }
+    for name, section in sections.items():
+        merged = isinstance(section, dict)
+        values[name] = {**values.get(name, {}), **section} if merged else section
+    path = folder / "tiny.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    return path
 
 
 def write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:

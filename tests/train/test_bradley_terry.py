@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from judging.judge import Judge
 from judging.models.adapters import load_adapter
@@ -21,7 +20,7 @@ from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
 from losses import BradleyTerryLoss
-from tests.train.made_up import write_split
+from tests.train.made_up import recipe_file
 from train import bradley_terry
 from train.methods.reward import PairSupervision, RewardObjective, each_response, rewards
 from train.rows.rows import Rows
@@ -82,19 +81,14 @@ def test_equal_rewards_are_right_for_no_label() -> None:
 
 
 def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_path: Path) -> None:
-    values: dict[str, Any] = {
-        "backbone": small,
-        "data": {
-            "train": [write_split(tmp_path / "train.jsonl", [_pair(i) for i in range(4, 44)])],
-            "val": write_split(tmp_path / "val.jsonl", [_pair(i) for i in range(100, 115)]),
-            "allow_overlap": True,
-        },
-        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
-        "optim": {"lr": 1e-2, "batch_size": 8, "token_budget": 800, "epochs": 4},
-        "run": {"output": str(tmp_path / "run"), "precision": "fp32", "eval_every": 5},
-    }
-    path = tmp_path / "tiny.yaml"
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    path = recipe_file(
+        tmp_path,
+        small,
+        {"train": [_pair(i) for i in range(4, 44)], "val": [_pair(i) for i in range(100, 115)]},
+        data={"allow_overlap": True},
+        optim={"token_budget": 800, "epochs": 4},
+        run={"eval_every": 5},
+    )
     bradley_terry.main(["--config", str(path)])
     log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
     assert "preferred: None" in log  # the first row, a tie

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -19,7 +18,7 @@ from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.forks import run_together
-from tests.train.made_up import analysed, examples, write_split
+from tests.train.made_up import analysed, examples, recipe_file, write_split
 from train import hieval_stage2
 from train.launch.run_plan import plan_run
 from train.methods.joint import JointRecipe
@@ -27,28 +26,22 @@ from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
 
 
-def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
+def _write_recipe(folder: Path, backbone: str) -> Path:
     adapted = add_adapter(load_backbone(backbone, dtype="float32").model, r=4, alpha=8)
     adapted.save_pretrained(str(folder / "stage1"))
-    values: dict[str, Any] = {
-        "backbone": backbone,
-        "data": {
-            "train": [write_split(folder / "train.jsonl", analysed(folder, 18))],
-            "val": write_split(folder / "val.jsonl", analysed(folder, 6, 100)),
-            "cal": write_split(folder / "cal.jsonl", analysed(folder, 12, 200)),
-            "test": write_split(folder / "test.jsonl", analysed(folder, 12, 300)),
-        },
-        "replay": {
+    splits = {"train": (18, 0), "val": (6, 100), "cal": (12, 200), "test": (12, 300)}
+    return recipe_file(
+        folder,
+        backbone,
+        {name: analysed(folder, *part) for name, part in splits.items()},
+        replay={
             "train": [write_split(folder / "qs.jsonl", examples(30))],
             "val": write_split(folder / "qs_val.jsonl", examples(6, 900)),
         },
-        "adapter": {"init": str(folder / "stage1"), "dropout": 0.0},
-        "optim": {"lr": 5e-3, "batch_size": 6, "token_budget": 300},
-        "run": {"output": str(folder / "run"), "precision": "fp32", "save_every": 2},
-    } | overrides
-    path = folder / "tiny.yaml"
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    return path
+        adapter={"init": str(folder / "stage1")},
+        optim={"lr": 5e-3, "batch_size": 6, "token_budget": 300},
+        run={"save_every": 2},
+    )
 
 
 def test_the_files_of_a_recipe(tmp_path: Path) -> None:

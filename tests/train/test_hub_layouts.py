@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from judging.judge import Judge
 from judging.judge.export import export_merged
@@ -17,7 +16,7 @@ from tests.conftest import HubFolders
 from tests.hub import LAYOUTS
 from tests.serve.sockets import serving
 from tests.tiny import save_picture
-from tests.train.made_up import analysed, critique_pair, example, write_split
+from tests.train.made_up import analysed, critique_pair, example, recipe_file
 from train import hieval_stage1, hieval_stage2, truthful_judge
 from train.launch.run_plan import plan_run
 
@@ -30,20 +29,15 @@ CRITIQUE_LAYOUTS = [
 def _train(folder: Path, script: Any, backbone: str, rows: Any, **overrides: Any) -> Judge:
     """Run a script for two steps, calibration and report included, and load the judge."""
     folder.mkdir()
-    values: dict[str, Any] = {
-        "backbone": backbone,
-        "data": {
-            "train": [write_split(folder / "train.jsonl", rows(8, 0))],
-            "val": write_split(folder / "val.jsonl", rows(2, 100)),
-            "cal": write_split(folder / "cal.jsonl", rows(6, 200)),
-            "test": write_split(folder / "test.jsonl", rows(3, 300)),
-        },
-        "adapter": {"r": 2, "alpha": 4, "dropout": 0.0},
-        "optim": {"lr": 5e-3, "epochs": 1, "batch_size": 4, "token_budget": 600},
-        "run": {"output": str(folder / "run"), "precision": "fp32"},
-    } | overrides
-    recipe = folder / "tiny.yaml"
-    recipe.write_text(yaml.safe_dump(values), encoding="utf-8")
+    splits = {"train": (8, 0), "val": (2, 100), "cal": (6, 200), "test": (3, 300)}
+    recipe = recipe_file(
+        folder,
+        backbone,
+        {name: rows(*part) for name, part in splits.items()},
+        adapter={"r": 2, "alpha": 4},
+        optim={"lr": 5e-3, "batch_size": 4, "token_budget": 600},
+        **overrides,
+    )
     script.main(["--config", str(recipe)])
     judge = Judge.load(str(folder / "run"), device="cpu")
     assert judge.calibration is not None
@@ -70,6 +64,15 @@ def _data_url(path: str) -> str:
     return "data:image/png;base64," + base64.b64encode(Path(path).read_bytes()).decode()
 
 
+def _pairs(count: int, start: int) -> list[LabelledExample]:
+    """Pairs with critiques of few tokens, some labelled "None", so that a judge is calibrated."""
+    labels = [{"label": "None"} if i % 3 == 2 else {} for i in range(start, start + count)]
+    return [
+        critique_pair(i, critique_tokens=3, question=f"Which river {i}?", **label)
+        for i, label in enumerate(labels, start)
+    ]
+
+
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_text_and_pictures(name: str, hub_folders: HubFolders, tmp_path: Path) -> None:
     def rows(count: int, start: int) -> list[LabelledExample]:
@@ -81,21 +84,8 @@ def test_text_and_pictures(name: str, hub_folders: HubFolders, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", CRITIQUE_LAYOUTS)
 def test_pairs_with_critiques(name: str, hub_folders: HubFolders, tmp_path: Path) -> None:
-    """Some labelled "None", so that the judge is calibrated; critiques of few tokens."""
-
-    def rows(count: int, start: int) -> list[LabelledExample]:
-        return [
-            critique_pair(
-                i,
-                critique_tokens=3,
-                question=f"Which river {i}?",
-                **({"label": "None"} if i % 3 == 2 else {}),
-            )
-            for i in range(start, start + count)
-        ]
-
-    judge = _train(tmp_path / "pair", truthful_judge, hub_folders(name), rows)
-    _served(judge, [row.request() for row in rows(2, 0)], "truncated")
+    judge = _train(tmp_path / "pair", truthful_judge, hub_folders(name), _pairs)
+    _served(judge, [row.request() for row in _pairs(2, 0)], "truncated")
 
 
 def test_a_text_family(hub_folders: HubFolders, tmp_path: Path) -> None:
@@ -117,18 +107,7 @@ def test_a_text_family(hub_folders: HubFolders, tmp_path: Path) -> None:
 
 
 def test_a_text_family_with_critiques(hub_folders: HubFolders, tmp_path: Path) -> None:
-    def rows(count: int, start: int) -> list[LabelledExample]:
-        return [
-            critique_pair(
-                i,
-                critique_tokens=3,
-                question=f"Which river {i}?",
-                **({"label": "None"} if i % 3 == 2 else {}),
-            )
-            for i in range(start, start + count)
-        ]
-
-    _train(tmp_path / "pair", truthful_judge, hub_folders("Qwen3-4B"), rows)
+    _train(tmp_path / "pair", truthful_judge, hub_folders("Qwen3-4B"), _pairs)
 
 
 def test_pictures_are_limited_from_recipe_to_served_judge(
@@ -146,7 +125,7 @@ def test_pictures_are_limited_from_recipe_to_served_judge(
         hieval_stage2,
         backbone,
         rows,
-        run={"output": str(run / "run"), "precision": "fp32", "max_pixels": 100_000},
+        run={"max_pixels": 100_000},
     )
     assert judge.card and (judge.card.min_pixels, judge.card.max_pixels) == (65536, 100_000)
     assert judge.backbone.pixels.max_pixels == 100_000

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from cli.main import app
-from tests.train.made_up import critique_pair, write_split
+from tests.train.made_up import critique_pair, recipe_file
 from train import truthful_judge
 
 TASK = "truthful-pure-label"
@@ -21,20 +20,9 @@ TASK = "truthful-pure-label"
 def run(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run folder of a judge that learned the labels of rows of ``truthful-pair``."""
     folder = tmp_path_factory.mktemp("pure_label")
-    recipe: dict[str, Any] = {
-        "backbone": small,
-        "task": TASK,
-        "data": {
-            "train": [write_split(folder / "train.jsonl", [critique_pair(i) for i in range(16)])],
-            "val": write_split(folder / "val.jsonl", [critique_pair(i) for i in range(100, 104)]),
-            "allow_overlap": True,
-        },
-        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
-        "optim": {"lr": 1e-2, "batch_size": 8, "epochs": 1},
-        "run": {"output": str(folder / "run"), "precision": "fp32"},
-    }
-    path = folder / "tiny.yaml"
-    path.write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    starts = {"train": (0, 16), "val": (100, 104)}
+    rows = {name: [critique_pair(i) for i in range(*ends)] for name, ends in starts.items()}
+    path = recipe_file(folder, small, rows, task=TASK, data={"allow_overlap": True})
     truthful_judge.main(["--config", str(path)])
     return folder / "run"
 

@@ -37,17 +37,10 @@ from train.tracking.parts import PARTS
 def calibrate(
     judge: Judge, examples: Sequence[LabelledExample], kept: KeptGrades
 ) -> CalibrationSet | None:
-    """Score a calibration split on all processes and fit a calibration on it.
+    """Score a calibration split on all processes; fit a calibration, ``None`` if nothing fits.
 
-    Args:
-        judge: Judge without a calibration, loaded as it will be served, so that rounding and
-            merging are calibrated too.
-        examples: Calibration split.
-        kept: Scores the rows on all processes; the first one writes ``calibration.json`` to the
-            run folder.
-
-    Returns:
-        What was fitted, the same on every process, or ``None`` if nothing was.
+    The judge is loaded as it will be served, so that rounding and merging are calibrated too. The
+    first process writes ``calibration.json`` to the run folder.
     """
     rows = rows_to_score(judge, examples, kept.processes)
     if not rows:

@@ -119,7 +119,13 @@ def share_rows(examples: Sequence[LabelledExample], count: int) -> list[list[int
     for index, example in enumerate(examples):
         by_question.setdefault(example.question, []).append(index)
     units = [unit for of_one in by_question.values() for unit in in_batches(of_one, TOGETHER)]
-    costs = [sum(_cost(examples[index]) for index in unit) for unit in units]
+    costs = [0] * len(units)  # about how many characters a judge reads and writes
+    for number, unit in enumerate(units):
+        for row in (examples[index] for index in unit):
+            texts = (row.question, *row.choices, *row.references, *row.responses)
+            pictures = PICTURE_CHARACTERS * len(get_task(row.task).pictures(row))
+            written = 4 * row.critique_tokens if row.mode == "critique" else 0
+            costs[number] += 1 + sum(map(len, texts)) + pictures + written
     shares: list[list[int]] = [[] for _ in range(count)]
     loads = [0] * count
     for number in sorted(range(len(units)), key=lambda number: -costs[number]):
@@ -127,14 +133,6 @@ def share_rows(examples: Sequence[LabelledExample], count: int) -> list[list[int
         shares[rank] += units[number]
         loads[rank] += costs[number]
     return shares
-
-
-def _cost(example: LabelledExample) -> int:
-    """Return about how many characters a judge reads and writes for a row."""
-    texts = (example.question, *example.choices, *example.references, *example.responses)
-    pictures = get_task(example.task).pictures(example)
-    written = 4 * example.critique_tokens if example.mode == "critique" else 0
-    return 1 + sum(map(len, texts)) + PICTURE_CHARACTERS * len(pictures) + written
 
 
 class KeptWindow(KeptLine, Generic[ResultT]):

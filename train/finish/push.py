@@ -243,15 +243,8 @@ def hub_readme(
 ) -> str:
     """Return the text of ``README.md`` with the header that the hub reads.
 
-    Keys of a header that the text already has stay, unless they are stated here.
-
-    Args:
-        name: Name of the judge.
-        readme: The run's ``README.md``.
-        card: The judge's card.
-        report: The judge's report; ``None`` if it was never tested.
-        license_id: Licence as the hub spells it; default that of the text's header, then that of
-            the base model.
+    Keys of a header that the text already has stay, unless they are stated here. The licence, as
+    the hub spells it, defaults to that of the text's header, then to that of the base model.
 
     Raises:
         CustosError: If the header cannot be read, or no licence is known.

@@ -154,14 +154,7 @@ def against_start(
     before: Sequence[bool],
     recipe: Recipe,
 ) -> dict[str, Any]:
-    """Compare the finished judge with its start on rows of a split.
-
-    Args:
-        split: ``test`` or ``validation``.
-        examples: The rows.
-        right: Whether the judge is right on each.
-        before: Whether the start was.
-        recipe: Recipe of the run.
+    """Compare the finished judge with its start on rows of ``test`` or ``validation``.
 
     Returns:
         The figures of :func:`~evaluation.paired.paired_accuracies`, with ``split``,

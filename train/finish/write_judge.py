@@ -51,7 +51,19 @@ def write_judge(
     """Write the chosen adapter, its card, the resolved recipe and the learning curve."""
     folder = recipe.run.output
     best = best_folder(folder, int(progress.chosen["step"]))
-    _write_adapter(folder, best, backbone, rounded=recipe.run.precision == "bf16")
+    weights = load_file(best / ADAPTER_FILE)
+    if recipe.run.precision == "bf16":  # as it is served
+        weights = {
+            # A norm that is rounded would scale its whole row (DoRA).
+            name: tensor if MAGNITUDE in name else tensor.to(torch.bfloat16)
+            for name, tensor in weights.items()
+        }
+    # Readable for all: a service is another user.
+    with atomic_path(folder / ADAPTER_FILE) as partial:
+        save_file(weights, partial, metadata={"format": "pt"})
+    config = json.loads((best / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+    # Instead of the cache path of the machine it was trained on.
+    write_json(folder / ADAPTER_CONFIG, {**config, "base_model_name_or_path": backbone.name})
     if backbone.reads_pictures:
         backbone.processor.image_processor.save_pretrained(folder)
     rubrics: dict[str, list[str]] = {}
@@ -82,23 +94,6 @@ def write_judge(
     write_question_hashes(folder, seen, recipe.adapter.init_folder)
     draw_learning_curve(progress.history, folder / "learning_curve.png")
     write_json(folder / "history.json", progress.history)
-
-
-def _write_adapter(folder: Path, best: Path, backbone: Backbone, *, rounded: bool) -> None:
-    """Write the weights in the precision they are served in, and their configuration."""
-    weights = load_file(best / ADAPTER_FILE)
-    if rounded:
-        weights = {
-            # A norm that is rounded would scale its whole row (DoRA).
-            name: tensor if MAGNITUDE in name else tensor.to(torch.bfloat16)
-            for name, tensor in weights.items()
-        }
-    # Readable for all: a service is another user.
-    with atomic_path(folder / ADAPTER_FILE) as partial:
-        save_file(weights, partial, metadata={"format": "pt"})
-    config = json.loads((best / ADAPTER_CONFIG).read_text(encoding="utf-8"))
-    # Instead of the cache path of the machine it was trained on.
-    write_json(folder / ADAPTER_CONFIG, {**config, "base_model_name_or_path": backbone.name})
 
 
 METRICS = ("accuracy", "kappa", "ece")

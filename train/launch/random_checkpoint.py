@@ -50,7 +50,10 @@ def random_checkpoint(name: str) -> Path:
         CustosError: If the shape is unknown, or the disk has too little space.
     """
     config = backbone_config(name)
-    tokenizer = _tokenizer_folder(name)
+    # The backbone's own tokenizer, else the published one of Qwen3, else the embedded one.
+    candidates = (Path(name), Path(os.environ.get(TOKENIZER_VARIABLE, REAL_TOKENIZER)))
+    whole = (f for f in candidates if all((f / file).is_file() for file in TOKENIZER_FILES))
+    tokenizer = next(whole, None) or embedded_folder()
     made_of = {
         "config": config.to_json_string(),
         "tokenizer": {file: file_sha256(tokenizer / file) for file in TOKENIZER_FILES},
@@ -71,15 +74,6 @@ def random_checkpoint(name: str) -> Path:
     return folder
 
 
-def _tokenizer_folder(name: str) -> Path:
-    """Return the backbone's own tokenizer, else the published one of Qwen3, else the embedded."""
-    real = Path(os.environ.get(TOKENIZER_VARIABLE, REAL_TOKENIZER))
-    for folder in (Path(name), real):
-        if all((folder / file).is_file() for file in TOKENIZER_FILES):
-            return folder
-    return embedded_folder()
-
-
 def _write(folder: Path, config: Any, tokenizer: Path) -> None:
     ids = _write_tokenizer(folder, tokenizer)
     if ids["most"] >= config.get_text_config().vocab_size:
@@ -96,23 +90,19 @@ def _write(folder: Path, config: Any, tokenizer: Path) -> None:
     config.update({RANDOM_WEIGHTS: True, "architectures": [type(model).__name__]})
     config.save_pretrained(folder)
     if not is_text:
-        _write_image_processor(folder, config)
+        vision = config.vision_config
+        limits = PUBLISHED_LIMITS.get(vision.patch_size, PUBLISHED_LIMITS[16])
+        images = {
+            "image_processor_type": "Qwen2VLImageProcessor",
+            "size": {"shortest_edge": limits.min_pixels, "longest_edge": limits.max_pixels},
+            "patch_size": vision.patch_size,
+            "temporal_patch_size": vision.temporal_patch_size,
+            "merge_size": vision.spatial_merge_size,
+        }
+        if config.model_type.startswith("qwen3"):
+            images |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+        write_json(folder / "preprocessor_config.json", images)
     _write_weights(folder, model)
-
-
-def _write_image_processor(folder: Path, config: Any) -> None:
-    vision = config.vision_config
-    limits = PUBLISHED_LIMITS.get(vision.patch_size, PUBLISHED_LIMITS[16])
-    images = {
-        "image_processor_type": "Qwen2VLImageProcessor",
-        "size": {"shortest_edge": limits.min_pixels, "longest_edge": limits.max_pixels},
-        "patch_size": vision.patch_size,
-        "temporal_patch_size": vision.temporal_patch_size,
-        "merge_size": vision.spatial_merge_size,
-    }
-    if config.model_type.startswith("qwen3"):
-        images |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
-    write_json(folder / "preprocessor_config.json", images)
 
 
 def _write_tokenizer(folder: Path, tokenizer: Path) -> dict[str, int]:
@@ -134,7 +124,11 @@ def _write_weights(folder: Path, model: Any) -> None:
     Raises:
         CustosError: If they do not fit on the disk.
     """
-    shapes = _stored_shapes(model)
+    # Tensors without data under the names and in the shapes that checkpoints store.
+    tied = set(getattr(model, "all_tied_weights_keys", None) or {})
+    untied = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
+    stored = revert_weight_conversion(model, untied)
+    shapes = {name: tensor.to(torch.bfloat16) for name, tensor in stored.items()}
     shards = split_torch_state_dict_into_shards(
         shapes, filename_pattern="model{suffix}.safetensors", max_shard_size=SHARD
     )
@@ -153,14 +147,6 @@ def _write_weights(folder: Path, model: Any) -> None:
     if shards.is_sharded:
         index = {"metadata": shards.metadata, "weight_map": shards.tensor_to_filename}
         (folder / INDEX).write_text(json.dumps(index), encoding="utf-8")
-
-
-def _stored_shapes(model: Any) -> dict[str, Tensor]:
-    """Return tensors without data under the names and in the shapes that checkpoints store."""
-    tied = set(getattr(model, "all_tied_weights_keys", None) or {})
-    untied = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}
-    stored = revert_weight_conversion(model, untied)
-    return {name: tensor.to(torch.bfloat16) for name, tensor in stored.items()}
 
 
 def _draw(name: str, shape: Tensor, generator: torch.Generator) -> Tensor:

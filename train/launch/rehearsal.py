@@ -13,7 +13,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import IO, Any
@@ -96,7 +96,11 @@ class Rehearsal:
         with interrupted_by(*signals), _shared_folder(self.is_first) as folder:
             PARTS.start(silent=not self.is_first)
             try:
-                with _output_to(folder / LOG_FILE, only=self.is_first):
+                with ExitStack() as quiet:
+                    if self.is_first:  # what it prints is of a judge that will be deleted
+                        log = quiet.enter_context((folder / LOG_FILE).open("w", encoding="utf-8"))
+                        quiet.enter_context(redirect_stdout(log))
+                        quiet.enter_context(redirect_stderr(log))
                     keys = self._prepare(folder)
                     recipe = load_recipe(self.method, self.recipe, keys)
                     self.train(recipe)
@@ -175,20 +179,6 @@ def _shared_folder(is_first: bool) -> Iterator[Path]:
     finally:
         if is_first:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _output_to(log: Path, *, only: bool) -> Iterator[None]:
-    """Keep what a run prints off the screen: it is of a judge that will be deleted."""
-    if not only:
-        yield
-        return
-    with (
-        log.open("w", encoding="utf-8") as file,
-        redirect_stdout(file),
-        redirect_stderr(file),
-    ):
-        yield
 
 
 def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
@@ -279,9 +269,14 @@ def serve_once(judge: Path, example: LabelledExample) -> int:
             )
             verdict = reply.json()["verdicts"][0] if reply.is_success else {}
         except (httpx.HTTPError, ValueError, LookupError) as error:
-            raise CustosError(
-                f"custos serve gave no verdict: {_ending(process) or error}"
-            ) from None
+            try:
+                code = process.wait(timeout=5)
+            except subprocess.TimeoutExpired:  # it still runs
+                reason = str(error)
+            else:
+                killed = "it was killed, as the system does where memory is short"
+                reason = killed if code == -signal.SIGKILL else f"it ended with code {code}"
+            raise CustosError(f"custos serve gave no verdict: {reason}") from None
         if verdict.get("label") is None:
             raise CustosError(f"custos serve answered {reply.status_code}: {reply.text[:300]}")
         return process_peak(Path("/proc") / str(process.pid) / "status")
@@ -312,17 +307,6 @@ def _service(judge: Path, log: IO[str]) -> Iterator[tuple[subprocess.Popen[str],
         process.terminate()
         process.wait()
         process.stdout.close()
-
-
-def _ending(process: subprocess.Popen[str]) -> str | None:
-    """Return how the service ended, ``None`` if it still runs."""
-    try:
-        code = process.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        return None
-    if code == -signal.SIGKILL:
-        return "it was killed, as the system does where memory is short"
-    return f"it ended with code {code}"
 
 
 def _data_url(source: str) -> str:

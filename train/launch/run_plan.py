@@ -188,15 +188,12 @@ def published_config(name: str) -> Any:
         *("num_attention_heads", "num_key_value_heads", "vocab_size"),
     )
     shape = dict(zip(keys, text, strict=True))
+    sections = [16, 24, 24] if family == "qwen2_5_vl" else [24, 20, 20]
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sections}
+    rotary = {"rope_parameters": rope, "max_position_embeddings": 128000}
     return AutoConfig.for_model(
         family,
-        text_config={**shape, **head, "tie_word_embeddings": tied, **_rotary(family)},
+        text_config={**shape, **head, **rotary, "tie_word_embeddings": tied},
         vision_config={**vision, "out_hidden_size": shape["hidden_size"]},
         tie_word_embeddings=tied,
     )
-
-
-def _rotary(family: str) -> dict[str, Any]:
-    sections = [16, 24, 24] if family == "qwen2_5_vl" else [24, 20, 20]
-    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": sections}
-    return {"rope_parameters": rope, "max_position_embeddings": 128000}

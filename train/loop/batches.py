@@ -177,10 +177,7 @@ class RowCosts(NamedTuple):
         of ``n`` takes every ``n``-th from the ``i``-th; the costliest come first, so memory that
         does not suffice shows at once.
 
-        Args:
-            rows: Indices of the rows of the step, at least one, in order of length in a rubric.
-            processes: Number of processes.
-            token_budget: Most tokens of a micro-batch, padding included.
+        Rows are indices, in order of length in a rubric; a budget counts padding.
         """
         parts = self.cut(rows, token_budget)
         count = min(len(rows), processes * -(-len(parts) // processes))  # up to whole rounds
@@ -327,13 +324,14 @@ class Loader:
             made = self._pool.submit(_make, split, list(indices))
         except BrokenProcessPool:
             raise CustosError(KILLED) from None
-        return self._receiver.submit(self._receive, made)
 
-    def _receive(self, made: Future[Batch | str]) -> Batch:
-        batch = made.result()
-        if isinstance(batch, str):
-            raise CustosError(batch)
-        return batch.pinned() if self.pinned else batch
+        def received() -> Batch:
+            batch = made.result()
+            if isinstance(batch, str):
+                raise CustosError(batch)
+            return batch.pinned() if self.pinned else batch
+
+        return self._receiver.submit(received)
 
 
 def _begin(rows: Mapping[str, Rows]) -> None:

@@ -76,17 +76,9 @@ def save_checkpoint(
 ) -> None:
     """Write ``checkpoint-<step>`` under a temporary name, then rename it; keep the newest two.
 
-    A checkpoint holds whole tensors, so any number of processes can go on from it.
-
-    Args:
-        folder: Run folder.
-        step: Optimizer steps done.
-        model: Unwrapped model; only trainable parameters are saved. If it is sharded, all processes
-            must call this.
-        optimizer: Optimizer over exactly those parameters.
-        state: JSON-able progress (best score, history, ...).
-        identity: What the run depends on (:func:`run_identity`).
-        writes: Whether this process writes.
+    A checkpoint holds whole tensors of what is trained, so any number of processes can go on from
+    it. If the unwrapped ``model`` is sharded, all processes must call this; one ``writes``.
+    ``state`` is progress that JSON can hold, and ``identity`` that of :func:`run_identity`.
     """
     weights, moments = dict[str, Tensor](), dict[str, Tensor]()
     for name, parameter in trainable(model).items():

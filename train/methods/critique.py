@@ -46,13 +46,8 @@ def answer_tokens(
     """Return the tokens of the answer an example trains towards, end of turn included.
 
     The pieces are encoded one by one, exactly as a judge reads them back: opening tag, critique,
-    closing tag, label tag, label, and the stated confidence where there is one.
-
-    Args:
-        task: Task of the example.
-        example: Example with its critique.
-        encoder: Encoder of the backbone.
-        label: Another label after the same critique; its tokens end with those of its closing tag.
+    closing tag, label tag, label, and the stated confidence where there is one. With ``label`` that
+    one follows the critique instead, and the tokens end with those of its closing tag.
 
     Raises:
         FieldError: If the task needs a critique and the example has none.

@@ -156,11 +156,8 @@ def read_preferences(
 ) -> list[Preference]:
     """Read the preferences in a file that :class:`Drawing` filled.
 
-    Args:
-        path: The file.
-        examples: Rows to train on (:func:`check_ids`); those of which the file has no preference
-            are left out.
-        least_margin: Least difference of two rewards.
+    Rows of which the file has no preference, or two rewards that differ by less than
+    ``least_margin``, are left out. The others are known by their id (:func:`check_ids`).
 
     Raises:
         CustosError: If the file cannot be read, or has critiques of another row.

@@ -15,7 +15,7 @@ from judging.judge.card import JudgeCard
 from judging.messages import END_TOKEN
 from judging.models.backbones import Backbone
 from judging.scoring.engine import GeneratedText, Sampling, texts_in_order
-from judging.scoring.prompts import EncodedPrompt, Encoder
+from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
@@ -63,45 +63,31 @@ class Policy:
     ) -> list[DrawnCritique]:
         """Draw a critique of each request, of a pair in the order given."""
         drawn: dict[int, DrawnCritique] = {}
+        tokenizer, encoder = self.backbone.tokenizer, self.encoder
         for start in range(0, len(requests), JUDGED_AT_ONCE):
             by_rubric: dict[str, list[int]] = {}
             for index in range(start, min(start + JUDGED_AT_ONCE, len(requests))):
                 rubric = get_task(requests[index].task).full_rubric(requests[index])
                 by_rubric.setdefault(rubric, []).append(index)
             for indices in by_rubric.values():
-                of_rubric = self._draw_under_rubric(
-                    [requests[index] for index in indices],
-                    [seeds[index] for index in indices],
-                    Sampling(self.max_tokens, temperature),
-                )
-                drawn |= dict(zip(indices, of_rubric, strict=True))
+                task = get_task(requests[indices[0]].task)
+                assert task.critique is not None  # checked of all rows
+                opening, closing = encoder.text(task.critique.opening), task.critique.closing
+                encoded = encoder.encode([(task, requests[index]) for index in indices])
+                prompts = [prompt.extended(opening) for prompt in encoded]
+                drawn_seeds = [seeds[index] for index in indices]
+                sampling = Sampling(self.max_tokens, temperature)
+                with self._judging() as engine:
+                    batches = engine.generate(prompts, encoder, closing, drawn_seeds, sampling)
+                    texts = texts_in_order(batches)
+                for index, prompt, text in zip(indices, prompts, texts, strict=True):
+                    assert isinstance(text, GeneratedText)  # in this process none fails
+                    tokens = text.tokens
+                    if text.finished and closing not in tokenizer.decode(tokens):
+                        tokens = (*tokens, tokenizer.convert_tokens_to_ids(END_TOKEN))
+                    before = (*prompt.prefix_ids, *prompt.suffix_ids)
+                    drawn[index] = DrawnCritique(text.text, text.finished, before, tokens)
         return [drawn[index] for index in range(len(requests))]
-
-    def _draw_under_rubric(
-        self, requests: Sequence[JudgeRequest], seeds: Sequence[int], sampling: Sampling
-    ) -> list[DrawnCritique]:
-        task = get_task(requests[0].task)
-        assert task.critique is not None  # checked of all rows
-        opening = self.encoder.text(task.critique.opening)
-        encoded = self.encoder.encode([(task, request) for request in requests])
-        prompts = [prompt.extended(opening) for prompt in encoded]
-        closing = task.critique.closing
-        with self._judging() as engine:
-            batches = engine.generate(prompts, self.encoder, closing, seeds, sampling)
-            texts = texts_in_order(batches)
-        return [
-            self._drawn(prompt, text, closing)
-            for prompt, text in zip(prompts, texts, strict=True)
-            if isinstance(text, GeneratedText)  # in this process none fails
-        ]
-
-    def _drawn(self, prompt: EncodedPrompt, text: GeneratedText, closing: str) -> DrawnCritique:
-        tokenizer, tokens = self.backbone.tokenizer, text.tokens
-        if text.finished and closing not in tokenizer.decode(tokens):
-            tokens = (*tokens, tokenizer.convert_tokens_to_ids(END_TOKEN))
-        return DrawnCritique(
-            text.text, text.finished, (*prompt.prefix_ids, *prompt.suffix_ids), tokens
-        )
 
     def measure(self, examples: Iterable[LabelledExample]) -> Measured:
         """Return what the judge decides after critiques that it writes.

@@ -196,7 +196,9 @@ class Trainer(BaseTrainer):
             self._describe_start()
             if self.progress.step == 0:
                 self.validate()
-            batches = self._batches(range(self.progress.step, total_steps))
+            steps = range(self.progress.step, total_steps)
+            plan = (rows for n in steps for rows in self._share(self.plan.micro_batches(n))[0])
+            batches = self.loader.batches(self.rows.train, plan)
             while self.progress.step < total_steps and not self.stops_early:
                 micro_batches = self.plan.micro_batches(self.progress.step)
                 self.progress.losses.append(self.train_step(micro_batches, batches))
@@ -315,11 +317,6 @@ class Trainer(BaseTrainer):
         as_many = is_sharded(accelerator) or divides_gradients(accelerator)
         least = -(-len(micro_batches) // processes) if as_many else 1
         return mine + [micro_batches[0][:1]] * (least - len(mine)), len(mine)
-
-    def _batches(self, steps: range) -> Iterator[Batch]:
-        """Yield this process's batches of consecutive steps."""
-        plan = (mine for step in steps for mine in self._share(self.plan.micro_batches(step))[0])
-        return self.loader.batches(self.rows.train, plan)
 
     def measure(self) -> dict[str, Measured]:
         """Measure the validation rows, ``val``, and the watched ones, by their names."""

@@ -116,11 +116,25 @@ def row_sizes(
         CustosError: If a row cannot be trained on.
     """
     limits = pixel_limits(recipe, config, supervision.encoder)
-    counts: dict[str, int] = {}
+    encoder, counts = supervision.encoder, dict[str, int]()
     sizes = []
     for example in examples:
         with errors_at(f"row '{example.id}'"):
-            sizes.append(_row_size(example, supervision, config, limits, counts))
+            requests = supervision.requests(example)
+            tree, target = supervision.target(example)
+            task = get_task(requests[0].task)
+            rubric = task.rubric(requests[0])
+            name = f"{task.name}/{rubric}"
+            if name not in counts:
+                counts[name] = len(encoder.text(task.instruction(rubric)))
+            pictures = encoder.pictures(task, requests[0])
+            patches = sum(_patches(picture_size(path), config, limits) for path in pictures)
+            pictured = _picture_tokens(patches, config) + TOKENS_OF_PICTURE * len(pictures)
+            message = max(_message_tokens(request, encoder) for request in requests)
+            paths = tree.paths if len(requests) > 1 else [tree.paths[target]]
+            tokens, supervised = message + pictured + TOKENS_OF_TURNS, sum(map(len, paths))
+            size = RowSize(name, counts[name], tokens, len(requests), tree, supervised, patches)
+            sizes.append(size)
     return sizes
 
 
@@ -135,13 +149,8 @@ def made_up_row(
 ) -> RowSize:
     """Return a row, for a plan without data.
 
-    Args:
-        tokens: Tokens of the row, its answer included and its pictures not.
-        pixels: Pixels of its square picture; 0 without one.
-        config: Configuration of the backbone.
-        limits: Areas between which pictures are scaled.
-        prompts: Prompts that the model reads of a row.
-        is_text: The answer is learnt token by token, and is a quarter of a row.
+    ``tokens`` are those of the row, its answer included and its square picture of ``pixels`` not.
+    An answer that ``is_text``, learnt token by token, is a quarter of a row.
     """
     answer = max(2, tokens // 4) if is_text else 4
     tree = LabelTree.build(["answer"], [list(range(answer))])
@@ -172,37 +181,6 @@ def steps_of_epoch(rows: Sequence[RowSize], recipe: Recipe) -> int:
     is_mixed = isinstance(replay, ReplaySection) and replay.train and replay.rho > 0
     sizes = [len(rows)] if is_mixed else Counter(row.rubric for row in rows).values()
     return sum(-(-size // recipe.optim.batch_size) for size in sizes)
-
-
-def _row_size(
-    example: LabelledExample,
-    supervision: Supervision,
-    config: Any,
-    limits: PixelLimits,
-    counts: dict[str, int],
-) -> RowSize:
-    requests, encoder = supervision.requests(example), supervision.encoder
-    tree, target = supervision.target(example)
-    task = get_task(requests[0].task)
-    rubric = task.rubric(requests[0])
-    name = f"{task.name}/{rubric}"
-    if name not in counts:
-        counts[name] = len(encoder.text(task.instruction(rubric)))
-    pictures = encoder.pictures(task, requests[0])
-    patches = sum(_patches(picture_size(path), config, limits) for path in pictures)
-    pictured = _picture_tokens(patches, config)
-    pictured += TOKENS_OF_PICTURE * len(pictures)
-    message = max(_message_tokens(request, encoder) for request in requests)
-    paths = tree.paths if len(requests) > 1 else [tree.paths[target]]
-    return RowSize(
-        name,
-        counts[name],
-        message + pictured + TOKENS_OF_TURNS,
-        len(requests),
-        tree,
-        sum(map(len, paths)),
-        patches,
-    )
 
 
 def _message_tokens(request: JudgeRequest, encoder: Encoder) -> int:

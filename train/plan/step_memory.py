@@ -139,25 +139,15 @@ def step_memory(
     device = torch.device("cuda" if gpu else "cpu")
     model.set_attn_implementation(choose_attention(config, device, dtype))
     pixels, tower = _tower_memory(model, config, size, dtype)
-    section = recipe.adapter
     layers = quantized_layers(model) if recipe.run.quantization else ()
     quantized = [layer.weight.numel() for _, _, layer in layers]
-    model = add_adapter(
-        model,
-        r=section.r,
-        alpha=section.alpha,
-        dropout=section.dropout,
-        modules=section.modules,
-        rslora=section.rslora,
-        dora=section.dora,
-        merger=section.merger,
-    )
-    merger = _merger_memory(model, config, size, dtype) if section.merger else 0
+    model = add_adapter(model, **recipe.adapter.model_dump(exclude={"init"}))
+    merger = _merger_memory(model, config, size, dtype) if recipe.adapter.merger else 0
     static = list({id(tensor): tensor for tensor in model.parameters()}.values())
     trained = [tensor for tensor in static if tensor.requires_grad]
     shared = SharedModel(model, sharers, dtype)
-    frozen = sum(shared.held(tensor) for tensor in static if not tensor.requires_grad)
     in_4_bits = sum(quantized)
+    frozen = sum(shared.held(tensor) for tensor in static if not tensor.requires_grad) - in_4_bits
     adapter = sum(shared.held(tensor) * 4 for tensor in trained)
     # One moment of AdamW in 8 bits; small tensors keep 32.
     moment = sum(
@@ -176,7 +166,7 @@ def step_memory(
     return StepMemory(
         parameters=sum(tensor.numel() for tensor in static),
         trained=sum(tensor.numel() for tensor in trained),
-        weights=(frozen - in_4_bits) * dtype.itemsize + round(in_4_bits * BITS / 8),
+        weights=frozen * dtype.itemsize + round(in_4_bits * BITS / 8),
         adapter=adapter,
         gradients=adapter,
         optimizer=STATES_OF_ADAMW * (adapter if is_adamw else moment),
@@ -268,7 +258,10 @@ def _run_step(
 
 
 def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype) -> Tensor:
-    """Return the sum of negative log-probabilities at the supervised positions."""
+    """Return the sum of negative log-probabilities at the supervised positions.
+
+    What it makes on the way is freed when it returns, as in an objective.
+    """
     with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
         if size.is_text:
             targets = torch.zeros(batch.slots.shape, dtype=torch.int64)

@@ -219,13 +219,7 @@ def replay_sample(
     """Draw indices of earlier rows without replacement, each label in proportion.
 
     The draw depends on ``seed`` and the rows alone: every process and every resume sees the same.
-
-    Args:
-        earlier: Rows of the earlier stage.
-        num_task2: Number of rows of the new stage.
-        rho: Replay ratio.
-        of: Whether ``rho`` is a share of the new rows or of the earlier rows.
-        seed: Any integer.
+    ``num_task2`` rows are new; ``of`` says what ``rho`` is a share of (:class:`ReplaySection`).
 
     Raises:
         FieldError: If ``rho`` asks for more rows than there are.
@@ -261,7 +255,12 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
             for every two such splits, and names the first two rows by file and row.
     """
     overlaps = find_overlaps({name: part for name, part in splits.by_name.items() if part})
-    refused = [each for each in overlaps if each.is_certain and not _is_allowed(each, data)]
+    refused = [overlap for overlap in overlaps if overlap.is_certain]
+    if isinstance(allowed := data.allow_overlap, bool):
+        refused = [] if allowed else refused
+    else:
+        pairs = [set(pair) for pair in allowed]
+        refused = [each for each in refused if {each.split, each.other} not in pairs]
     if not refused:
         return overlaps
     first, counts = refused[0], []
@@ -276,12 +275,6 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
         for name, row in zip((first.split, first.other), first.example, strict=True)
     )
     raise FieldError(f"data.{first.split}", f"{'; '.join(counts)} (first: {locations}); {ADVICE}")
-
-
-def _is_allowed(overlap: Overlap, data: DataSection) -> bool:
-    if isinstance(data.allow_overlap, bool):
-        return data.allow_overlap
-    return any(set((overlap.split, overlap.other)) == set(pair) for pair in data.allow_overlap)
 
 
 def _row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:

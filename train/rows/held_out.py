@@ -92,17 +92,9 @@ def write_run_data(
 ) -> WrittenData:
     """Write the rows of a run to ``RUN/data``: the splits of the files, and those held out.
 
-    If the folder already holds what these files give, it stays as it is.
-
-    Args:
-        files: Tables of ``train`` and of every other split that is given.
-        wanted: Splits to hold out of ``train``.
-        run: Run folder.
-        mapping: How the tables are read.
-        allow_dropped: Leave out rows that cannot be used instead of stopping.
-        seed: Seed of the division.
-        command: Command that was typed.
-        needs_critiques: Whether the run trains on critiques where a task has them.
+    If the folder already holds what these files give, it stays as it is. ``files`` are the tables
+    of ``train`` and of the splits that are given; ``wanted`` are held out of ``train``.
+    ``allow_dropped`` leaves out rows that cannot be used instead of stopping.
 
     Raises:
         CustosError: If a table cannot be read, has bad rows or lacks critiques, or the folder

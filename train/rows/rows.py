@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any, cast, overload
 
 import numpy as np
@@ -304,8 +305,15 @@ def index_splits(
         splits.replayed,
     )
     check_readable(splits.cal or (), supervision.encoder, "split 'cal'")
-    for line in _describe_pictures(indexed):
-        RUN_LOG.write(line)
+    left_out = sum((rows.left_out for rows in indexed.by_name.values()), Counter[str]())
+    for task, count in left_out.items():  # a sum of counters has no zeros
+        text = f"the pictures of {count:,} rows are left out: task '{task}' reads text alone"
+        RUN_LOG.write(text)
+    pictures = dict(chain.from_iterable(rows.pictures.items() for rows in indexed.by_name.values()))
+    if pictures:
+        most = megapixels(supervision.encoder.backbone.pixels.max_pixels)
+        scaled = f"{sum(pictures.values()):,} of {len(pictures):,} pictures are scaled down"
+        RUN_LOG.write(f"{scaled} to {most}")
     return indexed
 
 
@@ -321,19 +329,6 @@ def check_readable(examples: Sequence[LabelledExample], encoder: Encoder, locati
         for example in batch:
             with errors_at(f"{location}: row '{example.id}'"):
                 next(sizes)
-
-
-def _describe_pictures(splits: IndexedSplits) -> Iterator[str]:
-    """Yield lines that say how many pictures are left out, and how many are scaled down."""
-    left_out = sum((rows.left_out for rows in splits.by_name.values()), Counter[str]())
-    for task, count in left_out.items():  # a sum of counters has no zeros
-        yield f"the pictures of {count:,} rows are left out: task '{task}' reads text alone"
-    pictures = {
-        n: scaled for rows in splits.by_name.values() for n, scaled in rows.pictures.items()
-    }
-    if pictures:
-        most = megapixels(splits.train.encoder.backbone.pixels.max_pixels)
-        yield f"{sum(pictures.values()):,} of {len(pictures):,} pictures are scaled down to {most}"
 
 
 def _pinned(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from safetensors import SafetensorError, safe_open
 from torch import nn
@@ -80,23 +80,22 @@ def with_adapter(backbone: Backbone, recipe: Recipe) -> Backbone:
         CustosError: If the earlier run's adapter was trained on other weights, or its card is
             damaged.
     """
+    from peft.tuners.lora import LoraLayer
+
     adapter, folder = recipe.adapter, recipe.adapter.init_folder
     if folder:
         _check_version(recipe, folder, backbone)
         adapted = load_adapter(backbone.model, folder, trainable=True)
-        _set_dropout(adapted, adapter.dropout)
+        for module in adapted.modules():  # the adapter was saved with a dropout of its own
+            if isinstance(module, LoraLayer):
+                for name in list(module.lora_dropout):
+                    dropout = nn.Dropout(adapter.dropout) if adapter.dropout else nn.Identity()
+                    module.lora_dropout[name] = dropout
+        for config in adapted.peft_config.values():
+            config.lora_dropout = adapter.dropout
     else:
-        adapted = add_adapter(
-            backbone.model,
-            r=adapter.r,
-            alpha=adapter.alpha,
-            dropout=adapter.dropout,
-            modules=adapter.modules,
-            rslora=adapter.rslora,
-            dora=adapter.dora,
-            merger=adapter.merger,
-            seed=recipe.run.seed,
-        )
+        settings = adapter.model_dump(exclude={"init"})
+        adapted = add_adapter(backbone.model, **settings, seed=recipe.run.seed)
     return backbone.with_model(adapted)
 
 
@@ -116,15 +115,3 @@ def _check_version(recipe: Recipe, folder: Path, backbone: Backbone) -> None:
             f"adapter.init={recipe.adapter.init}: trained on version {trained_on}, which has "
             f"other {part} than version {backbone.version} of {backbone.name}"
         )
-
-
-def _set_dropout(adapted: Any, dropout: float) -> None:
-    """Replace the dropout that the adapter was saved with by the recipe's."""
-    from peft.tuners.lora import LoraLayer
-
-    for module in adapted.modules():
-        if isinstance(module, LoraLayer):
-            for name in list(module.lora_dropout):
-                module.lora_dropout[name] = nn.Dropout(dropout) if dropout else nn.Identity()
-    for config in adapted.peft_config.values():
-        config.lora_dropout = dropout

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from torch import Tensor, nn
+from torch import Tensor
 
 from judging.models.adapters import num_weights
 from judging.scoring.tree_batch import TreeBatch, TreeModel
@@ -69,7 +69,10 @@ class StepCost:
                 share = 1 / vision.spatial_merge_size**2 if merged else 1
                 per_patch += 2 * share * num_weights(parameter)
             elif "lm_head" not in name:
-                per_token += (6 if parameter.requires_grad else 4) * _used(name, parameter, text)
+                used = num_weights(parameter)
+                if ".experts." in name:  # a token passes those it is sent to
+                    used = parameter.numel() * text.num_experts_per_tok / text.num_experts
+                per_token += (6 if parameter.requires_grad else 4) * used
         head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
         kinds = getattr(text, "layer_types", None) or ["full_attention"] * text.num_hidden_layers
         layers = sum(kind != "linear_attention" for kind in kinds)
@@ -101,13 +104,6 @@ class StepCost:
             + self.per_patch_pair * sum(count**2 for count in patches)
         )
         return operations
-
-
-def _used(name: str, parameter: nn.Parameter, text: Any) -> float:
-    """Return how many weights of a parameter a token passes: of experts, those it is sent to."""
-    if ".experts." not in name:
-        return num_weights(parameter)
-    return float(parameter.numel() * text.num_experts_per_tok / text.num_experts)
 
 
 class Throughput:

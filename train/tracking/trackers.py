@@ -57,8 +57,18 @@ class Tracker:
         self.folder, self.total_steps, self.eval_every = folder, total_steps, eval_every
         self.silent = not accelerator.is_main_process
         self.console = Console(quiet=self.silent)
-        shows_bar = self.console.is_terminal and not self.silent
-        self._bar = TrainingBar(self.console, total_steps) if shows_bar else None
+        self._bar: Progress | None = None
+        if self.console.is_terminal and not self.silent:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=8),  # all of it fits into 80 columns
+                MofNCompleteColumn(),
+                TextColumn("loss {task.fields[loss]}  {task.fields[rate]} rows/s"),
+                TextColumn("{task.fields[left]} left  {task.fields[score]}"),
+                console=self.console,
+            )
+            fields: dict[str, Any] = {"loss": "-", "rate": "-", "left": "-", "score": ""}
+            self._task = self._bar.add_task("train", total=total_steps, **fields)
         self._experiment = ExperimentLog(accelerator, folder, self.note)
         self._num_timed, self._started = 0, 0.0
         self._step_began, self._line_shown = 0.0, -math.inf
@@ -76,9 +86,9 @@ class Tracker:
         try:
             self._experiment.start(step, config)
             if self._bar:
-                self._bar.start(step)
-            self._started = monotonic()
-            self._step_began = self._started
+                self._bar.start()
+                self._bar.update(self._task, completed=step)
+            self._started = self._step_began = monotonic()
             yield
         finally:
             if self._bar:
@@ -102,7 +112,7 @@ class Tracker:
         self._step_seconds.append(now - self._step_began)
         self._step_began = now
         if self._bar:
-            self._bar.update(step, left=self._time_left(step))
+            self._bar.update(self._task, completed=step, left=self._time_left(step))
 
     @property
     def seconds(self) -> float:
@@ -124,7 +134,7 @@ class Tracker:
             self._line_shown = monotonic()
         if self._bar:
             loss = f"{values['train_loss']:.3f}"
-            self._bar.update(step, loss=loss, rate=f"{rate:.1f}", left=left)
+            self._bar.update(self._task, loss=loss, rate=f"{rate:.1f}", left=left)
         self._record(step, values)
 
     def log_scores(self, step: int, scores: Mapping[str, float], count: int) -> None:
@@ -133,7 +143,8 @@ class Tracker:
         self._line(f"step {step:>6}/{self.total_steps}  {text}  (n={count})")
         if self._bar and scores:
             name = next((name for name in scores if name.endswith("accuracy")), next(iter(scores)))
-            self._bar.update(step, score=f"{name.replace('_', ' ')} {scores[name]:.3f}")
+            score = f"{name.replace('_', ' ')} {scores[name]:.3f}"
+            self._bar.update(self._task, score=score)
         self._record(step, scores)
 
     @contextmanager
@@ -141,10 +152,10 @@ class Tracker:
         """Leave the time that the block takes out of the training speed; name it on the bar."""
         began = monotonic()
         if self._bar:
-            self._bar.describe("valid")
+            self._bar.update(self._task, description="valid")
         yield
         if self._bar:
-            self._bar.describe("train")
+            self._bar.update(self._task, description="train")
         self._validation_seconds = monotonic() - began
         self._started += self._validation_seconds
         self._step_began += self._validation_seconds
@@ -191,41 +202,6 @@ class Tracker:
                 kept.append(f"{line}\n")
         with atomic_write(path) as file:
             file.writelines(kept)
-
-
-class TrainingBar:
-    """One line: steps, loss, speed, time left and the latest validation."""
-
-    def __init__(self, console: Console, total_steps: int) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=8),  # all of it fits into 80 columns
-            MofNCompleteColumn(),
-            TextColumn("loss {task.fields[loss]}  {task.fields[rate]} rows/s"),
-            TextColumn("{task.fields[left]} left  {task.fields[score]}"),
-            console=console,
-        )
-        self._fields: dict[str, Any] = {"loss": "-", "rate": "-", "left": "-", "score": ""}
-        self._total = total_steps
-
-    def start(self, step: int) -> None:
-        """Draw the bar at the number of steps done."""
-        self._progress.start()
-        self._task = self._progress.add_task(
-            "train", total=self._total, completed=step, **self._fields
-        )
-
-    def update(self, step: int, **fields: Any) -> None:
-        """Move the bar to a number of steps and change what it says: loss, rate, left, score."""
-        self._progress.update(self._task, completed=step, **fields)
-
-    def describe(self, description: str) -> None:
-        """Name what runs now, before the bar."""
-        self._progress.update(self._task, description=description)
-
-    def stop(self) -> None:
-        """Leave the bar as it is."""
-        self._progress.stop()
 
 
 PROJECT = "custos"
@@ -278,8 +254,16 @@ class ExperimentLog:
             return
         for variable, value in QUIET.items():
             os.environ.setdefault(variable, value)
-        runs, is_new = self._runs(), True
+        try:
+            runs = json.loads((self.folder / RUNS_FILE).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            runs = {}
+        runs, is_new = runs if isinstance(runs, dict) else {}, True
         settings: dict[str, dict[str, Any]] = {}
+        scalars = {
+            key: value if isinstance(value, bool | int | float | str) else json.dumps(value)
+            for key, value in config.items()
+        }
         try:
             if "tensorboard" in names:  # events after the checkpoint are written again
                 settings["tensorboard"] = {"purge_step": step + 1 if step else 0}
@@ -294,7 +278,7 @@ class ExperimentLog:
             for tracker in self.accelerator.trackers:
                 # TensorBoard would make a run of its own of them; MLflow refuses other values.
                 if tracker.name == "wandb" or (tracker.name == "mlflow" and is_new):
-                    tracker.store_init_configuration(_scalars(config))
+                    tracker.store_init_configuration(scalars)
         except Exception as error:  # noqa: BLE001 (each library raises its own, down to HTTP)
             text = " ".join(str(error).split()) or type(error).__name__
             raise CustosError(f"run.trackers={','.join(names)}: {text}") from None
@@ -330,13 +314,6 @@ class ExperimentLog:
         """Return what names MLflow's store: a server, or the run folder wherever it lies."""
         return "run folder" if self._has_local_store else os.environ[STORE]
 
-    def _runs(self) -> dict[str, Any]:
-        try:
-            runs = json.loads((self.folder / RUNS_FILE).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            return {}
-        return runs if isinstance(runs, dict) else {}
-
     def _wandb_settings(self, runs: dict[str, Any]) -> dict[str, Any]:
         import wandb
 
@@ -366,11 +343,3 @@ class ExperimentLog:
         except mlflow.exceptions.MlflowException:  # deleted since
             run_id = None
         return {"run_id": run_id, "run_name": self.folder.name}, run_id is None
-
-
-def _scalars(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as trackers take them: numbers and text."""
-    return {
-        key: value if isinstance(value, bool | int | float | str) else json.dumps(value)
-        for key, value in config.items()
-    }

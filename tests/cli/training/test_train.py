@@ -22,22 +22,26 @@ pytestmark = pytest.mark.usefixtures("forking_python")
 REPOSITORY = Path(__file__).parents[3]
 
 
-def _train(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
-    return subprocess.run(
-        [sys.executable, "-m", "cli", "train", *arguments],
-        env=os.environ | environment,
+def _start(folder: Path, command: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "cli", command, *arguments],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)},
         cwd=folder,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=600,
-        check=False,
     )
+
+
+def _run(folder: Path, *arguments: str, command: str = "train") -> subprocess.CompletedProcess[str]:
+    with _start(folder, command, *arguments) as process:
+        output, errors = process.communicate(timeout=600)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 def _fails(folder: Path, *arguments: str) -> str:
     """The one line on the screen of a command that fails."""
-    done = _train(folder, *arguments)
+    done = _run(folder, *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1, done.stderr
@@ -55,7 +59,7 @@ def folder(small: str, tmp_path: Path) -> Path:
 
 
 def test_one_file_becomes_a_judge_with_a_report(folder: Path) -> None:
-    done = _train(folder, "tiny.yaml", "--train", "rows.jsonl", "--out", "mine", "optim.epochs=1")
+    done = _run(folder, "tiny.yaml", "--train", "rows.jsonl", "--out", "mine", "optim.epochs=1")
     assert done.returncode == 0, done.stderr
     first, *_ = done.stdout.splitlines()
     assert first.startswith("rows: ")
@@ -138,7 +142,7 @@ def test_the_mapping_of_the_options_is_kept_by_the_run(folder: Path) -> None:
 
 def test_an_error_in_two_processes_is_one_line(folder: Path) -> None:
     arguments = ("--train", "rows.jsonl", "--processes", "2", f"backbone={folder}/none")
-    done = _train(folder, "tiny.yaml", *arguments)
+    done = _run(folder, "tiny.yaml", *arguments)
     assert done.returncode == 2
     assert done.stdout.count("\n") == 2, "how the rows divide, and that some repeat"
     assert done.stderr.startswith(f"error: backbone '{folder}/none' cannot be loaded")
@@ -149,28 +153,19 @@ DRY_RUN = ("tiny.yaml", "--train", "rows.jsonl", "--dry-run", "1", "optim.batch_
 
 
 @pytest.mark.slow
-def test_a_dry_run_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_dry_run_shows_each_part_once_and_leaves_nothing(
+    processes: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = sorted(folder.iterdir())
     scratch = _scratch(folder, monkeypatch)
-    done = _train(folder, *DRY_RUN)
-    assert done.returncode == 0, done.stderr
-    assert "works with this recipe" in done.stdout
-    assert done.stderr.splitlines()[-1] == "dry run: serving"
-    assert sorted(folder.iterdir()) == sorted([*before, scratch])
-    assert not list(scratch.glob("custos-*"))
-
-
-@pytest.mark.slow
-def test_a_dry_run_in_two_processes_shows_each_part_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scratch = _scratch(folder, monkeypatch)
-    done = _train(folder, *DRY_RUN, "--processes", "2")
+    done = _run(folder, *DRY_RUN, "--processes", processes)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("works with this recipe") == 1
     parts = [line.removeprefix("dry run: ") for line in done.stderr.splitlines()]
     assert parts[0] == "rows" and parts[-1] == "serving"
     assert len(set(parts)) == len(parts) == 9
+    assert sorted(folder.iterdir()) == sorted([*before, scratch])
     assert not list(scratch.glob("custos-*"))
 
 
@@ -179,7 +174,7 @@ def test_a_failed_dry_run_in_two_processes_is_one_error_line(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch = _scratch(folder, monkeypatch)
-    done = _train(folder, *DRY_RUN, "--processes", "2", "optim.lr=1e30", "--dry-run", "2")
+    done = _run(folder, *DRY_RUN, "--processes", "2", "optim.lr=1e30", "--dry-run", "2")
     assert done.returncode == 2
     [error] = [line for line in done.stderr.splitlines() if not line.startswith("dry run: ")]
     assert error.startswith("error: dry run: step failed: step 2: not finite: loss nan")
@@ -192,14 +187,7 @@ def test_a_dry_run_that_is_stopped_leaves_nothing(
 ) -> None:
     """The launcher ends its processes while the judge is served."""
     scratch = _scratch(folder, monkeypatch)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cli", "train", *DRY_RUN, "--processes", "2"],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)},
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = _start(folder, "train", *DRY_RUN, "--processes", "2")
     assert process.stderr is not None
     while process.stderr.readline() not in ("dry run: serving\n", ""):
         pass
@@ -219,14 +207,7 @@ def _scratch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_ctrl_c_says_where_the_same_command_goes_on(folder: Path) -> None:
     arguments = ("tiny.yaml", "--train", "rows.jsonl", "optim.epochs=10000", "run.save_every=5")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "cli", "train", *arguments],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)},
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = _start(folder, "train", *arguments)
     deadline = time.monotonic() + 120
     while not any((folder / "runs" / "tiny").glob("checkpoint-*")):
         assert time.monotonic() < deadline, process.communicate()
@@ -280,21 +261,14 @@ def test_the_next_command_grades_the_same_table(folder: Path) -> None:
     options = [part for column in columns for part in ("--map", column)]
     options += ["--labels", "yes=Correct,no=Wrong", "--reference-mode", "any"]
     size = ("optim.epochs=1", "optim.max_steps=50")
-    done = _train(folder, "tiny.yaml", "--train", "my table.csv", *options, *size)
+    done = _run(folder, "tiny.yaml", "--train", "my table.csv", *options, *size)
     assert done.returncode == 0, done.stderr
     assert "fewer than optim.max_steps=50" in done.stdout + done.stderr
     assert "too few to conclude" in done.stdout
     (following,) = (line for line in done.stdout.splitlines() if line.startswith("next: "))
     assert following.endswith(" --mapping runs/tiny/data/mapping.yaml --out verdicts.csv")
-    command = shlex.split(following.removeprefix("next: custos "))
-    graded = subprocess.run(
-        [sys.executable, "-m", "cli", *command],
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command, *arguments = shlex.split(following.removeprefix("next: custos "))
+    graded = _run(folder, *arguments, command=command)
     assert graded.returncode == 0, graded.stderr
     assert (folder / "verdicts.csv").read_text(encoding="utf-8").count("\n") == 31
 
@@ -323,6 +297,6 @@ def test_pairs_without_critiques_are_refused_before_they_are_divided(folder: Pat
 def _fails_later(folder: Path, *arguments: str) -> None:
     """Run a command whose table is read and divided, and that fails when it reads the rows."""
     out = f"{arguments[0].replace('/', '-')}-run"
-    done = _train(folder, *arguments, "--out", out, "data.exclude_answerer=nobody")
+    done = _run(folder, *arguments, "--out", out, "data.exclude_answerer=nobody")
     assert done.returncode == 2
     assert "'nobody' is none of" in done.stderr

@@ -6,15 +6,18 @@ import re
 import subprocess
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from judging.errors import CustosError
 from tests.train.made_up import analysed, critique_pair, examples, write_recipe, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
-from train.launch.rehearsal import _ending, of_every_label
+from train.launch import rehearsal
+from train.launch.rehearsal import of_every_label
 
 pytestmark = pytest.mark.usefixtures("forking_python")
 
@@ -154,7 +157,10 @@ def test_splits_that_are_graded_have_as_many_labels_as_they_can() -> None:
     assert [row.label for row in of_every_label(rows, 1)] == ["Correct", "Wrong"]
 
 
-def test_a_service_that_was_killed_says_so() -> None:
+def test_a_service_that_was_killed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], text=True)
     killed.kill()
-    assert _ending(killed) == "it was killed, as the system does where memory is short"
+    gone = nullcontext((killed, "http://127.0.0.1:9"))
+    monkeypatch.setattr(rehearsal, "_service", lambda *_: gone)
+    with pytest.raises(CustosError, match="it was killed, as the system does where memory is sho"):
+        rehearsal.serve_once(tmp_path, examples(1)[0])

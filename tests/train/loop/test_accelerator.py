@@ -155,12 +155,6 @@ def test_what_the_user_told_the_launcher_is_seen(
         assert launcher_set_threads() is set_by_launcher
 
 
-def test_two_processes_keep_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert not launcher_set_threads()
-
-
 @pytest.mark.parametrize(("processes_here", "is_shown"), [("2", True), ("4", False)])
 def test_processes_of_other_machines_leave_cores_free(
     processes_here: str, is_shown: bool, monkeypatch: pytest.MonkeyPatch

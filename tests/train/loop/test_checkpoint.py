@@ -13,7 +13,15 @@ import yaml
 from judging.errors import CustosError
 from judging.files.atomic import whole_folder
 from judging.fingerprint import file_sha256
-from tests.train.made_up import examples, recipe, trainer, write_recipe, write_split
+from tests.train.made_up import (
+    KilledError,
+    examples,
+    killed_after,
+    recipe,
+    trainer,
+    write_recipe,
+    write_split,
+)
 from train import hieval_stage1
 from train.launch.front import stop_message
 from train.loop.checkpoint import keep_best, read_checkpoint, run_identity, save_checkpoint
@@ -29,18 +37,14 @@ def load_checkpoint(folder: Path, model: Any, optimizer: Any, identity: Any) -> 
     return saved.state
 
 
-class _KilledError(Exception):
-    pass
-
-
 def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     for text in ("old", "new"):
         with whole_folder(tmp_path / "best-1") as folder:
             (folder / "a").write_text(text)
         assert (tmp_path / "best-1" / "a").read_text() == text
-    with pytest.raises(_KilledError), whole_folder(tmp_path / "best-1") as folder:
+    with pytest.raises(KilledError), whole_folder(tmp_path / "best-1") as folder:
         (folder / "a").write_text("trunc")
-        raise _KilledError
+        raise KilledError
     assert (tmp_path / "best-1" / "a").read_text() == "new"
 
 
@@ -174,14 +178,7 @@ def test_data_made_anew_is_other_data(
     """Killed, resumed with other rows, then finished with its own; what was read is recorded."""
     path = write_recipe(tmp_path, small, run__save_every=1, data__cal=None, data__test=None)
     arguments = ["--config", str(path)]
-    save = Trainer.save
-
-    def save_and_die(self: Trainer) -> None:
-        save(self)
-        raise _KilledError
-
-    with monkeypatch.context() as patch, pytest.raises(_KilledError):
-        patch.setattr(Trainer, "save", save_and_die)
+    with killed_after(1):
         hieval_stage1.main(arguments)
     data = tmp_path / "train.jsonl"
     text, hashed = data.read_text(encoding="utf-8"), file_sha256(data)

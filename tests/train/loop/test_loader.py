@@ -18,7 +18,7 @@ from judging.errors import CustosError
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
-from tests.train.made_up import example, recipe, trainer
+from tests.train.made_up import example, killed_after, recipe, trainer
 from train.loop.batches import Loader, default_workers
 from train.loop.checkpoint import trainable
 from train.methods.trainer import Trainer
@@ -112,14 +112,8 @@ def test_workers_on_a_gpu_leave_a_core_for_each_process() -> None:
     assert default_workers(torch.device("cuda"), 10_000) == 1
 
 
-class _KilledError(Exception):
-    pass
-
-
 @pytest.mark.slow
-def test_a_run_is_the_same_with_any_workers_and_after_a_resume(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_the_same_with_any_workers_and_after_a_resume(small: str, tmp_path: Path) -> None:
     picture = save_picture(tmp_path / "a.png", 60, 60)
     data = [example(i, images=(picture,) if i % 3 == 0 else ()) for i in range(24)]
     options: dict[str, Any] = {"adapter__dropout": 0.2, "run__save_every": 2, "run__eval_every": 3}
@@ -131,15 +125,7 @@ def test_a_run_is_the_same_with_any_workers_and_after_a_resume(
     alone, two = learner("alone", 0), learner("two", 2)
     alone.fit()
     two.fit()
-    save = Trainer.save
-
-    def save_and_die(self: Trainer) -> None:
-        save(self)
-        if self.progress.step == 4:
-            raise _KilledError
-
-    with monkeypatch.context() as patch, pytest.raises(_KilledError):
-        patch.setattr(Trainer, "save", save_and_die)
+    with killed_after(4):
         learner("four", 2).fit()
     four = learner("four", 4)
     four.fit()
@@ -173,7 +159,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def _started(script: Path) -> tuple[subprocess.Popen[str], psutil.Process]:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     process = subprocess.Popen(
         [sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, text=True
     )

@@ -13,9 +13,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from tests.forks import run_together
-from tests.train.loop import early_stop, own_folders, several_processes
+from tests.train.loop import together
+from tests.train.made_up import killed_after
 from train.loop.checkpoint import trainable
-from train.methods.trainer import Trainer
 from train.setup.run_log import RUN_LOG
 
 
@@ -54,8 +54,8 @@ def test_several_processes_take_the_steps_of_one(
     single, pair = tmp_path / "one", tmp_path / "several"
     single.mkdir()
     pair.mkdir()
-    several_processes.run(small, single, batch_size, 10_000)
-    run_together(processes, several_processes.run, small, pair, batch_size, token_budget)
+    together.take_steps(small, single, batch_size, 10_000)
+    run_together(processes, together.take_steps, small, pair, batch_size, token_budget)
     with safe_open(pair / "after.safetensors", "pt") as file:
         assert file.metadata()["processes"] == str(processes)
     expected, parameters = (load_file(folder / "after.safetensors") for folder in (single, pair))
@@ -69,27 +69,16 @@ def test_several_processes_take_the_steps_of_one(
     torch.testing.assert_close(*scores, rtol=1e-3, atol=1e-2)  # log-probabilities of about 20
 
 
-class _KilledError(Exception):
-    pass
-
-
 def test_machines_without_a_shared_disk_go_on_from_the_first_ones_checkpoint(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: str, tmp_path: Path
 ) -> None:
     """Killed after two of four steps; the second process has a run folder of its own, empty."""
-    whole = own_folders.learner(small, tmp_path / "whole")
+    whole = together.of_four_steps(small, tmp_path / "whole")
     whole.fit()
-    save = Trainer.save
-
-    def save_and_die(self: Trainer) -> None:
-        save(self)
-        raise _KilledError
-
-    with monkeypatch.context() as patch, pytest.raises(_KilledError):
-        patch.setattr(Trainer, "save", save_and_die)
-        own_folders.learner(small, tmp_path / "0").fit()
+    with killed_after(2):
+        together.of_four_steps(small, tmp_path / "0").fit()
     RUN_LOG.close_file()  # as the end of its process would
-    lines = run_together(2, own_folders.run, small, tmp_path).splitlines()
+    lines = run_together(2, together.with_own_folders, small, tmp_path).splitlines()
     host = socket.gethostname()
     assert [line for line in lines if line.startswith("process ")] == [
         f"process 1 on {host} has no checkpoint in its {tmp_path / '0'}, the first process has "
@@ -106,7 +95,7 @@ def test_machines_without_a_shared_disk_go_on_from_the_first_ones_checkpoint(
 @pytest.mark.usefixtures("forking_python")
 def test_all_processes_stop_early_at_the_same_step(small: str, tmp_path: Path) -> None:
     """The loss since the last report is logged, though the next report is not due."""
-    lines = _torchrun(2, "early_stop", small, str(tmp_path)).splitlines()
+    lines = _torchrun(2, "together", small, str(tmp_path)).splitlines()
     assert sum(line.startswith("stopped early at step 2 of 8: ") for line in lines) == 1
     first, second = (
         json.loads((tmp_path / f"{rank}.json").read_text(encoding="utf-8")) for rank in range(2)
@@ -114,7 +103,7 @@ def test_all_processes_stop_early_at_the_same_step(small: str, tmp_path: Path) -
     assert first == second
     assert (first["step"], first["planned_steps"], first["losses"]) == (2, 8, [])
     assert [entry["step"] for entry in first["history"] if "train_loss" in entry] == [2]
-    early_stop.run(small, tmp_path / "one")
+    together.stop_early(small, tmp_path / "one")
     one = json.loads((tmp_path / "one" / "0.json").read_text(encoding="utf-8"))
     assert one["history"] == [
         {name: pytest.approx(value, abs=1e-3) for name, value in entry.items()}

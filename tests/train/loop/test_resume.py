@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.train.loop.test_checkpoint import load_checkpoint
-from tests.train.made_up import example, examples, recipe, trainer
+from tests.train.made_up import KilledError, example, examples, killed_after, recipe, trainer
 from train.loop import batches
 from train.loop.checkpoint import best_folder
 from train.loop.objective import Measured
@@ -22,25 +22,8 @@ from train.methods.trainer import Trainer
 from train.rows.rows import Batch
 
 
-class _KilledError(Exception):
-    pass
-
-
-def _kill_after_saving(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    save = Trainer.save
-
-    def save_and_die(self: Trainer) -> None:
-        save(self)
-        if self.progress.step == step:
-            raise _KilledError
-
-    monkeypatch.setattr(Trainer, "save", save_and_die)
-
-
 @pytest.mark.parametrize("killed_at", [4, 8])
-def test_resuming_is_exact(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: int
-) -> None:
+def test_resuming_is_exact(small: str, tmp_path: Path, killed_at: int) -> None:
     """Twelve steps at a stretch, or killed within the first or the second epoch."""
     options: dict[str, Any] = {
         "adapter__dropout": 0.2,
@@ -54,8 +37,7 @@ def test_resuming_is_exact(
     whole.fit()
 
     broken = recipe(tmp_path / "broken", **options)
-    with monkeypatch.context() as patch, pytest.raises(_KilledError):
-        _kill_after_saving(patch, killed_at)
+    with killed_after(killed_at):
         trainer(broken, small, data).fit()
     torch.manual_seed(12345)  # a new process starts with other random state
     resumed = trainer(broken, small, data)
@@ -114,7 +96,7 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
 
         def step(micro_batches: list[list[int]], batches: Iterator[Batch]) -> float:
             if learner.progress.step == killed_at:
-                raise _KilledError
+                raise KilledError
             made = [next(batches) for _ in micro_batches]
             assert [list(batch.indices) for batch in made] == micro_batches
             seen.append([row for rows in micro_batches for row in rows])
@@ -130,7 +112,7 @@ def test_epochs_of_whole_questions_may_differ_in_steps(
             planned = [[row for rows in step for row in rows] for step in plan]
             assert seen == planned
         else:
-            with pytest.raises(_KilledError):
+            with pytest.raises(KilledError):
                 learner.fit()
             del seen[killed_at // 3 * 3 :]  # what the newest checkpoint does not know of
 
@@ -150,7 +132,7 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
     def validate_and_die(self: Trainer) -> None:
         validate(self)
         if self.progress.step == 6:
-            raise _KilledError
+            raise KilledError
 
     likelihoods = count(0, -1)
     monkeypatch.setattr(
@@ -158,7 +140,7 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
         "measure",
         lambda self, runner, rows: Measured({"nll": next(likelihoods)}, []),
     )
-    with monkeypatch.context() as patch, pytest.raises(_KilledError):
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
         patch.setattr(Trainer, "validate", validate_and_die)
         trainer(settings, small, examples(16)).fit()
     resumed = trainer(settings, small, examples(16))
@@ -187,13 +169,13 @@ def test_an_earlier_checkpoint_still_finds_its_best(
 
         def step_or_die(*given: Any) -> float:
             if learner.progress.step == dies_at:
-                raise _KilledError
+                raise KilledError
             return take_step(*given)
 
         monkeypatch.setattr(learner, "train_step", step_or_die)
         return learner
 
-    with pytest.raises(_KilledError):
+    with pytest.raises(KilledError):
         run(2, 5, [0.1, 0.5, 0.9]).fit()
     shutil.rmtree(tmp_path / "checkpoint-000004")
     progress = run(100, None, [0.3]).fit()

@@ -11,7 +11,7 @@ import yaml
 
 import train.methods
 from judging.errors import FieldError
-from tests.train.made_up import example, examples, write_split
+from tests.train.made_up import examples, recipe_file
 from train import hieval_stage1, run
 from train.loop.checkpoint import run_identity
 from train.methods import find_method, method_of, methods
@@ -110,17 +110,15 @@ def test_a_file_is_all_that_a_new_method_takes(
     (tmp_path / "triple.py").write_text(NEW, encoding="utf-8")
     monkeypatch.setattr(train.methods, "__path__", [*train.methods.__path__, str(tmp_path)])
     assert find_method("triple") is not None
-    rows = write_split(tmp_path / "rows.jsonl", examples(8))
-    val = write_split(tmp_path / "val.jsonl", [example(number) for number in range(20, 24)])
-    values = {
-        "backbone": small,
-        "data": {"train": [rows], "val": val, "allow_overlap": True},
-        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
-        "optim": {"lr": 1e-3, "batch_size": 8, "max_steps": 1},
-        "run": {"output": str(tmp_path / "run"), "precision": "fp32", "log_every": 1},
-    }
-    path = tmp_path / "x.yaml"
-    path.write_text(yaml.safe_dump({**values, "method": "triple"}), encoding="utf-8")
+    path = recipe_file(
+        tmp_path,
+        small,
+        {"train": examples(8), "val": examples(4, 20)},
+        data={"allow_overlap": True},
+        optim={"max_steps": 1},
+        run={"log_every": 1},
+        method="triple",
+    )
     losses: list[float] = []
     for main, keys in ((run.main, []), (hieval_stage1.main, ["method=focal"])):
         folder = tmp_path / f"run-{len(losses)}"
@@ -138,10 +136,8 @@ def test_a_script_follows_the_recipe(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The recipe of another script is trained as it says, here up to its missing pairs."""
-    rows = write_split(tmp_path / "rows.jsonl", examples(8))
-    values = {**SECTIONS, "data": {"train": [rows], "val": rows, "allow_overlap": True}}
-    path = tmp_path / "x.yaml"
-    path.write_text(yaml.safe_dump({**values, "method": "reward"}), encoding="utf-8")
+    rows = {"train": examples(8), "val": examples(8)}
+    path = recipe_file(tmp_path, small, rows, data={"allow_overlap": True}, method="reward")
     with pytest.raises(SystemExit):
         hieval_stage1.main(["--config", str(path)])
     assert "a reward is trained on pairs" in capsys.readouterr().err

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-import yaml
 
 from judging.errors import CustosError
 from judging.judge import Judge
@@ -21,7 +20,7 @@ from judging.tasks import get_task
 from judging.types import LabelledExample
 from tests.tiny import brute_force, reference_model, save_picture
 from tests.train import made_up
-from tests.train.made_up import critique_pair, write_split
+from tests.train.made_up import critique_pair, recipe_file
 from train import truthful_judge
 from train.loop.accelerator import make_accelerator
 from train.loop.objective import ModelRunner, TextModel
@@ -125,20 +124,20 @@ def test_log_probabilities_and_gradients_without_full_logits(
 
 
 def _write_recipe(folder: Path, backbone: str, **overrides: Any) -> Path:
-    values: dict[str, Any] = {
-        "backbone": backbone,
-        "data": {
-            "train": [write_split(folder / "train.jsonl", [critique_pair(i) for i in range(32)])],
-            "val": write_split(folder / "val.jsonl", [critique_pair(i) for i in range(100, 106)]),
-            "allow_overlap": True,
-        },
-        "adapter": {"r": 8, "alpha": 16, "dropout": 0.0},
-        "optim": {"lr": 1e-2, "batch_size": 8, "token_budget": 800, "epochs": 3},
-        "run": {"output": str(folder / "run"), "precision": "fp32", "eval_every": 4},
-    } | overrides
-    path = folder / "tiny.yaml"
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    return path
+    rows = {
+        "train": [critique_pair(i) for i in range(32)],
+        "val": [critique_pair(i) for i in range(100, 106)],
+    }
+    return recipe_file(
+        folder,
+        backbone,
+        rows,
+        data={"allow_overlap": True},
+        adapter={"r": 8, "alpha": 16},
+        optim={"token_budget": 800, "epochs": 3},
+        run={"eval_every": 4},
+        **overrides,
+    )
 
 
 def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
@@ -16,7 +15,7 @@ from judging.errors import CustosError
 from judging.judge.card import read_card
 from judging.models.adapters import ADAPTER_FILE
 from tests.tiny import save_picture
-from tests.train.made_up import write_split
+from tests.train.made_up import critique_pair, recipe_file, write_split
 from tests.train.methods.made_up import labelled_pair, write_recipe
 from train import critique_dpo, critique_grpo, truthful_judge
 from train.launch.run_plan import plan_run
@@ -33,21 +32,11 @@ SECTIONS: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def start(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A judge of pairs that was trained on critiques."""
-    from tests.train.made_up import critique_pair
-
     folder = tmp_path_factory.mktemp("start")
     rows = [critique_pair(number, question=f"Which start {number}?") for number in range(8)]
-    recipe = {
-        "backbone": small,
-        "data": {"train": write_split(folder / "a.jsonl", rows[:6])}
-        | {"val": write_split(folder / "b.jsonl", rows[6:])},
-        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
-        "optim": {"lr": 1e-2, "batch_size": 4},
-        "run": {"output": str(folder / "start"), "precision": "fp32"},
-    }
-    (folder / "start.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
-    truthful_judge.main(["--config", str(folder / "start.yaml")])
-    return folder / "start"
+    path = recipe_file(folder, small, {"train": rows[:6], "val": rows[6:]}, optim={"batch_size": 4})
+    truthful_judge.main(["--config", str(path)])
+    return folder / "run"
 
 
 @pytest.fixture(scope="module", params=SCRIPTS)
@@ -62,16 +51,8 @@ def run(
 
     AcceleratorState._reset_state(reset_partial_state=True)
     folder = tmp_path_factory.mktemp(request.param)
-    path = write_recipe(
-        folder,
-        small,
-        adapter={"init": str(start)},
-        run={"select": "last"},
-        **SECTIONS[request.param],
-    )
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    del values["adapter"]["r"], values["adapter"]["alpha"]
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    more = {"adapter": {"init": str(start)}, "run": {"select": "last"}}
+    path = write_recipe(folder, small, **more, **SECTIONS[request.param])
     SCRIPTS[request.param].main(["--config", str(path)])
     return folder / "run"
 
@@ -114,7 +95,7 @@ def test_custos_eval_reads_it(run: Path, tmp_path: Path) -> None:
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert (report["n"], report["coverage"]) == (4, 1.0)
     own = json.loads((run / "report.json").read_text(encoding="utf-8"))
-    assert own["against_start"]["start"].endswith("start")
+    assert own["against_start"]["start"].endswith("run")
     assert own["metrics"]["accuracy"]["value"] == report["metrics"]["accuracy"]["value"]
     assert (run / "calibration.json").is_file()
 

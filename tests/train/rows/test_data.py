@@ -66,16 +66,8 @@ def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
     for split in (splits.train, splits.val, splits.cal):
         assert {row.metadata["answerer"] for row in split or ()} == {"bee"}
     assert {row.metadata["answerer"] for row in splits.test or ()} == {"ant"}
-
-
-def test_an_answerer_nobody_knows_is_refused(tmp_path: Path) -> None:
-    rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
-    path = write_split(tmp_path / "both.jsonl", rows)
-    section = _section(tmp_path, train=[path], val=path, exclude_answerer="ants")
-    with pytest.raises(
-        CustosError, match=r"field 'data\.exclude_answerer': 'ants' is none of ant, bee"
-    ):
-        read_splits(section)
+    with pytest.raises(CustosError, match=r"answerer': 'ants' is none of ant, bee"):
+        read_splits(section.model_copy(update={"exclude_answerer": "ants"}))
 
 
 @pytest.mark.parametrize(("split", "only"), [("cal", "ant"), ("test", "bee")])
@@ -113,16 +105,14 @@ def test_a_missing_split_says_how_to_make_it(tmp_path: Path) -> None:
         read_splits(section)
 
 
-def test_an_empty_split_is_refused(tmp_path: Path) -> None:
-    path = write_split(tmp_path / "empty.jsonl", [example(0, responses=("",))])
-    with pytest.raises(CustosError, match=r"field 'data\.val': no rows to use"):
-        read_splits(_section(tmp_path, val=path))
-
-
-@pytest.mark.parametrize("name", ["cal", "test"])
-def test_a_split_that_ends_a_run_in_vain_is_refused(tmp_path: Path, name: str) -> None:
-    empty = write_split(tmp_path / "empty.jsonl", [])
-    with pytest.raises(CustosError, match=rf"field 'data\.{name}': the file has no rows"):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("val", "no rows to use"), ("cal", "the file has no rows"), ("test", "the file has no rows")],
+)
+def test_an_empty_split_is_refused(tmp_path: Path, name: str, reason: str) -> None:
+    decided = [example(0, responses=("",))] if name == "val" else []
+    empty = write_split(tmp_path / "empty.jsonl", decided)
+    with pytest.raises(CustosError, match=rf"field 'data\.{name}': {reason}"):
         read_splits(_section(tmp_path, **{name: empty}))
 
 
@@ -177,16 +167,6 @@ def test_tables_of_other_columns_and_labels(tmp_path: Path) -> None:
     assert data.model_dump(mode="json")["mapping"]["labels"] == {"right": "Correct"}
 
 
-def test_labels_of_a_table_that_no_mapping_translates(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(
-        "question,references,response,label\n?,x,y,right\n?,x,y,Wrong\n"
-    )
-    with pytest.raises(
-        CustosError, match="1 of 2 rows.*'right'.*not among them.*labels right=Correct$"
-    ):
-        read_splits(DataSection(train=(tmp_path / "a.csv",), val=tmp_path / "a.csv"))
-
-
 EARLIER = examples(90)  # every third Correct
 
 
@@ -204,20 +184,14 @@ def test_rho_of_either_task() -> None:
     assert len(replay_sample(EARLIER, 40, 0.5, "task2", 0)) == 20
     assert len(replay_sample(EARLIER, 40, 0.5, "task1", 0)) == 45
     assert replay_sample(EARLIER, 40, 0.0, "task2", 0) == []
+    with pytest.raises(CustosError, match="'replay.rho': 2.0 of task2 asks for 180 .* are 90"):
+        replay_sample(EARLIER, 90, 2.0, "task2", 0)
 
 
 def test_the_draw_is_the_seeds_alone() -> None:
     first = replay_sample(EARLIER, 30, 1.0, "task2", 5)
     assert first == replay_sample(EARLIER, 30, 1.0, "task2", 5)
     assert first != replay_sample(EARLIER, 30, 1.0, "task2", 6)
-
-
-def test_more_than_there_is_is_refused() -> None:
-    with pytest.raises(
-        CustosError,
-        match="field 'replay.rho': 2.0 of task2 asks for 180 earlier rows, but there are 90",
-    ):
-        replay_sample(EARLIER, 90, 2.0, "task2", 0)
 
 
 def test_splits_with_replay(tmp_path: Path) -> None:

@@ -66,21 +66,8 @@ def test_engines_are_refused_before_the_data_is_read(
     assert line.count("\n") == 1
 
 
+OTHERS = ("MEGATRON_LM", "XLA", "TPU", "MULTI_NPU")
 FSDP2 = {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}
-
-
-def test_the_settings_of_fsdp_that_are_taken() -> None:
-    check_engine(FSDP2)
-    check_engine(FSDP2 | {"FSDP_RESHARD_AFTER_FORWARD": "full_shard"})
-    for name, value, advice in (
-        ("FSDP_RESHARD_AFTER_FORWARD", "false", "leave it out"),
-        ("FSDP_OFFLOAD_PARAMS", "true", "leave it out"),
-        ("FSDP_ACTIVATION_CHECKPOINTING", "true", "set run.gradient_checkpointing=true"),
-    ):
-        with pytest.raises(CustosError, match=f"^{name}={value}: not supported; .*{advice}$"):
-            check_engine(FSDP2 | {name: value})
-
-
 ZERO2 = {"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "2"}
 
 
@@ -90,19 +77,33 @@ def with_deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("with_deepspeed")
-def test_the_settings_of_deepspeed_that_are_taken() -> None:
-    check_engine(ZERO2)
+@pytest.mark.parametrize(
+    ("engine", "name", "value", "advice"),
+    [
+        (FSDP2, "FSDP_RESHARD_AFTER_FORWARD", "false", "leave it out"),
+        (FSDP2, "FSDP_OFFLOAD_PARAMS", "true", "leave it out"),
+        (FSDP2, "FSDP_ACTIVATION_CHECKPOINTING", "true", "set run.gradient_checkpointing=true"),
+        (ZERO2, "ACCELERATE_DEEPSPEED_ZERO_STAGE", "3", "or use the file fsdp2"),
+        (ZERO2, "ACCELERATE_DEEPSPEED_ZERO_STAGE", "1", "set zero_stage: 2 or use .*"),
+        (ZERO2, "ACCELERATE_DEEPSPEED_CONFIG_FILE", "ds.json", "leave it out"),
+        (ZERO2, "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "cpu", "leave it out"),
+        (ZERO2, "ACCELERATE_GRADIENT_CLIPPING", "1.0", "set optim.max_grad_norm"),
+        (ZERO2, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "choose optim.batch_size and .*"),
+    ],
+)
+def test_settings_of_an_engine_that_are_not_taken(
+    engine: dict[str, str], name: str, value: str, advice: str
+) -> None:
+    with pytest.raises(CustosError, match=f"^{name}={value}: not supported; .*{advice}$"):
+        check_engine(engine | {name: value})
+
+
+@pytest.mark.usefixtures("with_deepspeed")
+def test_settings_that_are_taken() -> None:
+    for engine in (FSDP2, ZERO2):
+        check_engine(engine)
+    check_engine(FSDP2 | {"FSDP_RESHARD_AFTER_FORWARD": "full_shard"})
     check_engine(ZERO2 | {"ACCELERATE_GRADIENT_CLIPPING": "none"})
-    for name, value, advice in (
-        ("ACCELERATE_DEEPSPEED_ZERO_STAGE", "3", "or use the file fsdp2"),
-        ("ACCELERATE_DEEPSPEED_ZERO_STAGE", "1", "set zero_stage: 2 or use .*"),
-        ("ACCELERATE_DEEPSPEED_CONFIG_FILE", "ds.json", "leave it out"),
-        ("ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", "cpu", "leave it out"),
-        ("ACCELERATE_GRADIENT_CLIPPING", "1.0", "set optim.max_grad_norm"),
-        ("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "choose optim.batch_size and .*"),
-    ):
-        with pytest.raises(CustosError, match=f"^{name}={value}: not supported; .*{advice}$"):
-            check_engine(ZERO2 | {name: value})
 
 
 def test_deepspeed_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,19 +113,39 @@ def test_deepspeed_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("with_deepspeed")
-def test_the_file_of_deepspeed_is_taken_and_others_only_if_they_say_the_same(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("DEEPSPEED\ndeepspeed_config: {zero_stage: 3}", "ZERO_STAGE=3: not supported; set zero"),
+        (
+            "DEEPSPEED\ndeepspeed_config: {gradient_clipping: 1.0}",
+            "ACCELERATE_GRADIENT_CLIPPING=1.0: not supported; leave it out",
+        ),
+        ("DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: a}", "CONFIG_FILE=a: not"),
+        ("FSDP", "engine.yaml: FSDP_VERSION=1: not supported; set fsdp_version"),
+        *((kind, f"distributed_type {kind} is not") for kind in OTHERS),
+    ],
+)
+def test_files_of_engines_are_taken_only_if_they_say_what_the_shipped_ones_do(
+    tmp_path: Path, content: str, message: str
 ) -> None:
-    assert launch_file(Path("zero2")).is_file()
-    path = tmp_path / "zero.yaml"
-    for setting, message in (
-        ("zero_stage: 3", "zero.yaml: ACCELERATE_DEEPSPEED_ZERO_STAGE=3: not supported; set zero"),
-        ("gradient_clipping: 1.0", "ACCELERATE_GRADIENT_CLIPPING=1.0: not supported; leave it out"),
-        ("deepspeed_config_file: ds.json", "ACCELERATE_DEEPSPEED_CONFIG_FILE=ds.json: not"),
-    ):
-        path.write_text(f"distributed_type: DEEPSPEED\ndeepspeed_config: {{{setting}}}\n")
-        with pytest.raises(CustosError, match=message):
-            launch_file(path)
+    path = tmp_path / "engine.yaml"
+    path.write_text(f"distributed_type: {content}\n", encoding="utf-8")
+    with pytest.raises(CustosError, match=message):
+        launch_file(path)
+
+
+@pytest.mark.usefixtures("with_deepspeed")
+def test_shipped_files_are_taken_by_name() -> None:
+    assert launch_file(Path("fsdp2")).is_file() and launch_file(Path("zero2")).is_file()
+    with pytest.raises(CustosError, match="^none: no such file .*shipped: fsdp2, zero2"):
+        launch_file(Path("none"))
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_engines_are_refused(kind: str) -> None:
+    with pytest.raises(CustosError, match=f"^distributed_type {kind} is not supported; training"):
+        check_distributed_type(kind)
 
 
 @pytest.mark.parametrize(
@@ -147,16 +168,6 @@ def test_what_processes_that_share_a_model_do_not_train(
     check_processes(recipe(tmp_path), shared)
 
 
-@pytest.mark.parametrize("kind", ["MEGATRON_LM", "XLA", "TPU", "MULTI_NPU"])
-def test_files_of_other_engines_are_refused(kind: str, tmp_path: Path) -> None:
-    path = tmp_path / "accelerate.yaml"
-    path.write_text(f"distributed_type: {kind}\nnum_processes: 8\n", encoding="utf-8")
-    with pytest.raises(CustosError, match=f"accelerate.yaml: distributed_type {kind} is not"):
-        launch_file(path)
-    with pytest.raises(CustosError, match=f"^distributed_type {kind} is not supported; training"):
-        check_distributed_type(kind)
-
-
 @pytest.mark.parametrize("kind", ["NO", "'NO'", "MULTI_GPU", "MULTI_CPU", "no", "null"])
 def test_files_of_plain_processes_are_taken(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "accelerate.yaml"
@@ -172,18 +183,6 @@ def test_files_that_are_none_of_accelerate(content: bytes, tmp_path: Path) -> No
         launch_file(path)
     with pytest.raises(CustosError, match="none.yaml: no such file of 'accelerate config'"):
         launch_file(tmp_path / "none.yaml")
-
-
-def test_the_shipped_file_is_taken_by_name_and_others_only_if_they_say_the_same(
-    tmp_path: Path,
-) -> None:
-    assert launch_file(Path("fsdp2")).is_file()
-    path = tmp_path / "fsdp.yaml"
-    path.write_text("distributed_type: FSDP\n", encoding="utf-8")
-    with pytest.raises(CustosError, match="fsdp.yaml: FSDP_VERSION=1: not supported; set fsdp_ver"):
-        launch_file(path)
-    with pytest.raises(CustosError, match="^none: no such file .*shipped: fsdp2, zero2"):
-        launch_file(Path("none"))
 
 
 @pytest.mark.usefixtures("forking_python")

@@ -50,23 +50,17 @@ def test_defaults_are_the_papers(path: Path) -> None:
     ("override", "value"),
     [
         ("optim.lr=1e-3", 1e-3),
-        ("optim.lr=1E-3", 1e-3),
         ("optim.lr=5e-04", 5e-4),
-        ("optim.lr=0.002", 2e-3),
         ("optim.epochs=3", 3),
         ("run.precision=fp32", "fp32"),
         ("run.gradient_checkpointing=true", True),
-        ("run.gradient_checkpointing=auto", "auto"),
         ("data.limit=10", 10),
         ("data.cal=null", None),
-        ("data.cal=cal.jsonl", Path("cal.jsonl")),
         ("data.train=[a.jsonl, b.jsonl]", (Path("a.jsonl"), Path("b.jsonl"))),
-        ("adapter.modules=[q, v]", ("q", "v")),
         ("run.output=runs/a=b", Path("runs/a=b")),
         ('run.output="12e4"', Path("12e4")),
         ("data.exclude_answerer='7e1'", "7e1"),
         ("backbone=Qwen/Qwen3-VL-4B-Instruct", "Qwen/Qwen3-VL-4B-Instruct"),
-        ("data.exclude_answerer=chatgpt", "chatgpt"),
     ],
 )
 def test_overrides(path: Path, override: str, value: object) -> None:
@@ -92,21 +86,14 @@ def test_overrides(path: Path, override: str, value: object) -> None:
             "colour=red",
             r"field 'colour': no such key; known are method, backbone, .*; 'custos recipe keys'",
         ),
-        (
-            "optm.lr=1",
-            r"^override 'optm\.lr=1': field 'optm': no such key; the nearest is 'optim'; ",
-        ),
         ("data.mapping={label: {}}", "no such key 'label' of a mapping; the nearest is 'labels'"),
         ("optim.lr=0", r"field 'optim\.lr': .*greater than 0 \(got 0\)"),
         ("optim.lr=inf", r"field 'optim\.lr': .*finite number \(got 'inf'\)"),
-        ("optim.max_grad_norm=.inf", r"field 'optim\.max_grad_norm': .*finite number"),
         ("optim.lr=fast", r"field 'optim\.lr': .*valid number.*\(got 'fast'\)"),
         ("adapter.dropout=1", r"field 'adapter\.dropout': .*less than 1"),
         ("loss.gamma=-1", r"field 'loss\.gamma': .*greater than or equal to 0 \(got -1\)"),
-        ("optim.schedule=step", r"field 'optim\.schedule': "),
         ("adapter.modules=[x]", r"field 'adapter\.modules\.0': "),
         ("data.train=[]", r"field 'data\.train': .*at least 1 item"),
-        ("optim.token_budget=0", r"field 'optim\.token_budget': .*greater than 0"),
         ("optim.micro_batch_size=4", r"field 'optim\.micro_batch_size': replaced by optim\.token"),
         ("optim.lr", r"'optim\.lr' is not of the form key\.path=value"),
         ("backbone.size=3", "override 'backbone.size=3': 'backbone' is not a section"),
@@ -243,14 +230,6 @@ def test_truthful_judge_is_trained_to_the_end(name: str) -> None:
     assert (values["run"]["select"], values["optim"]["epochs"]) == ("last", 8)
 
 
-def test_nine_tenths_of_the_pairs_are_trained_on() -> None:
-    head = find_recipe("truthful_judge").read_text(encoding="utf-8")
-    commands = re.findall(r"--val (\S+) --cal (\S+) --test (\S+)", head)
-    assert len(commands) == 2
-    for shares in commands:
-        assert sum(map(float, shares)) == pytest.approx(0.1)
-
-
 def test_the_published_keys_of_hieval() -> None:
     one, two = _values("hieval_stage1"), _values("hieval_stage2")
     assert one["adapter"] == {"r": 64, "alpha": 64, "dropout": 0.05}
@@ -284,15 +263,3 @@ def test_a_head_parts_what_is_published_from_what_is_ours(name: str) -> None:
     head = find_recipe(name).read_text(encoding="utf-8").partition("backbone:")[0]
     assert "Published: " in head
     assert "Ours: " in head
-
-
-@pytest.mark.parametrize(
-    "name", ["bradley_terry", "truthful/pure_label", "truthful/critique_score"]
-)
-def test_what_the_paper_says_of_truthful_judge_alone_is_ours_elsewhere(name: str) -> None:
-    """Appendix F.2 has the epochs and the end of training of TruthfulJudge, and of no other."""
-    head = find_recipe(name).read_text(encoding="utf-8").partition("backbone:")[0]
-    published = head.partition("Published: ")[2].partition("Ours: ")[0]
-    assert "Table 2" in published
-    assert "epochs" not in published
-    assert "step" not in published

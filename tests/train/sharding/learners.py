@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -26,7 +26,7 @@ from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
 from losses import BradleyTerryLoss
 from tests.tiny import Family, save_picture
-from tests.train.made_up import analysed, critique_pair, example, recipe
+from tests.train.made_up import analysed, critique_pair, example, killed_after, recipe
 from tests.train.plan.measured import ROWS, long_rows, num_bytes, peak_of_step
 from train.loop.accelerator import make_accelerator
 from train.loop.checkpoint import run_identity
@@ -70,10 +70,6 @@ SLOW += [
     Case("text", "qwen2_5_vl", {"run__gradient_checkpointing": True}),
     Case("focal", "qwen3_vl", {"adapter__dora": True}),
 ]
-
-
-class _KilledError(Exception):
-    pass
 
 
 def rows(kind: str, folder: Path, count: int, start: int = 0) -> list[LabelledExample]:
@@ -144,7 +140,8 @@ def run(case: Case, backbone_folder: str, out: Path) -> None:
     trained = learner(case, backbone_folder, out)
     gradients: dict[str, Tensor] = {}
     learnt = sum(p.numel() for p in trained.parameters)
-    with _gradients_into(gradients, learnt), _killed(case.killed_at):
+    killed = killed_after(case.killed_at) if case.killed_at else nullcontext()
+    with _gradients_into(gradients, learnt), killed:
         trained.fit()
     if trained.accelerator.is_main_process:
         save_file(gradients, out / "gradients.safetensors")
@@ -203,25 +200,6 @@ def _gradients_into(gradients: dict[str, Tensor], learnt: int) -> Iterator[None]
         yield
     finally:
         hook.remove()
-
-
-@contextmanager
-def _killed(step: int | None) -> Iterator[None]:
-    """End the run that the block does after the checkpoint of a step."""
-    save: Any = Trainer.save
-
-    def save_and_die(self: Trainer) -> None:
-        save(self)
-        if self.progress.step == step:
-            raise _KilledError
-
-    Trainer.save = save_and_die  # type: ignore[assignment, method-assign]  # put back below
-    try:
-        yield
-    except _KilledError:
-        pass
-    finally:
-        Trainer.save = save  # type: ignore[method-assign]  # the original
 
 
 def main(out: Path, cases: Sequence[Case], folders: Mapping[str, str], engine: str = FSDP) -> None:

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from safetensors.torch import load_file
 
 from judging.judge import Judge
 from tests.conftest import Folders
 from tests.forks import ROOT
 from tests.tiny import Family
-from tests.train.made_up import write_split
+from tests.train.made_up import recipe_file
 from tests.train.sharding.learners import FAMILIES, rows
 from tests.train.sharding.test_fsdp2 import ADAPTER, relative_error
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
@@ -94,22 +93,19 @@ def _recipe(kind: str, script: str, backbone: str, folder: Path) -> Path:
     splits = {"train": 24, "val": 6, "cal": 18, "test": 12}
     if kind == "reward":
         del splits["cal"], splits["test"]
-    files = {
-        split: write_split(folder / f"{split}.jsonl", rows(kind, folder, count, 100 * number))
+    parts = {
+        split: rows(kind, folder, count, 100 * number)
         for number, (split, count) in enumerate(splits.items())
     }
-    values = {
-        "backbone": backbone,
-        "data": {**files, "train": [files["train"]], "allow_overlap": True},
-        "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
-        "optim": {"lr": 5e-3, "batch_size": 8, "token_budget": 300, "max_steps": 3},
-        "run": {
-            **{"output": str(folder / "run"), "precision": "fp32", "select": "last"},
-            **{"trackers": []},
-        },
-    }
-    path = folder / "tiny.yaml"
+    path = recipe_file(
+        folder,
+        backbone,
+        parts,
+        data={"allow_overlap": True},
+        optim={"lr": 5e-3, "token_budget": 300, "max_steps": 3},
+        run={"select": "last", "trackers": []},
+    )
     header = f"# accelerate launch -m train.{script} --config tiny\n"
-    path.write_text(header + yaml.safe_dump(values), encoding="utf-8")
+    path.write_text(header + path.read_text(encoding="utf-8"), encoding="utf-8")
     shutil.rmtree(folder / "run", ignore_errors=True)
     return path
