@@ -36,7 +36,7 @@ class ChatJudge:
         self.usage = Usage()
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of everything on this side that could change a request's verdict."""
+        """Compute a digest of everything on this side that could change a request's verdict."""
         task = get_task(request.task)
         rubric = task.rubric(request)
         return digest(

@@ -85,7 +85,7 @@ class ModelServer:
             raise CustosError("API key: holds characters that cannot be sent (spaces, line ends)")
 
     def key_refusal(self) -> ServerRefusal:
-        """Return the error for the status 401, without the key."""
+        """Make the error for the status 401, without the key."""
         problem = "refuses the API key" if self.api_key else "needs an API key"
         return ServerRefusal(f"{self.base_url}: the server {problem} (401); {self.key_help}")
 
@@ -254,7 +254,7 @@ def http_client(kind: type[HttpT], address: str, **options: Any) -> HttpT:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a host. Of names only ``localhost`` is trusted."""
+    """Tell whether only this machine can reach a host. Of names only ``localhost`` is trusted."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

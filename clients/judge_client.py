@@ -292,7 +292,7 @@ class JudgeClient:
         return in_known_mode(request, task, rubrics) or request
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of the cards of the judges that may grade a request.
+        """Compute a digest of the cards of the judges that may grade a request.
 
         Raises:
             FieldError: If no judge there takes the task.
@@ -313,7 +313,7 @@ def _service_message(answer: httpx.Response) -> str:
 
 
 def no_answer(error: httpx.TransportError) -> str:
-    """Return the reason why no service answers at an address, and what to do about it."""
+    """Say the reason why no service answers at an address, and what to do about it."""
     advice = "is 'custos serve' running there?"
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         advice = "set SSL_CERT_FILE to the certificate of the authority that you trust"
@@ -321,7 +321,7 @@ def no_answer(error: httpx.TransportError) -> str:
 
 
 def digest_of_judges(cards: Iterable[dict[str, Any]], request: JudgeRequest, address: str) -> str:
-    """Return a digest of the cards of those judges that take a request's task.
+    """Compute a digest of the cards of those judges that take a request's task.
 
     What was measured of a judge is left out: it does not change a verdict.
 

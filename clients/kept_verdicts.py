@@ -23,7 +23,7 @@ class Grader(Protocol):
     name: str
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of everything that could change this request's verdict."""
+        """Compute a digest of everything that could change this request's verdict."""
         ...
 
     def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
@@ -41,7 +41,7 @@ class KeptVerdict(KeptLine):
 
     @property
     def needs_person(self) -> bool | None:
-        """Return whether a person should decide; ``None`` if nothing was checked to say so.
+        """Tell whether a person should decide; ``None`` if nothing was checked to say so.
 
         A verdict is checked if a risk was stated, or if two readings of a pair were compared.
         """
@@ -57,7 +57,7 @@ class KeptVerdict(KeptLine):
 
     @property
     def failed(self) -> bool:
-        """Return whether the row could not be judged, and may be another time.
+        """Tell whether the row could not be judged, and may be another time.
 
         It may be when the row is mended, the server is up again or takes longer prompts.
         """

@@ -67,7 +67,7 @@ class Member:
 
     @property
     def is_left_out(self) -> bool:
-        """Return whether it failed less than :data:`COOL_OFF` seconds ago."""
+        """Tell whether it failed less than :data:`COOL_OFF` seconds ago."""
         return self.error is not None and monotonic() < self.retry_at
 
     def note_failure(self, error: CustosError) -> None:
@@ -96,7 +96,7 @@ class Pool(Generic[ClientT]):
         return min(healthy, key=lambda each: (each.in_flight + 1) * (each.seconds or fastest))
 
     def is_overdue(self, seconds: float) -> bool:
-        """Return whether a call takes much longer than the last calls did, if there were any."""
+        """Tell whether a call takes much longer than the last calls did, if there were any."""
         usual = statistics.median(self.durations) if self.durations else float("inf")
         return seconds > max(LEAST_PATIENCE, PATIENCE * usual)
 
@@ -290,7 +290,7 @@ class JudgePool(JudgeClient):
         return [verdict for verdicts in found for verdict in verdicts]
 
     def _failure(self) -> CustosError:
-        """Return the error for a pool without a service that answers."""
+        """Make the error for a pool without a service that answers."""
         errors = "; ".join(str(each.error) for each in self._pool.members if each.error)
         return ServerRefusal(f"no service answers: {errors}")
 

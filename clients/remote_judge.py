@@ -438,7 +438,7 @@ def tokens_after(tokens: Sequence[ChatToken], opening: str) -> Sequence[ChatToke
 
 
 def _fits(label: str, text: str) -> bool:
-    """Return whether a text is the start of a label, or the label with no further letter."""
+    """Tell whether a text is the start of a label, or the label with no further letter."""
     text = text.lstrip(DECORATION)
     if label.startswith(text):
         return True

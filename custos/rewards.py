@@ -49,12 +49,9 @@ class CritiqueReward:
 
     @classmethod
     def load(cls, source: str, *, flip_penalty: float = 1.0, **options: Any) -> CritiqueReward:
-        """Make a reward function with a judge in this process.
+        """Make a reward function with a judge in this process: a run folder or a shipped judge.
 
-        Args:
-            source: Run folder or name of a shipped judge.
-            flip_penalty: As above.
-            options: As :meth:`judging.judge.Judge.load` takes them.
+        Options are those of :meth:`judging.judge.Judge.load`.
         """
         from judging.judge import Judge
 
@@ -64,10 +61,7 @@ class CritiqueReward:
     def connect(cls, url: str, *, flip_penalty: float = 1.0, **options: Any) -> CritiqueReward:
         """Make a reward function with a judge of a running service (``POST /judge``).
 
-        Args:
-            url: Address of the service, as ``custos serve`` prints it.
-            flip_penalty: As above.
-            options: As :class:`~clients.judge_client.JudgeClient` takes them, such as ``judge``.
+        Options are those of :class:`~clients.judge_client.JudgeClient`, such as ``judge``.
 
         Raises:
             ServerRefusal: If the service does not answer, or refuses the key.
@@ -77,11 +71,8 @@ class CritiqueReward:
     def __call__(self, completions: Sequence[Completion], **columns: Any) -> list[float | None]:
         """Return a reward for each completion, as TRL asks for it.
 
-        Args:
-            completions: Critiques, in their tags or without.
-            columns: Columns of the data set, a value for each completion: those of a labelled pair
-                (``question``, ``response_a``, ``response_b``, ``label``, ``references`` and so on).
-                Others are ignored.
+        Columns have a value for each completion. Those of a labelled pair count (``question``,
+        ``response_a``, ``response_b``, ``label``, ``references`` and so on); others are ignored.
         """
         names = field_names(LabelledExample) & columns.keys()
         rows = [{name: columns[name][i] for name in names} for i in range(len(completions))]
@@ -90,12 +81,7 @@ class CritiqueReward:
     def rewards(self, rows: Sequence[Row], completions: Sequence[Completion]) -> list[float | None]:
         """Return a reward for each completion; ``None`` where no critique is asked for.
 
-        Args:
-            rows: A labelled pair for each completion, as an object or as its JSON.
-            completions: Critiques, in their tags or without.
-
-        Raises:
-            CustosError: As :meth:`scores`.
+        Arguments and errors are those of :meth:`scores`.
         """
         scores = self.scores(rows, completions)
         return [None if score is None else score.reward for score in scores]

@@ -82,7 +82,7 @@ class Unparsed(CustosError):
 
 
 def _kind_of(value: object) -> str:
-    """Return what kind of JSON value something is."""
+    """Tell what kind of JSON value something is."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else "true or false"
     kinds = {int: "a number", float: "a number", dict: "an object", list: "a list"}

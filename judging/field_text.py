@@ -33,7 +33,7 @@ ROLE = re.compile(r":\w+:`~?([^`]+)`")
 
 
 def type_text(field: FieldInfo) -> str:
-    """Return what a field takes, in words, with its limits."""
+    """Tell what a field takes, in words, with its limits."""
     limits = ", ".join(
         text.format(f"{value:,}" if isinstance(value, int) else value)
         for constraint in field.metadata

@@ -17,7 +17,7 @@ PACKAGES = ("custos", "math-verify", "peft", "torch", "transformers")
 
 
 def digest(fields: Mapping[str, Any]) -> str:
-    """Return the first 16 hex digits of the SHA-256 of a JSON object with sorted keys."""
+    """Compute the first 16 hex digits of the SHA-256 of a JSON object with sorted keys."""
     text = json.dumps(fields, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

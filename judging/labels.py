@@ -105,7 +105,7 @@ def score_logprobs(logprobs: Mapping[str, float]) -> dict[str, float]:
 
 
 def best_label(probabilities: Mapping[str, float]) -> str:
-    """Return the likeliest error type of the likeliest score, as reading left to right would."""
+    """Find the likeliest error type of the likeliest score, as reading left to right would."""
     scores: dict[str, float] = {}
     for label, probability in probabilities.items():
         scores[score_of(label)] = scores.get(score_of(label), 0.0) + probability

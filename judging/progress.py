@@ -45,7 +45,7 @@ class ProgressBar(Progress):
             self.console.print(self.line(task_id), soft_wrap=True, highlight=False, markup=False)
 
     def line(self, task_id: TaskID) -> str:
-        """Return what the bar says of a task, without the bar."""
+        """Tell what the bar says of a task, without the bar."""
         [task] = [task for task in self.tasks if task.id == task_id]
         *texts, time_left = (str(column(task)).strip() for column in self._line_columns)
         if time_left.strip("-:"):  # known

@@ -145,7 +145,7 @@ class _Scan:
         return before[-1] in _SENTENCE_ENDS or ends_line or is_glued
 
     def _end_of_block(self, opening: str, position: int) -> int | None:
-        """Return where the block ends that has begun before a position; ``None`` if nowhere."""
+        """Find where the block ends that has begun before a position; ``None`` if nowhere."""
         if opening in self._never_closed:
             return None
         closing = _CLOSING_OF[opening]

@@ -59,7 +59,7 @@ class Registry(Generic[EntryT]):
         return self.entries[name]
 
     def names(self) -> tuple[str, ...]:
-        """Return all names in alphabetical order."""
+        """List all names in alphabetical order."""
         self._import_package()
         return tuple(sorted(self.entries))
 

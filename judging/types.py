@@ -138,7 +138,7 @@ class JudgeRequest(_Record):
 
     @property
     def response(self) -> str:
-        """Return the first of :attr:`answers`: that of the single response."""
+        """Find the first of :attr:`answers`: that of the single response."""
         return self.answers[0]
 
 
@@ -162,7 +162,7 @@ def field_names(model: type[BaseModel]) -> set[str]:
 
 
 def _half_pair(data: Collection[str], names: Collection[str]) -> str:
-    """Return what is wrong with a pair that lacks one response, and the field meant for it."""
+    """Say what is wrong with a pair that lacks one response, and the field meant for it."""
     missing = PAIR_NAMES - set(data)
     message = "a pair needs both 'response_a' and 'response_b'"
     unknown = [name for name in data if name not in names and name not in RESPONSE_NAMES]

@@ -126,19 +126,6 @@ def test_no_module_imports_itself_through_others() -> None:
         pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize("package", ["judging", "data_prep", "evaluation", "train"])
-def test_of_two_rooms_one_imports_the_other(package: str) -> None:
-    arrows = {
-        (FILES[module].parent, FILES[name].parent)
-        for module in FILES
-        for name in imported(parse(module), module)
-        if name in FILES and module.partition(".")[0] == name.partition(".")[0] == package
-    }
-    assert {
-        (one, other) for one, other in arrows if one < other and (other, one) in arrows
-    } == set()
-
-
 # Libraries may do as they please and are imported first; what our modules add is compared.
 WATCH = """
 import importlib, logging, os, pathlib, random, signal, sys, threading, warnings

@@ -13,7 +13,6 @@ from cli.bench.grade import grade
 from cli.bench.respond import respond
 from cli.bench.table import compare, table
 from cli.bench.tournament import tournament
-from cli.plan import labels
 from cli.shared.options import Items, JsonOut, Name
 from cli.shared.outputs import Verb, claim, output_file, output_folder
 from cli.shared.screen import interval_table, wide_console
@@ -134,8 +133,3 @@ app = typer.Typer(no_args_is_help=True, help="Grade benchmarks and print their p
 app.command("list", cls=Verb)(list_benchmarks)
 for verb in (example, respond, grade, table, compare, tournament, lal, hmi):
     app.command(cls=Verb)(verb)
-PLAN = """Say how many items people must label; the same as 'custos plan labels'.
-
-Example: custos bench plan --half-width .03 --items 2000 --sensitivity .9 --specificity .85
-"""
-app.command("plan", cls=Verb, help=PLAN)(labels)

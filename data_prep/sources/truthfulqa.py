@@ -54,7 +54,7 @@ class TruthfulQARow(BaseModel):
 
 
 def says_nothing(answer: str) -> bool:
-    """Return whether a text gives no answer: it is empty, or begins by saying so."""
+    """Tell whether a text gives no answer: it is empty, or begins by saying so."""
     folded = normalise_question(answer.replace("\u2019", "'"))
     return not any(map(str.isalnum, folded)) or _SAYS_NOTHING.match(folded) is not None
 

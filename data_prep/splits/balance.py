@@ -196,7 +196,7 @@ def _by_class(examples: Iterable[LabelledExample]) -> dict[str, list[LabelledExa
 
 
 def in_both_orders(pairs: Iterable[LabelledExample]) -> list[LabelledExample]:
-    """Return every pair, and after all of them every pair with its responses exchanged.
+    """List every pair, and after all of them every pair with its responses exchanged.
 
     Labels, critiques and what people said of each response follow the exchange; the id of an
     exchanged pair ends with ``-swapped``.

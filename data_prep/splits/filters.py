@@ -111,7 +111,7 @@ def read_verdicts(path: Path) -> dict[str, list[str | None]]:
 
 
 def excluded_hash(question: str) -> str:
-    """Return the hash that names a question in a file of excluded ones.
+    """Compute the hash that names a question in a file of excluded ones.
 
     It is the SHA-256, in hexadecimal, of the lower-case question in UTF-8, in which everything but
     letters and digits is one space, without spaces at the ends.

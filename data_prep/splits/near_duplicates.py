@@ -57,12 +57,12 @@ def question_key(question: str) -> str:
 
 
 def is_question_key(group: str) -> bool:
-    """Return whether a group's name was made from a question, as :func:`question_key` makes it."""
+    """Tell whether a group's name was made from a question, as :func:`question_key` makes it."""
     return _QUESTION_KEY.fullmatch(group) is not None
 
 
 def cluster_examples(examples: Sequence[LabelledExample]) -> list[str]:
-    """Return the name of every example's cluster; examples that belong together share it.
+    """Name every example's cluster; examples that belong together share it.
 
     A name depends on the members of its cluster alone, not on their order.
     """

@@ -339,7 +339,7 @@ class _Question:
         """Its numbers and negations."""
 
     def contradicts(self, other: _Question) -> bool:
-        """Return whether the two differ in a number or negation, or hold two opposites."""
+        """Tell whether the two differ in a number or negation, or hold two opposites."""
         if self.stated != other.stated:
             return True
         mine = {_SIDE[word] for word in self.words - other.words if word in _SIDE}
@@ -351,7 +351,7 @@ class _Question:
         )
 
     def is_within(self, other: _Question) -> bool:
-        """Return whether all its content words are the other's, too."""
+        """Tell whether all its content words are the other's, too."""
         return self.content <= other.content and not self.contradicts(other)
 
 

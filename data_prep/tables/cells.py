@@ -151,7 +151,7 @@ def json_value(value: Any) -> Any:
 
 
 def is_split(cell: str) -> bool:
-    """Return whether the default separator divides a cell, which is no list by itself."""
+    """Tell whether the default separator divides a cell, which is no list by itself."""
     return _decoded_list(cell) is None and len(as_list(cell, DEFAULT_SEPARATOR)) > 1
 
 
@@ -300,7 +300,7 @@ def with_nested_columns(row: Any, columns: Iterable[str]) -> Any:
 
 
 def part_options(field: str, column: str, cell: Any) -> str:
-    """Return the options that map those parts of a nested cell that suit a field, if any do."""
+    """Write the options that map those parts of a nested cell that suit a field, if any do."""
     names = dict.fromkeys(_names_of_parts(cell, field in LIST_FIELDS, _DEPTH))
     options = [map_option(field, f"{column}.{name}") for name in names if name]
     return f"; name a part of it: {' or '.join(options[:_MOST_OPTIONS])}" if options else ""

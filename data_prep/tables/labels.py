@@ -57,7 +57,7 @@ class UnknownLabel(FieldError):
 def with_our_labels(
     example: LabelledExample, labels: Mapping[str, str], location: str, columns: Mapping[str, str]
 ) -> LabelledExample:
-    """Return an example, which its task can judge, with labels of that task.
+    """Give an example, which its task can judge, with labels of that task.
 
     The case of a label and spaces around it do not matter. A label without its error type gets it
     from ``error_type``, which is that of ``label``: others have to hold their own.
@@ -115,7 +115,7 @@ def with_our_labels(
 
 
 def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str | None:
-    """Return the label that most people gave, in their words; ``None`` if nobody gave one.
+    """Find the label that most people gave, in their words; ``None`` if nobody gave one.
 
     Of labels that equally many gave it is that of the person who is named first. ``labels`` says
     which of them mean the same.
@@ -153,7 +153,7 @@ def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:
 
 
 def count_labels(counts: Counter[str]) -> str:
-    """Return labels with their counts as text, the most common first."""
+    """Write labels with their counts as text, the most common first."""
     shown = [f"{name} ({count})" for name, count in counts.most_common(_MAX_SHOWN)]
     if len(counts) > _MAX_SHOWN:
         shown.append(f"and {len(counts) - _MAX_SHOWN} more")
@@ -161,7 +161,7 @@ def count_labels(counts: Counter[str]) -> str:
 
 
 def _remedy(errors: Sequence[UnknownLabel]) -> str:
-    """Return the option that translates labels, to be copied."""
+    """Write the option that translates labels, to be copied."""
     choices = {error.label: error.labels for error in errors}
     is_short = len(choices) <= _MAX_SHOWN and max(map(len, choices)) <= _MAX_LABEL_CHARS
     columns = " ".join({error.column for error in errors})
@@ -176,7 +176,7 @@ def _remedy(errors: Sequence[UnknownLabel]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return names as text: ``a, b and c``."""
+    """Write names as text: ``a, b and c``."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 

@@ -207,7 +207,7 @@ def write_mapping(path: Path, mapping: TableMapping) -> None:
 
 
 def nearest_field(name: str, fields: Iterable[str]) -> str | None:
-    """Return the field that a name nearly equals: another case, a plural, a slip of one letter."""
+    """Find the field that a name nearly equals: another case, a plural, a slip of one letter."""
     fields = tuple(fields)
     plain = _plain(name)
     for field in fields:
@@ -224,7 +224,7 @@ def nearest_field(name: str, fields: Iterable[str]) -> str | None:
 
 
 def suggest_columns(fields: Iterable[str], columns: Collection[str]) -> dict[str, str]:
-    """Return a likely column for each field that has one; no column is suggested twice."""
+    """Find a likely column for each field that has one; no column is suggested twice."""
     free = {_plain(column): column for column in reversed(tuple(columns))}
     suggestions: dict[str, str] = {}
     for field in fields:
@@ -240,7 +240,7 @@ def suggest_columns(fields: Iterable[str], columns: Collection[str]) -> dict[str
 
 
 def map_option(ours: str, theirs: str) -> str:
-    """Return the option that reads our field from a column, ready for a shell."""
+    """Write the option that reads our field from a column, ready for a shell."""
     return f"--map {shlex.quote(f'{ours}={theirs}')}"
 
 

@@ -418,7 +418,7 @@ class _TableReader(Generic[RequestT]):
         return is_named and not is_taken and not is_metadata
 
     def _unused(self, columns: Collection[str]) -> list[str]:
-        """Return the columns that fill no field; of ``a.b``, the cell ``a`` is used too."""
+        """List the columns that fill no field; of ``a.b``, the cell ``a`` is used too."""
         parts = [theirs.split(".") for theirs in self.mapped.values()]
         used = {".".join(keys[:length]) for keys in parts for length in range(1, len(keys) + 1)}
         return [name for name in columns if name not in used and not self._fills_field(name)]
@@ -429,7 +429,7 @@ class _TableReader(Generic[RequestT]):
         return name in self.fields or name.startswith((*people, *others))
 
     def _wanted(self, filled: Collection[str]) -> list[str]:
-        """Return the fields that the task needs, as far as they are known before the rows."""
+        """List the fields that the task needs, as far as they are known before the rows."""
         wanted = ["question"]
         num_responses = 1
         if "task" not in filled:

@@ -121,7 +121,7 @@ class Table:
         return doubts
 
     def location(self, number: int) -> str:
-        """Return how errors name a row."""
+        """Say how errors name a row."""
         return row_location(self.path, number)
 
 

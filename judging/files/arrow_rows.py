@@ -153,7 +153,7 @@ def named_columns(schema: pa.Schema) -> set[str]:
 
 
 def _features(schema: pa.Schema) -> Mapping[str, Any]:
-    """Return how ``datasets`` describes the columns; empty if the file is not from there."""
+    """Tell how ``datasets`` describes the columns; empty if the file is not from there."""
     try:
         described = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = described["info"]["features"]

@@ -97,7 +97,7 @@ _EXCEL_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 
 
 def row_location(path: Path, number: int) -> str:
-    """Return how errors name a row: by its number, from 1, below the header or in the file."""
+    """Tell how errors name a row: by its number, from 1, below the header or in the file."""
     below = " below the header" if path.suffix in DELIMITERS else ""
     return f"{path} row {number}{below}"
 
@@ -162,7 +162,7 @@ class CsvFile:
             yield _Lines(file)
 
     def _readings(self, delimiters: Sequence[str]) -> list[_Reading]:
-        """Return all readings under which there is a header, or raise what is wrong with it."""
+        """List all readings under which there is a header, or raise what is wrong with it."""
         readings: list[_Reading] = []
         fault = None
         for delimiter in delimiters:

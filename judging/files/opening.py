@@ -81,7 +81,7 @@ def open_text(path: Path, encoding: str | None, newline: str = "") -> Iterator[T
 
 
 def not_text(encoding: str) -> str:
-    """Return what is wrong with bytes that are no text of an encoding, and the way out."""
+    """Say what is wrong with bytes that are no text of an encoding, and the way out."""
     name = "UTF-8" if encoding.startswith("utf-8") else encoding
     return (
         f"is not {name} text; state the encoding with --encoding, such as cp1252 (Windows), or "

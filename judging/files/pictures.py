@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -15,8 +15,6 @@ from judging.errors import FieldError
 from judging.files.opening import LFS_POINTER, is_lfs_pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from PIL.Image import Image
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
@@ -218,7 +216,7 @@ def _name(source: str) -> str:
 
 
 def _reason(source: str, error: Exception) -> str:
-    """Return why a picture cannot be read, as the end of an error; empty for a data URL."""
+    """Say why a picture cannot be read, as the end of an error; empty for a data URL."""
     from PIL import Image, UnidentifiedImageError
 
     from judging.files.rgb import UnclearShades

@@ -100,7 +100,7 @@ def _decode_file(path: Path, stated: TextFormat) -> Iterator[tuple[int, Any]]:
 
 
 def _remedy(path: Path) -> str:
-    """Return what to do with a file whose ending is none of ours."""
+    """Tell what to do with a file whose ending is none of ours."""
     ending = path.suffix.lower()
     known = ".jsonl" if ending == ".ndjson" else ending
     if known in ROW_SUFFIXES:
@@ -137,7 +137,7 @@ def decode_json(content: bytes | str) -> Any:
 
 
 def _fault_of_part(value: Any) -> FieldError | None:
-    """Return why a value cannot be written, with the field, and with the row in a list of rows."""
+    """Say why a value cannot be written, with the field, and with the row in a list of rows."""
     for location, row in _located_rows(value):
         for name, part in row.items() if isinstance(row, dict) else ():
             try:

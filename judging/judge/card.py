@@ -164,7 +164,7 @@ def run_folder(source: str) -> Path | None:
 
 
 def shipped_judges_of(task: str, rubric: str | None = None) -> list[str]:
-    """Return the names of the shipped judges that were trained for a task, under a rubric of it."""
+    """List the names of the shipped judges that were trained for a task, under a rubric of it."""
     return [
         name
         for name, tasks in tasks_of_shipped_judges().items()
@@ -181,7 +181,7 @@ def tasks_of_shipped_judges() -> dict[str, dict[str, list[str]]]:
 
 
 def shipped_judges() -> list[str]:
-    """Return the names of the judges that come with custos, in alphabetical order."""
+    """List the names of the judges that come with custos, in alphabetical order."""
     return sorted(card.parent.name for card in SHIPPED.glob(f"*/{CARD_FILE}"))
 
 

@@ -186,7 +186,7 @@ def compare(
 
 
 def largest_difference(expected: Scores, actual: Scores) -> float:
-    """Return the largest difference of two log-probabilities, in nats; nan if one is nan."""
+    """Find the largest difference of two log-probabilities, in nats; nan if one is nan."""
     differences = [
         abs(expected_score - actual_score)
         for expected_scores, actual_scores in zip(expected, actual, strict=True)
@@ -351,7 +351,7 @@ def _check_free(folder: Path) -> None:
 def _readme(
     title: str, name: str, card: JudgeCard, shell: Backbone, dtype: str, parity: Parity
 ) -> str:
-    """Return what the folder is and how to load it."""
+    """Tell what the folder is and how to load it."""
     task = get_task(next(iter(card.tasks)))
     rubric = card.tasks[task.name][0]
     request = JudgeRequest.model_validate(task.rows_by_rubric()[rubric])

@@ -111,7 +111,7 @@ def add_adapter(
 
 
 def _layer_names(modules: tuple[Module, ...]) -> list[str]:
-    """Return the names of the layers that modules stand for, in layers of every kind."""
+    """List the names of the layers that modules stand for, in layers of every kind."""
     names = [f"{module}_proj" for module in modules]
     if set(modules) & {"q", "k", "v"}:
         names.append("in_proj_qkv")
@@ -357,6 +357,6 @@ def quantize(model: Any) -> None:
 
 
 def num_weights(parameter: Any) -> int:
-    """Return how many weights a parameter holds, quantized or not."""
+    """Count the weights that a parameter holds, quantized or not."""
     state = getattr(parameter, "quant_state", None)
     return int(state.shape.numel() if state else parameter.numel())

@@ -82,7 +82,7 @@ def enabled_kernels() -> str:
 
 
 def attention_line(chosen: Mapping[str, str]) -> str:
-    """Return what :func:`choose_attention` chose, for people."""
+    """Tell what :func:`choose_attention` chose, for people."""
     names = {"": "text", "text_config": "text", "vision_config": "vision"}
     return ", ".join(f"{names[part]} {name}" for part, name in chosen.items())
 
@@ -99,7 +99,7 @@ def is_recurrent(model: Any) -> bool:
 
 
 def missing_kernels_line(model: Any, device: torch.device) -> str | None:
-    """Return what to install for recurrent layers that a GPU computes slowly, if anything."""
+    """Tell what to install for recurrent layers that a GPU computes slowly, if anything."""
     if device.type != "cuda" or not is_recurrent(model):
         return None
     try:

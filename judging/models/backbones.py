@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import PictureSize, PixelLimits
-from judging.models.adapters import Quantization, check_quantization, quantize
+from judging.models.adapters import Quantization, check_quantization, quantize, weight_changes
 from judging.models.checkpoints import (
     CONFIG,
     MODEL_CLASSES,
@@ -22,8 +22,15 @@ from judging.models.checkpoints import (
     missing_backbone,
     no_pictures,
     reading,
+    stored_weights,
+    without_report_of_missing_weights,
 )
-from judging.models.devices import move_model, use_device
+from judging.models.devices import (
+    computes_bfloat16,
+    move_model,
+    use_cores_of_quota,
+    use_device,
+)
 from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, vision_weights
 from judging.models.fetched import snapshot_folder
 from judging.models.gguf_files import NAMED, folder_of_gguf, is_gguf, named_folder
@@ -284,13 +291,7 @@ def _load_model(
     import torch
     import transformers
 
-    from judging.models.adapters import weight_changes
     from judging.models.attention import register_attention
-    from judging.models.checkpoints import (
-        stored_weights,
-        without_report_of_missing_weights,
-    )
-    from judging.models.devices import use_cores_of_quota
 
     register_attention()
     use_cores_of_quota()
@@ -361,7 +362,6 @@ def on_device(
     import torch
 
     from judging.models.attention import choose_attention
-    from judging.models.devices import computes_bfloat16
 
     target = use_device(device)
     if model.dtype == torch.bfloat16 and not computes_bfloat16(target):

@@ -141,7 +141,7 @@ def check_checkpoint(name: str, folder: Path, *, weights: bool) -> None:
 
 
 def _why_no_config(folder: Path) -> str:
-    """Return what is wrong with a folder without a configuration."""
+    """Say what is wrong with a folder without a configuration."""
     if (folder / CONFIG).is_symlink():
         return f"its {CONFIG} is a link to nothing; copy folders of the hub's cache with cp -rL"
     below = sorted(folder.glob(f"snapshots/*/{CONFIG}")) or sorted(folder.glob(f"*/{CONFIG}"))
@@ -206,7 +206,7 @@ def check_weight_files(folder: Path) -> None:
 
 
 def _shards_of_index(folder: Path) -> dict[str, set[str]]:
-    """Return the names of the tensors of each shard."""
+    """List the names of the tensors of each shard."""
     path = folder / INDEX
     try:
         weight_map = json.loads(path.read_text(encoding="utf-8"))["weight_map"]

@@ -57,7 +57,7 @@ CHAT_TEMPLATE = (
 
 
 def embedded_folder() -> Path:
-    """Return the folder of the converted backbone, which is fetched and converted on first use."""
+    """Find the folder of the converted backbone, which is fetched and converted on first use."""
     return made_once(EMBEDDED, lambda kept, folder: _convert(fetch(PUBLISHED, kept), folder))
 
 

@@ -62,7 +62,7 @@ def ask_hub(
 
 
 def snapshot_folder(name: str, revision: str, *, weights: bool) -> Path:
-    """Return the folder of a model in the hub's cache; what is missing there is downloaded.
+    """Find the folder of a model in the hub's cache; what is missing there is downloaded.
 
     If the hub does not answer, the cache alone is looked into. A branch as revision stands for its
     newest commit there. Raises ``Missing`` if neither has the model, or not all of it, and
@@ -124,12 +124,12 @@ class PublishedFile:
 
     @property
     def num_pieces(self) -> int:
-        """Return how many wheels hold the file."""
+        """Count the wheels that hold the file."""
         return -(-self.size // self.piece_size)
 
 
 def cache_folder() -> Path:
-    """Return the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache."""
+    """Find the folder of converted backbones: ``$CUSTOS_CACHE``, or ``custos`` in the cache."""
     if folder := os.environ.get("CUSTOS_CACHE"):
         return Path(folder)
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"

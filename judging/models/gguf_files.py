@@ -84,7 +84,7 @@ def is_gguf(name: str) -> bool:
 
 
 def named_folder(name: str) -> Path:
-    """Return the folder of a backbone in :data:`NAMED`, fetched and converted on first use."""
+    """Find the folder of a backbone in :data:`NAMED`, fetched and converted on first use."""
     published = NAMED[name].file
     return made_once(
         published.version, lambda kept, folder: convert(fetch(published, kept), folder)

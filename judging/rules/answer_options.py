@@ -104,7 +104,7 @@ _NUMBER_AND_MARK = re.compile(r"[-+\d.,]*\d\s?['\"!]+")
 
 
 def option_named(text: str, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that a text names without saying anything else.
+    """Find the index of the option that a text names without saying anything else.
 
     ``B``, ``(b)``, ``The answer is B.``, ``Perth``, ``B. Perth`` and ``Perth (B)`` all name the
     second option of ``("Sydney", "Perth")``. Return ``None`` for any other text, for a letter
@@ -136,7 +136,7 @@ def option_named(text: str, choices: Sequence[str]) -> int | None:
 
 
 def options_of(request: JudgeRequest) -> tuple[str, ...]:
-    """Return the options of a request: its ``choices``, or those with letters in the question.
+    """Find the options of a request: its ``choices``, or those with letters in the question.
 
     Options in a question are found if they are lettered in one way, from A on without a gap. The
     last one ends with its line.
@@ -170,7 +170,7 @@ def _lettered_in(question: str, mark: re.Pattern[str]) -> tuple[str, ...]:
 
 
 def letter_of(index: int) -> str:
-    """Return the letter of an option: ``B`` of the second, ``AA`` of the 27th."""
+    """Spell the letter of an option: ``B`` of the second, ``AA`` of the 27th."""
     return ("" if index < 26 else letter_of(index // 26 - 1)) + chr(ord("A") + index % 26)
 
 
@@ -186,7 +186,7 @@ def with_letter(reference: str, choices: Sequence[str]) -> str:
 
 
 def _letter(text: str) -> str | None:
-    """Return the letter that a text is or begins with, as ``b`` in ``(B) Perth``."""
+    """Find the letter that a text is or begins with, as ``b`` in ``(B) Perth``."""
     match = _LETTER.fullmatch(text) or _LETTER_AND_TEXT.fullmatch(text)
     return match[1].lower() if match else None
 
@@ -283,7 +283,7 @@ _CONFIDENCE = re.compile(
 
 
 def published_option(response: str) -> str | None:
-    r"""Return the letter that TruthfulVQA's published code extracts, or ``None``.
+    r"""Find the letter that TruthfulVQA's published code extracts, or ``None``.
 
     That is the last capital in ``(B)``; else the last in ``B)``; else in ``boxed{B}``; else, of all
     capitals anywhere, the last one, or the first if it alone is from A to D. Thoughts, words and
@@ -301,7 +301,7 @@ def published_option(response: str) -> str | None:
 
 
 def extract_option(response: str, options: Sequence[str] = ()) -> str | None:
-    r"""Return the option (``A`` to ``D``) that a free-text answer settles on, or ``None``.
+    r"""Find the option (``A`` to ``D``) that a free-text answer settles on, or ``None``.
 
     What is announced counts (``Answer: B because A is wrong``, ``\boxed{B}``), or stands alone at
     the end or on its own line, the last of them; else the label that the answer begins
@@ -320,7 +320,7 @@ def extract_option(response: str, options: Sequence[str] = ()) -> str | None:
 
 
 def plain_option(response: str, options: Sequence[str]) -> str | None:
-    """Return the option that an answer settles on and leaves no doubt about, or ``None``.
+    """Find the option that an answer settles on and leaves no doubt about, or ``None``.
 
     As :func:`extract_option`, but no other option may be named except to deny it shortly (``B, not
     A``), nothing may be doubted or corrected, and a letter that is only mentioned (``Plan B``) does
@@ -343,7 +343,7 @@ def plain_option(response: str, options: Sequence[str]) -> str | None:
 
 
 def find_option(response: str) -> tuple[str, int] | None:
-    """Return the option by its letter as :func:`extract_option` does, and the letter's index."""
+    """Find the option by its letter as :func:`extract_option` does, and the letter's index."""
     answer, offset = _answer(response)
     characters = [unicodedata.normalize("NFKC", character) for character in answer]
     letter = _option_letter("".join(characters))
@@ -412,7 +412,7 @@ def _words(text: str) -> str:
 
 
 def _named(text: str, options: Sequence[str]) -> list[int]:
-    """Return the options whose words occur outside of longer options, and are not denied."""
+    """Find the options whose words occur outside of longer options, and are not denied."""
     named = []
     for index, words in sorted(enumerate(options), key=lambda pair: -len(pair[1])):
         if not words.strip() or words not in text:
@@ -448,7 +448,7 @@ def without_confidence(response: str) -> str:
 
 
 def _stated_confidence(text: str) -> re.Match[str] | None:
-    """Return the last bracketed number in [0, 1], also one in full-width characters."""
+    """Find the last bracketed number in [0, 1], also one in full-width characters."""
     plain = (unicodedata.normalize("NFKC", character) for character in text)
     # Positions stay those of the text.
     narrow = "".join(new if len(new) == 1 else old for new, old in zip(plain, text, strict=True))
@@ -461,7 +461,7 @@ def _confidence(match: re.Match[str]) -> float:
 
 
 def _answer(response: str) -> tuple[str, int]:
-    """Return what a response says outside of thoughts, and its index: an open one has no end."""
+    """Tell what a response says outside of thoughts, and its index: an open one has no end."""
     answer = _THOUGHT_END.split(response)[-1]
     return _THOUGHT_BEGIN.split(answer)[0], len(response) - len(answer)
 

@@ -192,7 +192,7 @@ def simplified(text: str) -> str:
 
 
 def choice_of(response: str, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that an answer names; ``None`` if that is unclear.
+    """Find the index of the option that an answer names; ``None`` if that is unclear.
 
     The answer may name the option by number, letter or text. It is unclear if the answer names
     several options, or denies or doubts what it names.
@@ -217,7 +217,7 @@ def _without(text: str, choices: Sequence[str]) -> str:
 
 
 def _labels_in(text: str, count: int) -> set[int]:
-    """Return the options whose numbers or capital letters stand anywhere in an answer."""
+    """Find the options whose numbers or capital letters stand anywhere in an answer."""
     labels = set()
     for match in _ANY_LABEL.finditer(text):
         is_article = match[1] in ("A", "I") and re.match(r"\s+[a-z]", text[match.end() :])
@@ -228,7 +228,7 @@ def _labels_in(text: str, count: int) -> set[int]:
 
 
 def _labelled(text: str, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that a number or letter names."""
+    """Find the index of the option that a number or letter names."""
     at_start = _ALONE.fullmatch(text) or _LEADING.match(text)
     announced = _ANNOUNCED.findall(text)
     label = at_start[1] if at_start else announced[-1] if announced else ""
@@ -241,7 +241,7 @@ def _labelled(text: str, choices: Sequence[str]) -> int | None:
 
 
 def _named(response: str, choices: Sequence[str]) -> list[int]:
-    """Return the options whose text occurs outside of longer options that occur."""
+    """Find the options whose text occurs outside of longer options that occur."""
     text = f" {simplified(response)} "
     named = []
     for index, choice in sorted(enumerate(choices), key=lambda pair: -len(pair[1])):

@@ -142,7 +142,7 @@ def _is_apart(union: Answer) -> bool:
 
 
 def _end(end: Answer) -> float:
-    """Return the place of an interval's end; raise ``UnreadError`` if it is no number."""
+    """Find the place of an interval's end; raise ``UnreadError`` if it is no number."""
     if end.kind == "infinity":
         return -math.inf if end.marks[0] else math.inf
     if end.kind != "value" or symbols(end.items[0]):
@@ -186,7 +186,7 @@ def _is_rounded(short: Any, long: Any) -> bool:
 
 
 def _places(number: Any) -> int:
-    """Return how many decimals a number has, or ``_MOST_PLACES`` if it has more."""
+    """Tell how many decimals a number has, or ``_MOST_PLACES`` if it has more."""
     scaled = [number * 10**places for places in range(_MOST_PLACES)]
     near = (_difference_of(each, _context().nint(each)) <= _SAME for each in scaled)
     return next((places for places, is_near in enumerate(near) if is_near), _MOST_PLACES)

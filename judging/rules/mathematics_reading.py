@@ -322,7 +322,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _closing(text: str) -> int:
-    """Return where the bracket closes that a text begins with; -1 if nowhere."""
+    """Find where the bracket closes that a text begins with; -1 if nowhere."""
     depth = 0
     for position, mark in enumerate(text):
         depth += (mark in _OPENINGS) - (mark in _CLOSINGS)
@@ -387,5 +387,5 @@ def _tree(text: str) -> Any:
 
 
 def symbols(tree: Any) -> list[str]:
-    """Return the names of a tree's symbols, in alphabetical order."""
+    """List the names of a tree's symbols, in alphabetical order."""
     return sorted(symbol.name for symbol in tree.free_symbols)

@@ -137,7 +137,7 @@ def unread_magnitude(text: str, quantities: Sequence[Quantity]) -> bool:
 
 
 def find_quantities(text: str) -> list[Quantity]:
-    """Return every quantity in a text, in order.
+    """List every quantity in a text, in order.
 
     Examples: ``1.2 million bags``, ``1 1/5``, ``3e5``, ``five feet``. ``start`` and ``end`` are
     positions in the text that ``plain_text`` returns.
@@ -188,7 +188,7 @@ def _divide(top: str, bottom: str) -> float:
 
 
 def final_quantity(text: str) -> Quantity | None:
-    """Return the quantity that an answer settles on; ``None`` if it names several.
+    """Find the quantity that an answer settles on; ``None`` if it names several.
 
     That is its only quantity, the result of an equation that is all of the answer, or the only one
     after its last ``answer is`` or box.

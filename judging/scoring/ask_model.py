@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from judging.errors import CustosError
 from judging.files.pictures import picture_size
@@ -21,14 +21,11 @@ from judging.scoring.engine import (
     TextBatch,
     texts_in_order,
 )
+from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import JudgeTask, get_task
 from judging.tasks.base import CritiqueFormat, confidence_in
 from judging.types import JudgeRequest, Pass
-
-if TYPE_CHECKING:
-    from judging.scoring.label_tree import LabelTree
-    from judging.scoring.prompts import Encoder
 
 CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
 """The confidences that a judge can state, spelled as in training."""
@@ -48,7 +45,7 @@ once: 25 MB for a picture of 1 MP, as measured, and so 13 GB for 512 of them. Th
 are encoded for both orders. Beside a GPU the next window is held, too.
 """
 
-Scorer = Callable[[Sequence[EncodedPrompt], "LabelTree"], Sequence["LabelLogprobs | CustosError"]]
+Scorer = Callable[[Sequence[EncodedPrompt], LabelTree], Sequence[LabelLogprobs | CustosError]]
 """``Engine.score``, or ``TextBatch.score`` for prompts that continue its texts."""
 
 ResultT = TypeVar("ResultT")

@@ -158,7 +158,7 @@ def check_numbers(engine: Engine, encoder: Encoder) -> None:
 
 
 def texts_in_order(batches: Iterable[TextBatch]) -> list[GeneratedText | CustosError]:
-    """Return all texts of :meth:`Engine.generate`, in the order of the prompts."""
+    """List all texts of :meth:`Engine.generate`, in the order of the prompts."""
     texts: dict[int, GeneratedText | CustosError] = {}
     for batch in batches:
         texts.update(zip(batch.indices, batch.texts, strict=True))

@@ -191,7 +191,7 @@ class _StopText:
             self._shorter.append(self._longest(self._shorter[-1], letter))
 
     def find_end(self, piece: str) -> int | None:
-        """Return where in the next piece the text ends first; ``None`` if it is not there yet."""
+        """Find where in the next piece the text ends first; ``None`` if it is not there yet."""
         for place, letter in enumerate(piece, 1):
             self.num_matched = self._longest(self.num_matched, letter)
             if self.num_matched == len(self._text):
@@ -199,7 +199,7 @@ class _StopText:
         return None
 
     def _longest(self, length: int, letter: str) -> int:
-        """Return how long a start of the text is that ends with a letter after some start."""
+        """Tell how long a start of the text is that ends with a letter after some start."""
         while length and self._text[length] != letter:
             length = self._shorter[length]
         return length + (self._text[length] == letter)

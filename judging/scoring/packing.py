@@ -31,7 +31,7 @@ favour sharing more.
 
 
 def trunk_length(items: Sequence[Sequence[int]]) -> int:
-    """Return how many leading tokens a row of prompts shares, so that each keeps one of its own."""
+    """Tell how many leading tokens a row of prompts shares, so that each keeps one of its own."""
     if len(items) == 1:
         return 0
     same = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*items, strict=False))

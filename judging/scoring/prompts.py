@@ -237,7 +237,7 @@ class Encoder:
         return Image.new("RGB", (side, side))
 
     def _prefix_length(self, ids: Sequence[int]) -> int:
-        """Return how many tokens the instruction has."""
+        """Tell how many tokens the instruction has."""
         # Control tokens of a request are plain text, so the second start is the first field's turn.
         return ids.index(self._turn_start, 1)
 

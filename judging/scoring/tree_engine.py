@@ -88,7 +88,7 @@ class TreeEngine:
 
     @property
     def location(self) -> dict[str, str]:
-        """Return how this device computes, where it differs from the weights' format on a CPU.
+        """Tell how this device computes, where it differs from the weights' format on a CPU.
 
         ``arithmetic`` is the format that is computed in, ``attention`` that of a GPU, ``kernels``
         those that compute it there.
@@ -302,7 +302,7 @@ class TreeEngine:
 
 
 def _text_budget(model: TreeModel) -> int:
-    """Return how many tokens of texts a model's device remembers at once, the same on every day.
+    """Tell how many tokens of texts a model's device remembers at once, the same on every day.
 
     A share of all memory, not of what is free just now: batches of other sizes round otherwise.
     """

@@ -313,7 +313,7 @@ def _is_seen(text: str) -> bool:
 
 
 def _default_task_hint(request: JudgeRequest) -> str:
-    """Return why a request has the default task, and what to name instead; else an empty text."""
+    """Say why a request has the default task, and what to name instead; else an empty text."""
     if "task" in request.model_fields_set:
         return ""
     fitting = [task.name for task in TASKS if task.num_responses == len(request.responses)]
@@ -337,7 +337,7 @@ def get_task(name: str) -> JudgeTask:
 
 
 def task_names() -> tuple[str, ...]:
-    """Return the names of all tasks, in alphabetical order."""
+    """List the names of all tasks, in alphabetical order."""
     return TASKS.names()
 
 
@@ -349,7 +349,7 @@ def last_between(text: str, opening: str, closing: str) -> str | None:
 
 
 def confidence_in(text: str) -> float | None:
-    """Return the first number of a text if it is a confidence (``0.9``, ``.9``, ``90%``)."""
+    """Find the first number of a text if it is a confidence (``0.9``, ``.9``, ``90%``)."""
     number = re.search(r"(?<![-\d.])(\d*\.\d+|\d+)(\s*%)?", text)
     if number is None:
         return None

@@ -103,7 +103,7 @@ class ChartHal(BareLabelTask):
             raise FieldError("references", f"variant '{request.variant}' needs it")
 
     def instruction(self, rubric: str) -> str:
-        """Return what the question is like, and what earns each score."""
+        """Tell what the question is like, and what earns each score."""
         return (
             f"You grade a response to a question about a chart. {_SITUATION[rubric]}\n"
             f"{_RULES[rubric]}\nAnswer with one digit: {FAITHFUL} or {HALLUCINATED}."

@@ -57,7 +57,7 @@ class ChartomFact(BareLabelTask):
         return Ruling("scored", label, "a rule reads the answer")
 
     def instruction(self, rubric: str) -> str:
-        """Return what is right for this kind of question."""
+        """Tell what is right for this kind of question."""
         return (
             "You grade the final answer of a response to a question about a chart.\n"
             f"{_RULES[rubric]}\nAnswer with one word: {CORRECT} or {INCORRECT}."
@@ -165,7 +165,7 @@ class ChartomPrediction(BareLabelTask):
         return (0.0, 1.0)
 
     def instruction(self, rubric: str) -> str:
-        """Return what states a share."""
+        """Tell what states a share."""
         return _PREDICTION
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
@@ -219,7 +219,7 @@ class ChartomJustification(BareLabelTask):
     empty_label = MISSED
 
     def instruction(self, rubric: str) -> str:
-        """Return what counts as naming the manipulation."""
+        """Tell what counts as naming the manipulation."""
         return _JUSTIFICATION
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:

@@ -52,7 +52,7 @@ class HiEvalErrorAnalysis(HiEvalTask):
     empty_label = f"{WRONG}; {OTHER}"
 
     def instruction(self, rubric: str) -> str:
-        """Return all criteria of the paper for scores and error types."""
+        """List all criteria of the paper for scores and error types."""
         variant, mode = rubric.split("/")
         tolerance = TOLERANCE if variant == "tolerance" else ""
         errors = f"{PARTIAL} or {WRONG}" if mode == "all" else WRONG

@@ -80,7 +80,7 @@ class HiEvalQuickScore(HiEvalTask):
     reads_pictures = False
 
     def instruction(self, rubric: str) -> str:
-        """Return all criteria of the paper, for a whole answer set or for alternatives."""
+        """List all criteria of the paper, for a whole answer set or for alternatives."""
         variant, mode = rubric.split("/")
         criteria = _ANSWER_SET if mode == "all" else _ALTERNATIVES
         answers = f"{CORRECT}, {PARTIAL} or {WRONG}" if mode == "all" else f"{CORRECT} or {WRONG}"

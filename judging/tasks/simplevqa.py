@@ -63,7 +63,7 @@ def parse_conclusion(text: str) -> str | None:
 
 
 def parse_official(text: str) -> str | None:
-    """Return the conclusion in a reply to a published prompt, as its reader finds it.
+    """Find the conclusion in a reply to a published prompt, as its reader finds it.
 
     The official code asks for ``{"预测答案0": "正确"}`` and takes the first value, also without the
     last brace; the paper's prompt asks for a letter, which models write as ``A: Correct`` too. The
@@ -120,7 +120,7 @@ class SimpleVQA(BareLabelTask):
     has_rules = True
 
     def label_by_rule(self, request: JudgeRequest) -> str:
-        """Return the conclusion of rules: ours, the paper has none.
+        """Find the conclusion of rules: ours, the paper has none.
 
         They see whether a reference occurs in the answer, as whole words and whole numbers, and
         know phrases of people who do not know. A reference within such a phrase does not count:
@@ -137,7 +137,7 @@ class SimpleVQA(BareLabelTask):
         return NOT_ATTEMPTED if _NO_ATTEMPT.search(response) else INCORRECT
 
     def instruction(self, rubric: str) -> str:
-        """Return all criteria, in the language of the variant."""
+        """List all criteria, in the language of the variant."""
         return _CHINESE if rubric == "chinese" else _ENGLISH
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
@@ -152,9 +152,9 @@ class SimpleVQA(BareLabelTask):
         )
 
     def parse(self, text: str, rubric: str) -> str | None:
-        """Return the conclusion that a text consists of, in any spelling."""
+        """Find the conclusion that a text consists of, in any spelling."""
         return parse_conclusion(text)
 
     def parse_official(self, text: str, rubric: str) -> str | None:
-        """Return the conclusion of a reply in the form that a published prompt asks for."""
+        """Find the conclusion of a reply in the form that a published prompt asks for."""
         return parse_official(text)

@@ -76,7 +76,7 @@ class _Truthful(BareLabelTask):
         return self.instruction(rubric).replace(_CRITIQUE, asked)
 
     def aspects(self, rubric: str) -> str:
-        """Return what every paradigm looks at."""
+        """Tell what every paradigm looks at."""
         return _ASPECTS.format(reference=_REFERENCE if rubric == "reference" else "")
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:
@@ -126,7 +126,7 @@ class TruthfulPair(_Pair):
         )
 
     def parse(self, text: str, rubric: str) -> str | None:
-        """Return the last label in tags, or a bare one."""
+        """Find the last label in tags, or a bare one."""
         tagged = re.findall(r"<label>\s*(A|B|None)\s*</label>", text)
         if tagged:
             return str(tagged[-1])
@@ -180,7 +180,7 @@ class TruthfulCritiqueScore(_Truthful):
         return (0.0, 10.0)
 
     def parse(self, text: str, rubric: str) -> str | None:
-        """Return the last number in tags, or a bare one."""
+        """Find the last number in tags, or a bare one."""
         tagged = re.findall(r"<score>\s*(10|\d)\s*</score>", text)
         return str(tagged[-1]) if tagged else super().parse(text, rubric)
 
@@ -319,7 +319,7 @@ class TruthfulOption(BareLabelTask):
         return Ruling("scored", label, f"a rule reads option {letter_of(chosen)}")
 
     def instruction(self, rubric: str) -> str:
-        """Return what is right."""
+        """Tell what is right."""
         return _INSTRUCTION
 
     def item(self, request: JudgeRequest) -> tuple[Field, ...]:

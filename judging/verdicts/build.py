@@ -128,7 +128,7 @@ def thoughts_note(request: JudgeRequest) -> str | None:
 
 
 def _tie_notes(labels: Sequence[str], probabilities: Mapping[str, float]) -> list[str]:
-    """Return what to know about the label of a pair that could as well be another."""
+    """Tell what to know about the label of a pair that could as well be another."""
     notes = [disagreement(labels)] if len(set(labels)) > 1 else []
     first, second = sorted(probabilities, key=lambda label: -probabilities[label])[:2]
     if probabilities[first] - probabilities[second] < NEAR_TIE:
@@ -187,7 +187,7 @@ class RuleGrader:
 
 
 def verdict_of_rules(request: JudgeRequest) -> Verdict:
-    """Return what the rules of a request's task say, status ``abstain`` where they say nothing."""
+    """Tell what the rules of a request's task say, status ``abstain`` where they say nothing."""
     try:
         task = get_task(request.task)
         task.check(request)

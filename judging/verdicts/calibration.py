@@ -52,7 +52,7 @@ class HeldOutVerdicts(BaseModel):
         return self
 
     def threshold(self, risk: float) -> float | None:
-        """Return the smallest confidence that is kept at a risk.
+        """Find the smallest confidence that is kept at a risk.
 
         The thresholds are tested from the strictest to the laxest. Each test asks how likely so few
         errors would be if the error among kept verdicts were the risk; the first that is not below
@@ -181,7 +181,7 @@ class CalibrationSet(BaseModel):
 
 
 def calibration_key(task: JudgeTask, request: JudgeRequest) -> str:
-    """Return what a calibration is keyed by: task, rubric and the way the label is read.
+    """Tell what a calibration is keyed by: task, rubric and the way the label is read.
 
     A label after a critique, and one of a single order of a pair, need calibrations of their own.
     """

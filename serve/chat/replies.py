@@ -138,7 +138,7 @@ async def verdict_reply(
     head, _, tail = prompt.contract.reply.rpartition("{critique}")
     text = ""
     if streamed and prompt.shows_critique:
-        parts: AsyncGenerator[str | Verdict] = service.stream(checked, deadline=deadline)
+        parts: AsyncGenerator[str | Verdict] = service.stream(checked, deadline)
     else:
         parts = _graded(prompt, checked, service, deadline)
     verdict: Verdict | None = None
@@ -175,7 +175,7 @@ async def _graded(
     prompt: ScriptPrompt, checked: CheckedRequest, service: Service, deadline: Deadline
 ) -> AsyncGenerator[str | Verdict]:
     """Yield the whole critique if it is shown, then the verdict, which must have a label."""
-    (verdict,) = await service.grade([checked], deadline=deadline)
+    (verdict,) = await service.grade([checked], deadline)
     _label(verdict)
     if verdict.critique and prompt.shows_critique:
         yield verdict.critique
@@ -276,7 +276,7 @@ async def free_reply(
             conversation.append(message.model_copy(update={"images": images}))
             tokens += picture_tokens(seen, writer)
     write = partial(complete, writer, conversation, sampling, chat.seed or 0, stop)
-    parts = service.write(judge, write, tokens, deadline=deadline)
+    parts = service.write(judge, write, tokens, deadline)
     async with aclosing(parts):
         async for part in parts:
             yield part if isinstance(part, Ending) else Piece(part)

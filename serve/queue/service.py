@@ -180,15 +180,14 @@ class Service:
     async def grade(
         self,
         requests: Sequence[CheckedRequest],
-        *,
-        deadline: Deadline | None = None,
+        deadline: Deadline,
         timing: Timing | None = None,
     ) -> tuple[Verdict, ...]:
         """Grade requests; if the call is cancelled, they leave the queue.
 
         Args:
             requests: Any number up to the limit; they enter the queue together or not at all.
-            deadline: Default ``limits.deadline_s`` from now.
+            deadline: End of the call.
             timing: Filled in.
 
         Returns:
@@ -200,7 +199,6 @@ class Service:
             ApiError: As :meth:`admit`; 503 when a model's server fails (what is graded by then
                 stays in the cache), 504 past the deadline.
         """
-        deadline = deadline or Deadline(self.limits)
         async with deadline.within():
             keys = await self._keys(requests)
             cached = await self._cache.look_up(list(filter(None, keys))) if self._cache else {}
@@ -218,7 +216,7 @@ class Service:
         return self._collect(requests, keys, cached, dict(zip(numbers, prepared, strict=True)))
 
     async def stream(
-        self, request: CheckedRequest, *, deadline: Deadline | None = None
+        self, request: CheckedRequest, deadline: Deadline
     ) -> AsyncGenerator[str | Verdict]:
         """Grade one request, yielding pieces of its critique, then the verdict.
 
@@ -228,7 +226,6 @@ class Service:
         Raises:
             ApiError: As :meth:`grade`.
         """
-        deadline = deadline or Deadline(self.limits)
         async with deadline.within():
             [outcome] = await self.intake.jobs([request], self.token_counters)
         if isinstance(outcome, ModelJob):
@@ -240,7 +237,7 @@ class Service:
         yield outcome
 
     async def write(
-        self, judge: str, write: Callable[[OnText], T], tokens: int, *, deadline: Deadline
+        self, judge: str, write: Callable[[OnText], T], tokens: int, deadline: Deadline
     ) -> AsyncGenerator[str | T]:
         """Write a text on the model thread, yielding its pieces, then what ``write`` returns.
 

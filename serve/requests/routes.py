@@ -56,7 +56,7 @@ def routes(service: Service) -> APIRouter:
             request, service, lambda body, _: read_call(body, service, parse_call)
         )
         timing = Timing()
-        grading = service.grade(requests, deadline=deadline, timing=timing)
+        grading = service.grade(requests, deadline, timing)
         verdicts = await unless_gone(request, grading)
         answer = Verdicts(verdicts=verdicts) if is_list else verdicts[0]
         headers = {
@@ -76,7 +76,7 @@ def routes(service: Service) -> APIRouter:
         ([checked], _), deadline = await read_body(
             request, service, lambda body, _: read_call(body, service, parse_single)
         )
-        parts = with_heartbeat(service.stream(checked, deadline=deadline))
+        parts = with_heartbeat(service.stream(checked, deadline))
         first = await unless_gone(request, anext(parts))  # an early refusal still has its status
         return EventSourceResponse(_events(first, parts))
 

@@ -20,6 +20,7 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.tasks import get_task
 from judging.types import Pass
+from serve.calls.waiting import Deadline
 from serve.queue.service import Service
 
 
@@ -158,9 +159,8 @@ async def graded(
     service: Service, requests: Sequence[JudgeRequest], judge: str | Sequence[str] = "a"
 ) -> tuple[Verdict, ...]:
     names = [judge] * len(requests) if isinstance(judge, str) else judge
-    return await service.grade(
-        [service.checked(*each) for each in zip(requests, names, strict=True)]
-    )
+    checked = [service.checked(*each) for each in zip(requests, names, strict=True)]
+    return await service.grade(checked, Deadline(service.limits))
 
 
 def row(response: str = "Paris", **fields: Any) -> dict[str, Any]:

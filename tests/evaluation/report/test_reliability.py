@@ -88,7 +88,7 @@ def test_a_card_is_written_and_shown(judge: FakeJudge, tmp_path: Path) -> None:
     with TestClient(create_app(Service({"mine": judge}))) as client:
         page = client.get("/pages/judges").text
     assert "Reliability by data set" in page and '<th scope="row">second</th>' in page
-    assert "Not measured on hieval-qs/plain/any." in page
+    assert "Not measured by data set under hieval-qs/plain/any." in page
     assert page.count("Made by hand.") == 1 and "Brackets hold 95 % intervals, by" not in page
 
 

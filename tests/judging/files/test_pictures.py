@@ -299,10 +299,6 @@ def saved(kind: str, exif: bytes) -> bytes:
     return file.getvalue()
 
 
-def url(content: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
-
-
 def pixels(picture: Image.Image) -> list[list[list[int]]]:
     return np.asarray(picture).tolist()  # type: ignore[no-any-return]
 
@@ -328,14 +324,14 @@ def test_a_judge_sees_pictures_upright(tmp_path: Path, number: int, kind: str) -
     with Image.open(file) as stored:
         upright = ImageOps.exif_transpose(stored).convert("RGB")
     check_pictures([str(file)])
-    for source in (str(file), url(file.read_bytes())):
+    for source in (str(file), _data_url(file.read_bytes())):
         assert pixels(read_image(source)) == pixels(upright)
         assert picture_size(source) == upright.size == (SIZE if number < 5 else SIZE[::-1])
 
 
 @pytest.mark.parametrize("kind", ["jpeg", "png", "webp"])
 def test_the_service_sees_the_same(kind: str) -> None:
-    source = url(turned(6, kind))
+    source = _data_url(turned(6, kind))
     assert pixels(read_image(decoded(source))) == pixels(read_image(source))
     assert picture_size(decoded(source, PictureSize(32, 48))) == (32, 48)
 
@@ -345,7 +341,7 @@ def test_prompts_are_measured_upright(tiny: Backbone) -> None:
     encoder, task = Encoder(tiny, shows_all_pictures=True), get_task("hieval-qs")
     grids = []
     for number in (1, 6):
-        request = ask(images=(url(turned(number)),))
+        request = ask(images=(_data_url(turned(number)),))
         [prompt], [size] = encoder.encode([(task, request)]), encoder.measure([(task, request)])
         assert size.suffix_tokens == len(prompt.suffix_ids)
         grids.append(prompt.vision["image_grid_thw"][0].tolist())
@@ -355,14 +351,14 @@ def test_prompts_are_measured_upright(tiny: Backbone) -> None:
 
 
 def test_nothing_downstream_can_turn_it_again() -> None:
-    assert read_image(url(turned(6, "jpeg"))).getexif() == {}
+    assert read_image(_data_url(turned(6, "jpeg"))).getexif() == {}
 
 
 @pytest.mark.parametrize("kind", ["jpeg", "png"])
 def test_other_servers_get_upright_pixels(tmp_path: Path, kind: str) -> None:
     file = tmp_path / f"photograph.{kind}"
     file.write_bytes(turned(6, kind))
-    for source in (str(file), url(file.read_bytes())):
+    for source in (str(file), _data_url(file.read_bytes())):
         [part, _] = encode_message(Message(role="user", text="a", images=(source,)))["content"]
         sent = part["image_url"]["url"]
         header, _, content = sent.partition(",")
@@ -408,7 +404,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("kind", ["png", "webp"])
 def test_broken_exif_changes_nothing(name: str, kind: str) -> None:
-    plain, hostile = url(saved(kind, b"")), url(saved(kind, HOSTILE[name]))
+    plain, hostile = _data_url(saved(kind, b"")), _data_url(saved(kind, HOSTILE[name]))
     assert pixels(read_image(hostile)) == pixels(read_image(plain))
     assert picture_size(hostile) == SIZE
 
@@ -435,7 +431,7 @@ def test_exif_behind_the_pixels_does_not_count() -> None:
     chunk = struct.pack(">I", len(data)) + b"eXIf" + data
     chunk += struct.pack(">I", zlib.crc32(chunk[4:]))
     end = content.rindex(b"IEND") - 4
-    source = url(content[:end] + chunk + content[end:])
+    source = _data_url(content[:end] + chunk + content[end:])
     assert picture_size(source) == read_image(source).size == SIZE
 
 

@@ -1,6 +1,5 @@
 """Cutting prompts: every field back as it went in, and nothing that could be cut in two ways."""
 
-import re
 import sys
 import time
 from pathlib import Path
@@ -87,13 +86,6 @@ def test_an_injected_end_is_refused(contract: Contract, layout: PromptLayout) ->
 
 
 @pytest.mark.parametrize("text", HIJACKS)
-@pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)
-def test_hijacks_are_only_text(contract: Contract, layout: PromptLayout, text: str) -> None:
-    name = "response" if "{response}" in layout.template else "response_b"
-    assert contract.read(filled(layout, **{name: text}))[1][name] == text
-
-
-@pytest.mark.parametrize("text", HIJACKS)
 def test_replies_are_read_exactly(text: str) -> None:
     contract = CHAT_CONTRACTS.get("qa")
     layout = contract.layouts[0]
@@ -118,11 +110,6 @@ def test_cues_are_looked_for_outside_the_fields_only() -> None:
     two_answers = filled(chinese.layouts[0], response="甲\n[预测答案1]：乙")
     with pytest.raises(ApiError, match="more than one way"):
         chinese.read(two_answers)
-
-
-def test_other_prompts_are_told_what_was_expected() -> None:
-    with pytest.raises(ApiError, match=re.escape("[[Question]] ... [[Response A]]")):
-        CHAT_CONTRACTS.get("truthful-pair").read("Which is better?")
 
 
 @pytest.mark.parametrize("contract", list(CHAT_CONTRACTS), ids=CHAT_CONTRACTS.names())

@@ -327,31 +327,6 @@ def waiting(service: Service) -> int:
     return sum(state.queued.values()) + sum(state.running.values())
 
 
-def test_a_quiet_key_does_not_wait_for_all_of_a_busy_one(closed: FakeJudge) -> None:
-    service = Service({"a": closed})
-    with serving_both(service) as client:
-
-        def send(key: str, name: str, number: int) -> None:
-            rows = [row("word " * 100, id=name, question=f"{name} {n}?") for n in range(number)]
-            client.post("/judge", json=rows, headers=as_caller(key))
-
-        calls = [threading.Thread(target=send, args=(ALICE, "busy", 250))]
-        calls[0].start()
-        wait_until(lambda: waiting(service) == 250 and bool(closed.batches))
-        calls.append(threading.Thread(target=send, args=(BOB, "quiet", 20)))
-        calls[1].start()
-        wait_until(lambda: waiting(service) == 270)
-        closed.gate.set()
-        for each in calls:
-            each.join()
-    windows = closed.batches
-    assert sum(map(len, windows)) == 270
-    turns = [number for number, window in enumerate(windows) if "quiet" in window]
-    # The first window was taken before the quiet key called. It has half of the next ones.
-    assert turns == [1, 2] and len(windows) > 8
-    assert windows[1].count("quiet") == pytest.approx(len(windows[1]) / 2, abs=1)
-
-
 def test_a_key_takes_a_share_of_the_queue_and_others_still_come_in(closed: FakeJudge) -> None:
     service = Service({"a": closed}, Limits(queue_requests=20))
     with serving_both(service) as client:

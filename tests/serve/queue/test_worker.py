@@ -18,6 +18,7 @@ import pytest
 from judging import JudgeRequest, Verdict
 from judging.types import Pass
 from serve.calls.limits import Limits
+from serve.calls.waiting import Deadline
 from serve.queue.lanes import Lanes
 from serve.queue.service import Service
 from serve.queue.worker import ModelJob, Watchdog, Worker
@@ -213,7 +214,8 @@ def test_a_text_that_is_drawn_again_is_not_told_twice() -> None:
     judge = Brittle(tasks=("truthful-pair",))
 
     async def heard(service: Service) -> str:
-        pieces = [item async for item in service.stream(service.checked(PAIR.model_copy(), "a"))]
+        checked = service.checked(PAIR.model_copy(), "a")
+        pieces = [item async for item in service.stream(checked, Deadline(service.limits))]
         assert isinstance(pieces[-1], Verdict)
         assert pieces[-1].status == "scored"
         return "".join(piece for piece in pieces if isinstance(piece, str))

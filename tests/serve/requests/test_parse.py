@@ -145,7 +145,7 @@ def test_values_are_counted_before_they_are_decoded() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_values_are_counted_as_a_decoder_would(
     seed: int, encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,9 +186,6 @@ def test_a_refused_body_is_freed_at_once(body: bytes) -> None:
         gc.enable()
 
 
-LIMITS = Limits()
-
-
 def test_seeds_are_those_a_generator_takes(client: TestClient) -> None:
     assert client.post("/judge", json=row(seed=2**63 - 1)).status_code == 200
     for seed in (-1, 2**63, 10**30):
@@ -202,9 +199,8 @@ def test_field_lengths_are_bounded_over_all_parts(client: TestClient) -> None:
 
 
 def test_pictures_of_a_request_and_of_a_call_are_bounded(client: TestClient) -> None:
-    assert (
-        refused(client, row(images=[picture()] * (LIMITS.images + 1)))[1] == "more than 8 pictures"
-    )
+    for images in ([picture()] * (LIMITS.images + 1), [picture((4001, 4000), mode="1")]):
+        assert refused(client, row(images=images))[0] == "images"
     large = row(images=[picture((4000, 4000), mode="1")])
     field, message = refused(client, {"requests": [large] * 5})
     assert (field, message) == ("requests.4.images", "more than 64,000,000 pixels in one call")

@@ -230,6 +230,14 @@ def test_truthful_judge_is_trained_to_the_end(name: str) -> None:
     assert (values["run"]["select"], values["optim"]["epochs"]) == ("last", 8)
 
 
+def test_nine_tenths_of_the_pairs_are_trained_on() -> None:
+    head = find_recipe("truthful_judge").read_text(encoding="utf-8")
+    commands = re.findall(r"--val (\S+) --cal (\S+) --test (\S+)", head)
+    assert len(commands) == 2
+    for shares in commands:
+        assert sum(map(float, shares)) == pytest.approx(0.1)
+
+
 def test_the_published_keys_of_hieval() -> None:
     one, two = _values("hieval_stage1"), _values("hieval_stage2")
     assert one["adapter"] == {"r": 64, "alpha": 64, "dropout": 0.05}
