@@ -75,16 +75,17 @@ def explain_keys(
         chosen_methods, wanted = [method_of(path, read_values(path))], others
     else:
         chosen_methods, wanted = list(methods().values()), names or []
-    keys = {key.name: key for of in chosen_methods for key in recipe_keys(of.recipe_class)}
+    explained = dict.fromkeys(key for of in chosen_methods for key in recipe_keys(of.recipe_class))
+    keys = dict.fromkeys(key.name for key in explained)
     found = set() if wanted else set(keys)
     for text in wanted:
         named = {name for name in keys if name == text or name.startswith(f"{text}.")}
         if not named:
             raise CustosError(f"{text}: {nearest_key(text, list(keys))}")
         found |= named
-    sections = list(dict.fromkeys(name.rpartition(".")[0] for name in keys))
-    ordered = sorted(keys, key=lambda name: sections.index(name.rpartition(".")[0]))
-    chosen = [keys[name] for name in ordered if name in found]
+    sections = list(dict.fromkeys(key.name.rpartition(".")[0] for key in explained))
+    ordered = sorted(explained, key=lambda key: sections.index(key.name.rpartition(".")[0]))
+    chosen = [key for key in ordered if key.name in found]
     if as_json:
         rows = [{name: _plain(text) for name, text in key._asdict().items()} for key in chosen]
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))

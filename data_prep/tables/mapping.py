@@ -177,7 +177,7 @@ class TableMapping(BaseModel, frozen=True, extra="forbid"):
     @property
     def given(self) -> dict[str, str]:
         """The fields that have one value in all rows."""
-        fields = ("task", "variant", "reference_mode", "mode", "reasoning")
+        fields = TableMapping.model_fields.keys() & JudgeRequest.model_fields.keys()
         return {name: value for name in fields if (value := getattr(self, name)) is not None}
 
 

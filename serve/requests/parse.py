@@ -52,7 +52,7 @@ class ParsedCall:
 async def read_body(
     request: Request, service: Service, read: Callable[[bytes, Deadline], Coroutine[Any, Any, T]]
 ) -> tuple[T, Deadline]:
-    """Admit a call, and read its body until its deadline., which is returned with it.
+    """Admit a call, and read its body until its deadline, which is returned with it.
 
     Raises:
         ApiError: As :meth:`Service.admit` and ``read``; 504 past the deadline.

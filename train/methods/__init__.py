@@ -14,6 +14,9 @@ from train.setup.recipe import key_names, read_values
 if TYPE_CHECKING:
     from train.methods.base import Method
 
+UNNAMED = ("critique", "dpo", "focal", "grpo", "joint", "reward")
+"""The methods of the time when recipes did not name theirs: later ones change nothing for them."""
+
 
 def find_method(name: str) -> type[Method] | None:
     """Load the method of a name; ``None`` if there is none."""
@@ -32,8 +35,8 @@ def methods() -> dict[str, type[Method]]:
 def method_of(path: Path, values: Mapping[str, Any], default: str | None = None) -> type[Method]:
     """Find the method of a recipe.
 
-    A recipe of an earlier version does not name it. Then it is the only method that has all of the
-    recipe's keys, as those of a finished run have.
+    A recipe of an earlier version does not name it. Then it is the only method of that time with
+    all of the recipe's keys, as those of a finished run have.
 
     Raises:
         FieldError: If there is no such method, or several could be meant.
@@ -44,7 +47,8 @@ def method_of(path: Path, values: Mapping[str, Any], default: str | None = None)
             return found
         raise FieldError("method", f"none is called '{name}'; {_names()}", str(path))
     in_file = read_values(path) if path.is_file() else values  # a misspelt override decides nothing
-    fitting = [method for method in methods().values() if _has_keys(method, in_file)]
+    unnamed = (method for name, method in methods().items() if name in UNNAMED)
+    fitting = [method for method in unnamed if _has_keys(method, in_file)]
     if len(fitting) == 1:
         return fitting[0]
     advice = "the recipe does not say how to train; add a line 'method: NAME'"

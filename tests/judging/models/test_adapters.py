@@ -62,7 +62,7 @@ def test_an_adapter_is_read_onto_the_device_of_its_model(
 def test_patterns_that_match_for_ever_are_refused(
     tiny_folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patterns: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(adapters, "_MATCHING_S", 0.5)
+    monkeypatch.setattr(adapters, "_MATCHING_S", 1)
     backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
     save_adapter(add_adapter(backbone.model, r=2, alpha=2), tmp_path)
     path = tmp_path / "adapter_config.json"

@@ -110,6 +110,7 @@ def test_a_file_is_all_that_a_new_method_takes(
     (tmp_path / "triple.py").write_text(NEW, encoding="utf-8")
     monkeypatch.setattr(train.methods, "__path__", [*train.methods.__path__, str(tmp_path)])
     assert find_method("triple") is not None
+    assert _method({**SECTIONS, "loss": {"gamma": 2.0}}) == "focal", "recipes without a method"
     path = recipe_file(
         tmp_path,
         small,
