@@ -1,4 +1,4 @@
-"""Lines that break a decoder, in every reader of rows: the error of one row, by file and number."""
+"""Rows and YAML that people write: lines that break a decoder are errors by file and number."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from benchmarks.framework.files import read_file
 from cli.shared.tables import read_requests
@@ -22,6 +23,7 @@ from data_prep.tables.reader import BadRow, parse_table
 from judging.errors import CustosError, FieldError
 from judging.files.opening import nearest_file
 from judging.files.records import read_records, read_rows, write_records
+from judging.files.yaml_text import load_yaml
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 GOOD = {"question": "?", "response": "a"}
@@ -250,3 +252,44 @@ def test_only_a_name_that_is_alike_is_near(tmp_path: Path, name: str, nearest: s
     (tmp_path / "link.csv").symlink_to("nowhere.csv")
     assert "'nowhere.csv'" in nearest_file(tmp_path / "link.csv", (".csv",))
     assert nearest_file(tmp_path / "links.csv", (".csv",)) == "", "no link to nothing is near"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: 1\na: 2",
+        "a: {b: 1, 'b': 2}",
+        "x: &x {b: 1, b: 2}\ny: *x",
+    ],
+)
+def test_a_key_twice_in_one_mapping_is_refused(text: str) -> None:
+    with pytest.raises(yaml.YAMLError, match="the key '[ab]' occurs twice"):
+        load_yaml(text)
+
+
+def test_one_key_in_several_mappings_and_merged_ones_are_read() -> None:
+    text = "x: &x {a: 1, b: 2}\ny: {<<: *x, a: 3}\nz: [{a: 1}, {a: 2}, *x]"
+    assert load_yaml(text) == yaml.safe_load(text)
+    assert load_yaml("") is None
+    assert load_yaml("a: yes\n1: 2", yaml.BaseLoader) == {"a": "yes", "1": "2"}
+
+
+def test_nested_aliases_cost_no_time() -> None:
+    """A document of a few lines stands for more parts than can be visited."""
+    lines = ["a0: &a0 {x: 1}"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    assert len(load_yaml("\n".join(lines))) == 30
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: " + "[" * 50_000 + "]" * 50_000,
+        "a: " + "9" * 5000,
+        "a: 2024-13-45",
+        "a: !!int ''",
+    ],
+)
+def test_whatever_cannot_be_read_is_an_error_of_yaml(text: str) -> None:
+    with pytest.raises(yaml.YAMLError):
+        load_yaml(text)
