@@ -59,7 +59,7 @@ RATE = Ratio((1, 0), (0, 1))
 
 
 def value_columns(values: Sequence[float | None]) -> Floats:
-    """Return a column of values, 0 for ``None``, and one of 1 for each value. Shape ``[n, 2]``."""
+    """Lay out values as two columns: each, 0 for ``None``, and 1 where there is one: ``[n, 2]``."""
     return np.array([(0.0, 0.0) if v is None else (v, 1.0) for v in values]).reshape(-1, 2)
 
 
