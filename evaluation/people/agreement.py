@@ -54,7 +54,7 @@ class PeoplesLabels:
         return np.asarray(self.counts.sum(axis=1))
 
     def others(self, person: int) -> Floats:
-        """Return the shares of all other people's labels; nan where there is nobody. ``[n, K]``."""
+        """Compute the shares of everybody else's labels, ``[n, K]``; nan where there is nobody."""
         counts = self.counts.copy()
         rows = np.flatnonzero(self.given[:, person] != UNSCORED)
         counts[rows, self.given[rows, person]] -= 1
