@@ -171,7 +171,7 @@ class HiEval(Benchmark):
     facets = {"task": (), "label": ("Correct", "Partial", "Wrong")}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Request a verdict on the example without its label, which must be a declared one.
+        """Make the request of an example, leaving out its label, which must be a declared one.
 
         The quick score reads text alone, so that its requests have no pictures.
         """

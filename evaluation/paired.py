@@ -28,7 +28,7 @@ PRECISION = 1e-6
 def paired_accuracies(
     first: Sequence[bool], second: Sequence[bool], clusters: Ints, seed: int = 0
 ) -> dict[str, Any]:
-    """Compare two judges row by row, with 95 % intervals that keep clusters together.
+    """Compare two judges row by row, with 95 % intervals that resample whole clusters.
 
     Where all clusters give one and the same difference, its interval is Newcombe's with as many
     observations as there are clusters: four right answers against four wrong ones do not prove a

@@ -186,18 +186,15 @@ def hmi(
 ) -> float:
     """Measure human misleadingness: the share of people without an acceptable answer.
 
-    Args:
-        answers: People's answers; ``None`` and answers that cannot be read are not acceptable.
-        correct: Correct answer. A number accepts its ``acceptable_interval``. A text and, for a
-            ranking, a sequence of texts in order must be met exactly, apart from case and
-            punctuation. An order may also be answered in a text, such as ``B > A > C``.
-        alternatives: For a number: the other strategies' answers, on either chart of the pair.
-        unit: Unit of a number and of the alternatives, such as ``million bags``. Answers are read
-            in it: ``1,200,000`` and ``1.2 million`` are 1.2, and feet become yards.
-        asked_upward: Whether the question asks for an order with the smallest first.
+    Answers that are ``None`` or cannot be read are not acceptable. A correct number accepts its
+    ``acceptable_interval``, given the other strategies' ``alternatives`` on either chart of the
+    pair. A correct text and, for a ranking, a sequence of texts in order must be met exactly, apart
+    from case and punctuation. An order may also be answered in a text, such as ``B > A > C``;
+    ``asked_upward`` says that the question asks for the smallest first.
 
-    Raises:
-        CustosError: If there are no answers, or as ``acceptable_interval``.
+    Numbers are read in ``unit``, such as ``million bags``: ``1,200,000`` and ``1.2 million`` are
+    1.2, and feet become yards. Raise ``CustosError`` if there are no answers, or as
+    ``acceptable_interval``.
     """
     given, others = list(answers), list(alternatives)
     if not given:

@@ -44,7 +44,7 @@ class ResponsesToGrade:
             yield from ((index, request) for request in requests)
 
     def with_changes(self, **changes: object) -> ResponsesToGrade:
-        """Change fields of every request, such as what becomes of text in thinking tags."""
+        """Change fields of every request, such as how text in thinking tags is treated."""
         changed = [tuple(r.model_copy(update=changes) for r in of_row) for of_row in self.requests]
         return replace(self, requests=changed)
 

@@ -253,7 +253,7 @@ def _choice(
 def _tokens(
     text: str, index: int, num_options: int, encoder: Encoder
 ) -> tuple[list[int], tuple[int, ...]]:
-    """Encode an answer before its option's letter (at ``index``), and the token of every letter.
+    """Encode an answer up to its option's letter, at ``index``, and the letters of all options.
 
     Raise ``CustosError`` if a letter is not a token by itself.
     """

@@ -149,7 +149,7 @@ def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0)
 
 
 def group_responses(responses: Iterable[JudgeRequest], seed: int = 0) -> list[Row]:
-    """Bring the responses to each question together by up to four, as evenly as can be.
+    """Group the responses to each question by up to four, as evenly as possible.
 
     Arguments and errors are those of :func:`pair_responses`.
     """
@@ -227,7 +227,7 @@ def screen(
     verdicts: Mapping[str, Sequence[str | None]],
     num_models: int,
 ) -> Screened:
-    """Drop the questions that all of at least ``num_models`` models answer.
+    """Drop the questions that all models, at least ``num_models`` of them, answer rightly.
 
     A response is right if all judges give it the best label of its task. A question with one wrong
     answer is kept, whatever is missing of the others. ``verdicts`` holds the labels of the judges

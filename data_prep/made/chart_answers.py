@@ -392,7 +392,7 @@ def _listed(rng: Random, order: list[str], sign: str) -> str:
 
 
 def _misplaced(rng: Random, key: list[str]) -> list[str]:
-    """Misplace items of an order: exchange two, leave one out, or begin from the other end."""
+    """Spoil an order: exchange two neighbours, leave one out, or reverse it."""
     order = list(key)
     way = rng.choice(("exchanged", "exchanged", "left out", "backward"))
     if way == "left out":

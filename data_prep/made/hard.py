@@ -329,7 +329,7 @@ class _Draw:
         self.whole = whole and rng.random() < WHOLE_SHARE
 
     def rows(self, pool: AnswerPool) -> Iterator[tuple[str, LabelledExample]]:
-        """Yield a row for each label, without its id; none where no wrong answer is to be had."""
+        """Yield a row for each label, without its id; none where no wrong answer can be found."""
         quantity = self.item.quantity if self.kind.name == "quantities" else None
         decoys = [] if quantity else self._draw_decoys(pool)
         if not (quantity or decoys):

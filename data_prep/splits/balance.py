@@ -35,7 +35,7 @@ Item = tuple[str, tuple[str, ...]]
 
 
 def item_of(example: LabelledExample) -> Item:
-    """Pick what all labelled examples of one item have in common, whatever their task."""
+    """Identify the item of an example: question and responses, the same under every task."""
     return example.question, example.responses
 
 

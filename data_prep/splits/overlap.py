@@ -113,12 +113,12 @@ class Overlap:
 
     @property
     def is_certain(self) -> bool:
-        """Whether any row overlaps in more than the eyes of a sentence model."""
+        """Tell whether any row overlaps otherwise than by what a sentence model finds."""
         return set(self.counts) != {PARAPHRASE}
 
     @property
     def total(self) -> int:
-        """Number of rows of ``split`` that overlap."""
+        """Count the rows of ``split`` that overlap."""
         return sum(self.counts.values())
 
     def describe(self) -> str:
@@ -197,7 +197,7 @@ class _KeyedRow:
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """What the judge is shown as the question."""
+        """Collect what the judge is shown as the question."""
         return (self.text, self.options, self.pictures)
 
     def sought(self) -> list[tuple[str, object]]:

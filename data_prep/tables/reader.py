@@ -112,7 +112,7 @@ def read_table(
 
 
 def task_fields(task: str) -> dict[str, str]:
-    """List the fields that change in a row that is put under a task.
+    """List the fields to change in a row so that it is of another task.
 
     A task without critiques decides at once, whatever mode the row names.
     """
@@ -204,11 +204,7 @@ class _TableReader(Generic[RequestT]):
         return text if isinstance(text, str) else ""
 
     def read(self, number: int, row: Any) -> RequestT:
-        """Read the record of a row.
-
-        Raises:
-            CustosError: Naming the row and, where there is one, the field and its column.
-        """
+        """Read the record of a row; errors name the row and, if known, the field and its column."""
         location = self.table.location(number)
         if isinstance(row, CustosError):
             raise row

@@ -49,17 +49,17 @@ class Table:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Locate the file."""
         return Path(self.name)
 
     @property
     def is_csv(self) -> bool:
-        """Whether all cells are texts."""
+        """Tell whether all cells are texts."""
         return self.hub is None and self.path.suffix in DELIMITERS
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the cells have the types of a Parquet file."""
+        """Tell whether the cells have the types of a Parquet file."""
         return self.hub is None and self.path.suffix == ".parquet"
 
     def rows(self) -> Iterator[tuple[int, Any]]:
@@ -72,7 +72,7 @@ class Table:
 
     @cached_property
     def csv(self) -> CsvFile:
-        """The CSV or TSV file that the table is; all of its rows are read to decide its form."""
+        """Open the CSV or TSV file of the table; all of its rows are read to decide its form."""
         return CsvFile(self.path, self.stated)
 
     def columns(self, needed: Collection[str]) -> tuple[str, ...]:

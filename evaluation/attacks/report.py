@@ -246,7 +246,7 @@ def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Share:
 def measure_stability(
     rows: Sequence[StabilityRow], verdicts: Sequence[Verdict], alone: Sequence[Verdict]
 ) -> StabilityReport:
-    """Count the labels that changes have turned; in ``alone`` are unchanged rows by themselves."""
+    """Count the labels that changes turn; ``alone`` are verdicts on unchanged rows, one by one."""
     flips: dict[str, list[tuple[str, Flip]]] = {check: [] for check in SUMMARIES}
     alone_verdicts = iter(alone)
     original = Verdict(status="abstain")

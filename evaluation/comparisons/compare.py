@@ -212,7 +212,7 @@ def _compare_outcomes(
 
 
 def _with_probabilities_of_both(*judges: Outcomes) -> list[Outcomes]:
-    """Blank the probabilities and confidences that another judge lacks."""
+    """Set probabilities and confidences that another judge lacks to nan."""
     no_probabilities = np.any([np.isnan(j.probabilities).any(axis=1) for j in judges], axis=0)
     no_confidence = np.any([np.isnan(judge.confidence) for judge in judges], axis=0)
     return [

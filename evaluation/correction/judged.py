@@ -203,7 +203,7 @@ def errors_of_judge(name: str) -> dict[str, ErrorRates]:
 
 
 def errors_in_folder(folder: Path | None) -> dict[str, ErrorRates]:
-    """Read what a judge's folder says of its errors; empty where it holds nothing of ours."""
+    """Read the measured errors in a judge's folder; empty where it has no report of ours."""
     try:
         return read_errors(folder) if folder is not None else {}
     except CustosError:  # a report of another program says nothing of the judge

@@ -249,7 +249,7 @@ def _smallest(is_enough: Callable[[Floats], Mask], shape: Questions) -> Need:
 def sampling_probabilities(
     confidence: Floats, is_doubtful: Mask, num_rows: int, slices: Ints | None = None
 ) -> Floats:
-    """Compute the probability with which each of ``N`` rows is to be drawn.
+    """Compute the probability with which each of ``N`` rows should be drawn.
 
     Of the doubtful rows, as many as fit into :data:`DOUBTFUL_SHARE` are drawn, each as likely. The
     others are drawn in proportion to the square root of the probability that the judge is wrong,

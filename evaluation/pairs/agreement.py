@@ -255,7 +255,7 @@ def order_effects(
 
 
 def surplus_of_a(labels: Ints, human: Ints) -> Floats:
-    """Subtract people's credit for response A from that which labels give it. Shape ``[n]``."""
+    """Subtract people's credit for response A from the labels' credit for it. Shape ``[n]``."""
     return np.asarray(_CREDIT_OF_A[labels] - _CREDIT_OF_A[human])
 
 

@@ -229,7 +229,7 @@ class Sides:
     """
 
     def __init__(self, clusters: Ints, seed: int = 0) -> None:
-        """Begin without a giver; ``clusters`` is the question of each row, shape ``[n]``."""
+        """Start without a giver; ``clusters`` is the question of each row, shape ``[n]``."""
         self._clusters = clusters
         self._seed = seed
         self._columns: dict[str, Floats] = {}

@@ -36,24 +36,22 @@ def measure_people(
     """Measure people with each other, and a judge with them.
 
     Rows that one person labelled, or none, are left out, and those without a label of the judge of
-    all but ``alpha`` and ``n``: people and judge are compared on the same rows.
+    all but ``alpha`` and ``n``: people and judge are compared on the same rows. The result is
+    ``None`` without rows of two people, or without a label of the judge on one. Else it has
 
-    Returns:
-        ``None`` without rows of two people, or without a label of the judge on one. Else
-
-        - ``names``, ``n`` (rows of two people or more), ``per_row`` (mean number of people of such
-          a row), ``ties`` (rows without a single most frequent label), ``n_common`` (rows with a
-          label of the judge too), ``questions`` (of these);
-        - ``alpha`` of :func:`evaluation.people.agreement.krippendorff_alpha`;
-        - ``people`` (two people of a row, drawn at random), ``judge`` (the judge and one of them),
-          ``best`` (a judge that always gives a most frequent label: none could agree on more rows)
-          and ``judge_minus_people``, each with ``agreement`` and ``kappa``;
-        - ``each``: for every person by name ``person`` (the person and the others of the row, drawn
-          at random) and ``judge`` (the judge and these others), ``judge_minus_person`` (of the
-          agreements), and ``n``, ``advantage``, ``p`` and ``wins`` of the test;
-        - ``alternative``: :func:`evaluation.people.alternative.alternative_annotator_test`;
-        - ``others``: ``agreement`` with a person, ``advantage`` and ``winning_rate`` of the rivals;
-        - ``soft``: :func:`soft_labels`.
+    - ``names``, ``n`` (rows of two people or more), ``per_row`` (mean number of people of such a
+      row), ``ties`` (rows without a single most frequent label), ``n_common`` (rows with a label of
+      the judge too), ``questions`` (of these);
+    - ``alpha`` of :func:`evaluation.people.agreement.krippendorff_alpha`;
+    - ``people`` (two people of a row, drawn at random), ``judge`` (the judge and one of them),
+      ``best`` (a judge that always gives a most frequent label: none could agree on more rows) and
+      ``judge_minus_people``, each with ``agreement`` and ``kappa``;
+    - ``each``: for every person by name ``person`` (the person and the others of the row, drawn at
+      random) and ``judge`` (the judge and these others), ``judge_minus_person`` (of the agreements),
+      and ``n``, ``advantage``, ``p`` and ``wins`` of the test;
+    - ``alternative``: :func:`evaluation.people.alternative.alternative_annotator_test`;
+    - ``others``: ``agreement`` with a person, ``advantage`` and ``winning_rate`` of the rivals;
+    - ``soft``: :func:`soft_labels`.
     """
     people = gather_people(examples, judge.labels)
     if people is None:

@@ -42,7 +42,7 @@ def kendall_tau_b(first: Floats, second: Floats) -> Floats:
 
 
 def sampling_ceiling(values: Floats, resampled: Floats) -> float:
-    """Average the rank correlation of an order with itself on as many other questions.
+    """Estimate the rank correlation of an order with itself on as many other questions.
 
     The order on few questions differs from the order on all of them. A ranking of the same models
     on other questions, as a published one, is thus not expected to agree more than this, even if

@@ -12,7 +12,7 @@ from judging.judge.notes import untrained_mode_caution
 WIDE_INTERVAL = 0.2
 """Width of the interval of an accuracy or a share from which nothing should be concluded."""
 FEW_QUESTIONS = 30
-"""Below so many questions intervals of 95 % are less sure than they say."""
+"""Below this number of questions, intervals of 95 % hold the truth less often."""
 COVERAGE = 0.7
 """Lowest share of simulated cases in which an interval on 5 to 20 questions held the truth: that of
 Brier score and likelihood where one row in a hundred is wrong. Others did in .9 or nearly so."""

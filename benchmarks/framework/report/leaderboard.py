@@ -159,7 +159,7 @@ def draw_radar(
 
 
 def _side(direction: float, positive: str, negative: str) -> str:
-    """Align a text that is written outwards from the middle of a circle."""
+    """Choose the alignment of a text that is written outwards from the middle of a circle."""
     if abs(direction) < STEEP:
         return "center"
     return positive if direction > 0 else negative

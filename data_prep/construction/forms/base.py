@@ -116,14 +116,14 @@ class Form(ABC):
 
     @abstractmethod
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Put what people said into a row.
+        """Add what people said to a row.
 
         The fillings are annotators to values that do not differ; or the one that decides, alone.
         Raise ``UnusableText`` if they say that the row cannot be used.
         """
 
     def decides_alone(self, filled: Filled) -> bool:
-        """Tell whether these values of one person settle a row, whatever others say."""
+        """Tell whether one person's values settle a row, regardless of what others say."""
         return False
 
     def read(self, cells: Mapping[str, str]) -> Filled | None:

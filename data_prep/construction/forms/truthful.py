@@ -32,7 +32,7 @@ SCORES: Mapping[str, str] = {
 }
 """Eleven anchors (Figure 8 and Table 3, which name them differently; the words are ours)."""
 SCORE_MARGIN = 4
-"""Scores that differ by so much go to a third person."""
+"""Scores that differ by at least this go to a third person."""
 MIN_RATIONALE_WORDS = 60
 KEEP_FROM, BORDERLINE_FROM = 7, 5
 LETTERS = "ABCD"

@@ -124,7 +124,7 @@ construction_step = STEPS.declare
 
 
 def read_reply(reply: Reply, reply_type: type[ReplyT]) -> ReplyT:
-    """Read the JSON object of a reply; thoughts before it and a code fence around it are let pass.
+    """Read the JSON object of a reply; ignore thoughts before it and a code fence around it.
 
     Raise ``UnusableText`` if the reply is cut off, holds no JSON object, or one of another schema.
     """

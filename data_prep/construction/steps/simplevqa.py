@@ -250,7 +250,7 @@ class Check(Step[Item, Checked]):
     summary = "drop questions and answers that break SimpleVQA's criteria"
 
     def template(self, row: Item) -> str:
-        """State the criteria."""
+        """List the criteria."""
         return """\
 You check a factual question about a picture, and its answer. Never measure the answer by what you \
 would answer yourself: judge its form, not whether it is true.

@@ -52,7 +52,7 @@ class Exercise:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Spell the answer set, several names in the picture's order whatever their ranks."""
+        """Spell the answer set: several names stand in the picture's order, not by rank."""
         answers = self.truth.answers
         return tuple(sorted(answers, key=list(self.view).index)) if len(answers) > 1 else answers
 

@@ -45,7 +45,7 @@ def word(rng: Random, language: Language, syllables: int = 2) -> str:
 
 
 def sibling(rng: Random, name: str, language: Language) -> str:
-    """Invent a different name that looks much like ``name``: another last syllable."""
+    """Invent a name that looks like ``name`` but ends in another syllable."""
     while True:
         if language == "zh":
             changed = name[:-1] + rng.choice(ZH_GIVEN if len(name) < 4 else ZH_SOUNDS)
