@@ -293,7 +293,7 @@ def _picture_digests(
     texts: Mapping[str, Sequence[str]],
     cluster_of: Mapping[str, int | str],
 ) -> dict[str, str]:
-    """Digest each picture; content is read only where two splits may share it.
+    """Choose what stands for each picture: its digest where two splits may share it, else its name.
 
     ``cluster_of`` gives the largest cluster that a spelled question (``texts``) belongs to.
     """

@@ -47,8 +47,8 @@ def measure_people(
       ``best`` (a judge that always gives a most frequent label: none could agree on more rows) and
       ``judge_minus_people``, each with ``agreement`` and ``kappa``;
     - ``each``: for every person by name ``person`` (the person and the others of the row, drawn at
-      random) and ``judge`` (the judge and these others), ``judge_minus_person`` (of the agreements),
-      and ``n``, ``advantage``, ``p`` and ``wins`` of the test;
+      random) and ``judge`` (the judge and these others), ``judge_minus_person`` (of the
+      agreements), and ``n``, ``advantage``, ``p`` and ``wins`` of the test;
     - ``alternative``: :func:`evaluation.people.alternative.alternative_annotator_test`;
     - ``others``: ``agreement`` with a person, ``advantage`` and ``winning_rate`` of the rivals;
     - ``soft``: :func:`soft_labels`.
