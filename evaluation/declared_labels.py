@@ -33,10 +33,10 @@ class _Undeclared:
 def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     """List every label that the rubrics declare or that a judge gave, in task order.
 
-    The longest declaration comes first, so that ``Correct, Wrong`` beside ``Correct, Partial,
-    Wrong`` keeps the order of the latter. Labels of judges that are not declared follow
-    alphabetically. Raise ``CustosError`` if people gave labels that are not declared; see
-    :func:`check_labels`.
+    The longest declaration comes first, so that ``Correct, Wrong`` beside
+    ``Correct, Partial, Wrong`` keeps the order of the latter. Labels of judges that are not
+    declared follow alphabetically. Raise ``CustosError`` if people gave labels that are not
+    declared; see :func:`check_labels`.
     """
     check_labels(examples)
     declared = {_declared_labels(example) for example in examples}

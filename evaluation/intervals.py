@@ -53,8 +53,8 @@ NO_INTERVAL = Interval(float("nan"), float("nan"))
 def wilson_interval(successes: float, n: float) -> Interval:
     """Compute the score interval of one rate over ``n`` independent items (Wilson 1927).
 
-    Unlike a bootstrap interval it has width at the extremes: 0 of ``n`` gives ``[0, z² / (n +
-    z²)]``. ``n == 0`` gives nan.
+    Unlike a bootstrap interval it has width at the extremes: 0 of ``n`` gives
+    ``[0, z² / (n + z²)]``. ``n == 0`` gives nan.
     """
     if n <= 0:
         return NO_INTERVAL

@@ -133,8 +133,8 @@ def share_in_columns(confusion: Floats, rows: Ints, columns: Ints) -> Floats:
 def brier_scores(human: Ints, probabilities: Floats) -> Floats:
     """Square the distance of each posterior from the human label (Brier 1950). Shape ``[n]``.
 
-    It is summed over all ``K`` labels: 0 when certain and right, 2 when certain and wrong, ``1 -
-    1/K`` for a uniform posterior. A nan row of the probabilities ``[n, K]`` gives nan.
+    It is summed over all ``K`` labels: 0 when certain and right, 2 when certain and wrong,
+    ``1 - 1/K`` for a uniform posterior. A nan row of the probabilities ``[n, K]`` gives nan.
     """
     truth = np.eye(probabilities.shape[1])[human]
     return np.asarray(np.sum((probabilities - truth) ** 2, axis=1))
@@ -189,11 +189,11 @@ def calibration_columns(
 def expected_calibration_error(sums: Floats) -> Floats:
     """Average the gap between confidence and accuracy over bins (Naeini et al. 2015).
 
-    Gaps are weighted by count. The bins are those of the sums of ``calibration_columns``, ``[...,
-    bins * 3]``: of equal mass unless they say otherwise (Nguyen & O'Connor 2015). The error is 0
-    when confidence equals accuracy in every bin, 1 for a judge that is certain and always wrong,
-    and nan without items. Chance fills the bins unevenly, so a calibrated judge scores above 0, the
-    more so the fewer the items. Shape ``[...]``.
+    Gaps are weighted by count. The bins are those of the sums of ``calibration_columns``,
+    ``[..., bins * 3]``: of equal mass unless they say otherwise (Nguyen & O'Connor 2015). The error
+    is 0 when confidence equals accuracy in every bin, 1 for a judge that is certain and always
+    wrong, and nan without items. Chance fills the bins unevenly, so a calibrated judge scores above
+    0, the more so the fewer the items. Shape ``[...]``.
     """
     count, confidence, right = np.moveaxis(sums.reshape(*sums.shape[:-1], -1, 3), -1, 0)
     return ratio(np.abs(confidence - right).sum(axis=-1), count.sum(axis=-1))

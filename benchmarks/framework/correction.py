@@ -59,8 +59,8 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
 
     Items that the judge did not score are left out. Without a measure it is the headline.
 
-    The result has ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with ``value, low,
-    high, n`` in the measure's unit, and ``added_width``; ``power``, ``sensitivity``,
+    The result has ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with
+    ``value, low, high, n`` in the measure's unit, and ``added_width``; ``power``, ``sensitivity``,
     ``specificity``, ``unscored``. Raise ``CustosError`` if an id is unknown or repeated, or as
     ``corrected_rate``.
     """

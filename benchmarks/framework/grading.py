@@ -92,7 +92,7 @@ def read_responses(
     The file at ``path`` has items with their responses, in the benchmark's own shape. Responses
     that hold little more than ids are completed from the official ``items`` (file, folder or hub
     id). Pictures that come as bytes are saved in ``pictures``. Raise ``CustosError`` if a file
-    cannot be read or a row does not fit; it names the row.
+    cannot be read or a row does not fit; the error names the row.
     """
     rows = read_items(path)
     official = benchmark.load(items, pictures) if items is not None else None

@@ -137,7 +137,7 @@ def build_table(model: GradedModel) -> dict[str, Any]:
 def build_leaderboard(benchmark: Benchmark, models: Mapping[str, GradedModel]) -> dict[str, Any]:
     """Put models' tables beside the published ones, with the differences between models.
 
-    Raise ``CustosError`` if the items of a model do not fit; it names the model's file.
+    Raise ``CustosError`` if the items of a model do not fit; the error names the model's file.
 
     Returns:
         ``benchmark`` and ``metric`` (the headline score, which differences are of). ``models``:

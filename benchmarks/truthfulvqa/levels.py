@@ -39,8 +39,8 @@ def cai(accuracies: Floats) -> Floats:
     """Compute the CAI of the public TruthfulVQA code: ``(a1 - a2) / a1 + (a3 - a2) / a2``.
 
     It is the loss from level 1 to level 2 plus the gain from level 2 to level 3, both relative. It
-    is nan where ``a1`` or ``a2`` is 0 (the public code counts such a term as 0). Shapes ``[...,
-    3]``, for levels 1, 2, 3, to ``[...]``.
+    is nan where ``a1`` or ``a2`` is 0 (the public code counts such a term as 0). Shapes
+    ``[..., 3]``, for levels 1, 2, 3, to ``[...]``.
     """
     a1, a2, a3 = np.moveaxis(accuracies, -1, 0)
     return ratio(a1 - a2, a1) + ratio(a3 - a2, a2)
@@ -58,8 +58,8 @@ def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
 
     Items have ``category, subcategory, level, ground_truth``, ``set_id``, and either
     ``extracted_answer`` or the ``response`` to read option and stated confidence from. Raise
-    ``CustosError`` if there are no items, or a field is missing or wrong; it names the row and the
-    field.
+    ``CustosError`` if there are no items, or a field is missing or wrong; the error names the row
+    and the field.
 
     The result is that of ``TruthfulVQA.table``, with nan for what does not exist:
     ``level_variance`` (population variance) and ``cai`` unless all three levels occur. It also has

@@ -98,7 +98,7 @@ def measure_lal(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     Results have ``case`` (``set_id``, ``level``, ``answer``) and ``result`` (``option_logits``), in
     any order. Raise ``CustosError`` if there are none, fields of a row are missing or wrong, or a
-    set has the same level twice; it names the row.
+    set has the same level twice; the error names the row.
 
     Returns:
         ``items``: per set, in order of appearance, ``set_id`` and ``{measure}_{i}_to_{j}`` for the

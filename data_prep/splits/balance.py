@@ -190,7 +190,7 @@ def in_both_orders(pairs: Iterable[LabelledExample]) -> list[LabelledExample]:
 
     Labels, critiques and what people said of each response follow the exchange; the id of an
     exchanged pair ends with ``-swapped``. Raise ``FieldError`` if an example has one response only;
-    it names the example.
+    the error names the example.
     """
     as_given = list(pairs)
     return [*as_given, *map(_swapped, as_given)]

@@ -129,7 +129,7 @@ def _reason(error: CustosError) -> str:
 def check_row_pictures(table: Path | str, rows: Iterable[tuple[int, JudgeRequest]]) -> None:
     """Check that the pictures of numbered rows can be read, each picture once.
 
-    Raise ``FieldError`` if one cannot be read; it names table and row.
+    Raise ``FieldError`` if one cannot be read; the error names table and row.
     """
     checked: set[str] = set()
     for number, row in rows:

@@ -257,7 +257,7 @@ def sampling_probabilities(
 
     Confidences are 0 to 1, nan counts as none, and ``is_doubtful`` marks rows that people should
     see anyway; shapes ``[N]``. The probabilities add up to ``num_rows`` if there are as many rows.
-    Every slice gets as many rows, a small one all of its own.
+    Every slice gets equally many rows, a small one all that it has.
     """
     doubt = np.sqrt(1 - np.nan_to_num(confidence))
     slices = np.zeros(len(doubt), dtype=np.int64) if slices is None else slices

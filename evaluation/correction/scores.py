@@ -247,10 +247,9 @@ def labels_alone(
 def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: Floats) -> Floats:
     """Divide the variance of PPI++ by that of the labels alone. Shapes ``[...]``.
 
-    Above 1 the judge is better left out. Without terms for small samples the ratio is ``1 -
-    explained``: the share of the variance that the judge takes away at the best lambda is ``r² (1 -
-    n/N)`` for a correlation ``r``, ``n`` labels and ``N`` items. Those terms are ours, because few
-    labels flatter the judge: 50 labels without a disagreement do not make it perfect.
+    Above 1 the judge is better left out. Without terms for small samples the ratio would be
+    ``1 - explained``. Those terms are ours, because few labels flatter the judge: 50 labels without
+    a disagreement do not make it perfect.
 
     - Two more labels are imagined, a 0 and a 1, about which the judge says nothing: its values on
       them lie one standard deviation either side of its mean. This is the idea of Agresti & Coull
@@ -258,8 +257,10 @@ def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: F
     - The ratio grows by a share ``2 / groups``: one for the error of the tuned lambda, and one for
       residuals that are smallest at the lambda which was tuned on them.
 
-    ``rate`` is the share of labels that are 1, ``effective`` their effective number, and ``groups``
-    the number of groups with a label: that of the labels if they are independent.
+    ``explained`` is the share of the variance that the judge takes away at the best lambda,
+    ``r² (1 - n/N)`` for a correlation ``r``, ``n`` labels and ``N`` items. ``rate`` is the share of
+    labels that are 1, ``effective`` their effective number, and ``groups`` the number of groups
+    with a label: that of the labels if they are independent.
     """
     spread = rate * (1 - rate)
     believed = ratio(spread, spread + (1 - 2 * spread) / effective) * _shrinkage(groups)

@@ -46,8 +46,8 @@ def sampling_ceiling(values: Floats, resampled: Floats) -> float:
 
     The order on few questions differs from the order on all of them. A ranking of the same models
     on other questions, as a published one, is thus not expected to agree more than this, even if
-    both judges are perfect. It is estimated by the orders on resamples of the questions, ``[B,
-    m]``.
+    both judges are perfect. It is estimated by the orders on resamples of the questions,
+    ``[B, m]``.
     """
     correlations = kendall_tau_b(values, resampled)
     exists = ~np.isnan(correlations)

@@ -44,7 +44,7 @@ class MatchResults:
         """Read ``(model_a, model_b, outcome)`` rows, the outcome ``A``, ``B`` or ``tie``.
 
         Raise ``CustosError`` if there are no rows, or a row has another outcome or the same model
-        on both sides; it names the row.
+        on both sides; the error names the row.
         """
         played = list(rows)
         if not played:
@@ -171,8 +171,8 @@ def fit_strengths(wins: Floats, *, penalised: bool = False) -> Floats:
 
     Wins are of row over column, ties half; corrected ones may lie beyond the matches that were
     played, which ``penalised`` alone allows. Strengths have mean 1500, and are nan where no finite
-    ones exist or, with the penalty, where models are not connected by matches. Shapes ``[..., m,
-    m]`` to ``[..., m]``.
+    ones exist or, with the penalty, where models are not connected by matches. Shapes
+    ``[..., m, m]`` to ``[..., m]``.
     """
     models = wins.shape[-1]
     tables = wins.reshape(-1, models, models)

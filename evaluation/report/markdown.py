@@ -297,8 +297,8 @@ def number(value: float | None, digits: int = 3) -> str:
 def with_interval(measured: Mapping[str, Any] | None) -> str:
     """Write ``0.914 [0.899, 0.928]``; without brackets where there is no interval.
 
-    A calibration error has what chance alone gives in their place: ``0.033 (chance 0.030, up to
-    0.042)``.
+    A calibration error has what chance alone gives in their place:
+    ``0.033 (chance 0.030, up to 0.042)``.
     """
     if measured is None or measured["value"] is None:
         return "-"
