@@ -171,12 +171,12 @@ class TableMapping(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def text_format(self) -> TextFormat:
-        """Collect what is stated about the text of the table."""
+        """What is stated about the text of the table."""
         return TextFormat(self.delimiter, self.encoding)
 
     @property
     def given(self) -> dict[str, str]:
-        """Collect the fields that have one value in all rows."""
+        """The fields that have one value in all rows."""
         fields = ("task", "variant", "reference_mode", "mode", "reasoning")
         return {name: value for name in fields if (value := getattr(self, name)) is not None}
 
