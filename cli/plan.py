@@ -354,7 +354,7 @@ def labels(
 def _accuracy_curves(
     half_width: float, accuracy: float, shape: Questions
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Return rows and half-widths of an accuracy, around the wanted one."""
+    """Compute rows and half-widths of an accuracy, around the wanted one."""
     import numpy as np
 
     from evaluation.correction.label_plan import Questions, rate_half_width, rate_needs
@@ -374,7 +374,7 @@ def _accuracy_curves(
 def _corrected_curves(
     items: int, rate: float, correlation: float, shape: Questions
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Return labels and half-widths of a rate over all items."""
+    """Compute labels and half-widths of a rate over all items."""
     import numpy as np
 
     from evaluation.correction.label_plan import expected_half_widths

@@ -90,8 +90,7 @@ class Intake:
     async def decoded(
         self, sources: Sequence[str], sizes: Sequence[PictureSize], judge: Judge
     ) -> tuple[tuple[str, ...], tuple[PictureSize, ...]]:
-        """Turn data URLs into PNGs that the model thread reads in next to no time, with their
-        sizes.
+        """Turn data URLs into PNGs that the model thread reads in next to no time; give their size.
 
         They are decoded in other processes, and no larger than the judge sees them. Where that is
         not known, as of a model on another server, they have at most ``MOST_SENT_PIXELS``. Raises

@@ -179,8 +179,7 @@ class Lanes(Generic[JobT]):
             self._remove(lane, removed)
 
     def take(self, kinds: Sequence[Kind] = get_args(Kind)) -> list[JobT]:
-        """Take out the window of the lane of these kinds whose turn it is; empty if none has any.
-        """
+        """Take out the window of the lane of these kinds whose turn it is; empty without jobs."""
         lane = next((lane for lane, jobs in self._lanes.items() if lane[1] in kinds and jobs), None)
         if lane is None:
             return []
