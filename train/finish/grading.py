@@ -168,8 +168,7 @@ class KeptGrades:
         grade: Callable[[Sequence[LabelledExample]], list[ResultT]],
         line_type: type[KeptWindow[ResultT]],
     ) -> list[ResultT]:
-        """Grade rows on all processes, which all get one result per row; the first shows its
-        progress.
+        """Grade rows on all processes, which all get one result per row; the first shows progress.
 
         ``part`` names the kept file and the progress bar. ``grade`` returns a result per row of a
         window, of the type that ``line_type`` holds.

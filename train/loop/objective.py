@@ -119,7 +119,7 @@ class Measured:
 
 
 def share_right(right: Sequence[bool | None]) -> float:
-    """Count the share of rows that are right, among those that people decided; nan if none."""
+    """Compute the share of rows that are right, among those that people decided; nan if none."""
     decided = [row for row in right if row is not None]
     return float(np.mean(decided)) if decided else float("nan")
 
@@ -184,8 +184,7 @@ class TextModel(TreeModel):
         targets: Tensor | None = None,
         target_slots: Tensor | None = None,
     ) -> Tensor:
-        """Compute the log-probability of each target, ``[N, T]`` float32, or logits without
-        targets.
+        """Compute log-probabilities of targets, ``[N, T]`` float32, or all logits without targets.
 
         Logits are shaped as in :class:`TreeModel`. Targets are ``[N, T]`` int64, padded with
         anything; ``target_slots`` holds the slot before each, default the slots in order, a target

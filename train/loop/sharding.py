@@ -78,7 +78,7 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """Put a whole tensor where a parameter is; of a sharded one this process's part of it."""
+    """Lay out a whole tensor as a parameter is: on its device; of a sharded one, only our part."""
     moved = tensor.to(parameter.device)
     if not isinstance(parameter, DTensor):
         return moved

@@ -360,7 +360,7 @@ class Trainer(BaseTrainer):
 
 
 def dropout_seed(seed: int, step: int, rank: int) -> int:
-    """Draw a seed for one step of one process, of 32 bits, as many as NumPy takes."""
+    """Derive a seed for one step of one process, of 32 bits, as many as NumPy takes."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{step}/{rank}".encode()).digest()[:4], "big")
 
 

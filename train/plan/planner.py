@@ -253,12 +253,12 @@ def in_gib(size: float) -> str:
 
 
 def gpu_memory(device: torch.device | None = None) -> float:
-    """Measure the GiB of a GPU of this machine."""
+    """Look up the GiB of a GPU of this machine."""
     return float(torch.cuda.get_device_properties(device).total_memory / GIB)
 
 
 def machine_memory() -> float:
-    """Measure the GiB of this machine."""
+    """Look up the GiB of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
 
 
