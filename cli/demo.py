@@ -30,7 +30,7 @@ from judging.models.devices import num_cores
 FOLDER = Path("runs/demo")
 JUDGE = FOLDER / "judge"
 LOG = FOLDER / "demo.log"
-"""By this file the folder of an earlier demo is known."""
+"""File that marks the folder of an earlier demo."""
 READY_SECONDS = 180
 
 MIDDLEMARCH = {

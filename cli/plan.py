@@ -28,9 +28,9 @@ ACCURACY, RATE, KEPT, SENSITIVITY = 0.9, 0.5, 0.8, 0.9
 POINTS = 60
 """Points of a curve of the page."""
 LEAST_IN_MINUTES = 120
-"""Seconds from which on a time is given in minutes."""
+"""A time of at least so many seconds is given in minutes."""
 FEW_ROWS = 8
-"""Rows of a step on a GPU from which on it is likely to be busy; nothing was measured."""
+"""With fewer rows in a step a GPU is likely to idle; a guess, not measured."""
 MEANINGS = {
     "weights": "the frozen backbone",
     "adapter": "what is trained, in float32",

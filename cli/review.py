@@ -468,7 +468,7 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
 def _figures(
     examples: Sequence[LabelledExample], human: Sequence[str | None], verdicts: Sequence[Verdict]
 ) -> Iterator[tuple[str, Floats, Floats, Mask]]:
-    """Yield the name of a share, what judge and people say of each row, and whom it is about."""
+    """Yield shares: name, what judge and people say of each row, and the rows that count."""
     said = [full_label(verdict) or None for verdict in verdicts]
     everyone = np.ones(len(said), dtype=bool)
     for name in label_set(examples, verdicts):

@@ -105,7 +105,7 @@ def create_app(
 
 
 def _add_descriptions(app: FastAPI, service: Service) -> None:
-    """Add the routes that tell what is served, and how the service is."""
+    """Add the routes that describe judges, tasks and the state of the service."""
 
     @cache  # Judges never change, and no other call is answered while this is made.
     def described_tasks() -> list[dict[str, Any]]:
@@ -248,7 +248,7 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
 
 
 def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
-    """Return the app's OpenAPI document, with the requests that the judges here take."""
+    """Build the app's OpenAPI document, with the requests that the judges here take."""
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )

@@ -447,7 +447,7 @@ def _bring_together(
     gold: Path | None = None,
     per_row: int | None = None,
 ) -> Collected:
-    """Sum up what the sheets say together of the rows that they were made of."""
+    """Combine the sheets that people filled in for some rows."""
     from data_prep.construction.sheets import collect as bring_together
     from data_prep.construction.sheets import read_gold_rows, read_table
 

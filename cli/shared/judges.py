@@ -296,7 +296,7 @@ class EngineOptions:
         return grader
 
     def _check_no_server(self, service: str) -> None:
-        """Raise ``CustosError`` if an option is for a model that is not a service's."""
+        """Raise ``CustosError`` if an option chooses a model, as a service runs its own."""
         if self.engine == "openai" or self.base_url or self.token_budget:
             raise CustosError(
                 f"{service}: a service runs its own model; leave out --engine, --base-url and "

@@ -32,7 +32,7 @@ class Verbs(CommandGroup):
     """Outermost group of commands, which prints the user's mistakes on one line each."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command; exit with status 2 on an error that it must expect."""
+        """Run the chosen command; print a user's mistake on one line and exit with status 2."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # The reader of the output has stopped, which is no mistake.

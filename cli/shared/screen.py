@@ -160,7 +160,7 @@ def write_problems(path: Path, problems: Mapping[int, str]) -> None:
 
 
 def fail_without_verdict(source: Path, statuses: Collection[str]) -> None:
-    """Exit with status 1 if none of these statuses of rows stands for a verdict."""
+    """Exit with status 1 if no row got a verdict, as the rows' statuses say."""
     if set(statuses) <= FAILURES:
         typer.echo(f"error: {source}: no row got a verdict", err=True)
         raise typer.Exit(1)

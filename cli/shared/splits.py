@@ -69,7 +69,7 @@ class SplitOptions:
 
     @cached_property
     def held_out(self) -> HeldOut:
-        """The sizes of the splits that are not trained on."""
+        """Read the sizes of the splits that are not trained on."""
         sizes = {"val": self.val, "cal": self.cal, "test": self.test}
         return parse_record(HeldOut, sizes, "--val, --cal, --test")
 

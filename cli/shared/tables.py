@@ -79,7 +79,7 @@ class TableOptions:
 
     @property
     def _single(self) -> dict[str, str]:
-        """The options that are a key of a mapping and have one value."""
+        """Pick the options that are a key of a mapping and have one value."""
         keys = TableMapping.model_fields.keys() - {"columns", "labels"}
         return {name: value for name, value in vars(self).items() if name in keys and value}
 

@@ -68,7 +68,7 @@ class Turns:
             raise
 
     def give_back(self, caller: str) -> None:
-        """Hold a slot no more."""
+        """Free a slot of a caller, and give it to whoever is next."""
         self._num_held[caller] -= 1
         if not self._num_held[caller]:
             del self._num_held[caller]

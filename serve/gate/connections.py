@@ -31,11 +31,11 @@ HEADERS_S = 30
 MAX_HEADER_BYTES = 32_768
 """Most bytes of the headers of a call, with its first line."""
 MAX_HEADERS = 100
-"""Most lines of them: browsers and proxies send about thirty, and each is dear to read."""
+"""Most lines of them: browsers and proxies send about thirty, and each takes time to read."""
 MAX_SMALL_CHUNKS = 1000
 CHUNK_BYTES = 1000
-"""Bytes that chunks of a body have on average, beyond ``MAX_SMALL_CHUNKS``. One is as dear to read
-as a few kilobytes: 40,000 that come at once would keep all other calls waiting."""
+"""Bytes that chunks of a body have on average, beyond ``MAX_SMALL_CHUNKS``. One takes as long to
+read as a few kilobytes: 40,000 that come at once would keep all other calls waiting."""
 HEADERS_END = re.compile(rb"\n\r?\n")
 LENGTHS = re.compile(rb"\n(?:content-length|transfer-encoding):((?:[^\n]|\n[ \t])*)", re.IGNORECASE)
 """Each length of the body that headers state, which may be a list."""
@@ -114,7 +114,7 @@ class OpenConnections:
         return True
 
     def remove(self, peer: Peer) -> None:
-        """Count a connection no more."""
+        """Stop counting a connection."""
         self.excess.discard(peer)
         address = address_group(peer[0])
         self._num_by_address[address] -= 1
@@ -256,7 +256,7 @@ class LimitedConnection(H11Protocol):
         self._set_write_timer()
 
     def resume_writing(self) -> None:
-        """Write on."""
+        """Resume writing, and stop waiting for the client."""
         super().resume_writing()
         if self._write_timer:
             self._write_timer.cancel()

@@ -48,7 +48,7 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 class _Header(io.BytesIO):
-    """Content of a picture, of which so many pieces may be read."""
+    """Content of a picture, of which at most ``MOST_READS`` pieces may be read."""
 
     num_reads = 0
 

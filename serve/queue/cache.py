@@ -156,7 +156,7 @@ class VerdictCache:
 
 
 def _connect(file: Path) -> sqlite3.Connection:
-    """Open a file; statements outside of a transaction stand for themselves."""
+    """Open a file; each statement outside of a transaction is committed at once."""
     return sqlite3.connect(file, check_same_thread=False, isolation_level=None, timeout=OPENING_S)
 
 

@@ -118,7 +118,7 @@ class Intake:
 
 
 def _batches(requests: Sequence[CheckedRequest]) -> Iterator[list[CheckedRequest]]:
-    """Yield the requests in groups that take about as long to read as one that is not short."""
+    """Yield the requests in groups; each ends once it has more than ``SHORT`` characters."""
     batch: list[CheckedRequest] = []
     length = 0
     for each in requests:

@@ -267,7 +267,7 @@ class Pace:
         speed = tokens / max(seconds, 1e-6)
         self.tokens_per_second = 0.8 * (self.tokens_per_second or speed) + 0.2 * speed
         # Callers who get an answer often send their next request at once. Together with those who
-        # wait they fill one window; apart they would take turns in two, each dearer per job.
+        # wait they fill one window; apart they would take turns in two, each slower per job.
         self._expected_jobs = num_waiting + num_jobs
         self._expected_until = now + RETURN_SHARE * seconds
 

@@ -100,7 +100,7 @@ class Watchdog:
                 if not self._works:
                     self._thread = None
                     return
-            # A longer tick is no time in which the model could work.
+            # In a much longer tick the process was stopped, and the model could not work.
             self._waited += min(time.monotonic() - before, 2 * tick)
             if self._waited > self.seconds:
                 self._end()

@@ -120,7 +120,7 @@ CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 KERNELS = "128"
 """More than a micro-batch needs, whose layers are alike."""
 SHARE = 0.02
-"""Most of the time that giving memory back may take."""
+"""Largest share of the time that giving memory back may take."""
 
 
 class FreeMemory:
@@ -135,7 +135,7 @@ class FreeMemory:
         self._due = 0.0
 
     def give_back(self) -> None:
-        """Give it back, unless the last time is so near that this took more than its share."""
+        """Give memory back, only so often that this takes at most ``SHARE`` of the time."""
         started = time.perf_counter()
         if self._trim is None or started < self._due:
             return

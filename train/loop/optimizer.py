@@ -29,7 +29,7 @@ def prepare(
 
     if isinstance(accelerator, ZeroAccelerator):
         return accelerator.prepare_together(model, optimizer())
-    # First the model: the optimizer of a model that is sharded takes the parts.
+    # The model first: if it is sharded, the optimizer must get the sharded parameters.
     return accelerator.prepare(model), accelerator.prepare(optimizer())
 
 

@@ -201,7 +201,7 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
 
     @contextmanager
     def no_sync(self, model: Any) -> Iterator[None]:
-        """Add gradients to those of the step while the block runs, which more will follow."""
+        """Add the gradients of the block to those of the step; more of the step will follow."""
         model.set_gradient_accumulation_boundary(False)
         try:
             yield
@@ -209,7 +209,7 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
             model.set_gradient_accumulation_boundary(True)
 
     def backward(self, loss: Tensor, **_: Any) -> None:
-        """Compute gradients and add up those of all processes, in their mean."""
+        """Compute gradients and average them over all processes."""
         self._engine.backward(loss)
 
     def clip_grad_norm_(self, parameters: Any, max_norm: float, norm_type: float = 2) -> Tensor:

@@ -301,7 +301,7 @@ class Trainer(BaseTrainer):
         return mean
 
     def _share(self, micro_batches: list[MicroBatch]) -> tuple[list[MicroBatch], int]:
-        """Choose this process's micro-batches, and how many count: the last may only keep step."""
+        """Choose this process's micro-batches, and how many count; the others only keep step."""
         accelerator = self.accelerator
         processes = accelerator.num_processes
         mine = micro_batches[accelerator.process_index :: processes]

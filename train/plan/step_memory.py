@@ -261,7 +261,7 @@ def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype
         logits: Tensor = model(batch)
     supervised = logits[:, : size.supervised].flatten(0, 1)
     targets = torch.zeros(len(supervised), dtype=torch.int64)
-    # The copy is the objective's selection of positions.
+    # "+ 0" copies, as the objective does when it selects positions.
     return -token_logprobs(supervised + 0, targets).sum()
 
 
