@@ -280,7 +280,7 @@ class RayPool:
     ) -> Iterator[ShardOutcome]:
         """Grade at least one shard on the connected cluster; yield outcomes, the first one first.
 
-        The other arguments are those of :class:`ShardWorker`.
+        ``load``, ``settings`` and ``judge`` are those of :class:`ShardWorker`.
         """
         import ray
         from ray.data import ActorPoolStrategy

@@ -123,8 +123,8 @@ async def verdict_reply(
 ) -> Reply:
     """Grade a request, and yield the reply piece by piece, then how it ended.
 
-    If ``streamed``, a critique is yielded while it is written, and the cache is not used. Raises
-    ``ApiError`` as ``Service.grade``; 422 or 5xx if there is no label, as none is made up.
+    A critique that is ``streamed`` is yielded while it is written; only then the cache is not used.
+    Raises ``ApiError`` as ``Service.grade``; 422 or 5xx if there is no label, as none is made up.
     """
     head, _, tail = prompt.contract.reply.rpartition("{critique}")
     text = ""

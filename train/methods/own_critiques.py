@@ -118,7 +118,7 @@ class CritiqueSupervision(Supervision):
     """Reads the example itself; the label is decided after a critique."""
 
     def mode(self, example: LabelledExample) -> Mode:
-        """Choose ``critique``."""
+        """Choose ``critique`` for every example."""
         return "critique"
 
 

@@ -111,11 +111,11 @@ def check_installed(recipe: Recipe) -> None:
 
 
 def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
-    """Refuse several processes for what only one can train.
+    """Refuse several processes, with ``CustosError``, for what only one can train.
 
-    That is a merger, because the processes would wait for each other's gradients: rows without
-    pictures give none. It is also a model to share whose weights or moments are quantised, and such
-    moments to divide.
+    That is a merger: rows without pictures give no gradients of it, for which the other processes
+    would wait. Neither can processes share a model or divide moments if weights or moments are
+    quantised.
     """
     if int(environment.get("WORLD_SIZE", "1")) == 1:
         return
