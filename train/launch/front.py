@@ -211,8 +211,8 @@ def run_script(
 
     Without a number there is one process for each GPU, or one. A ``config_file`` of ``accelerate
     config``, which may be the name of one that came with custos, may say the number too. Raises
-    ``CustosError`` with the first error if several processes fail, or if PyTorch cannot use the
-    GPUs that are there.
+    ``CustosError`` with the first error if one of several processes fails, or if PyTorch cannot use
+    the GPUs that are there.
     """
     os.environ[COMMAND_VARIABLE] = command
     if grade_command is not None:

@@ -54,7 +54,7 @@ class RunSplits:
         return {name: rows for name, rows in splits.items() if rows is not None}
 
     def map(self, change: Callable[[Examples], Examples]) -> RunSplits:
-        """Change every list of rows of the splits."""
+        """Copy the splits with every list of rows changed."""
         changed: dict[str, Any] = {name: change(rows) for name, rows in self.by_name.items()}
         watched = {name: change(rows) for name, rows in self.watched.items()}
         return replace(self, watched=watched, **changed)

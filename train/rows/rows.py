@@ -81,7 +81,7 @@ class Batch:
     layout: TreeBatch
 
     def pinned(self) -> Batch:
-        """Move the batch to memory that a GPU copies from without waiting."""
+        """Copy the batch to memory that a GPU copies from without waiting."""
         tensors = {f.name: _pinned(getattr(self.layout, f.name)) for f in fields(self.layout)}
         return replace(self, layout=replace(self.layout, **tensors))
 
