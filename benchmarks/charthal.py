@@ -118,19 +118,19 @@ class ChartHalItem(BaseModel):
 
     @property
     def cell(self) -> str:
-        """Return the item's cell, as the official scores name it."""
+        """Name the item's cell as the official scores do."""
         return f"{self.q_type}_{self.q_relation}"
 
     @property
     def rubric(self) -> str:
-        """Return the variant of the task ``charthal`` that this item is judged under."""
+        """Name the variant of the task ``charthal`` that this item is judged under."""
         if self.q_relation == "irrel":
             return "irrelevant"
         return f"{_RUBRICS[self.q_relation]}-{'open' if self.q_type == 'open' else 'closed'}"
 
     @property
     def value(self) -> int | None:
-        """Return the score if it is 0 or 1, else ``None``."""
+        """Read the score if it is 0 or 1, else ``None``."""
         return self.score if self.score in (0, 1) else None
 
 
@@ -177,7 +177,7 @@ class ChartHal(Benchmark):
         return {**row, "eval_resp": text, "score": score, **store_verdicts({"charthal": verdict})}
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return ``overall``, ``per_type``, ``per_relation`` and ``per_cell``.
+        """Compute ``overall``, ``per_type``, ``per_relation`` and ``per_cell``.
 
         Each part has ``correct, total, score``. ``total`` counts scored items alone, as the
         official script does. Figures are clusters.
@@ -216,7 +216,7 @@ class ChartHal(Benchmark):
         }
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
-        """Return a row of Table 2."""
+        """Lay out a row of Table 2."""
         measured = table["intervals"]
         parts = {**measured["per_type"], **measured["per_relation"], OVERALL: measured[OVERALL]}
         columns = (*TYPES, *RELATIONS, OVERALL)

@@ -171,7 +171,7 @@ class HiEval(Benchmark):
     facets = {"task": (), "label": ("Correct", "Partial", "Wrong")}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return the labelled example without its label, which must be a declared one.
+        """Make the request of an example, leaving out its label, which must be a declared one.
 
         The quick score reads text alone, so that its requests have no pictures.
         """
@@ -183,7 +183,7 @@ class HiEval(Benchmark):
         return (request,)
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return, per task, ``accuracy`` or ``A-Acc``, ``S-Acc`` and ``by_error_type``.
+        """Compute, per task, ``accuracy`` or ``A-Acc``, ``S-Acc`` and ``by_error_type``.
 
         The latter three are for labels with error types. For the others ``rules`` holds the
         accuracy of the paper's two baselines that need no model. ``sources`` names where the items
@@ -205,7 +205,7 @@ class HiEval(Benchmark):
         }
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
-        """Return rows of Tables 2 to 5, with time and cost where one run graded one task.
+        """Lay out rows of Tables 2 to 5, with time and cost where one run graded one task.
 
         Quick scores of files whose ``source`` is QAScore belong to Table 3. A reply that could not
         be read counts as wrong.
@@ -230,7 +230,7 @@ class HiEval(Benchmark):
         return rows
 
     def human_label(self, row: Row) -> str:
-        """Return the full label."""
+        """Spell the full label that people gave."""
         return full_label(_example(row))
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
@@ -253,11 +253,7 @@ def _example(row: Row) -> LabelledExample:
 
 
 def _pairs(rows: Sequence[Row]) -> list[tuple[LabelledExample, Verdict]]:
-    """Return examples with the verdicts on them.
-
-    Raises:
-        CustosError: If a row has no verdict on its task.
-    """
+    """Pair examples with the verdicts on them; refuse a row without a verdict on its task."""
     pairs = []
     for row in rows:
         example = _example(row)
@@ -269,7 +265,7 @@ def _pairs(rows: Sequence[Row]) -> list[tuple[LabelledExample, Verdict]]:
 
 
 def _measure(pairs: Sequence[tuple[LabelledExample, Verdict]]) -> dict[str, Any]:
-    """Return the part of the table that is about one task."""
+    """Measure one task: its part of the table."""
     examples, verdicts = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     labels = label_set(examples, verdicts)
     outcomes = gather(examples, verdicts, labels)

@@ -35,7 +35,7 @@ class KeptSearch(KeptLine):
 
     @property
     def origin(self) -> Origin:
-        """Return the number of the answer and the line's key."""
+        """Identify a line by the number of the answer and the line's key."""
         return self.number, self.key
 
 

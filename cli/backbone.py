@@ -60,7 +60,7 @@ def backbone(
 
 
 def answer(loaded: Backbone, question: str) -> str:
-    """Return the backbone's answer to a question, decoded greedily."""
+    """Answer a question with the backbone, decoded greedily."""
     conversation = [{"role": "user", "content": [{"type": "text", "text": question}]}]
     prompt = loaded.processor.apply_chat_template(
         conversation,

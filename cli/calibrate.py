@@ -99,8 +99,7 @@ def _score(
 ) -> list[tuple[float, ...]]:
     """Score the rows that have no scores in the file yet, behind a progress bar.
 
-    Returns:
-        Log-probabilities of the labels of each row, in the order of the rows.
+    The result has the log-probabilities of each row's labels, in the order of the rows.
     """
     from evaluation.report.evaluate import grading_order
     from train.finish.calibrate import score_rows

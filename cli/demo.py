@@ -30,7 +30,7 @@ from judging.models.devices import num_cores
 FOLDER = Path("runs/demo")
 JUDGE = FOLDER / "judge"
 LOG = FOLDER / "demo.log"
-"""By this file the folder of an earlier demo is known."""
+"""File that marks the folder of an earlier demo."""
 READY_SECONDS = 180
 
 MIDDLEMARCH = {
@@ -155,7 +155,7 @@ def demo(data: Path | None = None) -> None:
 
 
 def plan_for_this_cpu() -> Plan:
-    """Return the plan that this CPU can follow in a quarter of an hour."""
+    """Choose the plan that this CPU can follow in a quarter of an hour."""
     import torch
 
     from judging.models.devices import computes_bfloat16
@@ -246,28 +246,28 @@ def name_an_error(screen: Screen, url: str) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file."""
+    """Read the content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def read_lines(path: Path) -> list[Mapping[str, Any]]:
-    """Return the objects of a JSONL file."""
+    """Read the objects of a JSONL file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def shown(row: Mapping[str, Any]) -> str:
-    """Return a row's response on one line, in quotes."""
+    """Quote a row's response on one line."""
     return f'"{" ".join(row["responses"][0].split())}"'
 
 
 def with_probabilities(verdict: Mapping[str, Any]) -> str:
-    """Return a verdict's label and the probability of every label."""
+    """Write out a verdict's label and the probability of every label."""
     shares = ", ".join(f"{label} {p:.1%}" for label, p in verdict["probabilities"].items())
     return f"{verdict['label']:<7} ({shares})"
 
 
 def accuracy_table(report: Mapping[str, Any]) -> Sequence[str]:
-    """Return one line per grader of a report: accuracy and its 95 % interval."""
+    """Write one line per grader of a report: accuracy and its 95 % interval."""
     measured = {"the trained judge": report["metrics"]} | {
         text: report["baselines"][name]
         for name, text in GRADERS.items()
@@ -282,7 +282,7 @@ def accuracy_table(report: Mapping[str, Any]) -> Sequence[str]:
 
 
 def free_port() -> int:
-    """Return a port of this machine that nothing listens on."""
+    """Find a port of this machine that nothing listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -295,9 +295,7 @@ PROGRAMS = {"custos": "cli", "accelerate": "accelerate.commands.accelerate_cli"}
 class Screen:
     """Shows numbered steps and runs their commands.
 
-    Args:
-        log: File for what the commands print; it is replaced.
-        num_steps: How many steps there will be.
+    What the commands print goes to the file ``log``, which is replaced.
     """
 
     def __init__(self, log: Path, num_steps: int) -> None:
@@ -320,11 +318,9 @@ class Screen:
             typer.echo(f"     {line}".rstrip())
 
     def run(self, *command: str, on_screen: bool = False) -> None:
-        """Show a command and run it to its end; its standard error goes to the log.
+        """Show a command as a user would type it and run it to its end; its errors go to the log.
 
-        Args:
-            command: Program and arguments, as a user would type them.
-            on_screen: Let its standard output on the screen instead of into the log.
+        Its standard output goes to the log too, or, if ``on_screen``, to the screen.
         """
         with self._open_log(command) as log:
             output = None if on_screen else log
@@ -372,7 +368,7 @@ def _arguments(command: tuple[str, ...]) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Return an environment with every CPU core and no GPU, unless the user says otherwise.
+    """Build an environment with every CPU core and no GPU, unless the user says otherwise.
 
     Access keys are left out: the tour asks its own service for verdicts.
     """

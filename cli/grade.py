@@ -137,12 +137,7 @@ def grade(
 class ParsedRows:
     """Requests of a table: parsed here, once, and read as often as needed from an unnamed file.
 
-    Args:
-        rows: The requests.
-        out: Output beside which the file lies.
-
-    Raises:
-        OSError: If the file cannot be written.
+    The file lies beside the output; ``OSError`` is raised if it cannot be written.
     """
 
     def __init__(self, rows: Iterable[NumberedRequest], out: Path) -> None:

@@ -51,7 +51,7 @@ def judges(name: Annotated[str | None, typer.Argument()] = None) -> None:
 
 
 def measured(name: str) -> tuple[str, ...]:
-    """Return the cells of a judge's row, from its card and its report."""
+    """Fill the cells of a judge's row from its card and its report."""
     card = json.loads(_read(name, CARD_FILE))
     report = json.loads(_read(name, "report.json"))
     metrics = report["metrics"]

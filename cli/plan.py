@@ -28,9 +28,9 @@ ACCURACY, RATE, KEPT, SENSITIVITY = 0.9, 0.5, 0.8, 0.9
 POINTS = 60
 """Points of a curve of the page."""
 LEAST_IN_MINUTES = 120
-"""Seconds from which on a time is given in minutes."""
+"""A time of at least so many seconds is given in minutes."""
 FEW_ROWS = 8
-"""Rows of a step on a GPU from which on it is likely to be busy; nothing was measured."""
+"""With fewer rows in a step a GPU is likely to idle; a guess, not measured."""
 MEANINGS = {
     "weights": "the frozen backbone",
     "adapter": "what is trained, in float32",
@@ -354,7 +354,7 @@ def labels(
 def _accuracy_curves(
     half_width: float, accuracy: float, shape: Questions
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Return rows and half-widths of an accuracy, around the wanted one."""
+    """Compute rows and half-widths of an accuracy, around the wanted one."""
     import numpy as np
 
     from evaluation.correction.label_plan import Questions, rate_half_width, rate_needs
@@ -374,7 +374,7 @@ def _accuracy_curves(
 def _corrected_curves(
     items: int, rate: float, correlation: float, shape: Questions
 ) -> dict[str, tuple[Floats, Floats]]:
-    """Return labels and half-widths of a rate over all items."""
+    """Compute labels and half-widths of a rate over all items."""
     import numpy as np
 
     from evaluation.correction.label_plan import expected_half_widths

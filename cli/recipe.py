@@ -102,7 +102,7 @@ def explain_keys(
 
 
 def _plain(text: str) -> str:
-    """Return a text without Markdown's marks."""
+    """Remove Markdown's marks from a text."""
     return re.sub(r"\[(\w+)\]\(#\w+\)", r"\1", text).replace("`", "").replace("\\|", "|")
 
 

@@ -78,18 +78,18 @@ class ReviewRow:
 
     @property
     def question(self) -> str:
-        """Return what the row shares with those that are alike: its group or its question."""
+        """Name what the row shares with those that are alike: its group or its question."""
         return str(self.user_cells.get("group") or self.fields["question"])
 
     @property
     def confidence(self) -> float:
-        """Return the confidence of the least sure judge; nan without one."""
+        """Give the confidence of the least sure judge; nan without one."""
         known = [v.confidence for v in self.verdicts if v.confidence is not None]
         return min(known, default=math.nan)
 
     @property
     def why(self) -> tuple[str, str]:
-        """Return the kind of row for people that it is, and the reason; empty if nobody needs to.
+        """Say which kind of row for people it is, and why; empty if nobody needs to look.
 
         The kinds are ``DIFFER``, ``NO_LABEL``, ``TWO_READINGS``, ``BELOW_RISK`` and, of a row that
         was drawn without such a reason, ``DRAWN``.
@@ -112,7 +112,7 @@ class ReviewRow:
         ]
 
     def cells(self) -> dict[str, object]:
-        """Return the cells of the row by column."""
+        """Fill the cells of the row by column."""
         return {
             **self.fields,
             PERSONS_LABEL: None,
@@ -126,7 +126,7 @@ class ReviewRow:
         }
 
     def _by_judge(self, texts: Sequence[str]) -> str:
-        """Return the text of the only judge, or of each by its name; empty if there is none."""
+        """Give the text of the only judge, or of each by its name; empty if there is none."""
         if len(texts) == 1 or not any(texts):
             return texts[0]
         named = zip(self.verdicts, texts, strict=True)
@@ -136,14 +136,10 @@ class ReviewRow:
 def read_review_rows(
     files: Sequence[Path], source: Path, mapping: TableMapping
 ) -> Iterator[ReviewRow]:
-    """Yield the rows of a table with their verdicts in one or several files.
+    """Yield the rows of a table with their verdicts in files of ``custos grade``.
 
-    A row that is no valid request has its cells as they stand, for a person to mend.
-
-    Args:
-        files: Files of ``custos grade``: whole verdicts as JSONL, or tables.
-        source: The table that was graded.
-        mapping: What its columns are called.
+    The files hold whole verdicts as JSONL, or tables. A row that is no valid request has its cells
+    as they stand, for a person to mend.
 
     Raises:
         CustosError: If a file holds no verdict on a row, has one on another row, or one under
@@ -188,11 +184,8 @@ def draw_review_rows(
 ) -> list[ReviewRow]:
     """Draw rows for people from all, with known probabilities and in random order.
 
-    Args:
-        rows: All rows of the table.
-        num_rows: Rows to draw; half of them may be doubtful ones (those with a reason).
-        by: Column, ours or the user's, of each value of which as many rows are drawn.
-        seed: Seed of the draw.
+    Up to half of ``num_rows`` may be doubtful ones (those with a reason). ``by`` is a column, ours
+    or the user's, of each value of which as many rows are drawn.
     """
     names = dict.fromkeys(name for row in rows for name in (*row.fields, *row.user_cells))
     if by is not None and by not in names:
@@ -211,7 +204,7 @@ def draw_review_rows(
 
 
 def holds_no_labels(path: Path) -> bool:
-    """Return whether a file is a review file, or empty; refuse one with labels of people."""
+    """Tell whether a file is a review file, or empty; refuse one with labels of people."""
     with system_errors_at(path):
         if not path.read_bytes().strip(b"\xef\xbb\xbf\r\n"):  # byte order mark, ends of lines
             return True
@@ -224,12 +217,10 @@ def holds_no_labels(path: Path) -> bool:
 
 
 def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> dict[str, str]:
-    """Write rows as CSV or TSV, with an empty column for a person's label.
+    """Write rows as CSV or TSV with an empty column for a person's label; return new column names.
 
-    Columns of ours that no row fills are left out, and the user's stand at the end.
-
-    Returns:
-        The new name of each column of the user's that has a reserved name.
+    Columns of ours that no row fills are left out. The user's stand at the end; one with a reserved
+    name is renamed.
     """
     ours = [row.cells() for row in rows]
     always = {*FIELDS, "references", PERSONS_LABEL, *JUDGE_COLUMNS}
@@ -260,7 +251,7 @@ def write_review_file(out: Path, rows: Sequence[ReviewRow]) -> dict[str, str]:
 
 
 def _rubrics(request: JudgeRequest) -> set[str]:
-    """Return the rubrics that a verdict on a request may name; an old or failed one names none.
+    """List the rubrics that a verdict on a request may name; an old or failed one names none.
 
     A judge that knows only one reference mode takes a single reference in that one.
     """
@@ -270,12 +261,12 @@ def _rubrics(request: JudgeRequest) -> set[str]:
 
 
 def plain_id(row_id: str) -> str:
-    """Return an id as whole number and text of a spreadsheet alike, for a comparison."""
+    """Drop the ``.0`` that a spreadsheet may add to an id, for a comparison."""
     return row_id.removesuffix(".0")
 
 
 def _read_by_row(path: Path, source: Path, mapping: TableMapping) -> dict[int, Verdict]:
-    """Return the verdicts of a file by the number of the row of the source that they are on.
+    """Read the verdicts of a file by the number of the row of the source that they are on.
 
     A table has a row for each of the source's, in the same order.
     """
@@ -309,7 +300,7 @@ def _request_cells(request: JudgeRequest) -> dict[str, object]:
 
 
 def _user_cells(request: JudgeRequest, row: Any, mapping: TableMapping) -> dict[str, Any]:
-    """Return the cells of a request's row that are not among its fields in the file."""
+    """Pick the cells of a request's row that are not among its fields in the file."""
     names = (*FIELDS, *LISTS, *RESPONSES, "responses", "metadata")
     taken = {mapping.columns.get(name, name) for name in names}
     taken |= {theirs for ours, theirs in mapping.columns.items() if ours.startswith(METADATA)}
@@ -321,7 +312,7 @@ def _user_cells(request: JudgeRequest, row: Any, mapping: TableMapping) -> dict[
 def _cells_as_they_stand(
     row: Any, mapping: TableMapping, number: str
 ) -> tuple[dict[str, object], dict[str, Any]]:
-    """Return the cells of our fields and of the user's own columns in a row that is no request."""
+    """Pick the cells of our fields and of the user's own columns in a row that is no request."""
     cells = row if isinstance(row, Mapping) else {}  # such as a line that is no JSON
     columns = {name: mapping.columns.get(name, name) for name in (*FIELDS, *LISTS, *RESPONSES)}
     fields = {name: cell_text(cells.get(column)) for name, column in columns.items()}
@@ -333,7 +324,7 @@ def _cells_as_they_stand(
 
 
 def _joined(texts: Sequence[str]) -> str:
-    """Return a list as a cell that is read as the same list again."""
+    """Join a list in a cell that is read as the same list again."""
     cell = f"{DEFAULT_SEPARATOR} ".join(texts)
     is_same = as_list(cell, DEFAULT_SEPARATOR) == list(texts)
     return cell if is_same else json.dumps(list(texts), ensure_ascii=False)
@@ -413,10 +404,8 @@ def review(
 def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) -> Iterator[str]:
     """Yield, for each judge, the shares of labels that people would give all rows, line by line.
 
-    Args:
-        rows: All rows of the table, with the verdicts of each judge.
-        path: Review file in which people labelled some of them.
-        in_table: Mapping of the table, whose labels the people may have used.
+    People labelled some of the rows in the review file at ``path``; they may have used the labels
+    of the table's mapping.
     """
     bad_rows: dict[int, BadRow] = {}
     own_words = TableMapping(labels=in_table.labels)
@@ -479,7 +468,7 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
 def _figures(
     examples: Sequence[LabelledExample], human: Sequence[str | None], verdicts: Sequence[Verdict]
 ) -> Iterator[tuple[str, Floats, Floats, Mask]]:
-    """Yield the name of a share, what judge and people say of each row, and whom it is about."""
+    """Yield shares: name, what judge and people say of each row, and the rows that count."""
     said = [full_label(verdict) or None for verdict in verdicts]
     everyone = np.ones(len(said), dtype=bool)
     for name in label_set(examples, verdicts):

@@ -70,7 +70,7 @@ def tasks(
 
 
 def describe(task: JudgeTask) -> TaskDescription:
-    """Return what users need to know of a task."""
+    """Tell what users need to know of a task."""
     trained = tasks_of_shipped_judges()
     rows = task.rows_by_rubric()
     return TaskDescription(
@@ -116,7 +116,7 @@ def block(description: TaskDescription) -> Iterator[str]:
 
 
 def rubrics_in_words(description: TaskDescription) -> list[str]:
-    """Return the labels of the rubrics; rubrics that share their labels share a text."""
+    """Put the labels of the rubrics in words; rubrics that share their labels share a text."""
     rubrics_by_labels: dict[tuple[str, ...], list[str]] = {}
     for rubric, labels in description.rubrics.items():
         rubrics_by_labels.setdefault(labels, []).append(rubric)
@@ -127,7 +127,7 @@ def rubrics_in_words(description: TaskDescription) -> list[str]:
 
 
 def labels_in_words(labels: Sequence[str]) -> str:
-    """Return the labels of a rubric as people read them: scores and error types apart."""
+    """List the labels of a rubric as people read them: scores and error types apart."""
     if len(labels) > 3 and all(label.isdigit() for label in labels):
         return f"{labels[0]} to {labels[-1]}"
     types = list(dict.fromkeys(filter(None, map(type_of, labels))))

@@ -8,10 +8,9 @@ from judging.errors import CustosError
 class UnusableText(CustosError):
     """A text that no record can be made from.
 
-    Args:
-        reason: One of a few reasons, so that texts can be counted by it.
-        detail: What exactly is wrong.
-        mendable: The form is wrong, not the content, so that asking once more may help.
+    ``reason`` is one of a few, so that texts can be counted by it, and ``detail`` says what exactly
+    is wrong. Where the form is wrong and not the content, it is ``mendable``: asking once more may
+    help.
     """
 
     def __init__(self, reason: str, detail: str, *, mendable: bool = False) -> None:

@@ -132,7 +132,7 @@ def majority_verdicts(
 
 
 def verdicts_of_rules(examples: Sequence[LabelledExample]) -> list[Verdict] | None:
-    """Return the verdicts of the rules of each example's task; ``None`` if no task has rules."""
+    """Grade examples by the rules of each one's task; ``None`` if no task has rules."""
     if not any(get_task(example.task).has_rules for example in examples):
         return None
     return [
@@ -151,10 +151,9 @@ def measure_by_task(
 ) -> dict[str, Any]:
     """Measure a judge on every task apart, beside the rivals of :data:`TASK_RIVALS`.
 
-    Returns:
-        Task to ``n``, the metrics and ``rivals``: name to ``accuracy`` and ``gain`` (the judge's
-        accuracy minus the rival's), rows without a label being wrong for both; and ``decided``, the
-        share of rows that the rival labels.
+    A task leads to ``n``, the metrics and ``rivals``: name to ``accuracy`` and ``gain`` (the
+    judge's accuracy minus the rival's), rows without a label being wrong for both; and ``decided``,
+    the share of rows that the rival labels.
     """
     beside = {**rivals, VARIANT_MAJORITY: majority_verdicts(examples, _variant)}
     measured: dict[str, Any] = {}
@@ -190,7 +189,7 @@ def _variant(example: LabelledExample) -> tuple[str, str]:
 
 
 def parse_number(text: str) -> float | None:
-    """Read a whole text as one number, a percentage as a fraction; else return ``None``."""
+    """Read a whole text as one number, a percentage as a fraction; ``None`` for any other text."""
     text = plain_numbers(text).strip().casefold()
     text = _THOUSANDS.sub("", text)
     is_percentage = text.endswith("%")
@@ -202,7 +201,7 @@ def parse_number(text: str) -> float | None:
 
 
 def shared_token_f1(text: str, reference: str) -> float:
-    """Return the harmonic mean of token precision and recall.
+    """Compute the harmonic mean of token precision and recall.
 
     It is 1 for the same bag of tokens, or two empty texts, and 0 for no shared token.
     """
@@ -214,7 +213,7 @@ def shared_token_f1(text: str, reference: str) -> float:
 
 
 def nearest_f1(text: str, references: Sequence[str]) -> float:
-    """Return the largest :func:`shared_token_f1` of a text and a reference; 0 without any."""
+    """Compute the largest :func:`shared_token_f1` of a text and a reference; 0 without any."""
     return max((shared_token_f1(text, reference) for reference in references), default=0.0)
 
 

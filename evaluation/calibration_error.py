@@ -32,7 +32,7 @@ def calibration_error(
     binning: Binning = equal_mass_bins,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return the calibration error over bins beside what chance alone would give.
+    """Measure the calibration error over bins beside what chance alone would give.
 
     Arguments as :func:`chance_band`. ``low`` and ``high`` are nan: chance can only add to the
     error, so resamples tell nothing of it.
@@ -54,21 +54,16 @@ def chance_band(
     binning: Binning = equal_mass_bins,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Return the calibration error that a calibrated judge would show on these very rows.
+    """Simulate the calibration error that a calibrated judge would show on these very rows.
 
     Rows are right with the probability that they state (Bröcker & Smith 2007, whose bars are of
     single bins). Rows of one cluster resemble each other as they do here: each takes, with the
-    square root of the correlation as its chance, one draw that its cluster shares.
+    square root of the correlation as its chance, one draw that its cluster shares. From ``right``,
+    the correlation within clusters alone is taken. Shapes are ``[n]``; a confidence of nan leaves
+    its row out.
 
-    Args:
-        confidence: Stated probabilities; nan leaves a row out. Shape ``[n]``.
-        right: Whether each row is right; only the correlation within clusters is taken from it.
-        clusters: Cluster of each row. Shape ``[n]``.
-        binning: Bins of the error.
-        seed: Seed of the simulation.
-
-    Returns:
-        ``mean``, and ``high``: the 95th percentile. Both are nan without confidences.
+    ``mean`` is that of the simulated errors and ``high`` their 95th percentile; both are nan
+    without confidences.
     """
     known = ~np.isnan(confidence)
     stated, groups = confidence[known], np.unique(clusters[known], return_inverse=True)[1]
@@ -94,9 +89,9 @@ def chance_band(
 
 
 def likeness(stated: Floats, right: Mask, groups: Ints) -> float:
-    """Return the correlation of errors within clusters: the mean product of standardised residuals.
+    """Estimate the correlation of errors within clusters, by products of standardised residuals.
 
-    It is 0 where that is negative or every row is a cluster of its own, and 1 at most. Shapes
+    It is 0 where their mean is negative or every row is a cluster of its own, and 1 at most. Shapes
     ``[n]``.
     """
     residuals = (right - stated) / np.sqrt(np.clip(stated * (1 - stated), SUREST, None))
@@ -110,7 +105,7 @@ def likeness(stated: Floats, right: Mask, groups: Ints) -> float:
 
 
 def squared_error(confidence: Floats, right: Mask, clusters: Ints) -> float:
-    """Return the mean squared gap of confidence and accuracy over bins, without what chance adds.
+    """Estimate the mean squared gap of confidence and accuracy over bins, without what chance adds.
 
     The square of a bin's gap is the mean product of the residuals of two rows. Only rows of
     different clusters are paired, so that errors are independent and the square is unbiased for
@@ -140,9 +135,8 @@ def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
     say nothing. The interval is Student's over clusters, by the sandwich variance. Arguments as
     :func:`chance_band`.
 
-    Returns:
-        ``value``, ``low``, ``high`` and ``n``; nan where no finite slope exists, as where all rows
-        are right or state one confidence, and ends of nan for fewer than three clusters.
+    ``value``, ``low``, ``high`` and ``n`` are nan (but for ``n``) where no finite slope exists, as
+    where all rows are right or state one confidence; fewer than three clusters have no interval.
     """
     from scipy.stats import t  # slow to import, and most commands need none
 

@@ -31,14 +31,12 @@ class _Undeclared:
 
 
 def label_set(examples: Sequence[LabelledExample], *verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """Return every label that the rubrics declare or that a judge gave, in task order.
+    """List every label that the rubrics declare or that a judge gave, in task order.
 
     The longest declaration comes first, so that ``Correct, Wrong`` beside
     ``Correct, Partial, Wrong`` keeps the order of the latter. Labels of judges that are not
-    declared follow alphabetically.
-
-    Raises:
-        CustosError: If people gave labels that are not declared; see :func:`check_labels`.
+    declared follow alphabetically. Raise ``CustosError`` if people gave labels that are not
+    declared; see :func:`check_labels`.
     """
     check_labels(examples)
     declared = {_declared_labels(example) for example in examples}
@@ -61,11 +59,9 @@ def check_labels(
 ) -> None:
     """Check that the rubric of every example declares the labels that people gave it.
 
-    ``source`` and ``row_name``, which names an example by its index, are for the error.
-
-    Raises:
-        CustosError: Naming every undeclared label with its number of rows and its first row, the
-            labels that are declared, and the option that translates the one into the other.
+    The ``CustosError`` names every undeclared label with its number of rows and its first row, the
+    labels that are declared, and the option that translates the one into the other. ``source`` and
+    ``row_name``, which names an example by its index, are for it.
     """
     undeclared = _undeclared_labels(examples, row_name)
     if not undeclared:
@@ -93,7 +89,7 @@ def check_labels(
 def _undeclared_labels(
     examples: Sequence[LabelledExample], row_name: Callable[[int], str]
 ) -> list[_Undeclared]:
-    """Return the labels that are not declared, by column and rubric, in order of first rows."""
+    """Find the labels that are not declared, by column and rubric, in order of first rows."""
     undeclared: dict[tuple[str, str, str], _Undeclared] = {}
     for index, example in enumerate(examples):
         labels = {"label": full_label(example), "second_label": example.second_label}
@@ -114,7 +110,7 @@ def _undeclared_labels(
 
 
 def _remedy(undeclared: Sequence[_Undeclared]) -> str:
-    """Return what to do: the option to copy, or what else translates the labels."""
+    """Advise what to do: the option to copy, or what else translates the labels."""
     choices: dict[str, tuple[str, ...]] = {}
     for each in undeclared:
         earlier = choices.get(each.label, each.declared)

@@ -59,23 +59,18 @@ class Draws:
 
     @property
     def total(self) -> Floats:
-        """Return the sums over all items. Shape ``[S]``."""
+        """Sum over all items. Shape ``[S]``."""
         return np.asarray(self.sums.sum(axis=0))
 
     @cached_property
     def resampled(self) -> Floats:
-        """Return the sums over clusters drawn with replacement, as ``resample_clusters`` does."""
+        """Sum over clusters drawn with replacement, as ``resample_clusters`` does."""
         return resample_clusters(self.sums, seed=self.seed)
 
     def rate(self, value: Sums, items: Sums) -> dict[str, Any]:
         """Estimate the share of some items, with the interval of ``intervals.design_bounds``.
 
-        Args:
-            value: The share.
-            items: The number of these items.
-
-        Returns:
-            ``value``, ``low``, ``high`` and ``n``; the ends are nan for fewer than two clusters.
+        ``items`` counts them. The ends ``low`` and ``high`` are nan for fewer than two clusters.
         """
         sizes = items(self.sums)
         hits = np.nan_to_num(value(self.sums)) * sizes
@@ -99,19 +94,13 @@ class Draws:
         quantiles of the resamples.
 
         Two judges may differ in a handful of clusters, which are then either all in a resample or
-        missing. So no end of a difference that fewer than :data:`FEW_MOVERS` clusters move is
-        nearer than Student's quantile. For ``K`` of equal weight its degrees of freedom are
-        ``2 K``, those of the variance (Satterthwaite 1946).
+        missing. So no end of a difference (``is_difference``: of two judges on the same items) that
+        fewer than :data:`FEW_MOVERS` clusters move is nearer than Student's quantile. For ``K`` of
+        equal weight its degrees of freedom are ``2 K``, those of the variance (Satterthwaite 1946).
 
-        Args:
-            value: The function.
-            n: Number of items that it is about.
-            bounds: Smallest and largest value that it can have.
-            is_difference: Whether it is a difference of two judges on the same items.
-
-        Returns:
-            ``value``, ``low``, ``high`` and ``n``. The ends are nan where the clusters show no
-            spread, as kappa where judge and people never differ.
+        ``bounds`` are the smallest and largest value of the function, and ``n`` the number of items
+        that it is about. The ends are nan where the clusters show no spread, as kappa where judge
+        and people never differ.
         """
         point = float(value(self.total))
         low, high = self._studentised(value, point, is_difference)
@@ -153,7 +142,7 @@ class Draws:
         return Interval(float(point - above * error), float(point - below * error))
 
     def _slopes(self, value: Sums, totals: Floats, columns: Iterable[int]) -> Floats:
-        """Return the derivatives of a function by columns of the sums; 0 by the others.
+        """Compute the derivatives of a function by columns of the sums; 0 by the others.
 
         Where a count is 0, no item that is drawn has a part in it, and the slope is left out: a
         label that comes into use would make some functions jump. Shapes ``[R, S]``.
@@ -171,7 +160,7 @@ class Draws:
         return slopes
 
     def _errors(self, slopes: Floats, weights: Floats) -> Floats:
-        """Return standard errors ``[R]`` by slopes ``[R, S]`` and weights ``[R, C]``."""
+        """Compute standard errors ``[R]`` from slopes ``[R, S]`` and weights ``[R, C]``."""
         used = np.flatnonzero(slopes.any(axis=0))
         influence = slopes[:, used] @ self.sums[:, used].T
         clusters = len(self.sums)
@@ -180,7 +169,7 @@ class Draws:
 
 
 def value_interval(value: float, samples: Floats) -> Interval:
-    """Return the percentile interval of a value that is a step function, as a rank correlation.
+    """Take the percentile interval of a value that is a step function, as a rank correlation.
 
     One that does not hold its value is widened to hold it. Where all resamples ``[B]`` have the
     value itself they show no spread, and the ends are nan.
@@ -204,8 +193,7 @@ def mean(
 ) -> dict[str, Any]:
     """Estimate the mean over the items in ``among``; nan when there are none. Shapes ``[n]``.
 
-    Returns:
-        ``value``, ``low``, ``high`` and ``n``, the number of items in ``among``.
+    ``n`` of the estimate is the number of items in ``among``.
     """
     columns = np.stack([np.where(among, values, 0), among], axis=1).astype(np.float64)
     draws = Draws.of(columns[among], clusters[among], seed)
@@ -215,7 +203,7 @@ def mean(
 
 
 def share_of_columns(hits: int, items: int) -> Sums:
-    """Return the function that divides one column of the sums by another one."""
+    """Make the function that divides one column of the sums by another one."""
     return lambda sums: ratio(sums[..., hits], sums[..., items])
 
 

@@ -51,7 +51,7 @@ NO_INTERVAL = Interval(float("nan"), float("nan"))
 
 
 def wilson_interval(successes: float, n: float) -> Interval:
-    """Return the score interval of one rate over ``n`` independent items (Wilson 1927).
+    """Compute the score interval of one rate over ``n`` independent items (Wilson 1927).
 
     Unlike a bootstrap interval it has width at the extremes: 0 of ``n`` gives
     ``[0, z² / (n + z²)]``. ``n == 0`` gives nan.
@@ -63,7 +63,7 @@ def wilson_interval(successes: float, n: float) -> Interval:
 
 
 def wilson_bounds(rates: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return the ends of the score intervals (Wilson 1927) of many rates. Shapes ``[...]``.
+    """Compute the ends of the score intervals (Wilson 1927) of many rates. Shapes ``[...]``.
 
     ``n``, above 0, is a number of items; an effective number may be a fraction.
     """
@@ -73,7 +73,7 @@ def wilson_bounds(rates: Floats, n: Floats) -> tuple[Floats, Floats]:
 
 
 def wilson_half_width(rates: Floats, n: Floats) -> Floats:
-    """Return half the width of the score intervals. Shapes as in ``wilson_bounds``."""
+    """Compute half the width of the score intervals. Shapes as in ``wilson_bounds``."""
     spread = rates * (1 - rates) / n + Z_95**2 / (4 * n * n)
     return np.asarray(Z_95 / (1 + Z_95**2 / n) * np.sqrt(spread))
 
@@ -116,12 +116,12 @@ def sign_flips(clusters: int) -> Iterator[Floats]:
 
 
 def share_of_flips(hits: Number, clusters: int) -> Number:
-    """Return the p-value of so many hits among :func:`sign_flips`; of drawn ones never 0."""
+    """Turn a number of hits among :func:`sign_flips` into a p-value; of drawn flips never 0."""
     return hits / 2**clusters if clusters <= EXACT_CLUSTERS else (hits + 1) / (FLIPS + 1)
 
 
 def _whole_sign_flip_p(sizes: Floats, observed: float) -> float:
-    """Return the p-value of :func:`sign_flip_p` for sums of whole numbers, given without sign.
+    """Compute the p-value of :func:`sign_flip_p` for sums of whole numbers, given without sign.
 
     Of ``m`` clusters with the same size, a binomial number is lost. The chances of all that is lost
     together are the convolution of these.
@@ -140,7 +140,7 @@ def _whole_sign_flip_p(sizes: Floats, observed: float) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for their number by Holm's method (1979), in the same order."""
+    """Correct p-values for their number by Holm's method (1979); keep their order."""
     order = np.argsort(p_values)
     corrected = np.array(p_values)[order] * np.arange(len(order), 0, -1)
     adjusted = np.empty(len(order))
@@ -162,11 +162,10 @@ class Design(NamedTuple):
 def design(hits: Floats, sizes: Floats, likeness: float = LIKENESS, least: float = 1) -> Design:
     """Estimate how far hits or misses of a cluster resemble each other.
 
-    Args:
-        hits: Sum of each cluster, each item 0 to 1. Shape ``[..., C]``.
-        sizes: Items of each cluster; 0 leaves one out. Shape ``[..., C]``.
-        likeness: Correlation that is assumed as long as nothing is known of it.
-        least: Smallest effect: 1, or 0 where items weigh unequally, which may help.
+    ``hits`` are the sums of clusters, each item 0 to 1, and ``sizes`` their numbers of items; 0
+    leaves one out. Shapes ``[..., C]``. ``likeness`` is the correlation that is assumed as long as
+    nothing is known of it. ``least`` is the smallest effect: 1, or 0 where items weigh unequally,
+    which may help.
     """
     n, num_hits = sizes.sum(axis=-1), hits.sum(axis=-1)
     rate = _divide(num_hits, n)
@@ -209,7 +208,7 @@ def design_of_sums(
 
 
 def design_bounds(rate: Floats, n: Floats, found: Design) -> tuple[Floats, Floats, Floats]:
-    """Return the ends of the interval of a rate of ``n`` items, and the effective number of items.
+    """Compute the ends of the interval of a rate of ``n`` items, and the effective number of items.
 
     The interval is Wilson's at the effective number of items: the number divided by the design
     effect and by the squared ratio of Student's quantiles for clusters and for items (Korn &
@@ -231,7 +230,7 @@ def design_bounds(rate: Floats, n: Floats, found: Design) -> tuple[Floats, Float
 
 
 def clustered_rate(hits: Floats, clusters: Ints, others: Ints | None = None) -> Interval:
-    """Return the interval of a rate of 0/1 items ``[n]`` that depend on each other within clusters.
+    """Compute the interval of a rate of 0/1 items ``[n]`` that are alike within clusters.
 
     It is that of :func:`design_bounds`; a single cluster counts as one item. Where items are alike
     in a second way too, as attacks of one wording, the variances of both are added up, less that of
@@ -281,7 +280,7 @@ def cluster_sums(values: Floats, clusters: Ints) -> Floats:
 def cluster_weights(
     clusters: int, resamples: int = RESAMPLES, seed: int = 0
 ) -> npt.NDArray[np.uint8]:
-    """Draw as many clusters as there are, with replacement; return how often each is drawn.
+    """Draw as many clusters as there are, with replacement, and count how often each is drawn.
 
     The draws depend on the arguments alone. Two judges that are resampled with the same seed over
     the same items are therefore compared on the same draws. Shape ``[B, C]``; read-only.
@@ -311,8 +310,7 @@ def weight_chunks(clusters: int, resamples: int, seed: int) -> Iterator[tuple[sl
 def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
     """Add up the sums ``[C, S]`` of clusters that are drawn as ``cluster_weights`` says.
 
-    Returns:
-        Sums of every draw. Shape ``[B, S]``; nan when ``C < 2``, as one cluster has no spread.
+    The shape is ``[B, S]``; all are nan when ``C < 2``, as one cluster has no spread.
     """
     resampled = np.full((resamples, sums.shape[1]), np.nan)
     if len(sums) >= 2:
@@ -322,7 +320,7 @@ def resample_clusters(sums: Floats, resamples: int = RESAMPLES, seed: int = 0) -
 
 
 def percentile_interval(samples: Floats, level: float = 0.95) -> Interval:
-    """Return the percentile interval of resampled values, shape ``[B]``.
+    """Take the percentile interval of resampled values, shape ``[B]``.
 
     Resamples in which the metric does not exist (nan, such as a kappa with one label only) are left
     out. If it exists in none, the interval is nan.
@@ -335,7 +333,7 @@ def percentile_interval(samples: Floats, level: float = 0.95) -> Interval:
 
 
 def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
-    """Return the interval of a rate from its resamples, shape ``[B]``.
+    """Take the interval of a rate from its resamples, shape ``[B]``.
 
     Where all resamples have the rate itself, their interval would have no width: at a rate of 0 or
     1, if every cluster has the same rate, or if a single one has any. There this is Wilson's
@@ -348,7 +346,7 @@ def rate_interval(rate: float, samples: Floats, clusters: int) -> Interval:
 
 
 def cluster_standard_error(values: Floats, clusters: Ints) -> float:
-    """Return the standard error of a mean whose items ``[n]`` are correlated within clusters.
+    """Estimate the standard error of a mean whose items ``[n]`` are correlated within clusters.
 
     Sums of residuals per cluster stand for the items, with the ``C / (C - 1)`` small-sample factor
     (Liang & Zeger 1986; for evaluations Miller 2024, arXiv 2411.00640). Where every item is a

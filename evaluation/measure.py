@@ -42,53 +42,53 @@ class Tally:
 
     @property
     def confusion(self) -> Floats:
-        """Return the confusion matrix of scored items, rows people. Shape ``[..., K, K]``."""
+        """Cut out the confusion matrix of scored items, rows people. Shape ``[..., K, K]``."""
         classes = len(self.labels)
         return self.sums[..., : classes**2].reshape(*self.sums.shape[:-1], classes, classes)
 
     @property
     def scored(self) -> Floats:
-        """Return the number of items with a label. Shape ``[...]``, as of all that follow."""
+        """Count the items with a label. Shape ``[...]``, as of all that follow."""
         return np.asarray(self.confusion.sum(axis=(-2, -1)))
 
     @property
     def items(self) -> Floats:
-        """Return the number of items, with a label or without."""
+        """Count the items, with a label or without."""
         return self.scored + self._column(0)
 
     @property
     def with_posterior(self) -> Floats:
-        """Return the number of scored items with a posterior."""
+        """Count the scored items with a posterior."""
         return self._column(1)
 
     @property
     def brier(self) -> Floats:
-        """Return the mean Brier score."""
+        """Average the Brier scores."""
         return metrics.ratio(self._column(2), self.with_posterior)
 
     @property
     def nll(self) -> Floats:
-        """Return the mean negative log-likelihood."""
+        """Average the negative log-likelihoods."""
         return metrics.ratio(self._column(3), self.with_posterior)
 
     @property
     def calibration(self) -> Floats:
-        """Return the sums of ``metrics.calibration_columns``. Shape ``[..., bins * 3]``."""
+        """Cut out the sums of ``metrics.calibration_columns``. Shape ``[..., bins * 3]``."""
         return self.sums[..., len(self.labels) ** 2 + 4 :]
 
     @property
     def with_confidence(self) -> Floats:
-        """Return the number of items with a confidence."""
+        """Count the items with a confidence."""
         return np.asarray(self.calibration[..., ::3].sum(axis=-1))
 
     @property
     def overconfidence(self) -> Floats:
-        """Return the mean confidence less the accuracy, of items with a confidence."""
+        """Subtract the accuracy from the mean confidence, of items with a confidence."""
         surplus = self.calibration[..., 1::3] - self.calibration[..., 2::3]
         return metrics.ratio(surplus.sum(axis=-1), self.with_confidence)
 
     def classes(self, is_member: Callable[[str], bool]) -> Ints:
-        """Return the indices of the labels for which a test holds."""
+        """Find the indices of the labels for which a test holds."""
         members = [index for index, label in enumerate(self.labels) if is_member(label)]
         return np.array(members, dtype=np.int64)
 
@@ -140,16 +140,16 @@ class TallyDraws:
 
     @property
     def total(self) -> Tally:
-        """Return the tally of all items; ``sums`` has shape ``[S]``."""
+        """Tally all items; ``sums`` has shape ``[S]``."""
         return Tally(self.labels, self.draws.total)
 
     @property
     def resampled(self) -> Tally:
-        """Return tallies of clusters drawn with replacement; ``sums`` has shape ``[B, S]``."""
+        """Tally clusters drawn with replacement; ``sums`` has shape ``[B, S]``."""
         return Tally(self.labels, self.draws.resampled)
 
     def estimate(self, metric: Metric) -> dict[str, Any]:
-        """Return a metric's ``value``, ``low``, ``high`` and ``n``, as ``Draws`` estimates it."""
+        """Estimate a metric as ``Draws`` does: ``value``, ``low``, ``high`` and ``n``."""
 
         def value(sums: Floats) -> Floats:
             return metric.value(Tally(self.labels, sums))
@@ -181,7 +181,7 @@ def _false_positive_rate(tally: Tally) -> Floats:
 
 
 def _part_accuracy(part: Callable[[str], str], tally: Tally) -> Floats:
-    """Return the accuracy of one part of the labels, over the items whose human label has it."""
+    """Compute the accuracy of one part of the labels, over the items whose human label has it."""
     parts = [part(label) for label in tally.labels]
     same = np.array([[a == b for b in parts] for a in parts])
     rows = tally.classes(lambda label: bool(part(label)))
@@ -190,7 +190,7 @@ def _part_accuracy(part: Callable[[str], str], tally: Tally) -> Floats:
 
 
 def _items_with(is_member: Callable[[str], bool], tally: Tally) -> Floats:
-    """Return the number of scored items whose human label passes a test."""
+    """Count the scored items whose human label passes a test."""
     return np.asarray(tally.confusion[..., tally.classes(is_member), :].sum(axis=(-2, -1)))
 
 
@@ -248,7 +248,7 @@ ACCURACIES = ("accuracy", *ERROR_TYPE_METRICS)
 
 
 def metrics_for(labels: tuple[str, ...]) -> Mapping[str, Metric]:
-    """Return the metrics that make sense for a label set."""
+    """Choose the metrics that make sense for a label set."""
     return {**METRICS, **ERROR_TYPE_METRICS} if any(map(type_of, labels)) else METRICS
 
 
@@ -257,10 +257,9 @@ def measure(
 ) -> dict[str, dict[str, Any]]:
     """Compute metrics, all that apply by default, with 95 % intervals that keep questions together.
 
-    Returns:
-        Name to ``value``, ``low``, ``high`` and ``n``, the number of items that it is about.
-        Accuracy also has ``se``, its cluster-robust standard error, and the calibration error has
-        ``chance``: ``mean`` and ``high`` of :func:`evaluation.calibration_error.chance_band`.
+    Each has ``value``, ``low``, ``high`` and ``n``, the number of items that it is about. Accuracy
+    also has ``se``, its cluster-robust standard error, and the calibration error has ``chance``:
+    ``mean`` and ``high`` of :func:`evaluation.calibration_error.chance_band`.
     """
     draws = TallyDraws.of(outcomes, seed)
     table = metrics_for(outcomes.labels)
@@ -276,7 +275,7 @@ def measure(
 
 
 def paired_difference(metric: Metric, a: TallyDraws, b: TallyDraws) -> dict[str, float]:
-    """Return a metric of B minus that of A, for labels of both on the same items and clusters.
+    """Subtract a metric of A from that of B, for labels of both on the same items and clusters.
 
     Every resample draws the same items for both. The ends of the 95 % interval are nan for a metric
     that is biased.
@@ -297,7 +296,7 @@ def paired_difference(metric: Metric, a: TallyDraws, b: TallyDraws) -> dict[str,
 
 
 def error_types(labels: Sequence[str]) -> tuple[str, ...]:
-    """Return the error types of full labels, in their order."""
+    """List the error types of full labels, in their order."""
     return tuple(dict.fromkeys(filter(None, map(type_of, labels))))
 
 
@@ -331,10 +330,8 @@ def slice_metrics(
 
     Examples, in the order of the outcomes, are divided by the metadata keys ``answerer``,
     ``domain``, ``level`` and ``language`` where given, by thirds of response length, and by task
-    with variant.
-
-    Returns:
-        Division to part to ``n`` (items, unscored ones included) and the metrics.
+    with variant. A division leads to its parts, and a part to ``n`` (items, unscored ones included)
+    and the metrics.
     """
     rank = {name: number for number, name in enumerate(LENGTHS)}
     measured: dict[str, dict[str, dict[str, Any]]] = {}
@@ -358,7 +355,7 @@ def divisions(examples: Sequence[LabelledExample]) -> Iterator[tuple[str, list[s
 
 
 def length_thirds(examples: Sequence[LabelledExample]) -> list[str]:
-    """Return the third of response lengths of each example, with its range in characters.
+    """Name the third of response lengths of each example, with its range in characters.
 
     A pair counts both responses. Equal lengths stay together, so that thirds can be uneven or
     empty.
@@ -374,16 +371,15 @@ def length_thirds(examples: Sequence[LabelledExample]) -> list[str]:
 
 
 def seed_statistics(reports: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return statistics of every metric over the reports of runs that differ in their seed alone.
+    """Summarise every metric over the reports of runs that differ in their seed alone.
 
-    The interval says how far chance in training moves the mean of so many runs: Student's t over
+    The interval says how far chance in training moves the mean of as many runs: Student's t over
     the runs, cut off at the smallest and largest value of the metric. It does not hold the chance
     that lies in the test rows, which all runs share.
 
-    Returns:
-        By metric that every report has, and by accuracy before calibration: ``values`` (in the
-        order of the reports), ``mean``, ``std`` (with ``n - 1``), and ``low`` and ``high`` of the
-        95 % interval. The last three are ``None`` for a single run.
+    A metric that every report has, or an accuracy before calibration, leads to ``values`` (in the
+    order of the reports), ``mean``, ``std`` (with ``n - 1``), and ``low`` and ``high`` of the 95 %
+    interval. The last three are ``None`` for a single run.
     """
     from scipy import stats  # slow to import, and most commands need none
 

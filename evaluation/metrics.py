@@ -32,7 +32,7 @@ def ratio(numerator: Floats, denominator: Floats) -> Floats:
 
 
 def confusion_cells(human: Ints, predicted: Ints, classes: int) -> Floats:
-    """Return each item's cell of the confusion matrix, one-hot; unscored items have none.
+    """Mark each item's cell of the confusion matrix, one-hot; unscored items have none.
 
     Labels are indices in ``[0, K)``, the judge's also ``UNSCORED``. Shape ``[n, K * K]``; the sum
     over items, reshaped, is the confusion matrix.
@@ -46,19 +46,19 @@ def confusion_cells(human: Ints, predicted: Ints, classes: int) -> Floats:
 def confusion_matrix(human: Ints, predicted: Ints, classes: int) -> Floats:
     """Count items by people's label (rows) and the judge's (columns); leave unscored ones out.
 
-    Arguments as ``confusion_cells``. Returns shape ``[K, K]``.
+    Arguments as ``confusion_cells``. Shape ``[K, K]``.
     """
     cells = confusion_cells(human, predicted, classes)
     return np.asarray(cells.sum(axis=0).reshape(classes, classes))
 
 
 def accuracy(confusion: Floats) -> Floats:
-    """Return the share of scored items on which judge and people agree; nan without items."""
+    """Compute the share of scored items on which judge and people agree; nan without items."""
     return ratio(np.trace(confusion, axis1=-2, axis2=-1), confusion.sum(axis=(-2, -1)))
 
 
 def precision(confusion: Floats) -> Floats:
-    """Return, per label, the share of the judge's uses that people share; nan without uses.
+    """Compute, per label, the share of the judge's uses that people share; nan without uses.
 
     Shapes ``[..., K, K]`` to ``[..., K]``.
     """
@@ -66,7 +66,7 @@ def precision(confusion: Floats) -> Floats:
 
 
 def recall(confusion: Floats) -> Floats:
-    """Return, per label, the share of people's uses that the judge shares; nan without uses.
+    """Compute, per label, the share of people's uses that the judge shares; nan without uses.
 
     Shapes as ``precision``.
     """
@@ -74,7 +74,7 @@ def recall(confusion: Floats) -> Floats:
 
 
 def f1(confusion: Floats) -> Floats:
-    """Return, per label, the harmonic mean of precision and recall: ``2 tp / (2 tp + fp + fn)``.
+    """Compute, per label, the harmonic mean of precision and recall: ``2 tp / (2 tp + fp + fn)``.
 
     It is 0 for a label that judge and people use but never on the same item, and nan for a label
     that neither uses. Shapes as ``precision``.
@@ -83,7 +83,7 @@ def f1(confusion: Floats) -> Floats:
 
 
 def macro_f1(confusion: Floats) -> Floats:
-    """Return the mean F1 over the labels in use, each weighing the same.
+    """Average the F1 of the labels in use, each weighing the same.
 
     It is 1 for full agreement, 0 for none on any label, and nan without items. A label that neither
     side used does not count, as in scikit-learn without ``labels``.
@@ -93,7 +93,7 @@ def macro_f1(confusion: Floats) -> Floats:
 
 
 def cohen_kappa(confusion: Floats) -> Floats:
-    """Return the agreement beyond what the two label rates alone would give (Cohen 1960).
+    """Compute the agreement beyond what the two label rates alone would give (Cohen 1960).
 
     It is 1 for full agreement, 0 for what independent labelling with the same rates would reach,
     and negative below that. It is nan when both sides used one and the same label throughout, or
@@ -106,7 +106,7 @@ def cohen_kappa(confusion: Floats) -> Floats:
 
 
 def matthews(confusion: Floats) -> Floats:
-    """Return the Matthews correlation for any number of labels (Gorodkin 2004, R_K statistic).
+    """Compute the Matthews correlation for any number of labels (Gorodkin 2004, R_K statistic).
 
     It is 1 for full agreement and 0 for none beyond chance; -1 is reached with two labels only. It
     is nan when either side used a single label (scikit-learn returns 0 there), or without items.
@@ -121,7 +121,7 @@ def matthews(confusion: Floats) -> Floats:
 
 
 def share_in_columns(confusion: Floats, rows: Ints, columns: Ints) -> Floats:
-    """Return, of the scored items that people put in ``rows``, the judge's share in ``columns``.
+    """Compute, of the scored items that people put in ``rows``, the judge's share in ``columns``.
 
     For people's Wrong and the judge's Correct it is the false-positive rate: 0 when no wrong answer
     passes, 1 when all do, nan when people called nothing wrong.
@@ -131,7 +131,7 @@ def share_in_columns(confusion: Floats, rows: Ints, columns: Ints) -> Floats:
 
 
 def brier_scores(human: Ints, probabilities: Floats) -> Floats:
-    """Return the squared distance of each posterior from the human label (Brier 1950). ``[n]``.
+    """Square the distance of each posterior from the human label (Brier 1950). Shape ``[n]``.
 
     It is summed over all ``K`` labels: 0 when certain and right, 2 when certain and wrong,
     ``1 - 1/K`` for a uniform posterior. A nan row of the probabilities ``[n, K]`` gives nan.
@@ -141,7 +141,7 @@ def brier_scores(human: Ints, probabilities: Floats) -> Floats:
 
 
 def negative_log_likelihoods(human: Ints, probabilities: Floats) -> Floats:
-    """Return the negative log-probability of each human label, in nats.
+    """Compute the negative log-probability of each human label, in nats.
 
     It is 0 when certain and right, ``log K`` for a uniform posterior. Probabilities are raised to
     the float64 machine epsilon at least (scikit-learn's rule), so that certain and wrong gives
@@ -172,7 +172,7 @@ def equal_width_bins(confidence: Floats, bins: int = ECE_BINS) -> Ints:
 def calibration_columns(
     confidence: Floats, right: Floats, bins: int = ECE_BINS, binning: Binning = equal_mass_bins
 ) -> Floats:
-    """Return each item's contribution to its confidence bin; nan confidences have none.
+    """Lay out each item's contribution to its confidence bin; nan confidences have none.
 
     It is per bin a count, the confidence and ``right`` (1 or 0), 0 outside of the item's bin. Shape
     ``[n, bins * 3]``.
@@ -187,7 +187,7 @@ def calibration_columns(
 
 
 def expected_calibration_error(sums: Floats) -> Floats:
-    """Return the mean gap between confidence and accuracy over bins (Naeini et al. 2015).
+    """Average the gap between confidence and accuracy over bins (Naeini et al. 2015).
 
     Gaps are weighted by count. The bins are those of the sums of ``calibration_columns``,
     ``[..., bins * 3]``: of equal mass unless they say otherwise (Nguyen & O'Connor 2015). The error
@@ -200,10 +200,9 @@ def expected_calibration_error(sums: Floats) -> Floats:
 
 
 def reliability_table(sums: Floats) -> dict[str, Any]:
-    """Return the calibration error of sums of ``calibration_columns``, and the bins it is made of.
+    """Compute ``ece`` from sums of ``calibration_columns``, and the bins that it is made of.
 
-    Returns:
-        ``ece``, and ``bins``: for every bin in use ``n``, mean ``confidence`` and ``accuracy``.
+    ``bins`` has for every bin in use ``n``, mean ``confidence`` and ``accuracy``.
     """
     cells = sums.reshape(-1, 3)
     return {
@@ -216,5 +215,5 @@ def reliability_table(sums: Floats) -> dict[str, Any]:
 
 
 def _diagonal(confusion: Floats) -> Floats:
-    """Return the counts of agreement per label. Shape ``[..., K]``."""
+    """Count the agreements per label. Shape ``[..., K]``."""
     return np.diagonal(confusion, axis1=-2, axis2=-1)

@@ -46,16 +46,16 @@ class Outcomes:
 
     @property
     def scored(self) -> npt.NDArray[np.bool_]:
-        """Return a mask of the items that the judge gave a label. Shape ``[n]``."""
+        """Mark the items that the judge gave a label. Shape ``[n]``."""
         return np.asarray(self.predicted != UNSCORED)
 
     @property
     def right(self) -> npt.NDArray[np.bool_]:
-        """Return a mask of the items that the judge gave the human label. Shape ``[n]``."""
+        """Mark the items that the judge gave the human label. Shape ``[n]``."""
         return np.asarray(self.predicted == self.human)
 
     def take(self, rows: npt.NDArray[Any]) -> Outcomes:
-        """Return the items that a mask or indices select."""
+        """Select items by a mask or indices."""
         return replace(
             self,
             human=self.human[rows],
@@ -76,9 +76,8 @@ def gather(
 ) -> Outcomes:
     """Line up examples and one judge's verdicts on them, over every label that occurs.
 
-    Raises:
-        CustosError: If their numbers, order or ids differ, there are none, or a label is not in
-            ``labels``, as :func:`evaluation.declared_labels.label_set` gives them.
+    Raise ``CustosError`` if their numbers, order or ids differ, there are none, or a label of
+    people is not in ``labels``, as :func:`evaluation.declared_labels.label_set` gives them.
     """
     check_aligned(examples, verdicts)
     index = {label: number for number, label in enumerate(labels)}
@@ -123,7 +122,7 @@ def check_aligned(examples: Sequence[LabelledExample], verdicts: Sequence[Verdic
 
 
 def full_label(record: LabelledExample | Verdict) -> str:
-    """Return the label with its error type, as the task spells it: ``Wrong; Reasoning Error``."""
+    """Spell the label with its error type as the task does: ``Wrong; Reasoning Error``."""
     label = record.label or ""
     return label if ";" in label else label_of(label, record.error_type)
 
@@ -135,9 +134,8 @@ class NothingScored(CustosError):
 def unscored_reasons(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     """Count the verdicts without a label by their reason, the most frequent first.
 
-    Returns:
-        ``status``, ``message``, ``failed`` (whether the row could not be judged), ``n`` and the
-        first ``ids`` of every reason. After ``MAX_REASONS`` the others are counted together.
+    Every reason has ``status``, ``message``, ``failed`` (whether the row could not be judged),
+    ``n`` and the first ``ids``. After ``MAX_REASONS`` the others are counted together.
     """
     reasons: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
@@ -176,7 +174,7 @@ def check_scored(verdicts: Sequence[Verdict]) -> None:
 
 
 def describe_reason(reason: Mapping[str, Any]) -> str:
-    """Return a reason as text: ``3 rows: no label in the text (id 4, 7, 9)``."""
+    """Word a reason: ``3 rows: no label in the text (id 4, 7, 9)``."""
     more = ", ..." if reason["n"] > len(reason["ids"]) else ""
     rows = f"{reason['n']} row{'s' * (reason['n'] > 1)}"
     return f"{rows}: {reason['message']} (id {', '.join(reason['ids'])}{more})"
@@ -187,8 +185,7 @@ def save_evaluation(
 ) -> None:
     """Write ``examples.jsonl`` and ``verdicts.jsonl``, row by row in the same order.
 
-    Raises:
-        CustosError: If there is not one verdict per example, in the same order.
+    Raise ``CustosError`` if there is not one verdict per example, in the same order.
     """
     check_aligned(examples, verdicts)
     write_records(folder / EXAMPLES, examples)
@@ -198,8 +195,7 @@ def save_evaluation(
 def load_evaluation(folder: Path) -> tuple[list[LabelledExample], list[Verdict]]:
     """Read what ``save_evaluation`` wrote.
 
-    Raises:
-        CustosError: If a file is missing, a row is invalid, or the two files do not line up.
+    Raise ``CustosError`` if a file is missing, a row is invalid, or the two files do not line up.
     """
     for name in (EXAMPLES, VERDICTS):
         if not (folder / name).is_file():

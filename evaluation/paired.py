@@ -20,8 +20,7 @@ from evaluation.intervals import (
 from evaluation.metrics import ratio
 
 LEVEL = 0.05
-"""Largest probability of either error: to refuse a judge that is nowhere worse, and to call one no
-worse that loses the margin."""
+"""Significance level, one-sided, of both tests: that a judge is worse, and that it is no worse."""
 POWER = 0.8
 PRECISION = 1e-6
 
@@ -29,16 +28,15 @@ PRECISION = 1e-6
 def paired_accuracies(
     first: Sequence[bool], second: Sequence[bool], clusters: Ints, seed: int = 0
 ) -> dict[str, Any]:
-    """Compare two judges row by row, with 95 % intervals that keep clusters together.
+    """Compare two judges row by row, with 95 % intervals that resample whole clusters.
 
     Where all clusters give one and the same difference, its interval is Newcombe's with as many
     observations as there are clusters: four right answers against four wrong ones do not prove a
     difference of 1.
 
-    Returns:
-        ``first``, ``second`` and ``difference`` (first minus second), each with ``value``, ``low``
-        and ``high``, which are ``None`` where one cluster gives no interval; ``p`` of
-        :func:`evaluation.intervals.sign_flip_p`; ``n``; ``clusters``.
+    ``first``, ``second`` and ``difference`` (first minus second) have ``value``, ``low`` and
+    ``high``, the ends being ``None`` where one cluster gives no interval. ``p`` is that of
+    :func:`evaluation.intervals.sign_flip_p`; ``n`` and ``clusters`` are counts.
     """
     columns = np.stack([first, second, np.ones(len(first))], axis=1).astype(np.float64)
     draws = Draws.of(columns, clusters, seed)
@@ -71,7 +69,7 @@ def paired_accuracies(
 
 
 def newcombe_interval(first: float, second: float, n: float) -> Interval:
-    """Return the hybrid score interval of a difference of two rates, each over ``n`` items.
+    """Compute the hybrid score interval of a difference of two rates, each over ``n`` items.
 
     This is method 10 of Newcombe (1998) for independent rates; for rates of the same items it is
     rather too wide.
@@ -83,9 +81,9 @@ def newcombe_interval(first: float, second: float, n: float) -> Interval:
 
 
 def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float]:
-    """Return the lower end of a paired difference, and the smallest loss that would be visible.
+    """Bound a paired difference from below, and find the smallest loss that would be visible.
 
-    The end is the loss that a one-sided score test at 5 % just does not reject (Tango 1998), for
+    The bound is the loss that a one-sided score test at 5 % just does not reject (Tango 1998), for
     the effective number of items: items over the design effect and over the squared ratio of
     Student's quantiles for clusters and for items. Unlike Wald's it holds where the judges never
     differ: 150 such items leave out a loss of 2 points, 100 do not. Differences are those of the
@@ -108,7 +106,7 @@ def lowest_difference(differences: Floats, clusters: Ints) -> tuple[float, float
 
 
 def loss_within_p(differences: Floats, clusters: Ints, margin: float) -> float:
-    """Return the one-sided p-value of a loss of at least the margin: small if it is less.
+    """Test for a loss of at least the margin; a small one-sided p-value shows that it is less.
 
     The test is that of :func:`lowest_difference`, whose arguments these are; 1 for a single
     question.
@@ -122,7 +120,7 @@ def loss_within_p(differences: Floats, clusters: Ints, margin: float) -> float:
 
 
 def _summary(differences: Floats, clusters: Ints) -> tuple[float, float, float, float]:
-    """Return mean difference, share of changed items, effective number of items, and freedom."""
+    """Compute mean difference, share of changed items, effective number of items, and freedom."""
     columns = np.stack([differences, np.abs(differences), np.ones(len(differences))], axis=1)
     sums, changes, sizes = cluster_sums(columns, clusters).T
     n, mean, changed = len(differences), float(differences.mean()), float(changes.sum())
@@ -132,7 +130,7 @@ def _summary(differences: Floats, clusters: Ints) -> tuple[float, float, float, 
 
 
 def tango_score(mean: float, changed: float, difference: float) -> float:
-    """Return the score of Tango (1998) of a true difference of two rates, for a single item.
+    """Compute the score of Tango (1998) of a true difference of two rates, for a single item.
 
     ``mean`` is the observed difference, ``changed`` the share of the items on which exactly one of
     the two judges is right.

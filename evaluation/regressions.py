@@ -33,16 +33,9 @@ def regression_verdicts(
 ) -> list[Verdict] | None:
     """Judge every example by a regression that was fitted on the other questions' labels.
 
-    The folds hold whole questions.
-
-    Args:
-        examples: Rows with people's labels.
-        features: What the regression knows of each, ``[examples, features]``.
-        name: Name of the rival in reports.
-        strength: Inverse strength of the ridge penalty; fewer rows than features need a small one.
-
-    Returns:
-        ``None`` with fewer than two questions or labels.
+    The folds hold whole questions. ``features`` are ``[examples, features]``; ``name`` is that of
+    the rival in reports. ``strength`` is the inverse strength of the ridge penalty: fewer rows than
+    features need a small one. ``None`` with fewer than two questions or labels.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -92,7 +85,7 @@ def overlap_verdicts(examples: Sequence[LabelledExample]) -> list[Verdict] | Non
 
 
 def overlap_features(request: JudgeRequest) -> list[float]:
-    """Return what can be counted of a response and its references without understanding them."""
+    """Count what can be counted of a response and its references without understanding them."""
     response = normalise(request.response)
     references = [normalise(text) for text in request.references if text.strip()]
     tokens, asked = set(response.split()), set(normalise(request.question).split())

@@ -66,14 +66,11 @@ def create_app(
     only_local: bool = False,
     log_contents: bool = False,
 ) -> FastAPI:
-    """Build the service's app.
+    """Build the service's app around a service, which is closed with it.
 
-    Args:
-        service: What the routes share; closed with the app.
-        keys: Access keys. Without, every route is open, but not to pages of other sites.
-        aliases: From a model name that chat clients cannot change to the model that answers.
-        only_local: Without keys, answer only under names of this machine.
-        log_contents: Write questions and answers to the log.
+    Without keys every route is open, but not to pages of other sites; ``only_local`` then answers
+    only under names of this machine. An alias maps a model name that chat clients cannot change to
+    the model that answers. ``log_contents`` writes questions and answers to the log.
     """
 
     @asynccontextmanager
@@ -108,7 +105,7 @@ def create_app(
 
 
 def _add_descriptions(app: FastAPI, service: Service) -> None:
-    """Add the routes that tell what is served, and how the service is."""
+    """Add the routes that describe judges, tasks and the state of the service."""
 
     @cache  # Judges never change, and no other call is answered while this is made.
     def described_tasks() -> list[dict[str, Any]]:
@@ -187,7 +184,7 @@ def describe_task(name: str, service: Service) -> dict[str, Any]:
 
 
 def served_variants(task: JudgeTask, service: Service) -> list[str]:
-    """Return the variants of a task that at least one judge takes, in the task's order."""
+    """List the variants of a task that at least one judge takes, in the task's order."""
     known = {
         choice["variant"]
         for judge in service.judges.values()
@@ -197,7 +194,7 @@ def served_variants(task: JudgeTask, service: Service) -> list[str]:
 
 
 def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
-    """Return the JSON Schema of the requests that a service takes for a task."""
+    """Build the JSON Schema of the requests that a service takes for a task."""
     limits, variants = service.limits, served_variants(task, service)
     schema = JudgeRequest.model_json_schema()
     fields: dict[str, Any] = schema["properties"]
@@ -251,7 +248,7 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
 
 
 def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
-    """Return the app's OpenAPI document, with the requests that the judges here take."""
+    """Build the app's OpenAPI document, with the requests that the judges here take."""
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
@@ -293,7 +290,7 @@ def openapi(app: FastAPI, service: Service) -> dict[str, Any]:
 def _judge_bodies(
     tasks: list[JudgeTask], service: Service
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the schemas of a body with one request, by task, and of the two forms of a list."""
+    """Build the schemas of a body with one request, by task, and of the two forms of a list."""
     description = "Default: the judge that knows the rubric best."
     judge = {"enum": list(service.judges), "description": description}
     requests = [task_schema(task, service) for task in tasks]

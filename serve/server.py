@@ -63,15 +63,10 @@ LAST_LINES_S = 1.0
 
 
 def bind(host: str, port: int, *, is_guarded: bool = False) -> CountedListener:
-    """Take a port of this machine. Calls wait there until :func:`run` answers them.
+    """Take a port of this machine, 0 a free one. Calls wait there until :func:`run` answers them.
 
-    Args:
-        host: Address or ``localhost``.
-        port: Port; 0 takes a free one.
-        is_guarded: Other machines may connect: their calls need a key, or the user allows them all.
-
-    Raises:
-        CustosError: If other machines can reach the host unguarded, or the port is taken.
+    Other machines may reach the host only if ``is_guarded``: their calls need a key, or the user
+    allows them all. Raises ``CustosError`` otherwise, or if the port is taken.
     """
     if not (is_guarded or is_loopback(host)):
         raise CustosError(
@@ -97,7 +92,7 @@ def bind(host: str, port: int, *, is_guarded: bool = False) -> CountedListener:
 
 
 def url(listener: socket.socket, scheme: str = "http") -> str:
-    """Return the address of a bound socket."""
+    """Write the address of a bound socket as a URL."""
     host, port = listener.getsockname()[:2]
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
@@ -110,11 +105,7 @@ class TlsFiles:
     key: Path
 
     def check(self) -> None:
-        """Check that they can be used, before anything slow is begun.
-
-        Raises:
-            CustosError: If they cannot be read or do not belong together.
-        """
+        """Raise ``CustosError`` unless the files can be read and belong together."""
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
                 self.cert, self.key, password=""
@@ -201,7 +192,7 @@ class DrainingServer(uvicorn.Server):
         self.service.drain()
 
     async def on_tick(self, counter: int) -> bool:
-        """Return whether to stop listening."""
+        """Tell whether to stop listening."""
         should_stop = await super().on_tick(counter)
         if self._drain_end is None:
             return should_stop
@@ -222,17 +213,9 @@ def run(
 ) -> None:
     """Listen, load the judges meanwhile, and answer until a signal comes.
 
-    Args:
-        app: Made by :func:`serve.app.create_app`.
-        service: The app's service, without judges.
-        listener: Made by :func:`bind`.
-        load: Loads the judges.
-        announce: Called with the judges once they answer.
-        tls: Answer over https with these files.
-        keys: The app's access keys.
-
-    Raises:
-        CustosError: If the judges cannot be loaded.
+    The app comes from :func:`serve.app.create_app` with its service, which has no judges yet;
+    ``announce`` is called once they answer. With ``tls`` answers go over https. Raises
+    ``CustosError`` if the judges cannot be loaded.
     """
     server = DrainingServer(app, service, tls, keys)
     sys.setswitchinterval(SWITCH_S)
@@ -269,10 +252,6 @@ def answer_operator(metrics: Metrics, listener: CountedListener) -> None:
 
     Whoever reaches the address is the operator: there are no keys. It is answered also while the
     service starts, drains or is busy.
-
-    Args:
-        metrics: The counters.
-        listener: Bound socket.
     """
     only_local = is_loopback(listener.getsockname()[0])
 
@@ -365,7 +344,7 @@ class Throttle(logging.Filter):
         self._num_left_out = Counter[str]()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a message passes."""
+        """Tell whether a message passes."""
         message = str(record.msg).partition("\n")[0]
         now = time.monotonic()
         if now < self._next_at.get(message, 0.0):

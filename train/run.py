@@ -65,8 +65,7 @@ class EntryPoint:
 def run(method: type[Method], recipe: Recipe, *, command: str) -> None:
     """Train a judge, calibrate it, and report on its test split.
 
-    Raises:
-        CustosError: If something is missing or wrong that the user can mend.
+    Raises ``CustosError`` if something is missing or wrong that the user can mend.
     """
     splits = method.read_rows(recipe)
     overlaps = check_overlaps(splits, recipe.data)

@@ -162,7 +162,7 @@ class Chartom(Benchmark):
         return rows
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:
-        """Return FACT with its numbered options, and MIND with the same inside.
+        """Word FACT with its numbered options, and MIND with the same inside.
 
         MIND asks for the number first.
         """
@@ -190,7 +190,7 @@ class Chartom(Benchmark):
         return {**row, **grades, **store_verdicts(by_judge)}
 
     def _questions(self, row: Row) -> list[JudgeRequest]:
-        """Return FACT, MIND's prediction, and its justification if that is needed."""
+        """Make the requests for FACT, MIND's prediction and, if needed, its justification."""
         needed = ("fact_response",) if row.get("mind_response") is None else ()
         item = parse_row(ChartomItem, row, self.location(row), needed)
         requests = [] if item.fact_response is None else [item.fact_request]
@@ -208,7 +208,7 @@ class Chartom(Benchmark):
         ]
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return FACT accuracy, MIND mean squared error and justifications, overall and by part.
+        """Compute FACT accuracy, MIND mean squared error and justifications, overall and by part.
 
         Parts: ``by_question_type``, ``by_version``, ``by_kind``, ``by_manipulation`` (manipulated
         charts alone). Pairs are clusters.
@@ -240,7 +240,7 @@ class Chartom(Benchmark):
         }
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
-        """Return a row of the measures that section 2.3 defines; the paper gives no figures."""
+        """Lay out a row of the measures that section 2.3 defines; the paper gives no figures."""
         measured = table["intervals"]
         overall, by_version = measured[OVERALL], measured["by_version"]
         versions = [by_version.get(version, {}) for version in ("original", "manipulated")]
@@ -265,7 +265,7 @@ class Chartom(Benchmark):
         }
 
     def compared_verdict(self, row: Row) -> Verdict | None:
-        """Return the verdict on the FACT answer; ``None`` where a rule decided."""
+        """Look up the verdict on the FACT answer; ``None`` where a rule decided."""
         return stored_verdicts(row).get("chartom-fact")
 
 
@@ -278,7 +278,7 @@ def _has_label(verdict: Verdict, label: str) -> bool | None:
 
 
 def _asked(item: ChartomItem) -> tuple[bool, bool, bool]:
-    """Return whether a response is to be graded for FACT, for MIND and for its justification."""
+    """Tell whether a response is to be graded for FACT, for MIND and for its justification."""
     return (
         item.fact_response is not None,
         item.mind_response is not None and item.hmi is not None,

@@ -26,17 +26,13 @@ ORIGINAL, MANIPULATED = "#0072B2", "#D55E00"
 def measure_hmi(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Measure the HMI of every chart that has one, from the smallest to the largest.
 
-    Args:
-        rows: Items as ``Chartom.load`` returns them, with ``hmi`` computed from people's answers.
+    Items are as ``Chartom.load`` returns them, with ``hmi`` computed from people's answers. Raise
+    ``CustosError`` if no item has an HMI.
 
-    Returns:
-        For each chart its ``id, pair, kind, manipulation``; ``hmi`` with ``value``, ``low``,
-        ``high`` and ``n`` (people are independent: Wilson's interval; none for a published HMI,
-        whose answers are not known); ``acceptable``, the bounds of right numbers, ``None`` where
-        nothing bounds them; and ``answers``, how many people gave which.
-
-    Raises:
-        CustosError: If no item has an HMI.
+    Each chart has ``id, pair, kind, manipulation``; ``hmi`` with ``value``, ``low``, ``high`` and
+    ``n`` (people are independent: Wilson's interval; none for a published HMI, whose answers are
+    not known); ``acceptable``, the bounds of right numbers, ``None`` where nothing bounds them; and
+    ``answers``, how many people gave which.
     """
     items = parse_rows(rows, ChartomItem)
     alternatives = pair_alternatives(items)
@@ -80,12 +76,7 @@ def _as_text(answer: HumanAnswer) -> str:
 
 
 def write_hmi_report(charts: Sequence[Mapping[str, Any]], out: Path) -> None:
-    """Write ``hmi.json``, ``hmi.md`` and the sorted picture to a folder.
-
-    Args:
-        charts: Result of :func:`measure_hmi`.
-        out: Folder; made if it is missing.
-    """
+    """Write ``hmi.json``, ``hmi.md`` and the sorted picture to a folder, made if it is missing."""
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "hmi.json", list(charts))
     draw_sorted(charts, out / PICTURE)

@@ -62,7 +62,7 @@ class ChartomItem(BaseModel):
 
     @property
     def pair(self) -> str:
-        """Return the name that both versions share: ``G7_Q1`` of ``G7_Q1_2``.
+        """Name what both versions share: ``G7_Q1`` of ``G7_Q1_2``.
 
         A chart whose id does not end in ``_1`` or ``_2`` is a pair of its own.
         """
@@ -79,13 +79,13 @@ class ChartomItem(BaseModel):
 
     @property
     def needs_justification(self) -> bool:
-        """Return whether the reasons are compared with the planted manipulation."""
+        """Tell whether the reasons are compared with the planted manipulation."""
         is_misleading = self.hmi is not None and self.hmi >= HIGH_HMI
         return bool(self.manipulation) and is_misleading and self.mind_response is not None
 
     @property
     def mind_error(self) -> float | None:
-        """Return the squared distance of the prediction from the HMI; ``None`` without either."""
+        """Square the distance of the prediction from the HMI; ``None`` without either."""
         predicted = self.mind_prediction
         if predicted is None and self.mind_response is not None:
             predicted = parse_fraction(self.mind_response)[0]
@@ -95,8 +95,7 @@ class ChartomItem(BaseModel):
     def fact_request(self) -> JudgeRequest:
         """Make the request that grades the FACT answer.
 
-        Raises:
-            FieldError: If the key does not fit the question.
+        Raise ``FieldError`` if the key does not fit the question.
         """
         response = self.fact_response or ""
         if "fact_response" in self.cut_off and response.strip():
@@ -113,12 +112,10 @@ class ChartomItem(BaseModel):
         return parse_record(JudgeRequest, fields, f"item '{self.id}'")
 
     def measured_hmi(self, alternatives: Sequence[float]) -> float:
-        """Return the HMI of the human answers, read as the question is answered.
+        """Measure the HMI of the human answers, read as the question is answered.
 
-        A ranking is asked for with the largest first unless the question says otherwise.
-
-        Args:
-            alternatives: Alternatives of both charts of the pair.
+        ``alternatives`` are those of both charts of the pair. A ranking is asked for with the
+        largest first unless the question says otherwise.
         """
         if self.question_type == "choice":
             chosen = [self._choice(answer) for answer in self.human_answers]
@@ -145,7 +142,7 @@ class ChartomItem(BaseModel):
 
 
 def pair_alternatives(items: Iterable[ChartomItem]) -> dict[str, list[float]]:
-    """Return the other strategies' answers on either chart of each pair."""
+    """Collect the other strategies' answers on either chart of each pair."""
     alternatives: dict[str, list[float]] = {}
     for item in items:
         alternatives.setdefault(item.pair, []).extend(item.alternatives)
@@ -160,16 +157,9 @@ def acceptable_interval(correct: float, alternatives: Iterable[float]) -> tuple[
     """Bound the human answers that count as correct: the open interval ``(L, U)`` (section 2.2.2).
 
     Each bound is the geometric mean of the correct answer and the nearest other strategy's answer
-    on that side, infinite without one. The paper's dogs: 1.2 with alternatives 6 and 300 gives
-    ``(-inf, 2.68)``.
-
-    Args:
-        correct: Answer of the correct strategy.
-        alternatives: Answers of the other strategies, on either chart of the pair.
-
-    Raises:
-        CustosError: If a bounding alternative has not the same sign as the correct answer: there
-            is no geometric mean.
+    on that side, on either chart of the pair; it is infinite without one. The paper's dogs: 1.2
+    with alternatives 6 and 300 gives ``(-inf, 2.68)``. Raise ``CustosError`` if a bounding
+    alternative has not the same sign as the correct answer: there is no geometric mean.
     """
     others = list(alternatives)
     above = min((a for a in others if a > correct), default=math.inf)
@@ -196,18 +186,15 @@ def hmi(
 ) -> float:
     """Measure human misleadingness: the share of people without an acceptable answer.
 
-    Args:
-        answers: People's answers; ``None`` and answers that cannot be read are not acceptable.
-        correct: Correct answer. A number accepts its ``acceptable_interval``. A text and, for a
-            ranking, a sequence of texts in order must be met exactly, apart from case and
-            punctuation. An order may also be answered in a text, such as ``B > A > C``.
-        alternatives: For a number: the other strategies' answers, on either chart of the pair.
-        unit: Unit of a number and of the alternatives, such as ``million bags``. Answers are read
-            in it: ``1,200,000`` and ``1.2 million`` are 1.2, and feet become yards.
-        asked_upward: Whether the question asks for an order with the smallest first.
+    Answers that are ``None`` or cannot be read are not acceptable. A correct number accepts its
+    ``acceptable_interval``, given the other strategies' ``alternatives`` on either chart of the
+    pair. A correct text and, for a ranking, a sequence of texts in order must be met exactly, apart
+    from case and punctuation. An order may also be answered in a text, such as ``B > A > C``;
+    ``asked_upward`` says that the question asks for the smallest first.
 
-    Raises:
-        CustosError: If there are no answers, or as ``acceptable_interval``.
+    Numbers are read in ``unit``, such as ``million bags``: ``1,200,000`` and ``1.2 million`` are
+    1.2, and feet become yards. Raise ``CustosError`` if there are no answers, or as
+    ``acceptable_interval``.
     """
     given, others = list(answers), list(alternatives)
     if not given:
@@ -222,17 +209,12 @@ def hmi(
 
 
 def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float | None:
-    """Return a number in the key's magnitude and unit; ``None`` if there is none to read.
+    """Convert an answer to the key's magnitude and unit; ``None`` if there is no number to read.
 
-    Where only the key has a magnitude, the answer may be in it or in full; where only the answer
-    has one, the key may have left it out. Of the two readings the one nearer to a known answer
-    counts. A bare number against a bare key is what it is. A key without a unit takes numbers
-    with any.
-
-    Args:
-        answer: What a person answered.
-        known: The correct answer and the other strategies' answers.
-        unit: The key's unit.
+    ``known`` are the correct answer and the other strategies' answers. Where only the key has a
+    magnitude, the answer may be in it or in full; where only the answer has one, the key may have
+    left it out. Of the two readings the one nearer to a known answer counts. A bare number against
+    a bare key is what it is. A key without a unit takes numbers with any.
     """
     quantity = Quantity(float(answer)) if isinstance(answer, int | float) else None
     if isinstance(answer, str):
@@ -254,14 +236,14 @@ def _amount(answer: HumanAnswer, known: Sequence[float], unit: KeyUnit) -> float
 
 
 def _distance(number: float, known: Sequence[float]) -> float:
-    """Return how many powers of ten a number is from the nearest known one of its sign."""
+    """Measure how many powers of ten a number is from the nearest known one of its sign."""
     return min(
         (abs(math.log10(number / other)) for other in known if number * other > 0), default=math.inf
     )
 
 
 def _is_met(answer: HumanAnswer, correct: HumanAnswer, asked_upward: bool) -> bool:
-    """Return whether a choice or an order is the right one."""
+    """Tell whether a choice or an order is the right one."""
     if isinstance(answer, str) and isinstance(correct, Sequence) and not isinstance(correct, str):
         order = ranking_of(answer, correct, asked_upward=asked_upward)
         return order == tuple(range(len(correct)))

@@ -104,17 +104,9 @@ class Benchmark(ABC):
     that come first. The first two are the rows and columns of the report's map of scores."""
 
     def load(self, source: str, images: Path | None = None) -> list[Row]:
-        """Read the official items.
+        """Read the official items from a file, folder or hub id, as ``with_images`` gives them.
 
-        Args:
-            source: File, folder or hub id.
-            images: Folder for pictures that come as bytes.
-
-        Returns:
-            The rows, as ``with_images`` returns them.
-
-        Raises:
-            CustosError: If the source or a picture cannot be read; the message names the source.
+        Pictures that come as bytes are saved in ``images``. A ``CustosError`` names the source.
         """
         folder, rows = read_source(source, self.hub_split)
         loaded = []
@@ -126,13 +118,9 @@ class Benchmark(ABC):
     def with_images(self, row: Row, folder: Path, images: Path | None) -> Row:
         """Give a row ``images``, absolute paths or addresses of its pictures, unless it has them.
 
-        Args:
-            row: Item as its file has it.
-            folder: Folder that relative paths are relative to.
-            images: Folder to save pictures in that come as bytes; the bytes are left out.
-
-        Raises:
-            FieldError: If the picture field holds no picture.
+        Relative paths are relative to ``folder``. Pictures that come as bytes are saved in
+        ``images``, and the bytes left out. Raise ``FieldError`` if the picture field holds no
+        picture.
         """
         if self.image_field is None or ("images" in row and self.image_field != "images"):
             return row
@@ -151,23 +139,16 @@ class Benchmark(ABC):
         return item_name(row.get(self.item_id))
 
     def required_text(self, row: Row, field: str) -> str:
-        """Read a field that must hold text.
-
-        Raises:
-            FieldError: If it holds none.
-        """
+        """Read a field that must hold text; raise ``FieldError`` if it holds none."""
         text = row.get(field)
         if not isinstance(text, str) or not text.strip():
             raise FieldError(field, "is missing", self.location(row))
         return text
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:
-        """Return the texts to send to a model, by the field that its answer goes into.
+        """Word the questions to a model in one of ``styles``, by the field of the answer.
 
-        By default this is the bare question. ``style`` is one of ``styles``.
-
-        Raises:
-            FieldError: If the row lacks a field.
+        By default this is the bare question. Raise ``FieldError`` if the row lacks a field.
         """
         return {"response": self.required_text(row, "question")}
 
@@ -175,8 +156,7 @@ class Benchmark(ABC):
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
         """Make the requests that grade an item with its response; none if rules decide.
 
-        Raises:
-            FieldError: If the row lacks a field or holds a bad one.
+        Raise ``FieldError`` if the row lacks a field or holds a bad one.
         """
 
     def graded_row(self, row: Row, verdicts: Sequence[Verdict]) -> Row:
@@ -188,25 +168,22 @@ class Benchmark(ABC):
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
         """Compute the paper's table from graded rows, whether ours or the benchmark's own.
 
-        Returns:
-            Plain values ready for JSON: the table's sections, ``intervals`` (every figure again
-            with ``low``, ``high`` and ``n``, and what ``measure_stated_confidence`` returns as
-            ``calibration``), and ``n, coverage, statuses, judges``.
-
-        Raises:
-            CustosError: If a row does not fit or nothing is graded.
+        It holds plain values ready for JSON: the table's sections, ``intervals`` (every figure
+        again with ``low``, ``high`` and ``n``, and what ``measure_stated_confidence`` returns as
+        ``calibration``), and ``n, coverage, statuses, judges``. Raise ``CustosError`` if a row does
+        not fit or nothing is graded.
         """
 
     @abstractmethod
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
-        """Return the headline score of every graded row."""
+        """Look up the headline score of every graded row."""
 
     def other_scores(self, rows: Sequence[Row]) -> dict[str, list[ItemScore]]:
-        """Return the scores of measures beside the headline, from 0 to 1, by name."""
+        """Score rows by measures beside the headline, from 0 to 1, by name."""
         return {}
 
     def facets_of(self, row: Row) -> dict[str, str]:
-        """Return the item's part in each facet; facets that it lacks are left out."""
+        """Look up the item's part in each facet; facets that it lacks are left out."""
         parts = {}
         for name in self.facets:
             part: Any = row
@@ -217,14 +194,11 @@ class Benchmark(ABC):
         return parts
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
-        """Return a table's figures as rows of the published tables.
+        """Lay out a table's figures as rows of the published tables.
 
-        Args:
-            table: Result of ``table``, with ``run`` (``seconds``, ``cost``) where it is known.
-            name: Name of the model whose responses were graded, for its row.
-
-        Returns:
-            A dict from a published table's ``source`` to a dict from row name to figures.
+        ``table`` is what ``table`` returns, with ``run`` (``seconds``, ``cost``) where it is known;
+        ``name`` is the model whose responses were graded. A published table's ``source`` leads to
+        row names, and those to figures.
         """
         return {}
 
@@ -233,11 +207,11 @@ class Benchmark(ABC):
         return {"": list(rows)}
 
     def human_label(self, row: Row) -> str | None:
-        """Return people's label of an item, for benchmarks that measure the judge itself."""
+        """Look up people's label of an item, for benchmarks that measure the judge itself."""
         return None
 
     def graded_label(self, row: Row) -> str | None:
-        """Return the label of a graded item that a judge's and people's grades are compared by.
+        """Spell the label of a graded item by which a judge's and people's grades are compared.
 
         By default this is ``1`` for a full headline score and ``0`` for none.
         """
@@ -245,7 +219,7 @@ class Benchmark(ABC):
         return None if score.value is None else f"{score.value / self.full_score:g}"
 
     def compared_verdict(self, row: Row) -> Verdict | None:
-        """Return the verdict whose label is ``graded_label``; ``None`` where a rule decided."""
+        """Find the verdict whose label is ``graded_label``; ``None`` where a rule decided."""
         verdicts = list(stored_verdicts(row).values())
         return verdicts[0] if len(verdicts) == 1 else None
 

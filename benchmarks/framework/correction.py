@@ -33,10 +33,9 @@ from judging.errors import CustosError, FieldError
 def corrected_scores(model: GradedModel) -> dict[str, Any]:
     """Correct every measure that people scored; errors as :func:`corrected_score`.
 
-    Returns:
-        ``corrected``: the headline, also where people scored nothing, which is refused.
-        ``corrected_measures``: the others by name. Or ``not_corrected``: that nobody knows how the
-        items were picked, and the way out.
+    ``corrected`` holds the headline; it is left out if people scored other measures alone.
+    ``corrected_measures`` holds the others by name. Where nobody knows how the items were picked,
+    ``not_corrected`` alone says so, with the way out.
     """
     others = [
         measure
@@ -60,13 +59,10 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
 
     Items that the judge did not score are left out. Without a measure it is the headline.
 
-    Returns:
-        ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with ``value, low, high, n`` in
-        the measure's unit, and ``added_width``; ``power``, ``sensitivity``, ``specificity``,
-        ``unscored``.
-
-    Raises:
-        CustosError: If an id is unknown or repeated, or as ``corrected_rate``.
+    The result has ``metric, method``; ``raw``, ``corrected`` and ``labelled`` with
+    ``value, low, high, n`` in the measure's unit, and ``added_width``; ``power``, ``sensitivity``,
+    ``specificity``, ``unscored``. Raise ``CustosError`` if an id is unknown or repeated, or as
+    ``corrected_rate``.
     """
     items = ScoredItems.of(model.benchmark, model.rows, measure)
     scored, full = list(items.scores.values()), items.full
@@ -104,7 +100,7 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
 
 
 def _sampling_probabilities(model: GradedModel) -> dict[str, float]:
-    """Return the probability with which each item was drawn for people, by id."""
+    """Read the probability with which each item was drawn for people, by id."""
     drawn: dict[str, float] = {}
     for row in model.people:
         key, given = str(row.get(model.benchmark.item_id)), row.get(SAMPLING_PROBABILITY)
@@ -117,10 +113,9 @@ def _sampling_probabilities(model: GradedModel) -> dict[str, float]:
 
 
 def human_scores(model: GradedModel, measure: str | None = None) -> dict[str, float]:
-    """Return the score, under a measure, of every item that people have graded, by id.
+    """Score every item that people have graded, under a measure, by id.
 
-    Raises:
-        CustosError: If an id is unknown, or there is no judge whom people could correct.
+    Raise ``CustosError`` if an id is unknown, or there is no judge whom people could correct.
     """
     measure = measure or model.benchmark.headline
     scores = scores_of(model.benchmark, _graded_by_people(model), measure)
@@ -128,7 +123,7 @@ def human_scores(model: GradedModel, measure: str | None = None) -> dict[str, fl
 
 
 def _graded_by_people(model: GradedModel) -> list[Row]:
-    """Return the items that people graded with their grades in place of the judge's."""
+    """Put people's grades in place of the judge's, in the items that people graded."""
     benchmark, rows = model.benchmark, model.rows
     if not benchmark.tasks:
         raise CustosError(f"'{benchmark.name}' is graded by rule: there is no judge to correct")
@@ -141,7 +136,7 @@ def _graded_by_people(model: GradedModel) -> list[Row]:
 
 
 def labels_of_both(model: GradedModel) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the judge's and people's labels, by id, of the items that both labelled.
+    """Pair the judge's and people's labels, by id, of the items that both labelled.
 
     For benchmarks that measure the judge, labels are spelled as the task does. For the others they
     are those of ``Benchmark.graded_label``.
@@ -167,12 +162,11 @@ def labels_of_both(model: GradedModel) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def judge_agreement(model: GradedModel) -> dict[str, Any] | None:
-    """Return confusion and calibration of the judge against people.
+    """Measure confusion and calibration of the judge against people.
 
-    Returns:
-        ``confusion`` (``labels, counts``, rows are people) and ``calibration`` (``None`` for a
-        judge without confidences) as ``evaluation.report.plots`` draws them; ``None`` if
-        people graded nothing.
+    ``confusion`` (``labels, counts``, rows are people) and ``calibration`` (``None`` for a judge
+    without confidences) are as ``evaluation.report.plots`` draws them. The whole is ``None`` where
+    no item has labels of both.
     """
     benchmark, (judge, human) = model.benchmark, labels_of_both(model)
     if not judge:
@@ -238,13 +232,13 @@ class JudgedItems:
 
     @property
     def columns(self) -> Floats:
-        """Return, per item, whether it is under each rubric, and its share there. ``[n, 2 R]``."""
+        """Mark, per item, whether it is under each rubric, and its share there: ``[n, 2 R]``."""
         rubrics = [rubric or "" for rubric in self.rubrics]
         member = np.array([[rubric == name for name in self._names] for rubric in rubrics], float)
         return np.concatenate([member, member * self.shares[:, None]], axis=1)
 
     def score(self, sums: Floats) -> Floats:
-        """Return the scores of resamples. Shapes ``[B, 2 R]`` to ``[B]``."""
+        """Score resamples from their sums. Shapes ``[B, 2 R]`` to ``[B]``."""
         counts, hits = np.split(sums, 2, axis=1)
         rates = np.nan_to_num(ratio(hits, counts))
         for column, rubric in enumerate(self._names):
@@ -255,7 +249,7 @@ class JudgedItems:
 
 
 def _is_decided_by_rule(benchmark: Benchmark, row: Row) -> bool:
-    """Return whether no judge is asked for an item's headline score."""
+    """Tell whether no judge is asked for an item's headline score."""
     try:
         return all(request.task != benchmark.tasks[0] for request in benchmark.requests(row))
     except CustosError:
@@ -263,12 +257,10 @@ def _is_decided_by_rule(benchmark: Benchmark, row: Row) -> bool:
 
 
 def known_errors(model: GradedModel) -> Callable[[str], Mapping[str, ErrorRates]]:
-    """Return how judges err, from a name to rates by rubric.
+    """Look up how judges err: a function from a judge's name to rates by rubric.
 
-    It is as a report says, as the run of the graded file says of its own judge, or as shipped.
-
-    Raises:
-        CustosError: If the report or the run holds something else.
+    The rates are those of the given report, of the graded file's run for its own judge, or as
+    shipped. Raise ``CustosError`` if the report or the run holds something else.
     """
     if model.measured is not None:
         given = read_errors(model.measured)
@@ -282,9 +274,8 @@ def known_errors(model: GradedModel) -> Callable[[str], Mapping[str, ErrorRates]
 def judged_score(model: GradedModel) -> dict[str, Any] | None:
     """Correct the headline score by its judge's errors.
 
-    Returns:
-        What ``JudgedRate.as_json`` returns, in the unit of the score, and ``metric``; ``None``
-        where no judge has a part in the score, or the benchmark measures judges.
+    The result is that of ``JudgedRate.as_json``, in the unit of the score, and ``metric``; ``None``
+    where no judge has a part in the score, or the benchmark measures judges.
     """
     benchmark, rows = model.benchmark, model.rows
     if not benchmark.tasks or (rows and benchmark.human_label(rows[0]) is not None):
@@ -300,16 +291,15 @@ def judged_score(model: GradedModel) -> dict[str, Any] | None:
 def order_by_people(
     models: Mapping[str, GradedModel], tables: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any] | None:
-    """Return how likely people's order of models is that of their judged scores.
+    """Estimate how likely people's order of models is that of their judged scores.
 
     The corrected scores are drawn together: questions are resampled, those that models share
     together, and a judge's errors drawn within their intervals. ``tables`` are the results of
     ``build_table``; models and tables are by name.
 
-    Returns:
-        What ``order_probabilities`` returns, and ``uncorrected``: the models whose scores cannot be
-        corrected; with any, there are no probabilities. ``None`` with fewer than two models, or
-        where no judge has a part in the scores.
+    The result is that of ``order_probabilities``, and ``uncorrected``: the models whose scores
+    cannot be corrected; with any, there are no probabilities. It is ``None`` with fewer than two
+    models, or where no judge has a part in the scores.
     """
     if len(models) < 2 or any(table["judged"] is None for table in tables.values()):
         return None
@@ -365,7 +355,7 @@ class _SampledByPeople:
         self._power = power
 
     def score(self, sums: Floats) -> Floats:
-        """Return the scores of resamples. Shapes ``[B, 5]`` to ``[B]``."""
+        """Score resamples from their sums. Shapes ``[B, 5]`` to ``[B]``."""
         labelled, people, judged, others, judged_others = sums.T
         gap = np.nan_to_num(ratio(judged, labelled) - ratio(judged_others, others))
         return ratio(people, labelled) - self._power * gap

@@ -39,7 +39,7 @@ class Ratio:
         return ratio(sums @ np.array(self.numerator), sums @ np.array(self.denominator))
 
     def times(self, scale: float) -> Ratio:
-        """Return the same metric in another unit."""
+        """Give the same metric in another unit."""
         return replace(self, scale=scale)
 
     def estimate(self, draws: Draws) -> dict[str, Any]:
@@ -59,7 +59,7 @@ RATE = Ratio((1, 0), (0, 1))
 
 
 def value_columns(values: Sequence[float | None]) -> Floats:
-    """Return a column of values, 0 for ``None``, and one of 1 for each value. Shape ``[n, 2]``."""
+    """Lay out values as two columns: each, 0 for ``None``, and 1 where there is one: ``[n, 2]``."""
     return np.array([(0.0, 0.0) if v is None else (v, 1.0) for v in values]).reshape(-1, 2)
 
 
@@ -72,16 +72,12 @@ def intervals(
 ) -> dict[str, Any]:
     """Estimate every metric over all items and over every part of every division.
 
-    Args:
-        columns: Per-item columns. Shape ``[n, S]``.
-        clusters: Cluster of each item; clusters are resampled whole.
-        metrics: Metrics by name.
-        divisions: Section of the table to the part that each item falls into, ``None`` for no part.
-        order: Parts that come first, in this order; the others follow alphabetically.
+    ``columns`` are per item, shape ``[n, S]``; clusters are resampled whole. A division is a
+    section of the table, with the part that each item falls into, ``None`` for no part. Parts of
+    ``order`` come first, in this order; the others follow alphabetically.
 
-    Returns:
-        ``overall``: metric to ``value``, ``low``, ``high`` and ``n``. Each division: part to the
-        same. ``None`` stands for a figure that does not exist.
+    ``overall`` leads from metrics to ``value``, ``low``, ``high`` and ``n``; each division leads
+    from parts to the same. ``None`` stands for a figure that does not exist.
     """
     cluster_numbers = number_clusters(clusters)
 
@@ -101,15 +97,12 @@ def measure_stated_confidence(
 ) -> dict[str, Any]:
     """Measure how well stated confidence fits accuracy (SimpleVQA Figure 3, TruthfulVQA Figure 4a).
 
-    Args:
-        confidence: In [0, 1]; ``None`` where none was stated.
-        right: ``None`` where there is no conclusion. Items with either ``None`` are left out.
-        clusters: Cluster of each item.
+    Confidence is in [0, 1], ``None`` where none was stated; ``right`` is ``None`` where there is no
+    conclusion. Items with either ``None`` are left out.
 
-    Returns:
-        Estimates: ``ece`` (equal-mass bins), ``ece_equal_width`` (15 bins of equal width, as
-        published figures have them), mean ``confidence``, ``accuracy`` of the same items, and
-        ``by_confidence``: band (``0.8-0.9``) to ``accuracy``.
+    Estimates are ``ece`` (equal-mass bins), ``ece_equal_width`` (15 bins of equal width, as
+    published figures have them), mean ``confidence``, ``accuracy`` of the same items, and
+    ``by_confidence``: band (``0.8-0.9``) to ``accuracy``.
     """
     complete = [
         (stated, float(is_right), cluster)
@@ -132,7 +125,7 @@ def measure_stated_confidence(
 
 
 def _band(confidence: float) -> str:
-    """Return the band of a confidence; a band holds its lower end, and the last also 1."""
+    """Name the band of a confidence; a band holds its lower end, and the last also 1."""
     # A binary fraction may fall just below the lower end of its band.
     band = min(int(confidence * BANDS + 1e-9), BANDS - 1)
     return f"{band / BANDS:.1f}-{(band + 1) / BANDS:.1f}"
@@ -149,7 +142,7 @@ def is_estimate(node: Any) -> bool:
 
 
 def values(measured: Mapping[str, Any]) -> Any:
-    """Return the same tree with the value of every estimate in its place."""
+    """Replace every estimate of a tree by its value."""
     if is_estimate(measured):
         return measured["value"]
     return {name: values(branch) for name, branch in measured.items()}
@@ -167,27 +160,23 @@ def estimates(
 
 
 def scaled(estimate: Estimate, scale: float) -> Estimate:
-    """Return an estimate in another unit."""
+    """Convert an estimate to another unit."""
     ends = {name: estimate[name] for name in ENDS}
     return {**estimate, **{name: None if x is None else scale * x for name, x in ends.items()}}
 
 
 def percent(estimate: Estimate | None) -> Estimate | None:
-    """Return the estimate of a share in per cent; ``None`` for none."""
+    """Convert the estimate of a share to per cent; ``None`` for none."""
     return None if estimate is None else scaled(estimate, 100)
 
 
 def coverage(rows: Sequence[Row], num_scored: int, num_items: int) -> dict[str, Any]:
-    """Say how much of a table rests on verdicts, and on whose.
+    """Count how much of a table rests on verdicts, and name whose.
 
-    Args:
-        rows: Graded rows; ours hold ``verdicts``, a benchmark's own files may not.
-        num_scored: Items that have a score.
-        num_items: Items that should have one.
-
-    Returns:
-        ``n, coverage, statuses`` (of the verdicts), ``judges`` (their fingerprints) and
-        ``cut_off``: rows with a response that ended at the token limit.
+    ``num_scored`` of ``num_items`` items have a score. Our graded rows hold ``verdicts``, a
+    benchmark's own files may not. The result has ``n, coverage, statuses`` (of the verdicts),
+    ``judges`` (their fingerprints) and ``cut_off``: the number of rows with a response that ended
+    at the token limit.
     """
     verdicts = [verdict for row in rows for verdict in stored_verdicts(row).values()]
     return {

@@ -47,10 +47,8 @@ def read_file(path: Path) -> Iterator[Row]:
 
     A JSON file may hold an array, or an object from id to row; the id then goes into the row. A CSV
     or TSV file names its columns in its first line; empty cells are left out. An ``image`` that is
-    a picture in base 64 becomes bytes, as in Parquet files.
-
-    Raises:
-        CustosError: If the file cannot be read, or a row is no object; the message names the row.
+    a picture in base 64 becomes bytes, as in Parquet files. Raise ``CustosError`` if the file
+    cannot be read; where a row is no object, the error names it.
     """
     if path.suffix == ".json":
         if not path.is_file():
@@ -93,19 +91,11 @@ def read_items(path: Path) -> list[Row]:
 
 
 def read_source(source: str, split: str) -> tuple[Path, Iterator[Row]]:
-    """Read a benchmark's items from a file, a folder or the hub.
+    """Read a benchmark's items; give the folder of relative image paths, and the rows.
 
-    Args:
-        source: A file; a folder of files or of a hub data set; or a hub id (``owner/name``), unless
-            a file or folder of that name exists.
-        split: Split of a hub data set. In a folder with files that are named after the split, only
-            those are read.
-
-    Returns:
-        The folder that relative image paths are relative to, and the rows.
-
-    Raises:
-        CustosError: If there is nothing to read.
+    The source is a file; a folder of files or of a hub data set; or a hub id (``owner/name``),
+    unless a file or folder of that name exists. In a folder with files that are named after the
+    split, only those are read. Raise ``CustosError`` if there is nothing to read.
     """
     path = Path(source)
     if is_hub_id(source):
@@ -123,7 +113,7 @@ def item_name(key: object) -> str:
 
 
 def missing_fields(names: Sequence[str], location: str) -> FieldError:
-    """Return the error of a row that lacks fields, which names all of them."""
+    """Compose the error of a row that lacks fields, which names all of them."""
     if len(names) == 1:
         return FieldError(names[0], "is missing", location)
     listed = ", ".join(f"'{name}'" for name in names)
@@ -131,16 +121,11 @@ def missing_fields(names: Sequence[str], location: str) -> FieldError:
 
 
 def parse_row(model: type[M], row: Row, location: str, needed: Sequence[str] = ()) -> M:
-    """Validate an item with what it holds beside it.
+    """Validate an item as its file has it, with what it holds beside it.
 
-    Args:
-        model: Type of the benchmark's items.
-        row: Item as its file has it.
-        location: How to name the row in an error.
-        needed: Fields that the row must have beside those that every item must have.
-
-    Raises:
-        FieldError: Naming all fields that are missing, or else the first that is wrong.
+    ``location`` names the row in errors; ``needed`` are fields that it must have beside those that
+    every item must have. Raise ``FieldError`` naming all fields that are missing, or else the first
+    that is wrong.
     """
     missing = [name for name in needed if row.get(name) is None]
     try:
@@ -158,11 +143,7 @@ def parse_row(model: type[M], row: Row, location: str, needed: Sequence[str] = (
 
 
 def parse_rows(rows: Iterable[Row], model: type[M]) -> list[M]:
-    """Validate rows.
-
-    Raises:
-        FieldError: On the first row that does not fit, which is named by its id or its number.
-    """
+    """Validate rows; raise ``FieldError`` on the first that does not fit, by its id or number."""
     return [
         parse_row(model, row, f"row '{row.get('id', number)}'")
         for number, row in enumerate(rows, 1)
@@ -183,13 +164,8 @@ def check_ids(rows: Iterable[Row]) -> None:
 def join_responses(items: Iterable[Row], responses: Iterable[Row], item_id: str) -> list[Row]:
     """Complete response rows, which may hold little more than an id, with their items.
 
-    Args:
-        items: Official items.
-        responses: Rows with the ids of items.
-        item_id: Field that holds the id.
-
-    Raises:
-        FieldError: If a response has no id, or an unknown or repeated one.
+    ``item_id`` is the field that holds the id. Raise ``FieldError`` if a response has no id, or an
+    unknown or repeated one.
     """
     by_id = {str(item.get(item_id)): item for item in items}
     joined: dict[str, Row] = {}
@@ -215,8 +191,7 @@ def is_cut_off(row: Mapping[str, Any]) -> bool:
 def stored_verdicts(row: Row) -> dict[str, Verdict]:
     """Read the verdicts that ``store_verdicts`` put into a graded row, by task.
 
-    Raises:
-        FieldError: If the field ``verdicts`` holds something else.
+    Raise ``FieldError`` if the field ``verdicts`` holds something else.
     """
     by_task = row.get("verdicts") or {}
     if not isinstance(by_task, dict):
@@ -228,7 +203,7 @@ def stored_verdicts(row: Row) -> dict[str, Verdict]:
 
 
 def store_verdicts(verdicts: Mapping[str, Verdict]) -> Row:
-    """Return the field of a graded row that holds the verdicts by task; empty without any."""
+    """Make the field of a graded row that holds the verdicts by task; empty without any."""
     by_task = {
         task: verdict.model_dump(mode="json", exclude_unset=True)
         for task, verdict in verdicts.items()
@@ -245,13 +220,8 @@ def check_suffix(out: Path) -> None:
 def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:
     """Write graded rows, atomically: lines for ``.jsonl``, one document for ``.json``.
 
-    Cells of Parquet files that JSON has no form for become text: dates in ISO 8601, bytes in
-    base 64.
-
-    Args:
-        path: File to write.
-        rows: Rows that ``Benchmark.graded_row`` returned.
-        keyed: Whether a JSON document is an object from id to row; otherwise it is an array.
+    A ``keyed`` document is an object from id to row; otherwise it is an array. Cells of Parquet
+    files that JSON has no form for become text: dates in ISO 8601, bytes in base 64.
     """
     rows = (to_jsonable_python(row, bytes_mode="base64") for row in rows)
     if path.suffix == ".jsonl":
@@ -263,11 +233,11 @@ def write_graded(path: Path, rows: Iterable[Row], keyed: bool) -> None:
 
 
 def run_file(graded: Path) -> Path:
-    """Return the path of the time and cost of grading a file."""
+    """Name the file that holds the time and cost of grading a file."""
     return graded.with_name(f"{graded.name}.run.json")
 
 
 def read_run(graded: Path) -> Row | None:
-    """Read the time and cost of grading a file, or return ``None`` where they are not known."""
+    """Read the time and cost of grading a file; ``None`` where they are not known."""
     path = run_file(graded)
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None

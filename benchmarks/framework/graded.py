@@ -38,8 +38,7 @@ class GradedModel:
 def scores_of(benchmark: Benchmark, rows: Sequence[Row], measure: str) -> list[ItemScore]:
     """Score graded rows by the headline or another measure of their benchmark.
 
-    Raises:
-        CustosError: If the benchmark has no such measure, or a row does not fit.
+    Raise ``CustosError`` if the benchmark has no such measure, or a row does not fit.
     """
     if measure == benchmark.headline:
         return benchmark.scores(rows)
@@ -69,8 +68,7 @@ class ScoredItems:
     ) -> ScoredItems:
         """Score graded rows by a measure of the benchmark, by default its headline.
 
-        Raises:
-            CustosError: If a row does not fit, or an id is missing or repeated.
+        Raise ``CustosError`` if a row does not fit, or an id is missing or repeated.
         """
         measure = measure or benchmark.headline
         full = benchmark.full_score if measure == benchmark.headline else 1.0
@@ -88,11 +86,9 @@ class ScoredItems:
 
 
 def compare_graded(first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
-    """Compare the scores of two graded files on the items that both score.
+    """Compare the scores of two graded files, under the same measure, on the items that both score.
 
-    Args:
-        first: Items of A.
-        second: Items of B, in any order, under the same measure.
+    Raise ``CustosError`` if no item is scored on both sides.
 
     Returns:
         ``metric``. ``a``, ``b`` and ``difference`` (B minus A, paired, clusters resampled
@@ -102,9 +98,6 @@ def compare_graded(first: ScoredItems, second: ScoredItems) -> dict[str, Any]:
         two-sided test that flips the signs of the differences of whole clusters
         (:func:`evaluation.intervals.sign_flip_p`). ``clusters``: their number. ``only_a`` and
         ``only_b``: the number of scored items that the other side lacks.
-
-    Raises:
-        CustosError: If no item is scored on both sides.
     """
     a, b, full = first.scores, second.scores, first.full
     ids = [key for key in a if key in b]

@@ -35,7 +35,7 @@ class ResponsesToGrade:
 
     @property
     def num_requests(self) -> int:
-        """Return the number of requests of all rows."""
+        """Count the requests of all rows."""
         return sum(map(len, self.requests))
 
     def numbered_requests(self) -> Iterator[tuple[int, JudgeRequest]]:
@@ -44,16 +44,15 @@ class ResponsesToGrade:
             yield from ((index, request) for request in requests)
 
     def with_changes(self, **changes: object) -> ResponsesToGrade:
-        """Change fields of every request, such as what becomes of text in thinking tags."""
+        """Change fields of every request, such as how text in thinking tags is treated."""
         changed = [tuple(r.model_copy(update=changes) for r in of_row) for of_row in self.requests]
         return replace(self, requests=changed)
 
     def grade(self, verdicts: Iterable[tuple[int, Verdict]]) -> GradedRows:
         """Turn verdicts into graded rows.
 
-        Args:
-            verdicts: Index of a row and a verdict, one for each of ``numbered_requests`` and in the
-                same order.
+        Each verdict comes with the index of its row, one for each of ``numbered_requests`` and in
+        the same order.
         """
         by_row: list[list[Verdict]] = [[] for _ in self.rows]
         for index, verdict in verdicts:
@@ -76,12 +75,8 @@ class ResponsesToGrade:
 def own_rubrics(benchmark: Benchmark, path: Path) -> str:
     """Register a task with a user's rubrics in place of the benchmark's; return its name.
 
-    Args:
-        benchmark: The benchmark.
-        path: YAML file of rubric names and instructions.
-
-    Raises:
-        CustosError: If the benchmark has not exactly one task, or the file does not fit.
+    The YAML file maps rubric names to instructions. Raise ``CustosError`` if the benchmark has not
+    exactly one task, or the file does not fit.
     """
     if len(benchmark.tasks) != 1:
         known = " and ".join(each.name for each in BENCHMARKS if len(each.tasks) == 1)
@@ -94,15 +89,10 @@ def read_responses(
 ) -> ResponsesToGrade:
     """Read responses and build the requests that grade them.
 
-    Args:
-        benchmark: The benchmark that the items belong to.
-        path: Items with their responses, in the benchmark's own shape.
-        items: Official items (file, folder or hub id), for responses that hold little more than
-            ids.
-        pictures: Folder for pictures that come as bytes.
-
-    Raises:
-        CustosError: If a file cannot be read or a row does not fit; the message names the row.
+    The file at ``path`` has items with their responses, in the benchmark's own shape. Responses
+    that hold little more than ids are completed from the official ``items`` (file, folder or hub
+    id). Pictures that come as bytes are saved in ``pictures``. Raise ``CustosError`` if a file
+    cannot be read or a row does not fit; the error names the row.
     """
     rows = read_items(path)
     official = benchmark.load(items, pictures) if items is not None else None
@@ -117,7 +107,7 @@ def read_responses(
 
 
 def _requests(benchmark: Benchmark, number: int, row: Row) -> tuple[JudgeRequest, ...]:
-    """Return the requests of a row; errors name its number, as it may lack an id."""
+    """Build the requests of a row; errors name its number, as it may lack an id."""
     try:
         return benchmark.requests(row)
     except FieldError as error:

@@ -36,18 +36,12 @@ def read_models(
     random_sample: bool = False,
     measured: Path | None = None,
 ) -> dict[str, GradedModel]:
-    """Read the graded files of several models.
+    """Read the graded files of several models, by name.
 
-    Args:
-        benchmark: The benchmark that the items belong to.
-        sources: Each ``MODEL=FILE``, or a file or a folder that names its models itself. A file
-            that names none is called by its own name.
-        people: Model to a file of items that people graded.
-        random_sample: As in ``GradedModel``, for all models.
-        measured: The same.
-
-    Raises:
-        CustosError: If a file cannot be read, a row does not fit or a model is named twice.
+    A source is ``MODEL=FILE``, or a file or a folder that names its models itself; a file that
+    names none is called by its own name. ``people`` maps a model to a file of items that people
+    graded. Raise ``CustosError`` if a file cannot be read, a row does not fit or a model is named
+    twice.
     """
     models: dict[str, GradedModel] = {}
     for source in sources:
@@ -73,8 +67,7 @@ def read_models(
 def with_people(model: GradedModel, path: Path) -> GradedModel:
     """Add some of a model's items as people graded them.
 
-    Raises:
-        CustosError: If the file cannot be read, or its items do not fit.
+    Raise ``CustosError`` if the file cannot be read, or its items do not fit.
     """
     model = replace(model, people=read_items(path))
     with error_location(path):
@@ -108,7 +101,7 @@ def _read_source(benchmark: Benchmark, source: str) -> Iterator[tuple[str, Path,
 
 
 def _graded_files(benchmark: Benchmark, folder: Path) -> dict[str, Path]:
-    """Return the graded file of every model in a folder of the benchmark's own code."""
+    """Find the graded file of every model in a folder of the benchmark's own code."""
     for pattern in benchmark.results:
         paths = [path for path in sorted(folder.glob(pattern)) if "metrics" not in path.stem]
         if paths:
@@ -123,13 +116,10 @@ def _graded_files(benchmark: Benchmark, folder: Path) -> dict[str, Path]:
 def build_table(model: GradedModel) -> dict[str, Any]:
     """Compute a benchmark's table with what else is known of the judge.
 
-    Returns:
-        The table; ``run``; ``caution`` where it rests on few questions; ``judged``, what
-        ``judged_score`` returns; with human labels also what ``corrected_scores`` returns, and
-        ``agreement``.
-
-    Raises:
-        CustosError: If the items do not fit or the corrected score does not exist.
+    To the table it adds ``run``; ``caution`` where it rests on few questions; ``judged``, what
+    ``judged_score`` returns; with human labels also what ``corrected_scores`` returns, and
+    ``agreement``. Raise ``CustosError`` if the items do not fit or the corrected score does not
+    exist.
     """
     scores = model.benchmark.scores(model.rows)
     table: dict[str, Any] = {
@@ -147,6 +137,8 @@ def build_table(model: GradedModel) -> dict[str, Any]:
 def build_leaderboard(benchmark: Benchmark, models: Mapping[str, GradedModel]) -> dict[str, Any]:
     """Put models' tables beside the published ones, with the differences between models.
 
+    Raise ``CustosError`` if the items of a model do not fit; the error names the model's file.
+
     Returns:
         ``benchmark`` and ``metric`` (the headline score, which differences are of). ``models``:
         name to the result of ``build_table`` with ``source``, the highest headline score first.
@@ -154,9 +146,6 @@ def build_leaderboard(benchmark: Benchmark, models: Mapping[str, GradedModel]) -
         every two models on the items that both score ``models`` (their names), what
         ``compare_graded`` returns, and ``p_holm``, corrected for the number of pairs.
         ``not_compared``: reasons why models are not among them.
-
-    Raises:
-        CustosError: If the items of a model do not fit; the message names its file.
     """
     tables, means = {}, {}
     for name, model in models.items():
@@ -176,7 +165,7 @@ def build_leaderboard(benchmark: Benchmark, models: Mapping[str, GradedModel]) -
 
 
 def _paired_differences(models: Mapping[str, GradedModel]) -> dict[str, Any]:
-    """Return ``differences`` and ``not_compared`` of ``build_leaderboard``."""
+    """Compute ``differences`` and ``not_compared`` of ``build_leaderboard``."""
     scored: dict[str, ScoredItems] = {}
     reasons = []
     for name, model in models.items():
@@ -200,26 +189,21 @@ def _paired_differences(models: Mapping[str, GradedModel]) -> dict[str, Any]:
 
 
 def model_name(table: Mapping[str, Any]) -> str:
-    """Return the name of the model whose responses a table is about, where its file names it."""
+    """Name the model whose responses a table is about: ``this file`` where the table names none."""
     return str(table.get("model", "this file"))
 
 
 def paper_tables(
     benchmark: Benchmark, tables: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the published tables with our rows among the published ones.
+    """Put our rows among those of the published tables; ``tables`` are ``build_table``'s by model.
 
     Tables with rows of ours come first. Where a judge decided, the column of the headline score is
     followed by one with the corrected score, or the word ``uncorrected``.
 
-    Args:
-        benchmark: The benchmark that the items belong to.
-        tables: Name of each model to the result of ``build_table`` for it.
-
-    Returns:
-        Per table ``source``, ``title``, ``note`` (what it holds and how it is sorted), ``columns``,
-        ``ranked_by`` (its main column) and ``rows``, each with ``name``, ``ours`` (whether it is
-        ours) and ``figures``: estimates, numbers, texts or ``None``.
+    Per table there are ``source``, ``title``, ``note`` (what it holds and how it is sorted),
+    ``columns``, ``ranked_by`` (its main column) and ``rows``, each with ``name``, ``ours`` (whether
+    it is ours) and ``figures``: estimates, numbers, texts or ``None``.
     """
     rows: dict[str, dict[str, MeasuredRow]] = {}
     for model, table in tables.items():
@@ -284,7 +268,7 @@ def _paper_table(
 
 
 def number_of(figure: Estimate | Figure) -> float | None:
-    """Return the number that a figure of a table is; ``None`` for a text or none."""
+    """Read the number of a figure of a table; ``None`` for a text or none."""
     if isinstance(figure, Mapping):
         figure = figure["value"]
     return figure if isinstance(figure, int | float) else None

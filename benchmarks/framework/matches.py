@@ -39,8 +39,7 @@ class ModelMatch:
 def responses_by_id(benchmark: Benchmark, rows: Iterable[Row]) -> dict[str, str]:
     """Index a model's responses by item id.
 
-    Raises:
-        FieldError: If a row has no id or no response, or repeats an id.
+    Raise ``FieldError`` if a row has no id or no response, or repeats an id.
     """
     responses: dict[str, str] = {}
     for number, row in enumerate(rows, 1):
@@ -66,16 +65,10 @@ def pair_up(
 ) -> list[ModelMatch]:
     """Match every two models on every question that both answered.
 
-    Args:
-        benchmark: The benchmark that the items belong to.
-        items: The official items, pictures in ``images``.
-        responses: Responses of at least two models.
-        task: Pair task.
-        mode: ``critique`` has the judge write before it decides; default the judge's own mode.
-        with_reference: Whether the judge sees the text of the right option.
-
-    Raises:
-        CustosError: If there are fewer than two models or no two of them answered one question.
+    Items are the official ones, pictures in ``images``; ``task`` is a pair task. ``critique`` as
+    mode has the judge write before it decides; the default is the judge's own mode.
+    ``with_reference`` shows the judge the text of the right option. Raise ``CustosError`` if there
+    are fewer than two models or no two of them answered one question.
     """
     if len(responses) < 2:
         raise CustosError("a tournament needs the responses of two models or more")
@@ -118,12 +111,9 @@ class Tournament:
         decides. Matches without a decision are left out and counted. Intervals resample questions,
         because the matches on one question are not independent.
 
-        Returns:
-            As ``evaluation.ranking.tournament.rank_models``; also ``questions``, ``statuses``,
-            ``coverage`` and ``judges``.
-
-        Raises:
-            CustosError: If nothing was decided or a model cannot be ranked.
+        The result is that of ``evaluation.ranking.tournament.rank_models`` with ``questions``,
+        ``statuses``, ``coverage`` and ``judges``. Raise ``CustosError`` if nothing was decided or a
+        model cannot be ranked.
         """
         decided, results, clusters = _decided(self.matches, map(_outcome, self.verdicts))
         cleaned: dict[str, Any] = without_nan(
@@ -140,13 +130,10 @@ class Tournament:
     def compare(self, others: Sequence[Verdict]) -> dict[str, Any]:
         """Compare the judge with another, or with people, on the matches that both decided.
 
-        Returns:
-            Kendall's tau-b of the rankings, as ``ranking_agreement``; ``same_outcome``, the share
-            of the matches with the same outcome, ties too, with its interval; and ``matches``, the
-            number that both decided.
-
-        Raises:
-            CustosError: If no match was decided by both, or a model cannot be ranked.
+        The result has Kendall's tau-b of the rankings, as ``ranking_agreement``; ``same_outcome``,
+        the share of the matches with the same outcome, ties too, with its interval; and
+        ``matches``, the number that both decided. Raise ``CustosError`` if no match was decided by
+        both, or a model cannot be ranked.
         """
         outcomes = zip(map(_outcome, self.verdicts), map(_outcome, others), strict=True)
         kept = [(m, both) for m, both in zip(self.matches, outcomes, strict=True) if all(both)]
@@ -165,16 +152,11 @@ class Tournament:
     def by_people(self, people: Iterable[Row]) -> dict[str, Any]:
         """Estimate the ranking by people, who decided a random sample of the matches.
 
-        Args:
-            people: Rows with the ``id`` of a match and people's ``label``: ``A``, ``B``, or
-                ``None`` or ``tie`` for neither. Rows without a label are left out.
-
-        Returns:
-            As ``evaluation.ranking.tournament.rank_by_people``.
-
-        Raises:
-            FieldError: If a row names no match, or one twice, or has another label.
-            CustosError: If people decided too few matches.
+        Rows have the ``id`` of a match and people's ``label``: ``A``, ``B``, or ``tie`` or the
+        label ``None`` (a text) for neither; rows without a label are left out. The result is that
+        of ``evaluation.ranking.tournament.rank_by_people``. Raise ``FieldError`` if a row names no
+        match, or one twice, or has another label, and ``CustosError`` if people decided too few
+        matches.
         """
         ids = {match.request.id for match in self.matches}
         by_id: dict[str, float] = {}
@@ -198,14 +180,14 @@ class Tournament:
 def _decided(
     matches: Sequence[ModelMatch], outcomes: Iterable[str | None]
 ) -> tuple[list[ModelMatch], MatchResults, Ints]:
-    """Return the matches that have an outcome, their results, and their questions' numbers."""
+    """Keep the matches that have an outcome, with their results and their questions' numbers."""
     kept = [(m, outcome) for m, outcome in zip(matches, outcomes, strict=True) if outcome]
     results = MatchResults.of((match.first, match.second, outcome) for match, outcome in kept)
     return [m for m, _ in kept], results, number_clusters([match.question for match, _ in kept])
 
 
 def _outcome(verdict: Verdict) -> str | None:
-    """Return ``A``, ``B`` or ``tie``, or ``None`` where nothing was decided."""
+    """Read ``A``, ``B`` or ``tie`` off a verdict; ``None`` where nothing was decided."""
     if verdict.status == "abstain" or verdict.label == TIE:
         return "tie"
     return verdict.label

@@ -51,16 +51,9 @@ def build_questions(
 ) -> list[ItemQuestion]:
     """Build every question of a benchmark: one user turn.
 
-    Args:
-        benchmark: The benchmark that the items belong to.
-        rows: Items as ``Benchmark.load`` returns them.
-        style: One of the benchmark's ``styles``.
-        with_images: Whether the model sees the pictures.
-        wording: A user's own wording (``read_wording``) in place of the style's.
-
-    Raises:
-        CustosError: If the style is not the benchmark's, a row lacks its id or a field, or a
-            wording does not fit.
+    ``style`` is one of the benchmark's, and ``wording`` a user's own text (``read_wording``) in its
+    place. Raise ``CustosError`` if the style is not the benchmark's, a row lacks its id or a field,
+    or a wording does not fit.
     """
     if style not in benchmark.styles:
         raise CustosError(f"style '{style}' is not one of {', '.join(benchmark.styles)}")
@@ -82,14 +75,11 @@ def build_questions(
 def read_wording(path: Path) -> dict[str, str]:
     """Read a user's own wording of a benchmark's questions, such as the exact text of a paper.
 
-    Args:
-        path: YAML file: field of a response (``response``), or field and language as the items
-            spell it (``response/CN``), to a text. In it ``{question}`` and other fields in braces
-            stand for what the item holds, ``{option_a}`` and so on for its options, and the field
-            of a response for our own text of the question behind it. Other braces stay.
-
-    Raises:
-        CustosError: If the file cannot be read or holds something else.
+    The YAML file maps a field of a response (``response``), or field and language as the items
+    spell it (``response/CN``), to a text. In it ``{question}`` and other fields in braces stand for
+    what the item holds, ``{option_a}`` and so on for its options, and the field of a response for
+    our own text of the question behind it. Other braces stay. Raise ``CustosError`` if the file
+    cannot be read or holds something else.
     """
     try:
         wording = load_yaml(path.read_text(encoding="utf-8"))
@@ -101,7 +91,7 @@ def read_wording(path: Path) -> dict[str, str]:
 
 
 def _worded(wording: Mapping[str, str], field: str, row: Row, prompts: Mapping[str, str]) -> str:
-    """Return the wording of a field's question about an item; ``prompts`` are our own texts."""
+    """Fill in the wording of a field's question about an item; ``prompts`` are our own texts."""
     text = wording.get(f"{field}/{row.get('language')}", wording.get(field))
     if text is None:
         raise CustosError(f"the wording has no text for '{field}'")
@@ -117,16 +107,10 @@ def join_answers(
 ) -> tuple[list[Row], dict[int, str]]:
     """Put answers into the rows of their items.
 
-    Args:
-        rows: The items.
-        questions: The questions about them.
-        result: The answers to the questions.
-
-    Returns:
-        Rows whose every question was answered, and, by row number from 1, the reason why each
-        other row is missing. An answer may be an empty text. The fields whose answers ended at the
-        token limit are named in ``cut_off``: no rule reads a final answer out of them. Rows whose
-        pictures the model did not see have ``without_image``.
+    Give the rows whose every question was answered and, by row number from 1, the reason why each
+    other row is missing. An answer may be an empty text. The fields whose answers ended at the
+    token limit are named in ``cut_off``: no rule reads a final answer out of them. Rows whose
+    pictures the model did not see have ``without_image``.
     """
     failed = {reject.id: reject.detail for reject in result.rejects}
     # Items may hold the answers of another model, and what is known of those.
@@ -152,10 +136,9 @@ def join_answers(
 
 
 def load_engine(backbone: str) -> tuple[str, Encoder, TreeEngine]:
-    """Load a local backbone (hub id, folder or ``embedded``): its versioned name, encoder, engine.
+    """Load a local backbone: its versioned name, its encoder and an engine.
 
-    Raises:
-        CustosError: If the backbone cannot be loaded.
+    It is a hub id, a folder or ``embedded``. Raise ``CustosError`` if it cannot be loaded.
     """
     from judging.models.backbones import load_backbone
     from judging.scoring.prompts import Encoder
@@ -177,16 +160,11 @@ def ask_backbone(
 ) -> JobResult:
     """Have a local backbone answer every item that has no answer yet.
 
-    Args:
-        items: Single user turns, under different ids.
-        backbone: Hub id, folder or ``embedded``.
-        decoding: How answers are sampled; without a seed it is 0.
-        answers: JSONL file of ``KeptAnswer``; grows batch by batch, and a later call starts from
-            it.
-        on_progress: Called at the start and after every batch.
-
-    Raises:
-        CustosError: If the backbone cannot be loaded, or another process writes these answers.
+    Items are single user turns under different ids; ``backbone`` is a hub id, a folder or
+    ``embedded``. A decoding without a seed has seed 0. The JSONL file ``answers`` of ``KeptAnswer``
+    grows batch by batch, and a later call starts from it. ``on_progress`` is called at the start
+    and after every batch. Raise ``CustosError`` if the backbone cannot be loaded, or another
+    process writes these answers.
     """
     model, encoder, engine = load_engine(backbone)
     with open_job(items, model, decoding, answers, on_progress) as job:
@@ -201,7 +179,7 @@ def ask_backbone(
 def _answer(
     items: Sequence[ChatItem], encoder: Encoder, engine: TreeEngine, decoding: Decoding
 ) -> tuple[dict[str, Reply], dict[str, CustosError]]:
-    """Answer items together; return replies by item id, and the errors of the items that failed."""
+    """Answer items together: replies by item id, and the errors of the items that failed."""
     from judging.scoring.engine import Sampling, texts_in_order
 
     limit, top_p = decoding.max_tokens or MAX_NEW_TOKENS, decoding.top_p or 1.0

@@ -124,11 +124,11 @@ class SimpleVQA(Benchmark):
             return [decode_category(row) for row in rows]
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:
-        """Return the bare question; with a request for its form; or in CFQ's three forms.
+        """Word the bare question; with a request for its form; or in CFQ's three forms.
 
         Style ``entity`` asks for a short named entity as the official script does, and
-        ``entity-confidence`` for a JSON object with the answer and a confidence from 0 to 100.
-        In style ``cfq``, items that ask for no more than their subject are asked as they are.
+        ``entity-confidence`` for a JSON object with the answer and a confidence from 0 to 100. In
+        style ``cfq``, items that ask for no more than their subject are asked as they are.
         """
         item = parse_item(row)
         if not item.question.strip():
@@ -185,18 +185,16 @@ class SimpleVQA(Benchmark):
         return {**graded, **store_verdicts(dict(zip(names, verdicts, strict=True)))}
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return ``overall``, ``by_language``, ``by_task`` and ``by_domain``.
+        """Compute ``overall``, ``by_language``, ``by_task`` and ``by_domain``.
 
         Each has CO, IN, NA, CGA and F as shares. Conclusions that cannot be read count in
         ``coverage`` alone. ``as_published`` holds the same figures as the official script counts
         them, where that makes a difference: such a conclusion is an answer that was not attempted,
         so that all items are in every denominator. Where responses state a confidence there is also
         ``calibration``; where atomic questions were asked, also ``cfq``: accuracy by form, each
-        over its own items, and the causes of failures. ``without_image`` says whether the model
-        saw no picture.
-
-        Raises:
-            CustosError: If a row does not fit, nothing is graded or the file holds several models.
+        over its own items, and the causes of failures. ``without_image`` says whether the model saw
+        no picture. Raise ``CustosError`` if a row does not fit, nothing is graded or the file holds
+        several models.
         """
         items = parse_rows(map(decode_row, rows), SimpleVQAItem)
         model = _only_model(items)
@@ -239,7 +237,7 @@ class SimpleVQA(Benchmark):
         return {name: [row_of_model(row, name, models) for row in rows] for name in names}
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
-        """Return rows of Tables 3 to 5 or, for a model that saw no picture, of Table 6.
+        """Lay out rows of Tables 3 to 5 or, for a model that saw no picture, of Table 6.
 
         They are counted as the official script does, in per cent.
         """
@@ -276,11 +274,7 @@ class SimpleVQA(Benchmark):
         return {source: {name: row} for source, row in rows.items()}
 
     def scores(self, rows: Sequence[Row]) -> list[ItemScore]:
-        """Score 1 for a correct response, else 0.
-
-        Raises:
-            CustosError: If the file holds several models.
-        """
+        """Score 1 for a correct response, else 0; refuse a file of several models."""
         items = parse_rows(map(decode_row, rows), SimpleVQAItem)
         model = _only_model(items) or ""
         conclusions = [item.conclusion(ORIGIN, model) for item in items]
@@ -290,21 +284,17 @@ class SimpleVQA(Benchmark):
         ]
 
     def graded_label(self, row: Row) -> str | None:
-        """Return the conclusion: a wrong answer and no attempt are told apart."""
+        """Read the conclusion: a wrong answer and no attempt are told apart."""
         item = parse_item(row)
         return item.conclusion(ORIGIN, next(iter(item.judge_res), ""))
 
     def compared_verdict(self, row: Row) -> Verdict | None:
-        """Return the verdict on the question as it is, not on one of its other forms."""
+        """Look up the verdict on the question as it is, not on one of its other forms."""
         return stored_verdicts(row).get(_VERDICT_NAMES[ORIGIN])
 
 
 def _only_model(items: Sequence[SimpleVQAItem]) -> str | None:
-    """Return the model whose answers were graded; ``None`` if none were.
-
-    Raises:
-        CustosError: If there are several.
-    """
+    """Name the one model whose answers were graded; ``None`` if none were. Refuse several."""
     models = sorted({model for item in items for model in item.judge_res})
     if len(models) > 1:
         raise CustosError(f"several models in one file: {', '.join(models)}")
@@ -352,15 +342,11 @@ def _measure_cfq(
 
     A model did not see if it does not recognise the subject and answers right once the subject is
     given. It did not know if it recognises the subject and still answers wrong once it is given.
+    Items that were asked in more than one form count. ``as_published`` counts a conclusion that
+    cannot be read as wrong, not as missing.
 
-    Args:
-        model: The model that answered.
-        items: All items; those that were asked in more than one form count.
-        as_published: Count a conclusion that cannot be read as wrong, not as missing.
-
-    Returns:
-        Estimates: ``Origin``, ``Atomic``, ``Atomic-Given``, each over its own items, and the four
-        causes as shares of the items that have all three forms and are wrong as Origin.
+    Estimates are ``Origin``, ``Atomic``, ``Atomic-Given``, each over its own items, and the four
+    causes as shares of the items that have all three forms and are wrong as Origin.
     """
     items = [item for item in items if item.cfq]
     labels = np.array([[item.conclusion(form, model) or "" for form in FORMS] for item in items])

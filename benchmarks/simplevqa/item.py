@@ -97,7 +97,7 @@ class SimpleVQAItem(BaseModel):
 
     @property
     def is_complex(self) -> bool:
-        """Return whether it asks more than what its subject is."""
+        """Tell whether it asks more than what its subject is."""
         if not self.atomic_question.strip() or not self.atomic_fact.strip():
             return False
         # Atomic questions are in English: a Chinese question is compared by its translation.
@@ -106,7 +106,7 @@ class SimpleVQAItem(BaseModel):
 
     @property
     def responses(self) -> dict[str, str]:
-        """Return the responses by the form of the question, for the forms that were asked.
+        """Map the forms of the question that were asked to the responses.
 
         A stated confidence is no part of the answer and is left out.
         """
@@ -119,29 +119,28 @@ class SimpleVQAItem(BaseModel):
 
     @property
     def missing(self) -> list[str]:
-        """Return the fields that grading needs and the item lacks."""
+        """List the fields that grading needs and the item lacks."""
         given = {"question": self.question, "answer": self.answer, "language": self.language}
         missing = [name for name, text in given.items() if not text]
         return missing if self.responses else [*missing, "response"]
 
     @property
     def stated_confidence(self) -> float | None:
-        """Return the confidence in [0, 1] that the model states, or ``None``."""
+        """Read the confidence in [0, 1] that the model states; ``None`` for none."""
         if self.confidence is not None:
             return self.confidence
         return extract_confidence(self.response or "")
 
     def conclusion(self, form: str, model: str) -> str | None:
-        """Return the conclusion on a form of the question; ``None`` if none can be read."""
+        """Read the conclusion on a form of the question; ``None`` if none can be read."""
         text = self.judge_res.get(model) if form == ORIGIN else self.cfq.get(form)
         return parse_conclusion(text or "")
 
     @property
     def variant(self) -> str:
-        """Return the variant of the task: the language to judge in.
+        """Name the variant of the task: the language to judge in.
 
-        Raises:
-            FieldError: If the language is unknown.
+        Raise ``FieldError`` if the language is unknown.
         """
         language = LANGUAGES.get((self.language or "").strip().casefold())
         if language is None:
@@ -175,10 +174,7 @@ def answering_models(row: Row) -> list[str]:
 def row_of_model(row: Row, model: str, models: Iterable[str]) -> Row:
     """Cut a row with several models down to what it holds of one of them.
 
-    Args:
-        row: A row of the official files, graded or not.
-        model: Name of the model.
-        models: Names of all models in the file.
+    The row is one of the official files, graded or not; ``models`` are all models in the file.
     """
     kept = {"judge_res": {}, **row}
     for other in models:
@@ -206,11 +202,7 @@ def _score_field(model: str) -> str:
 
 
 def parse_item(row: Row) -> SimpleVQAItem:
-    """Validate an item.
-
-    Raises:
-        FieldError: If it does not fit.
-    """
+    """Validate an item; raise ``FieldError`` if it does not fit."""
     return parse_row(SimpleVQAItem, decode_row(row), _location(row))
 
 
@@ -219,10 +211,8 @@ def decode_row(row: Row) -> Row:
 
     The official scripts write ``g4o_response`` and ``g4o_confidence_score`` (0 to 100, -1 for none)
     for a model ``g4o``; the answer is also read from the JSON object that a model is asked for.
-    Fields that are null are left out.
-
-    Raises:
-        FieldError: If either cannot be read, or the row holds the answers of several models.
+    Fields that are null are left out. Raise ``FieldError`` if the categories cannot be read, or the
+    row holds the answers of several models.
     """
     decoded = decode_category(row)
     if row.get("response") is None:
@@ -241,8 +231,7 @@ def decode_row(row: Row) -> Row:
 def decode_category(row: Row) -> Row:
     """Turn the categories, which the hub's Parquet files hold as text, into an object.
 
-    Raises:
-        FieldError: If the text cannot be read.
+    Raise ``FieldError`` if the text cannot be read.
     """
     category = row.get("vqa_category")
     if not isinstance(category, str):
@@ -255,7 +244,7 @@ def decode_category(row: Row) -> Row:
 
 
 def _json_answer(response: Any) -> Row:
-    """Return the answer and the confidence of a JSON object, in a code fence or bare."""
+    """Read the answer and the confidence of a JSON object, in a code fence or bare."""
     try:
         answer = json.loads(re.sub(r"^```\w*|```$", "", response.strip()).strip())
     except (AttributeError, ValueError):
@@ -267,7 +256,7 @@ def _json_answer(response: Any) -> Row:
 
 
 def _as_share(score: Any) -> float | None:
-    """Return a confidence of 0 to 100 as a share; ``None`` for anything else."""
+    """Convert a confidence of 0 to 100 to a share; ``None`` for anything else."""
     try:
         number = float(score)
     except (TypeError, ValueError):

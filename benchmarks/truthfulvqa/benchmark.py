@@ -216,7 +216,7 @@ class TruthfulVQA(Benchmark):
     facets = {"category": (), "level": ()}
 
     def prompts(self, row: Row, style: str) -> dict[str, str]:
-        """Return question, lettered options and the form of the reply.
+        """Word the question, lettered options and the form of the reply.
 
         In style ``open`` it is the question alone.
         """
@@ -236,10 +236,9 @@ class TruthfulVQA(Benchmark):
         return {"response": "\n".join([question, *lettered, _CLOSING[style]])}
 
     def requests(self, row: Row) -> tuple[JudgeRequest, ...]:
-        """Return no request, as the option is read by rule, of a row that the table can take.
+        """Make no request, as the option is read by rule, of a row that the table can take.
 
-        Raises:
-            FieldError: Naming all fields that the row lacks, or one that is wrong.
+        Raise ``FieldError`` naming all fields that the row lacks, or one that is wrong.
         """
         read_truth({**row, "extracted_answer": None}, self.location(row), _truth_field(row))
         return ()
@@ -260,15 +259,15 @@ class TruthfulVQA(Benchmark):
         return {**graded, **readings, "is_correct": _is_right({**graded, **readings})}
 
     def table(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return accuracies by level and category, their variance and CAI, as shares.
+        """Compute accuracies by level and category, their variance and CAI, as shares.
 
         Options are read as the official code reads them, and the keys are its own:
         ``overall_accuracy, category_accuracies, subcategory_accuracies, level_accuracies,
         level_variance, cai``; ``category``, ``subcategory`` and ``level`` are the same accuracies
-        under shorter names. An answer without a readable option is wrong, as there, and counted
-        in ``unreadable``; so is one that was cut off before its end. ``as_stated`` has the same
-        figures for the options that answers state, and ``read_differently`` counts the answers
-        that the two read differently. Rows that share a ``set_id`` are one cluster.
+        under shorter names. An answer without a readable option is wrong, as there, and counted in
+        ``unreadable``; so is one that was cut off before its end. ``as_stated`` has the same
+        figures for the options that answers state, and ``read_differently`` counts the answers that
+        the two read differently. Rows that share a ``set_id`` are one cluster.
         """
         measured = without_nan(measure_levels(rows))
         covered = coverage(rows, len(rows) - measured["unreadable"], len(rows))
@@ -278,7 +277,7 @@ class TruthfulVQA(Benchmark):
         return table
 
     def paper_rows(self, table: Mapping[str, Any], name: str) -> dict[str, dict[str, MeasuredRow]]:
-        """Return rows of accuracies by level and category, and of calibration where it is known."""
+        """Lay out accuracies by level and category, and calibration where it is known."""
         measured = table["intervals"]
         overall, three = percent(measured["overall_accuracy"]), ("1", "2", "3")
         by_level, by_category = measured["level_accuracies"], measured["category_accuracies"]
@@ -305,7 +304,7 @@ class TruthfulVQA(Benchmark):
 
 
 def _truth_field(row: Row) -> str:
-    """Return the field of a row's right option: the data set's, or that of the official code."""
+    """Name the field of a row's right option: the data set's, or that of the official code."""
     return TRUTH if row.get(TRUTH) is not None or "answer" not in row and TRUTH in row else "answer"
 
 

@@ -39,13 +39,8 @@ def cai(accuracies: Floats) -> Floats:
     """Compute the CAI of the public TruthfulVQA code: ``(a1 - a2) / a1 + (a3 - a2) / a2``.
 
     It is the loss from level 1 to level 2 plus the gain from level 2 to level 3, both relative. It
-    is nan where ``a1`` or ``a2`` is 0 (the public code counts such a term as 0).
-
-    Args:
-        accuracies: At levels 1, 2, 3. Shape ``[..., 3]``.
-
-    Returns:
-        Shape ``[...]``.
+    is nan where ``a1`` or ``a2`` is 0 (the public code counts such a term as 0). Shapes
+    ``[..., 3]``, for levels 1, 2, 3, to ``[...]``.
     """
     a1, a2, a3 = np.moveaxis(accuracies, -1, 0)
     return ratio(a1 - a2, a1) + ratio(a3 - a2, a2)
@@ -61,18 +56,14 @@ _OVER_LEVELS: Mapping[str, Callable[[Floats], Floats]] = {
 def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
     """Measure accuracy by the published reading of options, and beside it by what answers state.
 
-    Args:
-        items: Each has ``category, subcategory, level, ground_truth``, ``set_id``, and either
-            ``extracted_answer`` or the ``response`` to read option and stated confidence from.
+    Items have ``category, subcategory, level, ground_truth``, ``set_id``, and either
+    ``extracted_answer`` or the ``response`` to read option and stated confidence from. Raise
+    ``CustosError`` if there are no items, or a field is missing or wrong; the error names the row
+    and the field.
 
-    Returns:
-        What ``TruthfulVQA.table`` returns, with nan for what does not exist: ``level_variance``
-        (population variance) and ``cai`` unless all three levels occur. Also ``level_mean``,
-        ``category_level_accuracies``, and ``ece`` of the stated confidences.
-
-    Raises:
-        CustosError: If there are no items, or a field is missing or wrong; the message names the
-            row and the field.
+    The result is that of ``TruthfulVQA.table``, with nan for what does not exist:
+    ``level_variance`` (population variance) and ``cai`` unless all three levels occur. It also has
+    ``level_mean``, ``category_level_accuracies``, and ``ece`` of the stated confidences.
     """
     if not items:
         raise CustosError("no items to measure: the data is empty")
@@ -172,15 +163,10 @@ def read_stated(item: Item) -> str | None:
 
 
 def read_truth(item: Item, location: str, field: str = TRUTH) -> str:
-    """Check that the table can take an item; return the letter of its right option.
+    """Check that the table can take an item; give the letter of its right option.
 
-    Args:
-        item: The item.
-        location: How errors name it.
-        field: Its field of the right option.
-
-    Raises:
-        FieldError: Naming all fields that are missing, or one that is wrong.
+    ``field`` holds the right option, and ``location`` names the item in errors. Raise
+    ``FieldError`` naming all fields that are missing, or one that is wrong.
     """
     missing = [name for name in (*FIELDS, field) if item.get(name) is None]
     if item.get("response") is None and item.get("extracted_answer") is None:

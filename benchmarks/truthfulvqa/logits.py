@@ -46,12 +46,12 @@ class Advantage(NamedTuple):
 
     @property
     def margin(self) -> float:
-        """Return ``A``: above 0 when the right option leads."""
+        """Subtract the strongest other logit: ``A``, above 0 when the right option leads."""
         return self.correct - self.strongest_other
 
     @property
     def normalised(self) -> float:
-        """Return ``A`` over the span: from -1 to 1, nan when all logits are equal."""
+        """Divide ``A`` by the span: from -1 to 1, nan when all logits are equal."""
         return self.margin / self.span if self.span else math.nan
 
 
@@ -60,15 +60,9 @@ def advantage(logits: Mapping[str, float], answer: str) -> Advantage:
 
     Log-probabilities of the options have the same lead, since they differ from logits by the same
     constant for every option. Between levels the constants differ: only of logits do
-    ``correct_degradation`` and ``incorrect_amplification`` mean something.
-
-    Args:
-        logits: Option letter to logit, two options at least.
-        answer: Letter of the right option.
-
-    Raises:
-        FieldError: If the answer is not among the options, there is no other, or a logit is not a
-            finite number.
+    ``correct_degradation`` and ``incorrect_amplification`` mean something. Raise ``FieldError`` if
+    the answer is not among the option letters, there is no other, or a logit is not a finite
+    number.
     """
     if answer not in logits or len(logits) < 2:
         raise FieldError(
@@ -87,10 +81,9 @@ def advantage(logits: Mapping[str, float], answer: str) -> Advantage:
 def advantage_loss(before: Advantage, after: Advantage) -> dict[str, float]:
     """Measure the LAL from one level to another; above 0 when the right option lost ground.
 
-    Returns:
-        ``lal`` (logits), which is the sum of ``correct_degradation`` (the right option's loss) and
-        ``incorrect_amplification`` (the gain of the strongest other option), and ``lal_norm``, the
-        drop of the normalised advantage (between -2 and 2; nan where either has no span).
+    ``lal`` (logits) is the sum of ``correct_degradation`` (the right option's loss) and
+    ``incorrect_amplification`` (the gain of the strongest other option). ``lal_norm`` is the drop
+    of the normalised advantage (between -2 and 2; nan where either has no span).
     """
     return {
         "lal": before.margin - after.margin,
@@ -103,9 +96,9 @@ def advantage_loss(before: Advantage, after: Advantage) -> dict[str, float]:
 def measure_lal(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Measure the LAL of every set and its mean; sets are resampled.
 
-    Args:
-        results: Each ``case`` (``set_id``, ``level``, ``answer``) and ``result``
-            (``option_logits``), in any order.
+    Results have ``case`` (``set_id``, ``level``, ``answer``) and ``result`` (``option_logits``), in
+    any order. Raise ``CustosError`` if there are none, fields of a row are missing or wrong, or a
+    set has the same level twice; the error names the row.
 
     Returns:
         ``items``: per set, in order of appearance, ``set_id`` and ``{measure}_{i}_to_{j}`` for the
@@ -113,10 +106,6 @@ def measure_lal(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         a level is missing. ``mean``: each of those over the sets that have it. ``intervals``: each
         mean with ``value``, ``low``, ``high`` and ``n``. ``sets`` and ``complete_sets`` (with all
         three levels) are counts.
-
-    Raises:
-        CustosError: If there are no results, fields of a row are missing or wrong, or a set has the
-            same level twice; the message names the row.
     """
     if not results:
         raise CustosError("no results to measure: the data is empty")
@@ -157,7 +146,7 @@ def _mean(measures: int, column: int, sums: Floats) -> Floats:
 
 
 def _read(result: Mapping[str, Any]) -> tuple[str, int, Advantage]:
-    """Return the set, the level and the right option's lead of a result."""
+    """Read the set, the level and the right option's lead of a result."""
     try:
         case, logits = result["case"], result["result"]["option_logits"]
         set_id, level, answer = str(case["set_id"]), case["level"], case["answer"]
@@ -200,20 +189,14 @@ def option_logits(
     those of the next token, before any softmax, for every letter in the form that the model uses:
     after ``Therefore (`` those of ``A`` to ``D``, or of ``(A`` to ``(D`` where that is one token.
 
-    Args:
-        benchmark: The benchmark that the items belong to.
-        rows: Items with ``options``, ``set_id``, ``level`` and ``answer`` (or ``ground_truth``).
-        questions: One question per row (``benchmarks.framework.responses.build_questions``).
-        replies: The backbone's own answers, by the id of the question.
-        backbone: Hub id, folder or ``embedded``.
-        on_progress: Called with the number of items done.
+    Rows have ``options``, ``set_id``, ``level`` and ``answer`` (or ``ground_truth``), and one
+    question each (``benchmarks.framework.responses.build_questions``); ``replies`` are the
+    backbone's own answers by the id of the question. ``on_progress`` is called with the number of
+    items done.
 
-    Returns:
-        The results that ``measure_lal`` reads, and, by row number from 1, the reason why each other
-        row is missing.
-
-    Raises:
-        CustosError: If the backbone cannot be loaded.
+    Give the results that ``measure_lal`` reads and, by row number from 1, the reason why each other
+    row is missing. Raise ``CustosError`` if the backbone (hub id, folder or ``embedded``) cannot be
+    loaded.
     """
     _, encoder, engine = load_engine(backbone)
     results: list[dict[str, Any]] = []
@@ -242,11 +225,10 @@ def option_logits(
 def _choice(
     benchmark: Benchmark, row: Row, question: ItemQuestion, reply: Reply | None, encoder: Encoder
 ) -> _Choice:
-    """Return a model's answer up to its option, and the tokens of all options.
+    """Cut a model's answer before its option, and give the tokens of all options.
 
-    Raises:
-        CustosError: If the item lacks what LAL needs, the answer is missing, cut off or names no
-            option, or a letter is not a token by itself.
+    Raise ``CustosError`` if the item lacks what LAL needs, the answer is missing, cut off or names
+    no option, or a letter is not a token by itself.
     """
     options = row.get("options")
     answer = extract_option(str(row.get("ground_truth", row.get("answer"))))
@@ -271,16 +253,9 @@ def _choice(
 def _tokens(
     text: str, index: int, num_options: int, encoder: Encoder
 ) -> tuple[list[int], tuple[int, ...]]:
-    """Return the tokens of an answer before its option's letter, and the token of every letter.
+    """Encode an answer up to its option's letter, at ``index``, and the letters of all options.
 
-    Args:
-        text: The answer.
-        index: Index of the option's letter in it.
-        num_options: Options of the question.
-        encoder: Encoder of the backbone that answered.
-
-    Raises:
-        CustosError: If a letter is not a token by itself.
+    Raise ``CustosError`` if a letter is not a token by itself.
     """
     encoded = encoder.backbone.tokenizer(
         text, add_special_tokens=False, return_offsets_mapping=True

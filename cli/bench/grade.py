@@ -165,7 +165,7 @@ def _fill(
 
 
 def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
-    """Return what was measured of the judge on the tasks of the requests, or that nothing was."""
+    """Say what was measured of the judge on the tasks of the requests, or that nothing was."""
     from clients.judge_client import JudgeClient
     from evaluation.report.measured_tasks import measured_lines
 
@@ -179,7 +179,7 @@ def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
 
 
 def _known_errors(grader: Grader, work: ResponsesToGrade) -> dict[str, Any]:
-    """Return how the judge was measured to err under the rubrics of the requests."""
+    """Look up how the judge was measured to err under the rubrics of the requests."""
     from evaluation.correction.judged import errors_in_folder
     from judging.tasks import get_task
 

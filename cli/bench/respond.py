@@ -111,10 +111,9 @@ class AnswerOptions:
     ] = None
 
     def read(self, benchmark: Benchmark) -> Decoding:
-        """Return a paper's decoding, or temperature 0, with what the options set.
+        """Take a paper's decoding, or temperature 0, and change what the options set.
 
-        Raises:
-            CustosError: If the benchmark has no decoding of that name.
+        Raises ``CustosError`` if the benchmark has no decoding of that name.
         """
         from clients.messages import Decoding
 

@@ -56,15 +56,9 @@ class Asking(PriceOptions, RequestOptions):
         on_progress: OnProgress,
         **decoding: Any,
     ) -> ModelWriter:
-        """Return a writer of what a model replies.
+        """Make a writer of what a model replies; ``decoding`` are fields of ``Decoding``.
 
-        Args:
-            url: Address of the server.
-            model: Name of the model.
-            out: Folder that it writes to.
-            source: Description of the rows, for the manifest.
-            on_progress: Called as replies come.
-            decoding: Fields of ``Decoding``.
+        ``source`` describes the rows, for the manifest.
         """
         from clients.messages import Decoding
         from data_prep.construction.model_writer import ModelWriter

@@ -254,7 +254,7 @@ def _write_sheet(
 
 
 def _read_rows(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a file, or the questions in a folder that ``generate`` wrote."""
+    """Read the rows of a file, or the questions in a folder that ``generate`` wrote."""
     from data_prep.construction.charthal import rows_to_check
     from data_prep.construction.sheets import read_sheet_rows
 
@@ -334,7 +334,7 @@ def collect(
 def _agreement(
     form: Form, collected: Collected, min_kappa: float | None, min_gold: float | None
 ) -> dict[str, Any]:
-    """Return agreement by entry (by option, where several may be chosen) and by person."""
+    """Compute agreement by entry (by option, where several may be chosen) and by person."""
     from evaluation.people.agreement import label_agreement
 
     def marks(value: Value | None, option: str) -> str:
@@ -385,7 +385,7 @@ def _agreement(
 
 
 def _cells(kappa: dict[str, Any]) -> tuple[str, str]:
-    """Return a kappa and its interval as texts; a kappa that does not exist as a dash."""
+    """Format a kappa and its interval; a kappa that does not exist is a dash."""
     value, low, high = (kappa[name] for name in ("value", "low", "high"))
     if value is None:
         return "-", ""
@@ -447,7 +447,7 @@ def _bring_together(
     gold: Path | None = None,
     per_row: int | None = None,
 ) -> Collected:
-    """Return what the sheets say together of the rows that they were made of."""
+    """Combine the sheets that people filled in for some rows."""
     from data_prep.construction.sheets import collect as bring_together
     from data_prep.construction.sheets import read_gold_rows, read_table
 

@@ -369,7 +369,7 @@ def benchmark_answers(
 
 
 def _chosen(option: str, given: list[str] | None, known: list[str]) -> list[str]:
-    """Return what an option names, or all; refuse a name that is not known."""
+    """Choose what an option names, or all; refuse a name that is not known."""
     if unknown := sorted(set(given or ()) - {*known}):
         raise CustosError(f"{option} '{unknown[0]}': expected one of {', '.join(known)}")
     return given or known
@@ -390,10 +390,8 @@ def _write_planned(
 ) -> None:
     """Draw or describe planned rows, write them, and print how many of each label there are.
 
-    Args:
-        out: Folder to write to.
-        planned: Name of each file to its rows.
-        source: What the rows are made from, for the manifest; ``captions`` says to draw nothing.
+    ``planned`` maps the name of each file to its rows. ``source`` goes to the manifest; its
+    ``captions`` says to draw nothing.
     """
     captions = source["captions"]
     make, activity = (write_captions, "captioning") if captions else (draw_pictures, "drawing")

@@ -102,8 +102,7 @@ def doctor(
 def served_models(http: httpx.Client, server: ModelServer) -> dict[str, str]:
     """Read the names of a service's models; aliases map to the model that answers for them.
 
-    Raises:
-        CustosError: If there is no such service, or it refuses the key.
+    Raises ``CustosError`` if there is no such service, or it refuses the key.
     """
     try:
         answer = http.get("/v1/models")
@@ -122,7 +121,7 @@ def served_models(http: httpx.Client, server: ModelServer) -> dict[str, str]:
 
 
 def model_names(served: Mapping[str, str]) -> list[str]:
-    """Return the names to check: aliases and names of scripts, and judges that need their name.
+    """Name what to check: aliases and names of scripts, and judges that need their name.
 
     ``custos/qa@qs`` is left out if ``custos/qa`` asks the same judge.
     """
@@ -132,7 +131,7 @@ def model_names(served: Mapping[str, str]) -> list[str]:
 
 
 def contract_models() -> set[str]:
-    """Return the names of the models that benchmark scripts may ask for."""
+    """Name the models that benchmark scripts may ask for."""
     from serve.chat.contract import CHAT_CONTRACTS
 
     return {PREFIX + contract.name for contract in CHAT_CONTRACTS}

@@ -17,11 +17,7 @@ UNREAD = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
 def load(context: typer.Context) -> None:
-    """Run ``python -m experiments service_load`` of a checkout with the same options.
-
-    Raises:
-        CustosError: If this is no checkout.
-    """
+    """Run ``python -m experiments service_load`` of a checkout with the same options."""
     if not (CHECKOUT / "experiments").is_dir():
         raise CustosError("custos load: measures the service in a checkout of the repository only")
     path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))

@@ -257,7 +257,7 @@ def _loader(
     concurrency: int,
     deadline: float,
 ) -> Callable[[str], Judge]:
-    """Return a function that loads a judge and has it grade once, if its model runs here."""
+    """Make a function that loads a judge and has it grade once, if its model runs here."""
     from serve.pages.examples import warm_up
 
     # Two tries and the wait between them fit into the time that a client waits.

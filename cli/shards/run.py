@@ -75,19 +75,11 @@ def grade_shards(
 ) -> None:
     """Grade all shards of a table that are not done.
 
-    Args:
-        source: Pattern of the shards.
-        out: Pattern of their outputs.
-        pool: Workers that are wanted.
-        load: Loads the judge, on a worker.
-        settings: What the verdicts also depend on.
-        price: Price of a worker for an hour; 0 if it is not known.
-        retry_failed: Grade shards again that have failed rows.
-        allow_failed: Exit with status 0 even if something failed.
-
-    Raises:
-        CustosError: If the patterns do not go together, the cluster cannot be used, or earlier
-            shards were graded in another way.
+    ``source`` and ``out`` are patterns. ``load`` loads the judge, on a worker, whose price for an
+    hour is 0 if unknown. ``retry_failed`` grades shards again that have failed rows;
+    ``allow_failed`` exits with status 0 even if something failed. Raises ``CustosError`` if the
+    patterns do not go together, the cluster cannot be used, or earlier shards were graded in
+    another way.
     """
     shards = list_shards(source, out)
     records: dict[str, ShardRecord] = {}
@@ -124,7 +116,7 @@ def grade_shards(
                 started = monotonic()
 
                 def effort() -> str:
-                    """Return the rows of this run, their rate, and what they cost."""
+                    """Sum up the rows of this run, their rate, and what they cost."""
                     seconds = monotonic() - started
                     num_rows = sum(each.num_rows for each in list(records.values())[num_done:])
                     hours = num_workers * seconds / 3600
@@ -175,10 +167,7 @@ class ShardOutcome(BaseModel):
 class ShardWorker:
     """Worker that loads a judge with its first shard and keeps it.
 
-    Args:
-        load: Loads the judge.
-        settings: What the verdicts also depend on.
-        judge: Digest of the judge of earlier shards; ``None`` if there are none.
+    ``judge`` is the digest of the judge of earlier shards; ``None`` if there are none.
     """
 
     def __init__(self, load: Load, settings: ShardSettings, judge: str | None) -> None:
@@ -264,7 +253,7 @@ class RayPool:
             ray.shutdown()
 
     def _fault(self, error: str) -> str:
-        """Return why there is no cluster to work on, and what to do."""
+        """Say why there is no cluster to work on, and what to do."""
         if TIMED_OUT in error:
             return (
                 "Ray did not start within 30 s; the machine is too busy: give the same command "
@@ -289,14 +278,9 @@ class RayPool:
         settings: ShardSettings,
         judge: str | None,
     ) -> Iterator[ShardOutcome]:
-        """Grade shards on the connected cluster; yield what became of each, the first one first.
+        """Grade at least one shard on the connected cluster; yield outcomes, the first one first.
 
-        Args:
-            shards: At least one.
-            num_workers: Number of workers.
-            load: As for :class:`ShardWorker`, like the others.
-            settings: As there.
-            judge: As there.
+        ``load``, ``settings`` and ``judge`` are those of :class:`ShardWorker`.
         """
         import ray
         from ray.data import ActorPoolStrategy
@@ -326,17 +310,9 @@ def grade_shard(shard: Shard, grader: Grader, judge: str, settings: ShardSetting
     """Grade a shard; write its verdicts, and then its record.
 
     A worker that dies leaves no part of either. The verdicts are those of ``custos grade`` on this
-    file: the same code reads, grades and writes them, in the same batches.
-
-    Args:
-        shard: What to grade.
-        grader: Grades the rows.
-        judge: Digest of the grader, for the record.
-        settings: What the verdicts also depend on.
-
-    Raises:
-        CustosError: If the shard cannot be read, or has changed since it was listed.
-        OSError: If a file cannot be read or written.
+    file: the same code reads, grades and writes them, in the same batches. ``judge`` is the digest
+    of the grader, for the record. Raises ``CustosError`` if the shard cannot be read, or has
+    changed since it was listed; ``OSError`` if a file cannot be read or written.
     """
     started = monotonic()
     with tempfile.TemporaryDirectory(prefix="custos-") as name:
@@ -367,7 +343,7 @@ def grade_shard(shard: Shard, grader: Grader, judge: str, settings: ShardSetting
 
 
 def judge_digest(grader: Grader) -> str:
-    """Return a digest of what could change a judge's verdicts under any task."""
+    """Hash what could change a judge's verdicts under any task."""
     fingerprints = {}
     for name in task_names():
         request = JudgeRequest.model_validate(get_task(name).example_row())

@@ -38,15 +38,12 @@ class Shard(BaseModel):
 
 
 def list_shards(source: str, out: str) -> list[Shard]:
-    """Return the shards that a pattern matches, in the order of their names.
+    """List the shards that a pattern matches, in the order of their names.
 
-    Args:
-        source: Path or URL with ``*``, such as ``answers/*.parquet``.
-        out: Path or URL whose last part has one ``*``, which stands for a shard's name.
-
-    Raises:
-        CustosError: If nothing matches, a pattern is not of this form, its kind of file system is
-            not installed, or two shards would have the same output.
+    ``source`` is a path or URL with ``*``, such as ``answers/*.parquet``; the last part of ``out``
+    has one ``*``, which stands for a shard's name. Raises ``CustosError`` if nothing matches, a
+    pattern is not of this form, its kind of file system is not installed, or two shards would have
+    the same output.
     """
     system, path = _open(out)
     folder, name = PurePosixPath(path).parent, PurePosixPath(path).name
@@ -75,7 +72,7 @@ def list_shards(source: str, out: str) -> list[Shard]:
 
 
 def _open(url: str) -> tuple[Any, str]:
-    """Return the file system of a path or URL, and the path in it."""
+    """Find the file system of a path or URL, and the path in it."""
     try:
         system, path = url_to_fs(url)
     except (ImportError, ValueError) as error:  # s3fs, gcsfs and others are packages of their own
@@ -88,12 +85,12 @@ def _url(system: Any, path: PurePosixPath | str) -> str:
 
 
 def is_local(system: Any) -> bool:
-    """Return whether a file system is that of this machine, mounted ones included."""
+    """Tell whether a file system is that of this machine, mounted ones included."""
     return isinstance(system, LocalFileSystem)
 
 
 def _versions(pattern: str) -> dict[str, str]:
-    """Return the version of every file that a pattern matches, in the order of their names."""
+    """Read the version of every file that a pattern matches, in the order of their names."""
     system, path = _open(pattern)
     return {
         _url(system, name): _version(info)
@@ -107,14 +104,14 @@ def _version(info: Mapping[str, Any]) -> str:
 
 
 def version_of(url: str) -> str:
-    """Return the version of a file as it is now."""
+    """Read the version of a file as it is now."""
     system, path = url_to_fs(url)
     system.invalidate_cache()
     return _version(system.info(path))
 
 
 def exists(url: str) -> bool:
-    """Return whether there is a file."""
+    """Tell whether there is a file."""
     system, path = url_to_fs(url)
     return bool(system.exists(path))
 
@@ -126,7 +123,7 @@ def delete(url: str) -> None:
 
 
 def read_files(urls: Sequence[str]) -> dict[str, bytes]:
-    """Return the content of those of the files that exist; in a bucket many are read at once."""
+    """Read those of the files that exist; in a bucket many are read at once."""
     if not urls:
         return {}
     system, _ = url_to_fs(urls[0])
@@ -136,7 +133,7 @@ def read_files(urls: Sequence[str]) -> dict[str, bytes]:
 
 
 def fetch(url: str, folder: Path) -> Path:
-    """Return a file on this machine: itself, or a copy in a folder."""
+    """Bring a file to this machine: itself, or a copy in a folder."""
     system, path = url_to_fs(url)
     if is_local(system):
         return Path(path)
@@ -150,12 +147,8 @@ def fetch(url: str, folder: Path) -> Path:
 def whole_file(url: str, folder: Path) -> Iterator[Path]:
     """Yield the file to write for a path or URL, which is never seen in parts.
 
-    On a disk this is left to the writer, which has to be one of custos's own. In a bucket an object
-    appears when all of it is there.
-
-    Args:
-        url: Path or URL of the file.
-        folder: Folder for what goes to a bucket.
+    On a disk this is left to the writer, which has to be one of custos's own. For a bucket the file
+    is written to ``folder``, and the object appears when all of it is there.
     """
     system, path = url_to_fs(url)
     if is_local(system):
@@ -178,7 +171,7 @@ class ShardSettings(BaseModel):
 
     @property
     def key(self) -> str:
-        """Return a digest of the settings."""
+        """Hash the settings."""
         return digest(self.model_dump(mode="json"))
 
 
@@ -202,17 +195,17 @@ class ShardRecord(BaseModel):
 
     @property
     def num_rows(self) -> int:
-        """Return the number of rows of the shard."""
+        """Count the rows of the shard."""
         return self.statuses.total()
 
     @property
     def num_failed(self) -> int:
-        """Return the number of rows that have no verdict."""
+        """Count the rows that have no verdict."""
         return sum(self.statuses[status] for status in FAILURES)
 
 
 def read_records(shards: Sequence[Shard]) -> dict[str, ShardRecord]:
-    """Return the records of those shards that are done and have not changed since, by source."""
+    """Read the records of those shards that are done and have not changed since, by source."""
     contents = read_files([shard.record for shard in shards])
     records = {}
     for shard in shards:
@@ -226,7 +219,7 @@ def read_records(shards: Sequence[Shard]) -> dict[str, ShardRecord]:
 
 
 def total(records: Iterable[ShardRecord]) -> Summary:
-    """Return the counts of all shards together."""
+    """Add up the counts of all shards."""
     summary = Summary(())
     for record in records:
         summary.statuses.update(record.statuses)

@@ -49,20 +49,12 @@ def load_judge(
     token_budget: int | None = None,
     **patience: Any,
 ) -> Judge:
-    """Load a judge whose model runs on this machine or on an OpenAI-compatible server.
+    """Load a judge whose model runs here (``tree``) or on an OpenAI-compatible server (``openai``).
 
-    Args:
-        engine: ``tree`` for this machine, ``openai`` for a server.
-        source: Run folder, shipped judge or backbone; on a server, ``MODEL=RUN``.
-        base_url: Addresses of servers that have the same models.
-        key: API key of the server.
-        concurrency: Most requests to the server at the same time.
-        deadline: Seconds that one try may take there.
-        token_budget: Most tokens in one forward pass on this machine.
-        patience: Further settings of the server.
-
-    Raises:
-        CustosError: If the judge cannot be loaded, or the options do not go together.
+    ``source`` is a run folder, shipped judge or backbone; on a server, ``MODEL=RUN``. The
+    ``base_url`` are servers that have the same models; one try there may take ``deadline`` seconds.
+    ``token_budget`` is the most tokens in one forward pass on this machine. Raises ``CustosError``
+    if the judge cannot be loaded, or the options do not go together.
     """
     if (engine == "openai") != bool(base_url):
         raise CustosError("--engine openai and --base-url URL go together; give both or neither")
@@ -95,14 +87,14 @@ def name_gpu(show: Callable[[str], None]) -> None:
 
 
 def is_address(source: str) -> bool:
-    """Return whether a judge is named by the address of a server."""
+    """Tell whether a judge is named by the address of a server."""
     return source.startswith(("http://", "https://"))
 
 
 def connect_service(
     url: str, key_env: str | None, concurrency: int, deadline: float
 ) -> JudgeClient:
-    """Return a client of a ``custos serve`` that answers."""
+    """Connect to a ``custos serve`` that answers."""
     from clients.judge_client import JudgeClient
 
     key = api_key(key_env) if key_env else None
@@ -114,13 +106,8 @@ def load_named_judges(
 ) -> dict[str, Judge]:
     """Load judges by their names; weights that several share are kept in memory once.
 
-    Args:
-        sources: Name of each judge to what is loaded.
-        aliases: Models that chat clients ask for, to the models that answer.
-        load: Loads one judge.
-
-    Raises:
-        CustosError: If a judge cannot be loaded, or none of them can answer for an alias.
+    ``aliases`` map models that chat clients ask for to models that answer. Raises ``CustosError``
+    if a judge cannot be loaded, or none of them can answer for an alias.
     """
     from serve.chat import check_aliases
 
@@ -145,8 +132,7 @@ def load_default_judges(
 class EngineOnUse:
     """Engine of the untrained embedded backbone, which is loaded when it is first used.
 
-    Args:
-        on_load: Called with the loaded judge, to share its weights with others.
+    ``on_load`` gets the loaded judge, to share its weights with others.
     """
 
     posterior: Literal["exact"] = "exact"
@@ -162,12 +148,12 @@ class EngineOnUse:
 
     @property
     def numerics(self) -> dict[str, str]:
-        """Return what the loaded engine will say."""
+        """Say what the loaded engine will say."""
         return {"dtype": "bfloat16", "engine": "tree", "positions": "float32"}
 
     @property
     def location(self) -> dict[str, str]:
-        """Return what the loaded engine will say: how this CPU computes."""
+        """Say what the loaded engine will say: how this CPU computes."""
         import torch
 
         from judging.models.devices import computes_bfloat16
@@ -185,12 +171,10 @@ class EngineOnUse:
 
 
 def untrained_judge(on_load: Callable[[Judge], None]) -> Judge:
-    """Return the untrained judge of the embedded backbone, for tasks that no other one takes.
+    """Load the untrained judge of the embedded backbone, for tasks that no other one takes.
 
     On a CPU its weights are loaded when it first grades, so that it costs next to nothing before.
-
-    Args:
-        on_load: Called with the judge once its weights are there.
+    ``on_load`` gets the judge once its weights are there.
     """
     if has_gpu():
         judge = Judge.load(EMBEDDED)
@@ -201,7 +185,7 @@ def untrained_judge(on_load: Callable[[Judge], None]) -> Judge:
 
 
 def default_judges() -> list[str]:
-    """Return the names of the shipped judges."""
+    """Name the shipped judges."""
     names = shipped_judges()
     if not names:
         raise CustosError(
@@ -267,11 +251,7 @@ class EngineOptions:
     deadline: Deadline = 300
 
     def load_judge(self, source: str) -> Judge:
-        """Load a judge.
-
-        Raises:
-            CustosError: As :func:`cli.shared.judges.load_judge`.
-        """
+        """Load a judge, with the errors of :func:`cli.shared.judges.load_judge`."""
         server = (self.base_url, api_key(self.key_env), self.concurrency, self.deadline)
         return load_judge(self.engine, source, *server, token_budget=self.token_budget)
 
@@ -285,9 +265,8 @@ class EngineOptions:
     def load_grader(self, sources: Sequence[str]) -> Grader:
         """Load a judge, connect to services, or load all shipped judges if nothing is named.
 
-        Raises:
-            CustosError: As :meth:`load_judge_or_service`, if no service answers, or if one of
-                several sources is no address.
+        Raises ``CustosError`` as :meth:`load_judge_or_service`, if no service answers, or if one of
+        several sources is no address.
         """
         if list(sources) == [RULES]:
             return RuleGrader()
@@ -317,7 +296,7 @@ class EngineOptions:
         return grader
 
     def _check_no_server(self, service: str) -> None:
-        """Raise ``CustosError`` if an option is for a model that is not a service's."""
+        """Raise ``CustosError`` if an option chooses a model, as a service runs its own."""
         if self.engine == "openai" or self.base_url or self.token_budget:
             raise CustosError(
                 f"{service}: a service runs its own model; leave out --engine, --base-url and "

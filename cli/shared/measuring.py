@@ -152,16 +152,11 @@ class KeptMeasurement:
     ) -> tuple[dict[str, Any], list[Verdict]]:
         """Grade examples that have no verdict yet, and report how far the judge agrees with people.
 
-        Args:
-            judge: Judge to measure, or a service. The time in the report is that of its own
-                verdicts; it is not known if several runs gave them.
-            examples: Examples from :func:`evaluation.report.evaluate.resolve_examples`.
-            zero_shot: Whether to grade with the judge's untrained backbone too, if it is here.
-            references: Other judges' verdicts on the same examples, by name.
-            command: Command as typed, for the report.
-            dataset_sha256: Hash of the file.
-            risk: Share of wrong verdicts among those without a review that the report measures.
-            seed: Seed of the intervals.
+        The examples come from :func:`evaluation.report.evaluate.resolve_examples`. The time in the
+        report is that of the judge's own verdicts; it is not known if several runs gave them.
+        ``zero_shot`` also grades with the judge's untrained backbone, if it is here; ``references``
+        are other judges' verdicts on the same examples. ``risk`` is the share of wrong verdicts
+        among those without a review that the report measures.
 
         Raises:
             CustosError: If the kept verdicts are on something else.
@@ -251,7 +246,7 @@ class KeptMeasurement:
         return partial_file(self.folder / f"{self.name}-{part}.jsonl")
 
     def is_stopped(self) -> bool:
-        """Return whether an earlier run left verdicts."""
+        """Tell whether an earlier run left verdicts."""
         return any(file.path.exists() for file in self._files)
 
     def finish(self) -> None:
@@ -263,7 +258,7 @@ class KeptMeasurement:
     def _grade(
         self, part: str, judge: Grader, examples: Sequence[LabelledExample]
     ) -> list[Verdict]:
-        """Return verdicts in the order of the examples."""
+        """Grade the examples that have no verdict yet; give all verdicts in their order."""
         from evaluation.report.evaluate import grading_order
 
         numbered = [(index + 1, examples[index].request()) for index in grading_order(examples)]
@@ -272,7 +267,7 @@ class KeptMeasurement:
     def _fill(
         self, part: str, judge: Grader, numbered: list[tuple[int, JudgeRequest]]
     ) -> list[Verdict]:
-        """Return verdicts in the order of the numbers."""
+        """Grade what has no verdict yet; give all verdicts in the order of the numbers."""
         file, batch = self._file(part), self.batch
         batch = min(batch, CHAT_BATCH) if "chat-" in part else batch
         fill_showing(file, judge, lambda: numbered, len(numbered), batch, self.retry_failed)
@@ -282,7 +277,7 @@ class KeptMeasurement:
 def by_scores_of(
     judge: Judge | JudgeClient, examples: Sequence[LabelledExample]
 ) -> PairsByScores | None:
-    """Return a judge of single responses as one of pairs, if the examples are pairs."""
+    """Turn a judge of single responses into one of pairs, if the examples are pairs."""
     from evaluation.pairs.paradigms import PairsByScores, scoring_paradigm
 
     if not isinstance(judge, Judge) or any(len(each.responses) != 2 for each in examples):
@@ -292,7 +287,7 @@ def by_scores_of(
 
 
 def _is_calibrated(judge: Judge | JudgeClient, verdicts: Sequence[Verdict]) -> bool:
-    """Return whether a judge that gave some of the verdicts has a calibration."""
+    """Tell whether a judge that gave some of the verdicts has a calibration."""
     if isinstance(judge, Judge):
         return judge.calibration is not None
     names = {verdict.judge_name for verdict in verdicts}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def with_groups(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return a verb as typer takes it: groups as single options, help texts in annotations.
+    """Turn a verb into what typer takes: groups as single options, help texts in annotations.
 
     A group is a dataclass of options that several verbs share. The help of an option stands in a
     section ``Options:`` at the end of the docstring of its verb or group.
@@ -63,7 +63,7 @@ def with_groups(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def _without_options(described: Any) -> tuple[str, dict[str, str]]:
-    """Return a docstring up to its section of options, and the help of each of these."""
+    """Split a docstring at its section of options, and read the help of each of these."""
     text, _, section = (inspect.getdoc(described) or "").partition("\n\nOptions:\n")
     helps: dict[str, str] = {}
     for line in section.splitlines():
@@ -76,7 +76,7 @@ def _without_options(described: Any) -> tuple[str, dict[str, str]]:
 
 
 def _parameter(name: str, default: Any, hint: Any, helps: Mapping[str, str]) -> Parameter:
-    """Return an option with its help, or an argument where there is neither option nor default."""
+    """Make an option with its help, or an argument where there is neither option nor default."""
     if name in helps:
         kind, *info = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         plain = typer.Argument() if default is Parameter.empty else typer.Option()
@@ -87,7 +87,7 @@ def _parameter(name: str, default: Any, hint: Any, helps: Mapping[str, str]) -> 
 
 
 def command_line() -> str:
-    """Return the command as it was typed, for manifests and reports."""
+    """Repeat the command as it was typed, for manifests and reports."""
     return shlex.join(["custos", *sys.argv[1:]])
 
 
@@ -99,14 +99,10 @@ def read_assignments(
     once: bool = False,
     may_be_empty: bool = False,
 ) -> dict[str, str]:
-    """Read options of the shape ``NAME=VALUE``.
+    """Read options of the shape ``NAME=VALUE``; errors name ``option`` and what was ``expected``.
 
-    Args:
-        texts: One text per time that the option was given.
-        option: Name of the option, for the error.
-        expected: What the option should look like, for the error.
-        once: Refuse a name that is given twice; otherwise the last value counts.
-        may_be_empty: Whether there may be nothing after the ``=``.
+    ``once`` refuses a name that is given twice; otherwise the last value counts. If
+    ``may_be_empty``, there may be nothing after the ``=``.
     """
     values: dict[str, str] = {}
     for text in texts or ():
@@ -219,7 +215,7 @@ class RequestOptions:
     deadline: Deadline = 300
 
     def server(self, base_url: str, model: str) -> ModelServer:
-        """Return a model on a server."""
+        """Describe a model on a server."""
         from clients.connection import ModelServer
 
         key, limit, deadline = api_key(self.key_env), self.concurrency, self.deadline
@@ -244,7 +240,7 @@ class RivalOptions:
     chat_key_env: str | None = None
 
     def read(self, temperature: float = 0.0) -> list[ChatJudge]:
-        """Return the chat models as judges, asked at a temperature."""
+        """Make judges of the chat models, asked at a temperature."""
         from clients.chat_judge import ChatJudge
         from clients.connection import ModelServer
         from clients.messages import Decoding
@@ -274,7 +270,7 @@ class PriceOptions:
     completion_price: Annotated[float, typer.Option(min=0)] = 0
 
     def read(self) -> Prices | None:
-        """Return the prices; ``None`` if neither is known."""
+        """Read the prices; ``None`` if neither is known."""
         from clients.chat import Prices
 
         prices = Prices(self.prompt_price, self.completion_price)

@@ -32,7 +32,7 @@ class Verbs(CommandGroup):
     """Outermost group of commands, which prints the user's mistakes on one line each."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command; exit with status 2 on an error that it must expect."""
+        """Run the chosen command; print a user's mistake on one line and exit with status 2."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # The reader of the output has stopped, which is no mistake.
@@ -54,11 +54,9 @@ class Verb(TyperCommand):
     """A command that refuses values that no command can use, and never overwrites its inputs."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Check that no value is empty, and read the values.
+        """Read the values; refuse an empty one, as ``--out "$OUT"`` without such a variable.
 
-        Raises:
-            CustosError: If one is, as ``--out "$OUT"`` without such a variable: as a path it would
-                be the current folder. An option with an empty default may be empty.
+        As a path it would be the current folder. An option with an empty default may be empty.
         """
         typed, _, _ = self.make_parser(ctx).parse_args(list(args))
         for parameter in self.params:
@@ -73,9 +71,8 @@ class Verb(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Check the options and run the command.
 
-        Raises:
-            CustosError: If another option or argument names the same file as an output does, if a
-                number is not finite, or if a value is not UTF-8 text, which no report could hold.
+        Raises ``CustosError`` if another option or argument names the same file as an output does,
+        if a number is not finite, or if a value is not UTF-8 text, which no report could hold.
         """
         for parameter in self.params:
             value = ctx.params.get(parameter.name)
@@ -102,7 +99,7 @@ class Verb(TyperCommand):
 
 
 def _spelling(parameter: Any) -> str:
-    """Return the name of an option or argument, as its help gives it."""
+    """Name an option or argument as its help gives it."""
     if parameter.param_type_name == "option":
         return str(parameter.opts[0])
     return str(parameter.metavar or parameter.name.upper())
@@ -120,10 +117,9 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 def output_folder(
     ctx: typer.Context, param: typer.CallbackParam, path: PathT | None
 ) -> PathT | None:
-    """Return the value of an option that names a folder to write to; callback of all such options.
+    """Check an option that names a folder to write to; callback of all such options.
 
-    Raises:
-        CustosError: If a file lies there, or nothing can be written there.
+    Raises ``CustosError`` if a file lies there, or nothing can be written there.
     """
     _check_output(ctx, param, path)
     if path is not None and os.path.exists(path) and not os.path.isdir(path):
@@ -132,10 +128,9 @@ def output_folder(
 
 
 def output_file(ctx: typer.Context, param: typer.CallbackParam, path: PathT | None) -> PathT | None:
-    """Return the value of an option that names a file to write; callback of all such options.
+    """Check an option that names a file to write; callback of all such options.
 
-    Raises:
-        CustosError: If a folder or a device lies there, or nothing can be written there.
+    Raises ``CustosError`` if a folder or a device lies there, or nothing can be written there.
     """
     _check_output(ctx, param, path)
     if path is not None and os.path.exists(path) and not os.path.isfile(path):
@@ -154,11 +149,8 @@ def _check_output(ctx: typer.Context, param: typer.CallbackParam, path: Path | s
 
     Inside the current folder a command makes the folders that its output needs. Elsewhere the
     folder around the output must exist, because a missing one is most often a misspelt one. The
-    folders of a URL are no folders.
-
-    Raises:
-        CustosError: If the folder around the output is missing and not in the current folder, or
-            if nothing can be written there.
+    folders of a URL are no folders. Raises ``CustosError`` if that folder is missing, or nothing
+    can be written there.
     """
     if path is None or "://" in str(path):
         return
@@ -181,11 +173,9 @@ def _check_output(ctx: typer.Context, param: typer.CallbackParam, path: Path | s
 
 
 def own(keys: Collection[str], report: str | None = None) -> Callable[[Path], bool]:
-    """Return a test for an earlier output: whether it begins with a JSON object of these keys.
+    """Make a test for an earlier output: whether it begins with a JSON object of these keys.
 
-    Args:
-        keys: Keys of every row of a JSONL file, or of the report of a folder.
-        report: Name of that report; ``None`` for a file.
+    The keys are those of every row of a JSONL file, or of the folder's file ``report``.
     """
 
     def is_own(out: Path) -> bool:
@@ -210,17 +200,8 @@ def claim(
     """Refuse to write where a file would be replaced that is no earlier output of the command.
 
     An output is known by its content, so that nothing else has to lie beside it. What is empty may
-    be replaced.
-
-    Args:
-        out: File, or folder, that is about to be written; need not exist.
-        is_own: Whether an earlier output of the command lies there; ``None``: it replaces none.
-        option: Option that names it.
-        names: Files that are written to the folder; none for a file.
-        sources: Files that the command reads.
-
-    Raises:
-        CustosError: If something else lies there, or a source would be replaced.
+    be replaced; without ``is_own`` nothing else may. ``names`` are the files that are written to a
+    folder ``out``, none for a file; ``sources`` are read and may not be among them.
     """
     written = [out / name for name in names] or [out]
     for source in sources:

@@ -30,7 +30,7 @@ MAX_ROWS_NAMED = 5
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return one line per row, its cells padded to the width of their columns."""
+    """Write one line per row, its cells padded to the width of their columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -39,7 +39,7 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def wide_console() -> Console:
-    """Return a console that does not break long lines, and prints brackets as they are."""
+    """Make a console that does not break long lines, and prints brackets as they are."""
     console = Console(highlight=False, soft_wrap=True, markup=False)
     if not console.is_terminal:
         console.width = WIDTH_IN_FILES
@@ -56,7 +56,7 @@ def show_counts(heading: str, counted: str, counts: Mapping[str, int]) -> None:
 
 
 def interval_table(title: str, intervals: Mapping[str, Any]) -> Table:
-    """Return a table with one estimate and its interval on every line."""
+    """Build a table with one estimate and its interval on every line."""
     from benchmarks.framework.estimates import estimates
     from benchmarks.framework.report.text import interval_cells
 
@@ -97,7 +97,7 @@ def job_bar(prices: Prices | None = None) -> Iterator[OnProgress]:
 
 
 def spent_text(usage: Usage, prices: Prices | None) -> str:
-    """Return tokens and, with prices, their cost as a text."""
+    """Write out tokens and, with prices, their cost."""
     tokens = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
     return tokens if prices is None else f"{tokens}, cost {prices.cost(usage):.4f}"
 
@@ -160,7 +160,7 @@ def write_problems(path: Path, problems: Mapping[int, str]) -> None:
 
 
 def fail_without_verdict(source: Path, statuses: Collection[str]) -> None:
-    """Exit with status 1 if none of these statuses of rows stands for a verdict."""
+    """Exit with status 1 if no row got a verdict, as the rows' statuses say."""
     if set(statuses) <= FAILURES:
         typer.echo(f"error: {source}: no row got a verdict", err=True)
         raise typer.Exit(1)

@@ -24,7 +24,7 @@ FILES = [f"{split}.jsonl" for split in SPLITS]
 
 
 def _in_own_folder(ctx: typer.Context, param: typer.CallbackParam, path: Path) -> Path:
-    """Return the folder of ``--out``, in which no file of the user's own would be replaced."""
+    """Find the folder of ``--out``, in which no file of the user's own would be replaced."""
     output_folder(ctx, param, path)
     check_replaceable(path, FILES)  # Now, and not after an hour of work.
     return path
@@ -69,7 +69,7 @@ class SplitOptions:
 
     @cached_property
     def held_out(self) -> HeldOut:
-        """The sizes of the splits that are not trained on."""
+        """Read the sizes of the splits that are not trained on."""
         sizes = {"val": self.val, "cal": self.cal, "test": self.test}
         return parse_record(HeldOut, sizes, "--val, --cal, --test")
 
@@ -78,7 +78,7 @@ class SplitOptions:
         claim(self.out, lambda out: True, names=FILES, sources=sources)
 
     def divide(self, examples: Sequence[LabelledExample]) -> Splits:
-        """Return the examples in splits that share no question."""
+        """Divide the examples into splits that share no question."""
         return split_examples(examples, self.held_out, self.seed)
 
     def write(self, splits: Splits, source: Mapping[str, Any], left_out: Mapping[str, int]) -> None:
@@ -140,7 +140,7 @@ class FilterOptions:
     models: int = 6
 
     def apply(self, examples: Sequence[LabelledExample]) -> list[LabelledExample]:
-        """Return the examples that pass all filters, in the paper's order."""
+        """Keep the examples that pass all filters, in the paper's order."""
         long_enough = list(drop_trivial(examples, self.min_words))
         if self.verdicts is None:
             return long_enough

@@ -79,12 +79,12 @@ class TableOptions:
 
     @property
     def _single(self) -> dict[str, str]:
-        """The options that are a key of a mapping and have one value."""
+        """Pick the options that are a key of a mapping and have one value."""
         keys = TableMapping.model_fields.keys() - {"columns", "labels"}
         return {name: value for name, value in vars(self).items() if name in keys and value}
 
     def words(self) -> list[str]:
-        """Return the options as they are typed, for a command that reads the same table."""
+        """Spell the options as they are typed, for a command that reads the same table."""
         pairs = [("map", text) for text in self.columns or ()]
         pairs += [("labels", text) for text in self.labels or ()]
         pairs += [("annotators", self.annotators)] if self.annotators else []
@@ -93,7 +93,7 @@ class TableOptions:
         return [word for name, value in pairs for word in (f"--{name.replace('_', '-')}", value)]
 
     def read(self) -> TableMapping:
-        """Return the mapping that the options and the file of ``--mapping`` say; options win."""
+        """Read the mapping that the options and the file of ``--mapping`` say; options win."""
         from_file = TableMapping() if self.mapping is None else read_mapping(self.mapping)
         pairs = [pair for text in self.labels or () for pair in text.split(",") if pair.strip()]
         columns = read_assignments(self.columns, "--map", "OURS=THEIRS, each field once", once=True)
@@ -115,15 +115,9 @@ def read_requests(
 ) -> Iterator[NumberedRequest]:
     """Yield ``(row number, request)`` for every row; a row without an id gets its number as one.
 
-    A row that is no valid request comes as the verdict on it, with status ``invalid``.
-
-    Args:
-        source: Table.
-        mapping: What its columns are called.
-        risk: Risk of every request; ``None``: that of its row, if it states one.
-
-    Raises:
-        CustosError: If the table cannot be read or lacks a column.
+    A row that is no valid request comes as the verdict on it, with status ``invalid``. ``risk`` is
+    that of every request; ``None``: that of its row, if it states one. Raises ``CustosError`` if
+    the table cannot be read or lacks a column.
     """
     columns = {} if mapping is None else mapping.columns
     for row, parsed in parse_table(source, JudgeRequest, mapping):
@@ -149,7 +143,7 @@ def read_requests(
 
 
 def read_valid_requests(source: Path) -> list[JudgeRequest]:
-    """Return the requests of a file in our own format; refuse a row that is none."""
+    """Read the requests of a file in our own format; refuse a row that is none."""
     requests = []
     for row, request in read_requests(source):
         if isinstance(request, Verdict):
@@ -159,23 +153,18 @@ def read_valid_requests(source: Path) -> list[JudgeRequest]:
 
 
 def file_digest(source: Path) -> str | None:
-    """Return the SHA-256 of a file; ``None`` for a hub data set, whose revision does not change."""
+    """Hash a file with SHA-256; ``None`` for a hub data set, whose revision does not change."""
     return file_sha256(source) if source.is_file() else None
 
 
 def leaves_mode_open(request: JudgeRequest) -> bool:
-    """Return whether a request has several references and does not say how they are meant."""
+    """Tell whether a request has several references and does not say how they are meant."""
     is_open = len(request.references) > 1 and "reference_mode" not in request.model_fields_set
     return is_open and get_task(request.task).has_reference_modes
 
 
 def warn_of_open_modes(source: Path, num_rows: int) -> None:
-    """Say that rows with several references were read as one answer in parts.
-
-    Args:
-        source: Table of the rows.
-        num_rows: Rows that leave it open; 0 prints nothing.
-    """
+    """Say that so many rows with several references were read as one answer in parts."""
     if num_rows:
         rows = "1 row has" if num_rows == 1 else f"{num_rows} rows have"
         typer.echo(

@@ -41,12 +41,7 @@ ROWS_AT_ONCE = 10_000
 
 
 class GradedTable:
-    """A user's table with verdicts, as it will be written.
-
-    Args:
-        source: The table that was graded.
-        kept: One verdict for each of its rows.
-    """
+    """A user's table with one verdict for each row, as it will be written."""
 
     def __init__(self, source: Table, kept: KeptFile[KeptVerdict]) -> None:
         self.source, self.kept = source, kept
@@ -76,7 +71,7 @@ class GradedTable:
 
     @property
     def columns(self) -> list[str]:
-        """Return the names of all columns; ours get a prefix where the user has such a column."""
+        """Name all columns; ours get a prefix where the user has such a column."""
         columns = list(self.kinds)
         for name in (*VERDICT_COLUMNS, *(_PROBABILITY + label for label in self.labels)):
             while name in columns:
@@ -96,17 +91,15 @@ class GradedTable:
 
 
 def has_verdict_columns(columns: Collection[str]) -> bool:
-    """Return whether a table with these columns is one that ``write_table`` wrote."""
+    """Tell whether a table with these columns is one that ``write_table`` wrote."""
     return all(name in columns or _PREFIX + name in columns for name in _ALWAYS)
 
 
 def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]]:
     """Yield the cells of every row of a table that ``write_table`` wrote, with its verdict.
 
-    A verdict has the fields that are columns. It has no ``id`` and no ``row``.
-
-    Raises:
-        CustosError: If the file cannot be read, or holds no verdicts.
+    A verdict has the fields that are columns. It has no ``id`` and no ``row``. Raises
+    ``CustosError`` if the file cannot be read, or holds no verdicts.
     """
     rows = read_rows(path)
     first = next(rows, None)  # says what is wrong with a file that cannot be read
@@ -121,7 +114,7 @@ def read_verdict_table(path: Path) -> Iterator[tuple[Mapping[str, Any], Verdict]
 
 
 def _find_verdict_columns(columns: Sequence[str]) -> dict[str, str] | None:
-    """Return the column of every field of a verdict; ``None`` in a table that is not ours.
+    """Find the column of every field of a verdict; ``None`` in a table that is not ours.
 
     They stand together, behind the user's columns, of which some may be called alike.
     """
@@ -153,7 +146,7 @@ def write_table(out: Path, table: GradedTable) -> None:
 
 
 def table_columns(path: Path) -> Sequence[str]:
-    """Return the names of the columns of a CSV, TSV or Parquet file."""
+    """Read the names of the columns of a CSV, TSV or Parquet file."""
     if path.suffix != ".parquet":
         return CsvFile(path).columns
     import pyarrow.parquet as pq
@@ -167,7 +160,7 @@ class _LongInt:
 
 
 def _kind(value: Any) -> type:
-    """Return the type of a cell; a number too large for a column of numbers counts as text."""
+    """Find the type of a cell; a number too large for a column of numbers counts as text."""
     if type(value) is int and not -_INT64 <= value < _INT64:
         return str
     if type(value) is int and not -_EXACT <= value <= _EXACT:
@@ -176,7 +169,7 @@ def _kind(value: Any) -> type:
 
 
 def cell_text(value: Any) -> Any:
-    """Return a cell for a file of text."""
+    """Format a cell for a file of text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or isinstance(value, str | int | float):

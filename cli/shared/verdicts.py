@@ -38,13 +38,7 @@ OUT_SUFFIXES = (".jsonl", *TABLE_SUFFIXES)
 
 
 def check_verdict_files(source: Path, out: Path, table: Path | None = None) -> None:
-    """Check the names of the files before anything is read.
-
-    Args:
-        source: File of ``--in``.
-        out: File of ``--out``.
-        table: File of ``--csv``, if there is one.
-    """
+    """Check the names of ``--in``, ``--out`` and ``--csv`` before anything is read."""
     for option, path in (("--in", source), ("--out", out)):
         if str(path) in ("-", "/dev/stdin", "/dev/stdout"):
             raise CustosError(
@@ -62,7 +56,7 @@ def check_verdict_files(source: Path, out: Path, table: Path | None = None) -> N
 
 
 def holds_verdicts(path: Path) -> bool:
-    """Return whether a file begins as one that ``custos grade`` writes."""
+    """Tell whether a file begins as one that ``custos grade`` writes."""
     try:
         if path.suffix == ".jsonl":
             with system_errors_at(path), path.open("rb") as file:
@@ -74,16 +68,10 @@ def holds_verdicts(path: Path) -> bool:
 
 
 def write_verdicts(out: Path, source: Table, kept: KeptFile[KeptVerdict]) -> None:
-    """Write verdicts to a file that appears only when it is complete.
+    """Write verdicts as JSONL or a table, to a file that appears only when it is complete.
 
-    Args:
-        out: JSONL file of whole verdicts, or a table (see ``cli.shared.verdict_tables``).
-        source: Table that was graded.
-        kept: One verdict for each of its rows.
-
-    Raises:
-        CustosError: If the rows of the source are not those of the verdicts any more.
-        OSError: If the file cannot be written; it names the file.
+    Raises ``CustosError`` if the rows of the source are not those of the verdicts any more;
+    ``OSError``, which names the file, if it cannot be written.
     """
     if out.suffix == ".jsonl":
         verdicts = (line.verdict.model_copy(update={"row": line.row}) for line in kept.lines())
@@ -100,12 +88,7 @@ class JudgedRates:
         """Best label, whether each verdict is it, and its question; ``None`` where none is best."""
 
     def add(self, verdict: Verdict, question: int) -> None:
-        """Count a verdict; one without a label does not count.
-
-        Args:
-            verdict: Verdict on a row.
-            question: Number that rows on the same question have in common.
-        """
+        """Count a verdict that has a label; rows on the same question share a number."""
         if verdict.label is None:
             return
         key = verdict.judge_name, verdict.rubric
@@ -120,11 +103,7 @@ class JudgedRates:
             questions.append(question)
 
     def lines(self, grader: Grader | None = None) -> Iterator[str]:
-        """Yield a sentence for each judge and rubric.
-
-        Args:
-            grader: Judge that is at hand; what its folder says of it counts.
-        """
+        """Yield a sentence for each judge and rubric; what the grader's own folder says counts."""
         import numpy as np
 
         from evaluation.correction.judged import errors_in_folder, errors_of_judge, judged_rate
@@ -154,11 +133,7 @@ class JudgeTally:
 
 
 class Summary:
-    """Counts of the verdicts on a file.
-
-    Args:
-        lines: The verdicts.
-    """
+    """Counts of the verdicts on a file."""
 
     def __init__(self, lines: Iterable[KeptVerdict]) -> None:
         self.statuses: Counter[str] = Counter()
@@ -187,9 +162,7 @@ class Summary:
     def show(self, written: str, rates: Iterable[str] = ()) -> None:
         """Print how many rows were graded, by status, and a sentence for each judge and rubric.
 
-        Args:
-            written: Files of the verdicts.
-            rates: Sentences of :class:`JudgedRates`.
+        ``rates`` are sentences of :class:`JudgedRates`.
         """
         counts = _counted(self.statuses)
         typer.echo(f"{self.statuses.total()} rows graded ({counts or 'none'}): {written}")
@@ -202,7 +175,7 @@ class Summary:
             typer.echo(line)
 
     def failure(self, source: str) -> str | None:
-        """Return what failed and what to do about it on one line; ``None`` if nothing failed."""
+        """Say what failed and what to do about it on one line; ``None`` if nothing failed."""
         if self.first_failure is None:
             return None
         counts = {status: self.statuses[status] for status in sorted(FAILURES)}
@@ -231,12 +204,7 @@ class Summary:
     ) -> None:
         """Print everything; exit with status 1 if rows failed, unless this is allowed.
 
-        Args:
-            source: The table that was graded.
-            outputs: Files of its verdicts.
-            rates: Sentences of :class:`JudgedRates`.
-            mapping: Options that say which columns it has, as they are typed.
-            allow_failed: Whether failed rows are no failure of the command.
+        ``mapping`` are the options, as they are typed, that say which columns ``source`` has.
         """
         self.show(" and ".join(map(str, outputs)), rates)
         if self.num_in_untrained_mode:

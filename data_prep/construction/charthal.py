@@ -55,7 +55,7 @@ class Chart(BaseModel):
 
     @property
     def figure_path(self) -> str:
-        """Return the path of its picture, relative to the folder that is written."""
+        """Name the path of its picture, relative to the folder that is written."""
         return f"{IMAGE_FOLDER}/{self.id}{Path(self.images[0]).suffix.lower()}"
 
 
@@ -78,9 +78,8 @@ class ChartQuestion(BaseModel):
 def load_charts(path: Path, bad_rows: list[str] | None = None) -> list[Chart]:
     """Read a JSONL, JSON or Parquet file of charts; errors of rows go to ``bad_rows`` if given.
 
-    Raises:
-        CustosError: If the file cannot be read, an id occurs twice or, without ``bad_rows``, on the
-            first row that does not fit.
+    Raise ``CustosError`` if the file cannot be read, an id occurs twice or, without ``bad_rows``,
+    on the first row that does not fit.
     """
     charts = [chart for _, chart in read_records(path, Chart, bad_rows)]
     for name, count in Counter(chart.id for chart in charts).items():
@@ -93,10 +92,8 @@ def load_charxiv(folder: Path) -> list[Chart]:
     """Read the validation charts of a clone of CharXiv's repository.
 
     The discipline of a chart is the category of its paper. A chart that mixes types counts as one
-    of the first type that CharXiv names.
-
-    Raises:
-        CustosError: If a file or a picture is missing, or a chart lacks something.
+    of the first type that CharXiv names. Raise ``CustosError`` if a file or a picture is missing,
+    or a chart lacks something.
     """
     metadata, subplots, types = (_read_charxiv(folder / name) for name in FILES)
     charts = []
@@ -136,9 +133,7 @@ def sample_charts(charts: Sequence[Chart], count: int, seed: int) -> list[Chart]
     Every chart type of the pool is in the sample, as far as possible: a chart of a missing type
     replaces one with the same number of subplots, and of its own discipline if there is one, whose
     type remains without it. Charts with more subplots are passed over; the order is the pool's.
-
-    Raises:
-        CustosError: If the pool has too few charts of one or of two subplots.
+    Raise ``CustosError`` if the pool has too few charts of one or of two subplots.
     """
     rng = Random(seed)
     sample: list[Chart] = []
@@ -194,11 +189,9 @@ def _exchange_for_missing_types(charts: Sequence[Chart], sample: list[Chart], rn
 def generate_questions(charts: Sequence[Chart], writer: ModelWriter) -> dict[str, Any]:
     """Have a model write one question per chart and cell; return the manifest.
 
-    The folder gets ``images/`` and ``questions.jsonl``.
-
-    Raises:
-        CustosError: If a picture cannot be copied, as ``run_job``, or if ``questions.jsonl`` lies
-            there and did not come with a manifest.
+    The folder gets ``images/`` and ``questions.jsonl``. Raise ``CustosError`` if a picture cannot
+    be copied, as ``run_job``, or if ``questions.jsonl`` lies there and did not come with a
+    manifest.
     """
     check_replaceable(writer.out, [QUESTIONS])
     (writer.out / IMAGE_FOLDER).mkdir(parents=True, exist_ok=True)

@@ -87,9 +87,7 @@ class ModelWriter:
         """Send the requests that have no reply in the folder yet, and read all replies.
 
         Where ``mend``, ask once more for a reply in the wrong form (``UnusableText.mendable``).
-
-        Raises:
-            CustosError: As ``run_job``.
+        Raise ``CustosError`` as ``run_job``.
         """
         job, results = self._ask(requests)
         mended = {
@@ -121,7 +119,7 @@ class ModelWriter:
     def _ask(
         self, requests: Sequence[Request[T]]
     ) -> tuple[JobResult, dict[str, T | Reject | UnusableText]]:
-        """Return the replies and, by item id, each record or why there is none."""
+        """Get the replies and, by item id, each record or why there is none."""
         job = run_job(
             [request.item for request in requests],
             self.server,
@@ -165,9 +163,8 @@ class ModelWriter:
 def load_rows(path: Path, row_type: type[R], bad_rows: list[str] | None = None) -> list[R]:
     """Read the rows that go into a step; pictures are relative to the file.
 
-    Raises:
-        CustosError: If the file cannot be read, an id occurs twice, no row is left or, without the
-            list ``bad_rows``, which takes the errors of rows, on the first row that does not fit.
+    Raise ``CustosError`` if the file cannot be read, an id occurs twice, no row is left or, without
+    the list ``bad_rows``, which takes the errors of rows, on the first row that does not fit.
     """
     rows: dict[str, R] = {}
     for number, row in read_records(path, row_type, bad_rows):
@@ -183,10 +180,8 @@ def run_step(step: Step[Any, Any], rows: Sequence[StepRow], writer: ModelWriter)
     """Ask a model about every row that has no reply yet, and write what comes of the rows.
 
     The folder gets ``rows.jsonl``, in the order of the rows that went in, and ``rejects.jsonl``. A
-    reply in the wrong form is asked for once more. Return the manifest.
-
-    Raises:
-        CustosError: As ``run_job``, or if ``rows.jsonl`` lies there without a manifest.
+    reply in the wrong form is asked for once more. Return the manifest. Raise ``CustosError`` as
+    ``run_job``, or if ``rows.jsonl`` lies there without a manifest.
     """
     check_replaceable(writer.out, [ROWS])
     requests = [Request(step.item(row), partial(step.read, row)) for row in rows]

@@ -79,7 +79,7 @@ class Question(StepRow):
 
 
 def model_folder(out: Path, model: str) -> Path:
-    """Return the folder of one model within that of all."""
+    """Name the folder of one model within that of all."""
     return out / re.sub(r"[^\w.-]", "_", model)
 
 
@@ -92,22 +92,11 @@ def write_responses(
 ) -> dict[str, Any]:
     """Ask every model every question that it has not answered yet, and write all responses.
 
-    Each model's own folder gets its responses; ``out`` gets all of them in ``rows.jsonl``, question
-    by question, ready for ``custos grade`` and for people.
-
-    Args:
-        questions: What to ask, with different ids.
-        writers: One for each model, with a folder of its own.
-        out: Folder for all responses.
-        source: Description of the questions, for the manifest.
-        command: Command line that can repeat this.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        CustosError: As ``run_job``, if two models share a folder, or if ``rows.jsonl`` lies in one
-            and did not come with a manifest.
+    Each model's own folder, that of its writer, gets its responses; ``out`` gets all of them in
+    ``rows.jsonl``, question by question, ready for ``custos grade`` and for people. Questions have
+    different ids; ``source`` describes them in the manifest, which is returned. Raise
+    ``CustosError`` as ``run_job``, if two models share a folder, or if ``rows.jsonl`` lies in one
+    and did not come with a manifest.
     """
     folders = [writer.out for writer in writers]
     if len(set(folders)) < len(folders):
@@ -144,11 +133,8 @@ def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0)
     """Pair the responses to each question so that each one is in at least ``least`` pairs.
 
     Responses are rows of ``write_responses``, of any number of models. The seed draws who meets
-    whom, and who is A.
-
-    Raises:
-        CustosError: If a row does not say what it answers and who wrote it, or a model answers a
-            question twice.
+    whom, and who is A. Raise ``CustosError`` if a row does not say what it answers and who wrote
+    it, or a model answers a question twice.
     """
     paired, rng = Paired(), Random(seed)
     for question, answers in _by_question(responses).items():
@@ -163,7 +149,7 @@ def pair_responses(responses: Iterable[JudgeRequest], least: int, seed: int = 0)
 
 
 def group_responses(responses: Iterable[JudgeRequest], seed: int = 0) -> list[Row]:
-    """Bring the responses to each question together by up to four, as evenly as can be.
+    """Group the responses to each question by up to four, as evenly as possible.
 
     Arguments and errors are those of :func:`pair_responses`.
     """
@@ -192,7 +178,7 @@ def _by_question(responses: Iterable[JudgeRequest]) -> dict[str, dict[str, Judge
 
 
 def match_ups(count: int, least: int) -> list[tuple[int, int]]:
-    """Return the fewest pairs of ``count`` members in which each is in at least ``least`` of them.
+    """List the fewest pairs of ``count`` members in which each is in at least ``least`` of them.
 
     The members, more than ``least``, are put in a circle (Harary, 1962). Each is paired with the
     nearest on both sides, and for an odd ``least`` also with the one across. If both numbers are
@@ -241,14 +227,11 @@ def screen(
     verdicts: Mapping[str, Sequence[str | None]],
     num_models: int,
 ) -> Screened:
-    """Drop the questions that all of at least ``num_models`` models answer.
+    """Drop the questions that all models, at least ``num_models`` of them, answer rightly.
 
     A response is right if all judges give it the best label of its task. A question with one wrong
     answer is kept, whatever is missing of the others. ``verdicts`` holds the labels of the judges
-    by id of a response.
-
-    Raises:
-        CustosError: If a response is to no question, or has no verdict.
+    by id of a response. Raise ``CustosError`` if a response is to no question, or has no verdict.
     """
     known = {item.id for item in items}
     rights: dict[str, dict[str, bool | None]] = defaultdict(dict)

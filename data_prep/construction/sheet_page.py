@@ -30,9 +30,8 @@ QUALITY = 85
 def write_sheet(path: Path, form: Form, rows: Sequence[Row]) -> None:
     """Write a sheet: ``.html`` is a page, ``.csv`` and ``.tsv`` are tables.
 
-    Raises:
-        CustosError: If the file has another ending, or a picture of a page cannot be read; the
-            message names the row.
+    Raise ``CustosError`` if the file has another ending, or a picture of a page cannot be read; the
+    error names the row.
     """
     if path.suffix == ".html":
         write_text(path, _page(form, rows))

@@ -39,7 +39,7 @@ class GoldRow(StepRow):
 
 
 def item_name(row_id: str) -> str:
-    """Return the name under which people see a row."""
+    """Digest a row's id into the name under which people see the row."""
     return hashlib.sha256(row_id.encode()).hexdigest()[:12]
 
 
@@ -49,11 +49,7 @@ def read_sheet_rows(path: Path) -> list[Row]:
 
 
 def read_gold_rows(path: Path, form: Form) -> list[Row]:
-    """Read gold items.
-
-    Raises:
-        CustosError: As ``load_rows``, or if a gold value does not fit the form.
-    """
+    """Read gold items; errors as ``load_rows``, and for gold values that do not fit the form."""
     entries = {entry.name: entry for entry in form.entries}
     rows = load_rows(path, GoldRow)
     for row in rows:
@@ -94,8 +90,7 @@ class Sheet:
 def write_table(path: Path, form: Form, rows: Sequence[Row]) -> None:
     """Write a CSV or TSV sheet; only files of pictures are named in it, the HTML page shows them.
 
-    Raises:
-        CustosError: If the file has another ending.
+    Raise ``CustosError`` if the file has another ending.
     """
     if path.suffix not in DELIMITER_BY_SUFFIX:
         raise CustosError(f"{path}: expected a file ending in .csv, .tsv or .html")
@@ -114,9 +109,8 @@ def write_table(path: Path, form: Form, rows: Sequence[Row]) -> None:
 def read_table(path: Path, form: Form) -> Sheet:
     """Read a filled-in sheet, from a spreadsheet program or from the page.
 
-    Raises:
-        CustosError: If it cannot be read, is no sheet of this form, names an item twice, or a row
-            is filled in only in part.
+    Raise ``CustosError`` if it cannot be read, is no sheet of this form, names an item twice, or a
+    row is filled in only in part.
     """
     if path.suffix not in DELIMITER_BY_SUFFIX or not path.is_file():
         raise CustosError(f"{path}: expected a filled-in sheet, a .csv or .tsv file")
@@ -189,20 +183,12 @@ def collect(
 ) -> Collected:
     """Bring sheets together by the rules of a form.
 
-    A row is settled if as many people as the form asks for filled it in and agree, of three or more
-    people most; if one person's values decide alone; or if the third person filled it in. Agreement
-    is measured between every two people of a row, before the third.
-
-    Args:
-        form: The form of all sheets.
-        rows: The rows that the sheets were made of.
-        sheets: Filled-in sheets of people who worked alone; each may hold a part of the rows.
-        third: Sheet that settles disagreements.
-        gold: Gold items that were mixed in; they are scored and left out of the rows.
-        per_row: People who must have filled in a row; default the form's own number.
-
-    Raises:
-        CustosError: If two sheets have the same name, or one holds an item that is no row.
+    A row is settled if enough people filled it in (``per_row``, by default the form's own number)
+    and agree, of three or more people most; if one person's values decide alone; or if the
+    ``third`` sheet, which settles disagreements, has it. People work alone, and each sheet may hold
+    a part of the rows. Agreement is measured between every two people of a row, before the third.
+    Gold items are scored and left out of the rows. Raise ``CustosError`` if two sheets have the
+    same name, or one holds an item that is no row.
     """
     everybody = [*sheets, *([third] if third else [])]
     if len({sheet.annotator for sheet in everybody}) < len(everybody):

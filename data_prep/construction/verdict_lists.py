@@ -42,22 +42,11 @@ def write_verdicts(
     """Write the labels of all judges: chat models, which are asked, and graded files.
 
     ``out`` gets ``verdicts.json``, an object from row id to one label per judge. A judge without a
-    label on a row has ``null`` there.
-
-    Args:
-        requests: Responses to judge, under different ids.
-        judges: One writer for each chat model, with a folder of its own.
-        graded: Files of ``custos grade`` on the same rows.
-        out: Folder for the labels of all judges.
-        source: Description of the responses, for the manifest.
-        command: Command line that can repeat this.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        CustosError: As :func:`ask_judge`, if a graded file lacks a row, or if ``verdicts.json``
-            lies there without a manifest.
+    label on a row has ``null`` there. Requests have different ids, each chat model's writer a
+    folder of its own, and ``graded`` are files of ``custos grade`` on the same rows. ``source``
+    describes the responses in the manifest, which is returned. Raise ``CustosError`` as
+    :func:`ask_judge`, if a graded file lacks a row, if a judge is named twice, or if
+    ``verdicts.json`` lies there without a manifest.
     """
     check_replaceable(out, [VERDICTS])
     labels_by_judge = {judge.server.model: ask_judge(requests, judge) for judge in judges}
@@ -81,16 +70,12 @@ def write_verdicts(
 
 
 def ask_judge(requests: Sequence[JudgeRequest], judge: ModelWriter) -> dict[str, str | None]:
-    """Have a chat model judge the responses that it has not judged yet.
+    """Have a chat model judge the responses that it has not judged yet; map ids to labels.
 
-    The model gets the instruction of each request's task. Its folder gets ``labels.jsonl``.
-
-    Returns:
-        Request id to label; ``None`` where the model gave none.
-
-    Raises:
-        CustosError: If a request does not fit its task or is a pair, if ``labels.jsonl`` lies there
-            without a manifest, or as ``run_job``.
+    The model gets the instruction of each request's task, unless a rule of the task decides. A
+    label is ``None`` where the model gave none. Its folder gets ``labels.jsonl``. Raise
+    ``CustosError`` if a request does not fit its task or is a pair, if ``labels.jsonl`` lies there
+    without a manifest, or as ``run_job``.
     """
     check_replaceable(judge.out, [LABELS])
     labels: dict[str, str | None] = {}

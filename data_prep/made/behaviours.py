@@ -64,12 +64,12 @@ class Situation:
 
     @property
     def answers(self) -> list[Element]:
-        """Return the right answers."""
+        """List the right answers."""
         return list(self.facts.answers)
 
     @cached_property
     def decoys(self) -> list[Element]:
-        """Return the decoys that no rule could take for an answer."""
+        """List the decoys that no rule could take for an answer."""
         return [
             decoy
             for decoy in self.facts.decoys

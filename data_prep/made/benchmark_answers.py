@@ -176,7 +176,7 @@ class _FactWriter:
 
 @cache
 def wordings_for(split: Literal["train", "test"]) -> dict[str, Any]:
-    """Return all wordings of a split."""
+    """Collect all wordings of a split."""
     return _read(words_of("benchmark_answers")[split])
 
 

@@ -328,11 +328,7 @@ def _far_from(rng: Random, key: int) -> int:
 
 
 def write_number(rng: Random, number: int, unit: str) -> tuple[str, str]:
-    """Write a whole number below a thousand with or without its unit.
-
-    Returns:
-        The text and the name of the notation.
-    """
+    """Write a whole number below a thousand with or without its unit; name the notation."""
     spaced = "%" if unit == "%" else f" {unit}"
     power = len(str(number)) - 1
     notations = {
@@ -396,7 +392,7 @@ def _listed(rng: Random, order: list[str], sign: str) -> str:
 
 
 def _misplaced(rng: Random, key: list[str]) -> list[str]:
-    """Return an order with two items exchanged, one left out, or all from the other end."""
+    """Spoil an order: exchange two neighbours, leave one out, or reverse it."""
     order = list(key)
     way = rng.choice(("exchanged", "exchanged", "left out", "backward"))
     if way == "left out":

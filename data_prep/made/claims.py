@@ -53,7 +53,7 @@ class Facet:
 
     @classmethod
     def of(cls, asked: str, values: str, sentences: dict[str, str]) -> Facet:
-        """Return a facet as ``words/claims.yaml`` has it."""
+        """Make a facet as ``words/claims.yaml`` has it."""
         groups = tuple(tuple(map(str.strip, line.split("/"))) for line in texts(values))
         return cls(asked, groups, texts(sentences["train"]), texts(sentences["held_out"]))
 
@@ -69,7 +69,7 @@ class Topic:
 
 @cache
 def topics() -> tuple[Topic, ...]:
-    """Return the invented things that claims are about."""
+    """List the invented things that claims are about."""
     tables: list[dict[str, Any]] = words_of("claims")["topics"]
     return tuple(
         Topic(table["name"], tuple(Facet.of(**facet) for facet in table["facets"]))

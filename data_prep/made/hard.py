@@ -103,7 +103,7 @@ class Kind:
 
 @cache
 def kinds() -> dict[str, Kind]:
-    """Return all kinds by name, in the order in which they are drawn from."""
+    """List all kinds by name, in the order in which they are drawn from."""
     words = words_of("hard")
     made: dict[str, Kind] = {}
     for name, table in words["kinds"].items():
@@ -180,7 +180,7 @@ class Item:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Return the right answers."""
+        """List the right answers."""
         return self.example.references
 
     @property
@@ -190,7 +190,7 @@ class Item:
 
     @cached_property
     def asked(self) -> str:
-        """Return the question word that the question begins with; empty: it begins otherwise."""
+        """Find the question word that the question begins with; empty: it begins otherwise."""
         return asked_word(self.example.question)
 
     @cached_property
@@ -205,7 +205,7 @@ class Item:
 
     @cached_property
     def quantity(self) -> Quantity | None:
-        """Return the number that is the right answer, if it is one that may be a little off."""
+        """Read the number that is the right answer, if it is one that may be a little off."""
         return None if self.is_set else read_quantity(self.references)
 
     def suits(self, frame: Frame) -> bool:
@@ -229,7 +229,7 @@ class Item:
 
 
 def read_items(examples: Sequence[LabelledExample]) -> list[Item]:
-    """Return the questions whose every reference names something, in the order of their keys.
+    """Read the questions whose every reference names something, in the order of their keys.
 
     Rows with options or pictures are left out, and so are questions whose references are sentences
     or plain yes and no: there nothing can be put in an answer's place.
@@ -254,7 +254,7 @@ def read_items(examples: Sequence[LabelledExample]) -> list[Item]:
 
 
 def pool_of(items: Sequence[Item]) -> AnswerPool:
-    """Return the answers to all questions."""
+    """Pool the answers to all questions."""
     return AnswerPool.of((i.example.question, answer) for i in items for answer in i.references)
 
 
@@ -267,16 +267,11 @@ def generate_hard(
 ) -> Iterator[LabelledExample]:
     """Yield hard responses to the questions of labelled rows.
 
-    Each draw takes a frame and fills it with a right and with a wrong claim; for a set of answers
-    often with a part of it too. A frame that claims nothing gives one Wrong row. Rows of a question
-    depend on the question, the rows about it, the pool of answers and the seed alone.
-
-    Args:
-        examples: Rows to make them from; what :func:`read_items` cannot use is passed over.
-        per_question: Draws for each question.
-        seed: Any integer.
-        kind_names: Names of kinds to draw from; none: all.
-        split: The split that the rows are for. Some kinds have wordings for each split.
+    Each of ``per_question`` draws takes a frame and fills it with a right and with a wrong claim;
+    for a set of answers often with a part of it too. A frame that claims nothing gives one Wrong
+    row. What :func:`read_items` cannot use is passed over. Kinds are drawn from ``kind_names``, or
+    from all; some have wordings for each split. Rows of a question depend on the question, the rows
+    about it, the pool of answers and the seed alone.
     """
     items = read_items(examples)
     pool = pool_of(items)
@@ -334,7 +329,7 @@ class _Draw:
         self.whole = whole and rng.random() < WHOLE_SHARE
 
     def rows(self, pool: AnswerPool) -> Iterator[tuple[str, LabelledExample]]:
-        """Yield a row for each label, without its id; none where no wrong answer is to be had."""
+        """Yield a row for each label, without its id; none where no wrong answer can be found."""
         quantity = self.item.quantity if self.kind.name == "quantities" else None
         decoys = [] if quantity else self._draw_decoys(pool)
         if not (quantity or decoys):
@@ -396,7 +391,7 @@ class _Draw:
         return self.rng.choice(short) if short and self.rng.random() < PEOPLE_SHARE else None
 
     def _with_surroundings(self) -> str:
-        """Return the frame, sometimes with an opening and a closing that say nothing."""
+        """Put the frame, sometimes, between an opening and a closing that say nothing."""
         rng, template = self.rng, self.frame.template
         if self.frame.language != "en" or self.item.chinese:
             return template

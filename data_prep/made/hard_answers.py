@@ -27,7 +27,7 @@ _NO_ENTITIES = frozenset({"yes", "no", "true", "false", "none", "nothing", "neve
 
 
 def shape_of(answer: str) -> Shape:
-    """Return what kind of thing an answer looks like."""
+    """Classify what kind of thing an answer looks like."""
     words = answer.split()
     if len(words) > MAX_ANSWER_WORDS or (_CJK.search(answer) and len(answer) > 24):
         return "sentence"
@@ -91,7 +91,7 @@ class AnswerPool:
 
     @classmethod
     def of(cls, answered: Iterable[tuple[str, str]]) -> AnswerPool:
-        """Return the pool of ``(question, answer)``; each answer counts once."""
+        """Pool ``(question, answer)`` pairs; each answer counts once."""
         pool: dict[Key, set[str]] = {}
         for question, answer in answered:
             if is_entity(answer):
@@ -111,13 +111,10 @@ class AnswerPool:
     ) -> str | None:
         """Draw an answer that is wrong but of the same kind; ``None`` if there is none.
 
-        Args:
-            rng: Generator to draw from.
-            answer: The right answer that it takes the place of.
-            references: Answers, none of which it may resemble by its words.
-            question: The question; what it names itself is no plausible answer.
-            near: Prefer look-alikes: a shifted number, a name that shares a part.
-            tolerance: Keep numbers clear of the share by which they may be off.
+        It takes the place of the right ``answer`` and resembles none of the references by its
+        words. What the question names itself is no plausible answer. ``near`` prefers look-alikes:
+        a shifted number, a name that shares a part. ``tolerance`` keeps numbers clear of the share
+        by which they may be off.
         """
         spoken = f" {normalise_question(question)} "
         for _ in range(20):
@@ -150,7 +147,7 @@ class AnswerPool:
 
 
 def asked_word(question: str) -> str:
-    """Return the question word that a question begins with; empty: it begins otherwise."""
+    """Find the question word that a question begins with; empty: it begins otherwise."""
     words = normalise_question(question).split()[:1]
     return words[0] if words and words[0] in _ASKED else ""
 
@@ -175,7 +172,7 @@ def look_alike(rng: Random, answer: str, pool: AnswerPool) -> str | None:
 
 
 def _shifted(rng: Random, answer: str, shape: Shape) -> str:
-    """Return an answer with one of its numbers, or its month, changed."""
+    """Change one of the numbers of an answer, or its month."""
     months = [month for month in MONTHS if month in answer]
     if shape == "date" and months and rng.random() < 0.4:
         return answer.replace(months[0], rng.choice([m for m in MONTHS if m not in months]))
@@ -186,7 +183,7 @@ def _shifted(rng: Random, answer: str, shape: Shape) -> str:
 
 
 def _other_number(rng: Random, text: str) -> str:
-    """Return another number of about the same size, written in the same way."""
+    """Draw another number of about the same size, written in the same way."""
     plain = text.replace(",", "")
     decimals = len(plain.partition(".")[2])
     value = float(plain)
@@ -230,7 +227,7 @@ class Quantity:
 
 
 def read_quantity(references: Sequence[str]) -> Quantity | None:
-    """Return the number that all references give; ``None`` for years, small counts and others."""
+    """Read the number that all references give; ``None`` for years, small counts and others."""
     read = [_read(reference) for reference in references]
     first = read[0] if read else None
     if first is None or any(q is None or q.value != first.value for q in read):
@@ -256,7 +253,7 @@ def _read(reference: str) -> Quantity | None:
 def quantity_slots(
     rng: Random, quantity: Quantity, label: str, *, tolerance: bool
 ) -> dict[str, str]:
-    """Return what fills the slots of a frame: a number that earns the label, and a range around it.
+    """Fill the slots of a frame: a number that earns the label, and a range around it.
 
     With the tolerance a number is right up to 5 % off; without it only the number itself is.
     """
@@ -280,7 +277,7 @@ def quantity_slots(
 
 
 def _wrong(rng: Random, quantity: Quantity, bounds: tuple[float, float]) -> tuple[float, str]:
-    """Return a number that is off by a share within bounds, or by its unit or its size."""
+    """Draw a number that is off by a share within bounds, or by its unit or its size."""
     unit = quantity.unit.strip()
     way = rng.random()
     if way < 0.15 and unit in OTHER_UNITS:

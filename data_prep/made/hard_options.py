@@ -105,7 +105,7 @@ def _draw_wrong(rng: Random, item: Item, pool: AnswerPool, judged: str | None) -
 
 
 def _words(name: str, held_out: bool) -> list[str]:
-    """Return wordings; those of training, or those of the other splits."""
+    """Choose wordings; those of training, or those of the other splits."""
     wordings: list[str] = words_of("hard")["options"][name]["held_out" if held_out else "train"]
     return wordings
 
@@ -142,7 +142,7 @@ class Listed:
         return cls(text.strip(), (), tuple(options), has_letters, is_upper)
 
     def letter(self, option: str) -> str:
-        """Return the letter of an option as the question writes it."""
+        """Look up the letter of an option as the question writes it."""
         letter = chr(ord("A") + self.options.index(option))
         return letter if self.is_upper else letter.lower()
 

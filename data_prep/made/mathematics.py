@@ -31,12 +31,12 @@ class Form:
 
     @property
     def text(self) -> str:
-        """Return the form without dollar signs."""
+        """Strip the form of dollar signs."""
         return self.shown.strip("$")
 
     @property
     def boxed(self) -> str:
-        r"""Return the form as it stands in ``\boxed{}``: words as text."""
+        r"""Write the form as it stands in ``\boxed{}``: words as text."""
         is_words = not self.is_latex and any(map(str.isalpha, self.text))
         return rf"\text{{{self.text}}}" if is_words else self.text
 

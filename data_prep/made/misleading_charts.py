@@ -53,7 +53,7 @@ class MisleadingChart:
 
     @property
     def question_type(self) -> str:
-        """Return ``number``, ``choice`` or ``ranking``."""
+        """Name the type: ``number``, ``choice`` or ``ranking``."""
         if isinstance(self.answer, str):
             return "choice"
         return "ranking" if isinstance(self.answer, tuple) else "number"
@@ -71,7 +71,7 @@ class Family:
 
 
 def _topics(name: str) -> list[Any]:
-    """Return a list of the word file: titles, topics or word problems."""
+    """Look up a list of the word file: titles, topics or word problems."""
     topics: list[Any] = words_of("misleading_charts")[name]
     return topics
 
@@ -259,7 +259,7 @@ def _inverted_colours(rng: Random) -> MisleadingChart:
 
 
 def tilted_areas(shares: Sequence[float], start: float) -> list[float]:
-    """Return the visible area of every slice of a tilted pie, in percent of its upper face."""
+    """Compute the visible area of every slice of a tilted pie, in percent of its upper face."""
     areas = []
     for share in shares:
         end, width = start + 3.6 * share, 0.0
@@ -273,7 +273,7 @@ def tilted_areas(shares: Sequence[float], start: float) -> list[float]:
 
 
 def popped_areas(shares: Sequence[float], start: float) -> list[float]:
-    """Return the areas of a tilted pie whose first slice, at the front, is popped out."""
+    """Compute the areas of a tilted pie whose first slice, at the front, is popped out."""
     first, *others = tilted_areas(shares, start)
     wall = first - shares[0]
     return [POP_RADIUS**2 * shares[0] + POP_RADIUS * wall, *others]

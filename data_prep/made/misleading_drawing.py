@@ -100,7 +100,7 @@ class _Drawing:
         axes.set_axisbelow(True)
 
     def _honest_top(self) -> float:
-        """Return the end of an axis from zero that leaves a little room: the next step above."""
+        """Find the end of an axis from zero that leaves a little room: the next step above."""
         step = self.chart.drawing_values["step"]
         return step * (math.floor(1.08 * max(map(max, self.chart.values.values())) / step) + 1)
 
@@ -279,13 +279,10 @@ class _Drawing:
     def _slices(
         self, numbers: Sequence[int], shape: float, radius: float = 1.0, away: float = 0.0
     ) -> None:
-        """Draw slices of a pie, of a tilted one with their walls at the front.
+        """Draw numbered slices of a pie, of a tilted one with their walls at the front.
 
-        Args:
-            numbers: Which slices.
-            shape: Height of the pie by its width; below 1 it is tilted.
-            radius: Radius of the slices.
-            away: Distance of the slices from the middle.
+        ``shape`` is the height of the pie by its width; below 1 it is tilted. The slices have this
+        radius and are this far ``away`` from the middle.
         """
         arcs = self._arcs()
         tips = {}
@@ -315,7 +312,7 @@ class _Drawing:
             self._fill(face, COLOURS[number % len(self.chart.labels)], DEEP)
 
     def _arcs(self) -> list[tuple[float, float]]:
-        """Return start and end of every slice, in degrees counter-clockwise."""
+        """Compute start and end of every slice, in degrees counter-clockwise."""
         ends = self.chart.drawing_values["start"] + 3.6 * np.cumsum((0.0, *self.values))
         return list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
 
@@ -364,20 +361,10 @@ def write_chart_pairs(
 
     Two rows to a pair, ``_1`` original and ``_2`` manipulated. ``hmi`` is what people scored on the
     published pair of the same kind and manipulation (``hmi_source``): nobody has answered these
-    charts. People's own answers, in ``human_answers``, replace it when the items are loaded.
-
-    Args:
-        out: Folder to write to; made if it is missing.
-        pairs: Result of ``generate_chart_pairs``, taken one by one.
-        published: HMI of the original and the manipulated chart, by pair of CHARTOM's Table 1.
-        source: What the pairs were made from.
-        command: Command line that can repeat this.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        CustosError: If ``items.jsonl`` lies there and did not come with a manifest.
+    charts. ``published`` has it of the original and the manipulated chart, by pair of CHARTOM's
+    Table 1. People's own answers, in ``human_answers``, replace it when the items are loaded. Pairs
+    are taken one by one, and ``source`` says what they were made from. Return the manifest. Raise
+    ``CustosError`` if ``items.jsonl`` lies there and did not come with a manifest.
     """
     check_replaceable(out, [ITEMS])
     counts = {name: Counter[str]() for name in ("kinds", "manipulations", "question_types")}

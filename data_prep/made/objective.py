@@ -168,7 +168,7 @@ class _Writer:
         self.rng, self.problem, self.split = rng, problem, split
 
     def write(self) -> tuple[str, Ending, dict[str, str]]:
-        """Return the response, what it ends with, and the form and layout of its answer."""
+        """Write the response; give also how it ends, and the form and layout of its answer."""
         rng, problem = self.rng, self.problem
         ending = draw_weighted(rng, SHARES)
         right, wrong = self._form(problem.right), self._form(rng.choice(problem.wrong))

@@ -105,7 +105,7 @@ class PairedResponse:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Return its faults under the paper's names."""
+        """Name its faults as the paper does."""
         return tuple(tag for tag in (self.fault, self.addition) if tag)
 
     @property
@@ -213,7 +213,7 @@ def _draw_exercise(rng: Random) -> tuple[Exercise, ChartScene]:
 
 @cache
 def wordings() -> tuple[Wording, ...]:
-    """Return all wordings of what pairs say beyond the responses of the chart rows."""
+    """Read all wordings of what pairs say beyond the responses of the chart rows."""
     return read_wordings("preference_pairs", "responses", Wording)
 
 
@@ -382,7 +382,7 @@ class _PairFacts:
 
 
 def preference(first: PairedResponse, second: PairedResponse) -> str:
-    """Return the label of a pair: truth decides; between equals, the response that adds nothing."""
+    """Label a pair: truth decides; between equals, the response that adds nothing."""
     a, b = ((response.right, response.addition is None) for response in (first, second))
     return TIE if a == b else A if a > b else B
 
@@ -443,15 +443,9 @@ def write_pairs(
 ) -> Splits:
     """Write pairs to ``out``, single responses to ``out/scores`` and pictures to ``out/images``.
 
-    Args:
-        out: Folder to write to; made if it is missing.
-        splits: Result of :func:`split_pairs`.
-        both_orders: Train on every pair in both orders of its responses.
-        source: What the pairs were made from.
-        shared: ``held_out``, ``seed`` and ``command``, as :func:`write_prepared` takes them.
-
-    Returns:
-        The pairs of every split, as written.
+    ``both_orders`` trains on every pair in both orders of its responses, and ``source`` says what
+    the pairs were made from. ``shared`` are ``held_out``, ``seed`` and ``command``, as
+    :func:`write_prepared` takes them. Return the pairs of every split, as written.
     """
 
     def ordered(examples: Iterable[LabelledExample], split: Split) -> list[LabelledExample]:

@@ -66,24 +66,24 @@ class TextWording(Wording):
 
     @property
     def purpose(self) -> str:
-        """Return what the wording is for: to state, to reason, to correct, to refuse, ..."""
+        """Name what the wording is for: to state, to reason, to correct, to refuse, ..."""
         return self.family.partition(".")[2]
 
     @cached_property
     def slots(self) -> frozenset[str]:
-        """Return the names of the slots that the template needs."""
+        """Name the slots that the template needs."""
         return frozenset(name for _, name, _, _ in Formatter().parse(self.template) if name)
 
 
 @cache
 def questions() -> tuple[TextQuestion, ...]:
-    """Return all wordings of questions."""
+    """Read all wordings of questions."""
     return read_wordings("text", "questions", TextQuestion)
 
 
 @cache
 def responses() -> tuple[TextWording, ...]:
-    """Return all wordings of responses."""
+    """Read all wordings of responses."""
     return read_wordings("text", "responses", TextWording)
 
 

@@ -86,7 +86,7 @@ def _draw_towns(rng: Random, language: Language, low: int, high: int) -> tuple[d
 
 
 def _shown(language: Language, towns: Mapping[str, int], noun: str) -> dict[str, str]:
-    """Return the slots that show a table of towns."""
+    """Fill the slots that show a table of towns."""
     return {"table": _table((_say(language, "Town", "城镇"), noun), towns), "noun": noun}
 
 
@@ -325,7 +325,7 @@ def _calendar(rng: Random, language: Language) -> Facts:
 
 
 def _in_two(language: Language, members: list[Element], count: int) -> dict[str, str]:
-    """Return the slots that list the first ``count`` members and the others."""
+    """Fill the slots that list the first ``count`` members and the others."""
     join = _say(language, ", ", "、")
     parts = {"first": members[:count], "second": members[count:]}
     return {name: join.join(member.text for member in part) for name, part in parts.items()}
@@ -359,7 +359,7 @@ def _cargo(rng: Random, language: Language) -> Facts:
 
 
 def _open(make: Callable[[Random, Language], Element]) -> World:
-    """Return a world with a right element and others of its type, in one to three spellings."""
+    """Make a world with a right element and others of its type, in one to three spellings."""
 
     def world(rng: Random, language: Language) -> Facts:
         answer, *decoys = elements.distinct(lambda: make(rng, language), 4)

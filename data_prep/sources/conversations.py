@@ -82,11 +82,8 @@ def load_conversations(
 
     Examples of task ``truthful-pair`` with critiques are named after the file and their row.
     Relative image paths are taken from the file's folder and made absolute; images that come as
-    bytes are saved in ``image_folder``. ``bad_rows`` gets the errors of rows; ``None`` raises the
-    first.
-
-    Raises:
-        CustosError: If the file cannot be read; on a bad row, naming file and row.
+    bytes are saved in ``image_folder``. ``bad_rows`` gets the errors of rows, which name file and
+    row; ``None`` raises the first. Raise ``CustosError`` if the file cannot be read.
     """
     headings = headings or Headings()
     examples = []
@@ -106,7 +103,7 @@ def load_conversations(
 def with_references(
     examples: Sequence[LabelledExample], reference: Literal["shown", "hidden", "both"]
 ) -> list[LabelledExample]:
-    """Return examples with or without their reference answers, or each with and then without.
+    """Show or hide reference answers, or give each example with and then without.
 
     A judge that was trained without them reads pairs without one as the paper's own does (F.2).
     """
@@ -121,10 +118,9 @@ def with_references(
 
 
 def to_conversation(example: LabelledExample) -> dict[str, Any]:
-    """Return an example as a row in the public format, with the default headings.
+    """Write an example as a row in the public format, with the default headings.
 
-    Raises:
-        CustosError: If the example has no critique, no confidence, or a label of another task.
+    Raise ``CustosError`` if the example has no critique, no confidence, or a label of another task.
     """
     task, headings = get_task(PAIR_TASK), Headings()
     tags = task.critique
@@ -204,8 +200,7 @@ def _split_at_headings(text: str, headings: Headings, num_images: int) -> dict[s
 def parse_judgement(text: str) -> Judgement:
     """Read a judgement; where tags occur more than once, the last ones count.
 
-    Raises:
-        UnusableText: If a part is missing or is not what it should be.
+    Raise ``UnusableText`` if a part is missing or is not what it should be.
     """
     task = get_task(PAIR_TASK)
     tags = task.critique

@@ -47,7 +47,7 @@ class EvounaRow(BaseModel):
         return value
 
     def references(self) -> tuple[str, ...]:
-        """Return the alternatives of the golden answer, each once, in the order of the file.
+        """List the alternatives of the golden answer, each once, in the order of the file.
 
         A slash that belongs to an answer ("AC/DC") cannot be told from a separator.
         """
@@ -58,15 +58,10 @@ class EvounaRow(BaseModel):
 def load_evouna(path: Path | str, bad_rows: list[str] | None = None) -> list[LabelledExample]:
     """Read every judged answer of an EVOUNA file (a JSON array, as published).
 
-    Improper rows are left out, and so are answers or judgements that are null. ``bad_rows`` gets
-    the errors of rows; ``None`` raises the first.
-
-    Returns:
-        Examples of task ``hieval-qs``, labelled ``Correct`` or ``Wrong``, whose group is their
-        question and whose metadata names the ``answerer``.
-
-    Raises:
-        CustosError: If the file cannot be read; on a bad row, naming file, row and field.
+    Improper rows are left out, and so are answers or judgements that are null. Examples are of task
+    ``hieval-qs``, labelled ``Correct`` or ``Wrong``; their group is their question, and their
+    metadata names the ``answerer``. ``bad_rows`` gets the errors of rows, which name file, row and
+    field; ``None`` raises the first. Raise ``CustosError`` if the file cannot be read.
     """
     examples = []
     for number, row in read_records(Path(path), EvounaRow, bad_rows):

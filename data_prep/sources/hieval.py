@@ -75,21 +75,14 @@ def load_hieval(
 ) -> list[LabelledExample]:
     """Read labelled responses from a local file or a data set on the Hugging Face hub.
 
-    Args:
-        source: CSV, TSV, JSONL, JSON or Parquet file; a folder of a hub data set; or a hub id
-            (``owner/name``). What is here wins over the hub.
-        columns: Which column holds which field.
-        variant: Variant of the task that the labels follow (the tolerance for numbers).
-        hub: Part of the data set to load; of a folder only the split counts.
-        image_folder: Where to save images that come as bytes.
-        bad_rows: List that errors of rows are added to; ``None`` raises the first error.
+    The source is a CSV, TSV, JSONL, JSON or Parquet file; a folder of a hub data set; or a hub id
+    (``owner/name``). What is here wins over the hub, and of a folder only the split of ``hub``
+    counts. ``variant`` is the one of the task that the labels follow (the tolerance for numbers).
+    Examples have ``reference_mode="all"`` and absolute image paths; images that come as bytes are
+    saved in ``image_folder``.
 
-    Returns:
-        Examples with ``reference_mode="all"`` and absolute image paths.
-
-    Raises:
-        CustosError: If the source cannot be read; if a column is empty in every row; on a bad row,
-            naming source, row and field.
+    ``bad_rows`` gets the errors of rows, which name source, row and field; ``None`` raises the
+    first. Raise ``CustosError`` if the source cannot be read, or a column is empty in every row.
     """
     columns = columns or Columns()
     path, hub = Path(source), hub or HubOptions()

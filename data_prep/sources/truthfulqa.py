@@ -48,7 +48,7 @@ class TruthfulQARow(BaseModel):
     group: str = ""
 
     def references(self) -> tuple[str, ...]:
-        """Return the right answers that say something, each once, in the order of the file."""
+        """List the right answers that say something, each once, in the order of the file."""
         answers = (answer.strip() for answer in self.correct_answers)
         return tuple(dict.fromkeys(a for a in answers if a and not says_nothing(a)))
 
@@ -64,18 +64,14 @@ def load_truthfulqa(
 ) -> tuple[list[LabelledExample], dict[str, int]]:
     """Read answers that people judged true or false, with right answers as references.
 
-    The file is JSONL, JSON or Parquet, with the fields of :class:`TruthfulQARow`. ``bad_rows`` gets
-    the errors of rows; ``None`` raises the first.
+    The file is JSONL, JSON or Parquet, with the fields of :class:`TruthfulQARow`. Examples are of
+    task ``hieval-qs``, reference mode ``any``, labelled ``Correct`` or ``Wrong``; their group is
+    their question. The counts say, by reason, how many rows were left out: answers or references
+    that say nothing, and repetitions of an answer to the same question. An answer that people
+    judged both ways is left out whole.
 
-    Returns:
-        Examples of task ``hieval-qs``, reference mode ``any``, labelled ``Correct`` or ``Wrong``,
-        whose group is their question; and, by reason, how many rows were left out: answers or
-        references that say nothing, and repetitions of an answer to the same question. An answer
-        that people judged both ways is left out whole.
-
-    Raises:
-        CustosError: If the file cannot be read or no row remains; on a bad row, naming file, row
-            and field.
+    ``bad_rows`` gets the errors of rows, which name file, row and field; ``None`` raises the first.
+    Raise ``CustosError`` if the file cannot be read or no row remains.
     """
     rows = list(read_records(Path(path), TruthfulQARow, bad_rows))
     answers = [(question_key(row.question), normalise_question(row.response)) for _, row in rows]

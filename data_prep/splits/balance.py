@@ -35,12 +35,12 @@ Item = tuple[str, tuple[str, ...]]
 
 
 def item_of(example: LabelledExample) -> Item:
-    """Return what all labelled examples of one item have in common, whatever their task."""
+    """Identify the item of an example: question and responses, the same under every task."""
     return example.question, example.responses
 
 
 def class_of(example: LabelledExample) -> str:
-    """Return the error type, or the label of an example without one."""
+    """Name the error type, or the label of an example without one."""
     return type_of(example.label) or example.label
 
 
@@ -67,24 +67,16 @@ def hard_and_new_test(
     per_type: int | Mapping[str, int],
     seed: int = 0,
 ) -> tuple[list[LabelledExample], list[LabelledExample]]:
-    """Draw a test in which a fixed share of every error type is hard.
+    """Draw a test in which a fixed share of every error type is hard; give it and the rest.
 
-    A type with too few hard or too few new cases gets fewer examples, in the same proportion.
+    Examples without an error type are never drawn. An example is hard if its item (:func:`item_of`)
+    is in ``hard``, the quick-scoring test. It is new if its question is near none of ``hard`` and
+    none of ``seen``, which the earlier stage was trained on or chosen by. ``per_type`` examples of
+    each error type are drawn, or one number for every single one; a type with too few hard or too
+    few new cases gets fewer, in the same proportion.
 
-    Args:
-        examples: Error-analysis examples; those without an error type are never drawn.
-        hard: The quick-scoring test; an example of the same item (:func:`item_of`) is hard.
-        seen: Examples that the earlier stage was trained on or chosen by. An example is new if its
-            question is near none of these and none of ``hard``.
-        per_type: How many of each error type, or how many of every single one.
-        seed: Which examples to draw.
-
-    Returns:
-        The test, and the examples that remain to train on: their questions are near none of the
-        test and none of ``hard``. In both ``group`` is their cluster.
-
-    Raises:
-        CustosError: If an error type has no hard or no new case.
+    The rest, to train on, has questions near none of the test and none of ``hard``. In both
+    ``group`` is the cluster. Raise ``CustosError`` if an error type has no hard or no new case.
     """
     hard_clusters, seen_clusters, clusters = cluster_together(hard, seen, examples)
     old_clusters = {*hard_clusters, *seen_clusters}
@@ -127,10 +119,8 @@ def balanced_splits(
     Every error type has as many examples, as in the paper, in cal too: a calibration that is fitted
     on the natural shares would undo the balance in its labels. Shares of ``held_out`` are of the
     balanced examples. What shares a cluster with ``seen``, which an earlier stage was trained on or
-    chosen by, is for training only, where a class has ``per_class`` examples at most.
-
-    Raises:
-        CustosError: If a class has too few examples for val and cal, or none is left to train on.
+    chosen by, is for training only, where a class has ``per_class`` examples at most. Raise
+    ``CustosError`` if a class has too few examples for val and cal, or none is left to train on.
     """
     seen_clusters, test_clusters, clusters = cluster_together(seen, test, examples)
     in_seen = set(seen_clusters)
@@ -160,7 +150,7 @@ def balanced_splits(
 def _whole_questions(
     rows: Sequence[LabelledExample], wanted: Mapping[str, int], seed: int
 ) -> tuple[list[LabelledExample], list[LabelledExample]]:
-    """Draw so many examples of every class, and return them and those about other questions.
+    """Draw the wanted number of examples of every class; give them and those of other questions.
 
     Of a question that is drawn all wanted examples are taken, those of the rarest class first, so
     that few questions are used up.
@@ -199,10 +189,8 @@ def in_both_orders(pairs: Iterable[LabelledExample]) -> list[LabelledExample]:
     """List every pair, and after all of them every pair with its responses exchanged.
 
     Labels, critiques and what people said of each response follow the exchange; the id of an
-    exchanged pair ends with ``-swapped``.
-
-    Raises:
-        FieldError: If an example has one response only; the message names it.
+    exchanged pair ends with ``-swapped``. Raise ``FieldError`` if an example has one response only;
+    the error names the example.
     """
     as_given = list(pairs)
     return [*as_given, *map(_swapped, as_given)]

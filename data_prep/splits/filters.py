@@ -62,10 +62,8 @@ def keep_contested(
 
     Scores are compared: a label of error analysis counts without its error type. Of each example,
     by its id, ``verdicts`` has the labels of ``num_models``; ``None`` neither agrees nor disagrees.
-
-    Raises:
-        CustosError: If the numbers do not fit together, two examples have one id, or an example
-            lacks verdicts, each of a score that its task has.
+    Raise ``CustosError`` if the numbers do not fit together, two examples have one id, or an
+    example lacks verdicts, each of a score that its task has.
     """
     if not 1 <= min_disagreeing <= num_models:
         raise CustosError(
@@ -93,8 +91,7 @@ def keep_contested(
 def read_verdicts(path: Path) -> dict[str, list[str | None]]:
     """Read a file of verdicts: a JSON object from id to the labels of several judges.
 
-    Raises:
-        CustosError: If it cannot be read or is of another shape.
+    Raise ``CustosError`` if it cannot be read or is of another shape.
     """
     try:
         rows = decode_json(path.read_bytes())
@@ -122,8 +119,7 @@ def excluded_hash(question: str) -> str:
 def read_excluded(path: Path) -> frozenset[str]:
     """Read hashes of questions, one a line.
 
-    Raises:
-        CustosError: If the file is missing, empty, or holds a line that is no hash.
+    Raise ``CustosError`` if the file is missing, empty, or holds a line that is no hash.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -143,7 +139,7 @@ def read_excluded(path: Path) -> frozenset[str]:
 def without_excluded(
     examples: Sequence[LabelledExample], excluded: frozenset[str]
 ) -> list[LabelledExample]:
-    """Return the examples that ask neither an excluded question nor a near-duplicate of one."""
+    """Keep the examples that ask neither an excluded question nor a near-duplicate of one."""
     clusters = list(zip(cluster_examples(examples), examples, strict=True))
     out = {cluster for cluster, each in clusters if excluded_hash(each.question) in excluded}
     return [example for cluster, example in clusters if cluster not in out]

@@ -30,8 +30,7 @@ STRICTEST_FIRST: tuple[Split, ...] = ("test", "cal", "val", "train")
 def check_replaceable(out: Path, names: Iterable[str]) -> None:
     """Refuse to replace files, by name, that did not come with our manifest.
 
-    Raises:
-        CustosError: Naming such files; also if there is a manifest of another program.
+    The ``CustosError`` names them; it is also raised for a manifest of another program.
     """
     existing = [name for name in (*names, MANIFEST_NAME) if (out / name).exists()]
     if not existing or (out / _BEGUN).exists():
@@ -54,11 +53,9 @@ def write_with_manifest(
     """Remove a folder's manifest, let the block write the files, then write the new manifest.
 
     While files are being replaced there is no manifest, so a manifest always fits its files; if the
-    block raises, none is written. Nothing in a manifest depends on the time or the machine.
-
-    Yields:
-        The manifest, for the block to describe its files in. It begins with ``source``, what the
-        files are made from; ``version`` and ``command`` are added at the end.
+    block raises, none is written. Nothing in a manifest depends on the time or the machine. The
+    block gets the manifest to describe its files in: it begins with ``source``, what the files are
+    made from; ``version`` and ``command`` are added at the end.
     """
     out.mkdir(parents=True, exist_ok=True)
     (out / _BEGUN).touch()
@@ -84,13 +81,8 @@ def write_prepared(
 
     Equal input gives equal bytes. Pictures that lie in ``out`` are named relative to the file, so
     that the folder can be moved. A split that is missing is written empty. ``left_out`` counts, by
-    reason, the rows of the source that are in no split.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        CustosError: If files of these names lie there that did not come with a manifest.
+    reason, the rows of the source that are in no split. Return the manifest. Raise ``CustosError``
+    if files of these names lie there that did not come with a manifest.
     """
     check_replaceable(out, [f"{split}.jsonl" for split in SPLITS])
     prefix = f"{out.resolve()}/"
@@ -119,7 +111,7 @@ def write_prepared(
 
 
 def describe_file(path: Path) -> dict[str, str]:
-    """Return the name and the content hash of a source file."""
+    """Describe a source file by its name and content hash."""
     return {"name": path.name, "sha256": file_sha256(path)}
 
 
@@ -145,10 +137,8 @@ def load_generic(path: Path | str, bad_rows: list[str] | None = None) -> list[La
 
     An example without an id is named after the file and its row; one without a source is given the
     file's name. Relative image paths are taken from the file's folder and made absolute.
-    ``bad_rows`` gets the errors of rows; ``None`` raises the first.
-
-    Raises:
-        CustosError: If the file cannot be read; on a bad row, naming file, row and field.
+    ``bad_rows`` gets the errors of rows, which name file, row and field; ``None`` raises the first.
+    Raise ``CustosError`` if the file cannot be read.
     """
     path = Path(path)
     examples = []
@@ -180,13 +170,11 @@ class Mixture:
 
 
 def mix(ingredients: Sequence[Ingredient], seed: int) -> Mixture:
-    """Take so many training rows of each data set, and the same share of its other splits.
+    """Take a number of training rows of each data set, and the same share of its other splits.
 
     What is taken depends on the seed and the rows; of the rows of a split those with the smallest
-    hashes come first, so a larger limit adds rows to those of a smaller one.
-
-    Raises:
-        CustosError: If a folder holds no training split or too few rows of it, or a row is bad.
+    hashes come first, so a larger limit adds rows to those of a smaller one. Raise ``CustosError``
+    if a folder holds no training split or too few rows of it, or a row is bad.
     """
     read: list[Splits] = []
     for ingredient in ingredients:

@@ -52,7 +52,7 @@ _QUESTION_KEY = re.compile(r"q-[0-9a-f]{12}")
 
 
 def question_key(question: str) -> str:
-    """Return a short key of a question, equal for questions that differ only in spelling habits."""
+    """Digest a question into a short key, equal for those that differ only in spelling habits."""
     return _key(normalise_question(question))
 
 
@@ -95,11 +95,8 @@ def cluster_together(*lists: Sequence[LabelledExample]) -> list[list[str]]:
 def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) -> Ints:
     """Number the clusters that near-duplicates form among distinct, normalised questions.
 
-    Returns:
-        Cluster number of every text, int64 ``[len(texts)]``.
-
-    Raises:
-        ValueError: If the threshold, a Jaccard similarity, is not in (0, 1].
+    The numbers are int64 ``[len(texts)]``. Raise ``ValueError`` if the threshold, a Jaccard
+    similarity, is not in (0, 1].
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold must be in (0, 1], got {threshold}")
@@ -109,7 +106,7 @@ def near_duplicate_clusters(texts: Sequence[str], threshold: float = THRESHOLD) 
 
 
 def most_alike(text: str, others: Sequence[str]) -> int:
-    """Return the index of the first of the texts that have most 5-grams in common with a text."""
+    """Find the index of the text whose set of 5-grams is most like that of a given text."""
     matrix = _shingles([text, *others])
     shared = matrix[1:] @ matrix[[0]].toarray()[0]
     sizes = np.diff(matrix.indptr)
@@ -117,7 +114,7 @@ def most_alike(text: str, others: Sequence[str]) -> int:
 
 
 def _shingles(texts: Sequence[str]) -> Any:
-    """Return the text-by-shingle 0/1 matrix (CSR, int32).
+    """Mark the shingles of each text in a text-by-shingle 0/1 matrix (CSR, int32).
 
     Shingles are the character 5-grams of the text between two spaces. They carry the text's
     numbers: texts of unequal numbers share nothing.
@@ -162,7 +159,7 @@ class Sets:
 
     @classmethod
     def of(cls, matrix: Any, sizes: Ints) -> Sets:
-        """Return the sets with their elements in order and the elements of one set dropped."""
+        """Put the elements of sets in order, and drop those of one set alone."""
         frequency = np.bincount(matrix.indices, minlength=matrix.shape[1])
         order = np.argsort(frequency, kind="stable")
         listed = matrix[:, order[np.searchsorted(frequency[order], 2) :]]
@@ -173,12 +170,8 @@ class Sets:
 def similar_sets(matrix: Any, threshold: float) -> Ints:
     """Number the clusters that similar sets form; being in one cluster is transitive.
 
-    Args:
-        matrix: Set-by-element 0/1 matrix (CSR, int32).
-        threshold: Jaccard similarity in (0, 1] from which two sets are similar.
-
-    Returns:
-        Cluster number of every set, int64 ``[sets]``.
+    The matrix is set-by-element, of 0 and 1 (CSR, int32). Two sets are similar from the threshold
+    on, a Jaccard similarity in (0, 1]. Cluster numbers are int64 ``[sets]``.
     """
     join = _Join(threshold, matrix.shape[0])
     sizes = np.diff(matrix.indptr).astype(np.int64)
@@ -208,17 +201,12 @@ class _Join:
         self.clusters: Ints = np.arange(count)
 
     def link(self, sets: Sets, numbers: Ints, waiting: Ints, rare_in: int) -> Ints:
-        """Join the clusters of similar sets.
+        """Join the clusters of similar sets, each of which may stand for larger ones.
 
-        Args:
-            sets: Sets that may each stand for larger ones with the same common elements.
-            numbers: Number of each set among all.
-            waiting: Size of the largest set that each stands for; 0 if there is none.
-            rare_in: Most sets that share a rare element.
-
-        Returns:
-            For each set the largest size that a set with its elements may have to be similar to one
-            of the others.
+        Those have the same common elements. ``numbers`` are the sets' own among all, ``waiting``
+        the size of the largest set that each stands for (0 if there is none), and ``rare_in`` the
+        most sets that share a rare element. For each set, give the largest size that a set with its
+        elements may have to be similar to one of the others.
         """
         frequency = np.bincount(sets.matrix.indices, minlength=sets.matrix.shape[1])
         num_rare = int(np.searchsorted(frequency, rare_in, side="right"))
@@ -323,7 +311,7 @@ class _Join:
                 yield i[begin : begin + CHECKS_AT_ONCE], j[begin : begin + CHECKS_AT_ONCE]
 
     def _largest_union_and_overlap(self, shared: Ints) -> Ints:
-        """Return how many elements two similar sets may have together that share so many."""
+        """Compute how many elements two similar sets may have together that share this number."""
         return np.floor(shared + (shared + ROUNDING) / self.threshold).astype(np.int64)
 
     def _merge(self, left: Ints, right: Ints) -> None:
@@ -341,7 +329,7 @@ def merge_clusters(clusters: Ints, left: Ints, right: Ints) -> Ints:
 
 
 def _number_rows(matrix: Any) -> Ints:
-    """Return a number for each row of a sorted CSR matrix, the same for equal rows."""
+    """Number each row of a sorted CSR matrix, the same for equal rows."""
     numbers: dict[bytes, int] = {}
     rows = (row.tobytes() for row in np.split(matrix.indices, matrix.indptr[1:-1]))
     return np.array([numbers.setdefault(row, len(numbers)) for row in rows], dtype=np.int64)

@@ -113,12 +113,12 @@ class Overlap:
 
     @property
     def is_certain(self) -> bool:
-        """Whether any row overlaps in more than the eyes of a sentence model."""
+        """Tell whether any row overlaps otherwise than by what a sentence model finds."""
         return set(self.counts) != {PARAPHRASE}
 
     @property
     def total(self) -> int:
-        """Number of rows of ``split`` that overlap."""
+        """Count the rows of ``split`` that overlap."""
         return sum(self.counts.values())
 
     def describe(self) -> str:
@@ -167,7 +167,7 @@ def paraphrases_left_out(splits: Mapping[str, Sequence[LabelledExample]]) -> str
 def without_overlap(
     rows: Sequence[LabelledExample], known: Sequence[LabelledExample]
 ) -> list[LabelledExample]:
-    """Return the rows that overlap with none of the known ones.
+    """Keep the rows that overlap with none of the known ones.
 
     Questions that only look alike count as near-duplicates here: leaving them out costs little.
     """
@@ -197,11 +197,11 @@ class _KeyedRow:
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """What the judge is shown as the question."""
+        """Collect what the judge is shown as the question."""
         return (self.text, self.options, self.pictures)
 
     def sought(self) -> list[tuple[str, object]]:
-        """Return what this row overlaps with in another split: kind and key, strongest first."""
+        """List what this row overlaps with in another split: kind and key, strongest first."""
         shown, example = self.shown, self.example
         row = ("row", ("row", shown, example.references, example.responses))
         group = [("group", ("group", example.source, example.group))] if example.group else []
@@ -218,7 +218,7 @@ class _KeyedRow:
         ]
 
     def held(self) -> list[object]:
-        """Return the keys by which rows of another split find this row."""
+        """List the keys by which rows of another split find this row."""
         shown, example = self.shown, self.example
         keys: list[object] = [
             ("row", shown, example.references, example.responses),
@@ -249,7 +249,7 @@ def _index(rows: Sequence[_KeyedRow]) -> dict[object, list[_KeyedRow]]:
 
 
 def _asking_the_same(questions: Sequence[str]) -> tuple[Ints, Ints]:
-    """Return the clusters of questions in nearly the same words, and those in any words."""
+    """Cluster questions in nearly the same words, and those in any words."""
     clusters = same_question_clusters(questions)
     embed = minilm() if len(questions) <= MOST_EMBEDDED else None
     return clusters, with_paraphrases(questions, clusters, embed) if embed else clusters
@@ -293,7 +293,7 @@ def _picture_digests(
     texts: Mapping[str, Sequence[str]],
     cluster_of: Mapping[str, int | str],
 ) -> dict[str, str]:
-    """Return what stands for each picture; content is read only where two splits may share it.
+    """Choose what stands for each picture: its digest where two splits may share it, else its name.
 
     ``cluster_of`` gives the largest cluster that a spelled question (``texts``) belongs to.
     """
@@ -315,7 +315,7 @@ def _picture_digests(
 
 
 def _size(image: str) -> int:
-    """Return the size of a picture's file; of its name for URLs and what is not there."""
+    """Measure a picture's file in bytes; for URLs and what is not there, the name's length."""
     try:
         return Path(image).stat().st_size
     except (OSError, ValueError):
@@ -363,11 +363,8 @@ def same_question_clusters(questions: Sequence[str]) -> Ints:
     without endings, are all among those of the other, no number word or negation is in one alone,
     and they do not hold two opposites, such as first and last.
 
-    Args:
-        questions: Distinct in the spelling of ``normalise_question``, as people wrote them.
-
-    Returns:
-        Cluster number of every question, int64 ``[len(questions)]``.
+    Questions are as people wrote them, and distinct in the spelling of ``normalise_question``.
+    Cluster numbers are int64 ``[len(questions)]``.
     """
     alike = near_duplicate_clusters([normalise_question(text) for text in questions])
     members: dict[int, list[int]] = {}

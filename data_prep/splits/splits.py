@@ -37,10 +37,10 @@ class HeldOut(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     test: float = Field(default=0.12, ge=0)
 
     def targets(self, num_examples: int) -> dict[Split, float]:
-        """Return the number of examples in each split; training gets what the others leave.
+        """Compute the number of examples in each split; training gets what the others leave.
 
-        Raises:
-            CustosError: If a size is neither a share nor whole, or nothing is left to train on.
+        Raise ``CustosError`` if a size is neither a share nor whole, or nothing is left to train
+        on.
         """
         amounts: dict[Split, float] = {"val": self.val, "cal": self.cal, "test": self.test}
         sizes: dict[Split, float] = {}
@@ -64,12 +64,10 @@ def split_examples(
 ) -> Splits:
     """Deal examples to the four splits, cluster by cluster.
 
-    Sizes and label shares come as near to the targets as whole clusters permit. Examples come
-    back with ``split`` set and ``group`` set to their cluster, each split in an order fixed by the
-    seed, so that the head of a file is a random sample of it.
-
-    Raises:
-        CustosError: If there are no examples, or the held-out splits leave none for training.
+    Sizes and label shares come as near to the targets as whole clusters permit. Examples come back
+    with ``split`` set and ``group`` set to their cluster, each split in an order fixed by the seed,
+    so that the head of a file is a random sample of it. Raise ``CustosError`` if there are no
+    examples, or the held-out splits leave none for training.
     """
     if not examples:
         raise CustosError("there are no labelled examples to split")
@@ -98,10 +96,8 @@ def split_beside_test(
     """Split examples into train, val and cal beside a test split that is already chosen.
 
     Shares of ``held_out`` are of all examples. Examples that share a cluster with the test are left
-    out, and their number is returned too.
-
-    Raises:
-        CustosError: If nothing remains to split or to train on.
+    out, and their number is returned too. Raise ``CustosError`` if nothing remains to split or to
+    train on.
     """
     test_clusters, clusters = cluster_together(test, examples)
     in_test = set(test_clusters)

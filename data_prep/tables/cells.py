@@ -54,14 +54,12 @@ _MOST_OPTIONS = 6
 def as_list(
     value: Any, separator: str | None, *, keeps_empty: bool = False, is_whole: bool = False
 ) -> Any:
-    """Return the elements of a list, or of a text that stands for one, as texts.
+    """List the elements of a list, or of a text that stands for one, as texts.
 
-    Args:
-        value: A list, a text, one element of another kind, or an object, which is left as it is.
-        separator: Text between the elements; then a list in JSON or Python of texts may also stand
-            for a list. ``None``: a text is one element.
-        keeps_empty: Whether empty elements of a list count.
-        is_whole: As in :func:`as_text`.
+    An element of another kind is a list of one; an object is left as it is. Between the elements of
+    a text stands the separator; then a list in JSON or Python of texts may also stand for a list.
+    Without one (``None``) a text is one element. Empty elements count if ``keeps_empty``;
+    ``is_whole`` is as in :func:`as_text`.
     """
     if isinstance(value, bytes):
         value = as_text(value)
@@ -83,11 +81,7 @@ def as_list(
 
 
 def as_metadata(value: Any) -> dict[str, Any]:
-    """Return the object that a cell holds, decoded if it is a text.
-
-    Raises:
-        CustosError: If it is no object.
-    """
+    """Read the object that a cell holds, decoded if it is a text; refuse anything else."""
     reason = ""
     try:
         decoded = decode_json(value) if isinstance(value, str) else value
@@ -101,14 +95,12 @@ def as_metadata(value: Any) -> dict[str, Any]:
 def as_annotator_labels(
     value: Any, separator: str | None, annotators: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the labels that single people gave, by name.
+    """Read the labels that single people gave, by name.
 
     A cell holds an object of names and labels; a list of objects with ``annotator`` and ``label``;
     a list of labels; or a text that is one of these in JSON, or labels with the separator between
-    them. A list of labels takes as many ``annotators``, or else is by ``person 1`` and so on.
-
-    Raises:
-        CustosError: If it is none of these.
+    them. A list of labels takes as many ``annotators``, or else is by ``person 1`` and so on. Raise
+    ``CustosError`` if objects lack either key, or a person gave two labels.
     """
     if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
         try:
@@ -139,7 +131,7 @@ def as_annotator_labels(
 
 
 def json_value(value: Any) -> Any:
-    """Return a value of a column that is not ours as JSON can hold it; pictures are left out."""
+    """Turn a value of a column that is not ours into what JSON can hold; pictures are left out."""
     if isinstance(value, Mapping):
         return {name: json_value(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -156,7 +148,7 @@ def is_split(cell: str) -> bool:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Return the parts of a text between separators; none ends an entity of HTML (``&amp;``)."""
+    """Split a text at separators; none that ends an entity of HTML (``&amp;``) counts."""
     found = [
         match for match in _ENTITY.finditer(text) if match[0][1] == "#" or match[0][1:] in html5
     ]
@@ -170,7 +162,7 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _decoded_list(text: str) -> list[Any] | None:
-    """Return the elements of a list of texts in JSON, or as pandas writes it; ``None`` for others.
+    """Decode a list of texts in JSON, or as pandas writes it; ``None`` for others.
 
     Elements may be missing. ``[1, 2]`` is none: it may be an interval.
     """
@@ -198,16 +190,11 @@ def image_names(
 ) -> tuple[str, ...]:
     """Turn the content of an image column into absolute file names or URLs.
 
-    Args:
-        value: A path or URL, bytes, a ``{"bytes", "path"}`` record as Hugging Face data sets store
-            one, or a list of these; ``None`` is no image.
-        folder: Folder that relative paths start from.
-        save_to: Folder for images that come as bytes.
-        in_cell: Texts may be images in base64, as in the TSV files of benchmarks, and bytes without
-            a folder to save them in become data URLs.
-
-    Raises:
-        CustosError: If the value is none of these, or bytes are no image or cannot be saved.
+    It is a path or URL, bytes, a ``{"bytes", "path"}`` record as Hugging Face data sets store one,
+    or a list of these; ``None`` is no image. Relative paths start from ``folder``, and images that
+    come as bytes are saved in ``save_to``. ``in_cell``, texts may be images in base64, as in the
+    TSV files of benchmarks, and bytes without a folder to save them in become data URLs. Raise
+    ``CustosError`` if the value is none of these, or bytes are no image or cannot be saved.
     """
     if value is None or value == "":
         return ()
@@ -244,8 +231,8 @@ def content_name(content: bytes, suffix: str) -> str:
 def opened_image(content: bytes) -> Iterator[OpenedImage]:
     """Open an image.
 
-    Raises:
-        CustosError: If the bytes are no image, or one of too many pixels or parts to be opened.
+    Raise ``CustosError`` if the bytes are no image, or one of too many pixels or parts to be
+    opened.
     """
     from PIL import Image
 
@@ -260,10 +247,9 @@ def opened_image(content: bytes) -> Iterator[OpenedImage]:
 
 
 def save_image(content: bytes, folder: Path) -> Path:
-    """Save an image under its ``content_name``, unless it is there, and return its absolute path.
+    """Save an image under its ``content_name``, unless it is there, and give its absolute path.
 
-    Raises:
-        CustosError: If the bytes are no image.
+    Raise ``CustosError`` if the bytes are no image.
     """
     with opened_image(content) as image:
         suffix = (image.format or "img").lower()
@@ -275,12 +261,12 @@ def save_image(content: bytes, folder: Path) -> Path:
 
 
 def same_name(name: str) -> str:
-    """Return a name in the one spelling that Unicode's ways of writing it share (NFC)."""
+    """Write a name in the one spelling that Unicode's ways of writing it share (NFC)."""
     return unicodedata.normalize("NFC", name)
 
 
 def with_nested_columns(row: Any, columns: Iterable[str]) -> Any:
-    """Return a row with the cells, and the parts of cells, that the names of columns stand for.
+    """Add to a row the cells, and the parts of cells, that the names of columns stand for.
 
     A name that the row lacks may be there in another spelling of Unicode, and then takes its place.
     One that has dots, such as ``answers.text``, names a key of an object. In a list a number, as in
@@ -327,7 +313,7 @@ def _names_of_parts(value: Any, is_list_wanted: bool, depth: int) -> Iterator[st
 
 
 def _part(value: Any, keys: list[str]) -> Any:
-    """Return the part of a value that keys lead to; ``None`` if there is none."""
+    """Follow keys to a part of a value; ``None`` if there is none."""
     if not keys:
         return value
     key, *others = keys

@@ -38,10 +38,8 @@ def read_examples(
     Rows on one item by several people become one (:func:`join_people`). ``bad_rows`` gets every row
     that cannot be used. These are left out if ``allow_dropped``; ``None`` stops too, and says that
     there is no option to ask for it. Pictures that come as bytes are saved in ``image_folder``.
-
-    Raises:
-        CustosError: If the table cannot be read; if rows cannot be used and this is not allowed,
-            with their counts by label and by reason.
+    Raise ``CustosError`` if the table cannot be read, or rows cannot be used and this is not
+    allowed, with their counts by label and by reason.
     """
     bad_rows = {} if bad_rows is None else bad_rows
     rows = list(read_table(source, LabelledExample, mapping, bad_rows, image_folder=image_folder))
@@ -80,7 +78,7 @@ def join_people(rows: Sequence[tuple[int, LabelledExample]]) -> list[tuple[int, 
 
 
 def _joined(rows: Sequence[LabelledExample]) -> LabelledExample:
-    """Return the rows of several people on one item as one."""
+    """Join the rows of several people on one item."""
     by_person = {row.annotators[0]: row.label for row in rows}
     label = most_given(by_person, {})
     decided = next(row for row in rows if row.label == label)
@@ -131,8 +129,7 @@ def _reason(error: CustosError) -> str:
 def check_row_pictures(table: Path | str, rows: Iterable[tuple[int, JudgeRequest]]) -> None:
     """Check that the pictures of numbered rows can be read, each picture once.
 
-    Raises:
-        FieldError: If one cannot be read; the message names table and row.
+    Raise ``FieldError`` if one cannot be read; the error names table and row.
     """
     checked: set[str] = set()
     for number, row in rows:
@@ -169,7 +166,7 @@ def show_row(number: int, example: LabelledExample) -> str:
 
 
 def show_labels(examples: Iterable[LabelledExample]) -> list[str]:
-    """Return, for every rubric of the rows, a line with the labels that a judge may answer."""
+    """Write, for every rubric of the rows, a line with the labels that a judge may answer."""
     rubrics: dict[str, tuple[str, ...]] = {}
     for example in examples:
         task = get_task(example.task)
@@ -178,7 +175,7 @@ def show_labels(examples: Iterable[LabelledExample]) -> list[str]:
 
 
 def show_lengths(examples: Sequence[LabelledExample]) -> list[str]:
-    """Return lines with the lengths of questions, references and responses in characters."""
+    """Write lines with the lengths of questions, references and responses in characters."""
     texts = {
         "questions": [row.question for row in examples],
         "references": [text for row in examples for text in row.references],
@@ -192,7 +189,7 @@ def show_lengths(examples: Sequence[LabelledExample]) -> list[str]:
 
 
 def show_doubles(examples: Sequence[LabelledExample]) -> list[str]:
-    """Return lines with the numbers of rows that occur twice; none if there are none."""
+    """Write lines with the numbers of rows that occur twice; none if there are none."""
     labels: dict[tuple[object, ...], list[str]] = {}
     for row in examples:
         rubric = get_task(row.task).full_rubric(row)

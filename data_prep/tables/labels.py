@@ -44,7 +44,7 @@ class UnknownLabel(FieldError):
         )
 
     def hint(self) -> str:
-        """Return which reference mode has the label that seems to be meant, if another one has."""
+        """Name the reference mode that has the label that seems to be meant, if another one has."""
         mode: ReferenceMode = "any" if self.example.reference_mode == "all" else "all"
         other = self.example.model_copy(update={"reference_mode": mode})
         task = get_task(other.task)
@@ -59,25 +59,18 @@ def with_our_labels(
 ) -> LabelledExample:
     """Give an example, which its task can judge, with labels of that task.
 
-    The case of a label and spaces around it do not matter. A label without its error type gets it
-    from ``error_type``, which is that of ``label``: others have to hold their own.
-
-    Args:
-        example: The example.
-        labels: Their label to ours.
-        location: File and row, for the error.
-        columns: Our field to their column, for the error.
-
-    Raises:
-        UnknownLabel: If the task has no such label.
-        FieldError: If the label is none by the mapping, or the error type is not that of the label.
+    ``labels`` maps theirs to ours. The case of a label and spaces around it do not matter. A label
+    without its error type gets it from ``error_type``, which is that of ``label``: others have to
+    hold their own. For errors, ``location`` names file and row, and ``columns`` maps our fields to
+    their columns. Raise ``UnknownLabel`` if the task has no such label, and ``FieldError`` if the
+    label is none by the mapping, or the error type is not that of the label.
     """
     task = get_task(example.task)
     known = {_fold(label): label for label in task.labels(task.rubric(example))}
     error_type = None if example.error_type is None else _translate(example.error_type, labels)
 
     def ours(field: str, theirs: str | None) -> str | None:
-        """Return a label of the task; ``None`` if there is none, or it is none by the mapping."""
+        """Find a label of the task; ``None`` if there is none, or it is none by the mapping."""
         label = "" if theirs is None else _translate(theirs, labels)
         if not label or theirs is None:
             return None
@@ -130,7 +123,7 @@ def most_given(by_person: Mapping[str, str], labels: Mapping[str, str]) -> str |
 
 
 def describe_unknown(errors: Mapping[int, UnknownLabel]) -> str:
-    """Return the labels that tasks do not have, by row, those that they have, and the remedy."""
+    """List the labels that tasks do not have, by row, those that they have, and the remedy."""
     by_rubric: dict[str, dict[int, UnknownLabel]] = {}
     for row, error in errors.items():
         by_rubric.setdefault(error.rubric, {})[row] = error
@@ -188,7 +181,7 @@ def _translate(label: str, labels: Mapping[str, str]) -> str:
 
 
 def _fold(label: str) -> str:
-    """Return a label without case, spacing and Unicode's ways of writing it; 1.0 as 1."""
+    """Fold a label: without case, spacing and Unicode's ways of writing it; 1.0 as 1."""
     plain = unicodedata.normalize("NFC", " ".join(label.replace(";", "; ").split())).casefold()
     return _WHOLE.sub(r"\1", plain)
 

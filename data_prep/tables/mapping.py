@@ -182,11 +182,7 @@ class TableMapping(BaseModel, frozen=True, extra="forbid"):
 
 
 def read_mapping(path: Path) -> TableMapping:
-    """Read a ``mapping.yaml``.
-
-    Raises:
-        CustosError: If the file is missing, not YAML, or not a mapping.
-    """
+    """Read a ``mapping.yaml``; refuse one that is missing, not YAML, or not a mapping."""
     try:
         # The base loader takes every value as text: labels may be called yes, no or 1.
         content = load_yaml(path.read_text(encoding="utf-8"), yaml.BaseLoader)

@@ -66,20 +66,15 @@ def parse_table(
 ) -> Iterator[tuple[int, RequestT | BadRow]]:
     """Yield ``(row number, record or bad row)`` for the rows of a user's table.
 
-    CSV and TSV files and hub data sets are tables: columns that fill no field go to ``metadata``.
-    So it is with JSONL, JSON and Parquet files if the mapping names columns; without one, their
-    rows must have our shape, and other keys are refused.
+    The source is a file, or a hub data set (see ``open_table``). CSV and TSV files and hub data
+    sets are tables: columns that fill no field go to ``metadata``. So it is with JSONL, JSON and
+    Parquet files if the mapping names columns; without one, their rows must have our shape, and
+    other keys are refused.
 
-    Args:
-        source: A file, or a hub data set (see ``open_table``).
-        model: ``LabelledExample``, or ``JudgeRequest`` for the requests alone; then labels may be
-            missing and are not checked.
-        mapping: Which column fills which field, and what labels mean.
-        image_folder: Folder to save pictures in that come as bytes; ``None`` makes data URLs of
-            them.
-
-    Raises:
-        CustosError: If the source cannot be read or lacks a column.
+    Records are of the ``model``: ``LabelledExample``, or ``JudgeRequest`` for the requests alone;
+    then labels may be missing and are not checked. Pictures that come as bytes are saved in
+    ``image_folder``; ``None`` makes data URLs of them. Raise ``CustosError`` if the source cannot
+    be read or lacks a column.
     """
     mapping = mapping or TableMapping()
     table = open_table(source, mapping.text_format)
@@ -103,11 +98,9 @@ def read_table(
 ) -> Iterator[tuple[int, RequestT]]:
     """Yield ``(row number, record)`` for the good rows of a user's table, as :func:`parse_table`.
 
-    ``bad_rows`` gets every row that cannot be used, by its number; ``None`` raises on the first.
-
-    Raises:
-        CustosError: If the source cannot be read or lacks a column; on the first bad row when
-            ``bad_rows`` is ``None``, naming source, row, field and column.
+    ``bad_rows`` gets every row that cannot be used, by its number; ``None`` raises on the first,
+    naming source, row, field and column. Raise ``CustosError`` if the source cannot be read or
+    lacks a column.
     """
     for number, record in parse_table(source, model, mapping, image_folder=image_folder):
         if not isinstance(record, BadRow):
@@ -119,7 +112,7 @@ def read_table(
 
 
 def task_fields(task: str) -> dict[str, str]:
-    """Return the fields that change in a row that is put under a task.
+    """List the fields to change in a row so that it is of another task.
 
     A task without critiques decides at once, whatever mode the row names.
     """
@@ -160,9 +153,8 @@ class _TableReader(Generic[RequestT]):
     def check_columns(self) -> None:
         """Check that the columns of a table suit, before its rows.
 
-        Raises:
-            CustosError: If a column that is mapped is missing, if a field of the task has no
-                column, or if a column without use is called nearly like a field without a column.
+        Raise ``CustosError`` if a column that is mapped is missing, if a field of the task has no
+        column, or if a column without use is called nearly like a field without a column.
         """
         if not self.is_open:
             return
@@ -206,17 +198,13 @@ class _TableReader(Generic[RequestT]):
         self._check_names(columns)
 
     def cell(self, field: str, row: Any) -> str:
-        """Return what a row has for a field as the table has it; empty if that is no text."""
+        """Look up what a row has for a field as the table has it; empty if that is no text."""
         value = row.get(self.mapped.get(field, field)) if isinstance(row, Mapping) else None
         text = as_text(value)
         return text if isinstance(text, str) else ""
 
     def read(self, number: int, row: Any) -> RequestT:
-        """Read the record of a row.
-
-        Raises:
-            CustosError: Naming the row and, where there is one, the field and its column.
-        """
+        """Read the record of a row; errors name the row and, if known, the field and its column."""
         location = self.table.location(number)
         if isinstance(row, CustosError):
             raise row
@@ -275,7 +263,7 @@ class _TableReader(Generic[RequestT]):
         return under_given
 
     def _fill(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the cells of our fields and the cells of ``metadata``.
+        """Divide a row into the cells of our fields and the cells of ``metadata``.
 
         Empty cells are left out, but an empty response is a response.
         """
@@ -314,7 +302,7 @@ class _TableReader(Generic[RequestT]):
                 fields.setdefault("label", label)
 
     def _value(self, name: str, value: Any) -> Any:
-        """Return the content of a cell as its field takes it."""
+        """Read the content of a cell as its field takes it."""
         is_whole = self._is_whole(self.mapped.get(name, name), value)
         if name == "images":
             names = as_list(value, self.separator) if isinstance(value, str) else value
@@ -395,7 +383,7 @@ class _TableReader(Generic[RequestT]):
         )
 
     def _with_column(self, error: FieldError, row: dict[str, Any]) -> FieldError:
-        """Return an error that names our field as the mapping does, and the column."""
+        """Reword an error so that it names our field as the mapping does, and the column."""
         if not self.is_open:
             return error
         field, _, index = error.field.partition(".")

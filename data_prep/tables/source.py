@@ -49,17 +49,17 @@ class Table:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Locate the file."""
         return Path(self.name)
 
     @property
     def is_csv(self) -> bool:
-        """Whether all cells are texts."""
+        """Tell whether all cells are texts."""
         return self.hub is None and self.path.suffix in DELIMITERS
 
     @property
     def is_parquet(self) -> bool:
-        """Whether the cells have the types of a Parquet file."""
+        """Tell whether the cells have the types of a Parquet file."""
         return self.hub is None and self.path.suffix == ".parquet"
 
     def rows(self) -> Iterator[tuple[int, Any]]:
@@ -72,11 +72,11 @@ class Table:
 
     @cached_property
     def csv(self) -> CsvFile:
-        """The CSV or TSV file that the table is; all of its rows are read to decide its form."""
+        """Open the CSV or TSV file of the table; all of its rows are read to decide its form."""
         return CsvFile(self.path, self.stated)
 
     def columns(self, needed: Collection[str]) -> tuple[str, ...]:
-        """Return the names of the columns.
+        """Name the columns.
 
         Rows of JSONL and JSON files need not have the same keys; they are read until all columns
         that are needed have occurred.
@@ -97,12 +97,10 @@ class Table:
         return tuple(keys)
 
     def doubts(self, column: str, separator: str | None) -> list[str]:
-        """Return what was decided about a CSV or TSV file that its user may want to know.
+        """Say what was decided about a CSV or TSV file that its user may want to know.
 
         ``column`` is that of the references, and ``separator`` the text between them, if stated.
-
-        Raises:
-            CustosError: If the file cannot be read.
+        Raise ``CustosError`` if the file cannot be read.
         """
         if not self.is_csv or not self.path.is_file():
             return []
@@ -126,13 +124,11 @@ class Table:
 
 
 def open_table(source: Path | str, stated: TextFormat = NOTHING_STATED) -> Table:
-    """Return the table of a file or of a hub data set, without reading it.
+    """Open the table of a file or of a hub data set, without reading it.
 
     A source is a CSV, TSV, JSONL, JSON or Parquet file, or ``OWNER/NAME[@REVISION][:SPLIT]`` on the
-    hub; ``:CONFIG/SPLIT`` names a configuration. The split is ``train`` by default.
-
-    Raises:
-        CustosError: If it is a folder.
+    hub; ``:CONFIG/SPLIT`` names a configuration. The split is ``train`` by default. Raise
+    ``CustosError`` if it is a folder.
     """
     path = Path(source)
     if path.is_dir():
@@ -162,8 +158,7 @@ def is_hub_id(source: Path | str) -> bool:
 def hub_rows(name: str, options: HubOptions) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield rows of a hub data set with their numbers from 1; images stay undecoded.
 
-    Raises:
-        CustosError: If the data set, or that part of it, cannot be loaded.
+    Raise ``CustosError`` if the data set, or that part of it, cannot be loaded.
     """
     import datasets
 
@@ -205,10 +200,8 @@ def split_files(folder: Path, split: str) -> list[Path]:
     """List the files of a split in a folder, or in its ``data`` folder, sorted by name.
 
     The hub names a split's files after it: ``test.jsonl``, ``test-00000-of-00002.parquet``. Without
-    such a file, all files belong to the split.
-
-    Raises:
-        CustosError: If the folder holds no file of rows.
+    such a file, all files belong to the split. Raise ``CustosError`` if the folder holds no file of
+    rows.
     """
     for candidate in (folder, folder / "data"):
         files = sorted(

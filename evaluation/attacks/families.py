@@ -26,7 +26,7 @@ MOST_WRONG = 4
 
 @cache
 def attack_words() -> dict[str, Any]:
-    """Return what ``words.yaml`` holds."""
+    """Read ``words.yaml``: families, wordings, layouts, padding and suffixes."""
     text = Path(__file__).with_name("words.yaml").read_text(encoding="utf-8")
     content: dict[str, Any] = load_yaml(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return content
@@ -59,10 +59,10 @@ class AttackFamily:
     def responses(
         self, item: AttackItem, seed: int, num_wordings: int
     ) -> Iterator[tuple[str, str]]:
-        """Yield names of wordings, at most so many, and the responses that they make of an item.
+        """Yield names of wordings and the responses that they make of an item.
 
-        What is drawn depends on the seed, the family and the item alone. A wording is left out
-        where the item cannot fill its slots.
+        There are at most ``num_wordings``. What is drawn depends on the seed, the family and the
+        item alone. A wording is left out where the item cannot fill its slots.
         """
         draw = random.Random(f"{seed}/{self.name}/{item.key}")
         slots = item.slots(draw)
@@ -114,7 +114,7 @@ class OptionFamily(AttackFamily):
             yield name, _listed(item.request, response, choices, layout, draw, right)
 
     def _made_options(self, item: AttackItem, draw: random.Random) -> tuple[str, ...]:
-        """Return the right answer among wrong ones; nothing where there is none to list."""
+        """List the right answer among wrong ones; nothing where there is none to list."""
         if item.request.reference_mode == "all" and len(item.references) > 1:
             return ()
         right = draw.choice(item.references)
@@ -134,7 +134,7 @@ def _listed(
     draw: random.Random,
     right: int,
 ) -> JudgeRequest:
-    """Return the request with its options in ``choices`` or, under a layout, in the question."""
+    """List a request's options in ``choices`` or, under a layout, in the question."""
     lettered = [f"{letter_of(index)}. {text}" for index, text in enumerate(choices)]
     references = request.references
     if not request.choices and "{plain}" not in layout:
@@ -155,7 +155,7 @@ def _listed(
 
 @cache
 def families() -> dict[str, AttackFamily]:
-    """Return all families by name, in alphabetical order."""
+    """List all families by name, in alphabetical order."""
     words = attack_words()
     plain = {name: AttackFamily(name, **each) for name, each in words["families"].items()}
     choosing = {name: OptionFamily(name, **each) for name, each in words["option_families"].items()}
@@ -163,23 +163,19 @@ def families() -> dict[str, AttackFamily]:
 
 
 def family_of(name: str) -> AttackFamily:
-    """Return the family of a name.
-
-    Raises:
-        CustosError: If there is none; the message lists the known names.
-    """
+    """Look up a family by name; the error for an unknown one lists the known names."""
     if name not in families():
         raise CustosError(f"attack family '{name}' is not one of {', '.join(families())}")
     return families()[name]
 
 
 def slot_names(wording: str) -> set[str]:
-    """Return the names of a wording's slots."""
+    """Name a wording's slots."""
     return {name for _, name, _, _ in Formatter().parse(wording) if name}
 
 
 def padding(draw: random.Random) -> tuple[str, str]:
-    """Return two parts of a padding, together ``PADDING_WORDS`` words, that share no sentence."""
+    """Draw two parts of a padding, together ``PADDING_WORDS`` words, that share no sentence."""
     written: list[str] = attack_words()["padding"].splitlines()
     sentences = draw.sample(written, len(written))
     parts = []

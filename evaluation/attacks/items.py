@@ -52,26 +52,26 @@ class AttackItem:
 
     @cached_property
     def references(self) -> tuple[str, ...]:
-        """Return the references that are not blank."""
+        """List the references that are not blank."""
         return tuple(text.strip() for text in self.request.references if text.strip())
 
     @cached_property
     def key(self) -> str:
-        """Return a digest of all that the item asks, by which its wordings are drawn."""
+        """Digest all that the item asks; its wordings are drawn by it."""
         request = self.request
         content = [request.variant, request.question, request.reference_mode]
         lists = [request.references, request.choices]
         return hashlib.sha256(json.dumps([content, lists]).encode()).hexdigest()
 
     def right_answer(self, draw: random.Random) -> str:
-        """Return one of the alternatives, or the whole answer set."""
+        """Draw one of the alternatives, or spell the whole answer set."""
         if self.request.reference_mode == "any":
             return draw.choice(self.references)
         *others, last = self.references
         return f"{', '.join(others)} and {last}" if others else last
 
     def slots(self, draw: random.Random) -> dict[str, str]:
-        """Return what wordings can name.
+        """Fill the slots that wordings can name.
 
         They are ``question``, ``right`` and the headings of the judge's prompt; ``wrong`` and
         ``other_wrong`` where wrong answers are known, and ``near_miss`` where the right answer
@@ -92,11 +92,11 @@ class AttackItem:
         }
 
     def is_short(self, answer: str) -> bool:
-        """Return whether an answer can stand within a sentence, and be denied in it."""
+        """Tell whether an answer can stand within a sentence, and be denied in it."""
         return len(answer.split()) <= MAX_SHORT_WORDS and kind_of(answer) != "polar"
 
     def holds_reference(self, response: str) -> bool:
-        """Return whether a reference occurs in a response, word for word."""
+        """Tell whether a reference occurs in a response, word for word."""
         text = _plain(response)
         references = map(_plain, self.references)
         return any(
@@ -105,7 +105,7 @@ class AttackItem:
         )
 
     def _near_miss(self, right: str, draw: random.Random) -> str | None:
-        """Return an answer with its first number changed; ``None`` if it holds none to change."""
+        """Change the first number of an answer; ``None`` if it holds none to change."""
         match = _NUMBER.search(right)
         if match is None:
             return None
@@ -116,7 +116,7 @@ class AttackItem:
 
 
 def change_number(number: str, is_tolerant: bool, draw: random.Random) -> str:
-    """Return another number in the same notation.
+    """Draw another number in the same notation.
 
     A year moves by one to nine years, a small number by one to three, and others by 10 to 30 %. A
     tolerant judge accepts numbers near the right one, so for it all of them move by 10 to 30 %.
@@ -137,9 +137,9 @@ def change_number(number: str, is_tolerant: bool, draw: random.Random) -> str:
 def read_items(
     examples: Sequence[LabelledExample], *, limit: int | None = None, seed: int = 0
 ) -> list[AttackItem]:
-    """Return the distinct items of quick-score examples, each with answers to it that are wrong.
+    """Collect the distinct items of quick-score examples, each with answers to it that are wrong.
 
-    Rows on one question with the same references are one item. With a limit, so many are drawn;
+    Rows on one question with the same references are one item. With a limit, that many are drawn;
     wrong answers come from all.
     """
     items: dict[str, AttackItem] = {}
@@ -155,14 +155,14 @@ def read_items(
 
 
 def kind_of(answer: str) -> Kind:
-    """Return what an answer is: yes or no, something with a number, or words."""
+    """Classify an answer: yes or no, something with a number, or words."""
     if normalise(answer) in POLAR:
         return "polar"
     return "number" if any(map(str.isdigit, _plain(answer))) else "words"
 
 
 def may_mean(answer: str, item: AttackItem) -> bool:
-    """Return whether an answer could mean a reference of an item.
+    """Tell whether an answer could mean a reference of an item.
 
     It could if they share a word, a number or initials, or if the judge is to accept numbers near
     the right one and theirs are near each other.
@@ -179,7 +179,7 @@ def may_mean(answer: str, item: AttackItem) -> bool:
 
 
 def _with_wrong_answers(item: AttackItem, items: Sequence[AttackItem], seed: int) -> AttackItem:
-    """Return an item with references of other questions, those of the same kind first."""
+    """Add references of other questions to an item as wrong answers, those of its kind first."""
     draw = random.Random(f"{seed}/wrong/{item.key}")
     others = draw.sample(items, min(MAX_CANDIDATES, len(items)))
     question = normalise(item.request.question)
@@ -197,7 +197,7 @@ def _with_wrong_answers(item: AttackItem, items: Sequence[AttackItem], seed: int
 
 
 def _is_close(answer: str, item: AttackItem) -> bool:
-    """Return whether a number of an answer could pass for one of an item's references."""
+    """Tell whether a number of an answer could pass for one of an item's references."""
     share = CLEARANCE if item.request.variant == "tolerance" else 0.0
     right = [number for text in item.references for number in _numbers(text)]
     return any(abs(a - b) <= share * abs(b) for a in _numbers(answer) for b in right)
@@ -208,7 +208,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _plain(text: str) -> str:
-    """Return a normalised text with small numbers as digits."""
+    """Normalise a text, with small numbers as digits."""
     return " ".join(NUMBER_WORDS.get(word, word) for word in normalise(text).split())
 
 

@@ -150,7 +150,7 @@ class AttackReport(Frozen):
     versions: dict[str, str]
 
     def shares_by_part(self) -> dict[str, dict[str, Share]]:
-        """Return all main figures, by the title of their part of the report and by name."""
+        """List all main figures, by the title of their part of the report and by name."""
         parts = {
             f"{kind} called Correct": {
                 **{name: family.called_correct for name, family in families.items()},
@@ -205,7 +205,7 @@ def family_report(name: str, graded: Sequence[Graded]) -> FamilyReport:
 def at_floors(
     attacks: Mapping[str, Sequence[Graded]], controls: Mapping[str, Sequence[Graded]]
 ) -> tuple[AtFloor, ...]:
-    """Return the shares of families at each of ``FLOORS``; nothing if no verdict has a confidence.
+    """Measure the shares of families at each of ``FLOORS``; none if no verdict has a confidence.
 
     Verdicts without one beside others were decided by rule, and count as sure.
     """
@@ -230,7 +230,7 @@ def at_floors(
 
 
 def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Share:
-    """Return the share of the rows with a label that are called Correct at least this surely."""
+    """Measure the share of the rows with a label that are called Correct at least this surely."""
     scored = [(row, verdict) for row, verdict in graded if verdict.label is not None]
     return measure_share(
         [
@@ -246,7 +246,7 @@ def accepted(graded: Iterable[Graded], floor: float = 0.0) -> Share:
 def measure_stability(
     rows: Sequence[StabilityRow], verdicts: Sequence[Verdict], alone: Sequence[Verdict]
 ) -> StabilityReport:
-    """Count the labels that changes have turned; in ``alone`` are unchanged rows by themselves."""
+    """Count the labels that changes turn; ``alone`` are verdicts on unchanged rows, one by one."""
     flips: dict[str, list[tuple[str, Flip]]] = {check: [] for check in SUMMARIES}
     alone_verdicts = iter(alone)
     original = Verdict(status="abstain")
@@ -275,7 +275,7 @@ def measure_stability(
 
 
 def attack_caution(num_questions: int, shares: Mapping[str, Share]) -> str | None:
-    """Return the caution on an attack with too few questions; ``None`` if they suffice.
+    """Word the caution on an attack with too few questions; ``None`` if they suffice.
 
     It is on the share with the widest interval.
     """
@@ -324,7 +324,7 @@ def render_page(report: AttackReport, source: str) -> str:
 
 
 def _context(report: AttackReport) -> dict[str, Any]:
-    """Return what both templates use; attacks and controls only where there are some."""
+    """Collect what both templates use; attacks and controls only where there are some."""
     values = report.model_dump()
     parts = [
         (ATTACKS, values["attacks"], values["all_attacks"]),

@@ -72,7 +72,7 @@ def measure_share(
     clusters: Sequence[Hashable],
     wordings: Sequence[Hashable] | None = None,
 ) -> Share:
-    """Return the share of hits; its interval allows for likeness of the rows of a cluster.
+    """Measure the share of hits; its interval allows for likeness of the rows of a cluster.
 
     With several wordings, the interval is about other wordings too.
     """
@@ -98,10 +98,9 @@ def measure_share(
 def attack_rows(
     items: Sequence[AttackItem], families: Sequence[str] = (), wordings: int = 1, seed: int = 0
 ) -> list[AttackRow]:
-    """Make the rows of an attack, item by item: so many wordings of each named family, or of all.
+    """Make the rows of an attack, item by item, with ``wordings`` of each named family, or of all.
 
-    Raises:
-        CustosError: If a family is unknown, or no family can make a row.
+    Raise ``CustosError`` if a family is unknown, or no family can make a row.
     """
     named = [known.family_of(name) for name in dict.fromkeys(families)]
     chosen = named or list(known.families().values())
@@ -126,7 +125,7 @@ def attack_rows(
 
 
 def stability_rows(items: Sequence[AttackItem], seed: int = 0) -> list[StabilityRow]:
-    """Return the user's own row of each item, followed by its changes."""
+    """List the user's own row of each item, followed by its changes."""
     return [
         StabilityRow(check=check, cluster=item.cluster, request=request)
         for item in items

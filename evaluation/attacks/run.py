@@ -68,11 +68,9 @@ class AttackPlan:
         """Plan an attack with labelled quick-score rows.
 
         Families use their questions and references, checks of stability their responses, and the
-        search the responses that people call wrong.
-
-        Raises:
-            CustosError: If a row is of another task, a family is unknown or fits no row, the pool
-                is larger than there are suffixes, or there is no wrong answer to search with.
+        search the responses that people call wrong. Raise ``CustosError`` if a row is of another
+        task, a family is unknown or fits no row, the pool is larger than there are suffixes, or
+        there is no wrong answer to search with.
         """
         check_task(examples)
         if options.pool > largest_pool():
@@ -93,12 +91,12 @@ class AttackPlan:
 
     @property
     def requests(self) -> list[JudgeRequest]:
-        """Return what is graded in batches: the attacks, and the rows for stability."""
+        """List what is graded in batches: the attacks, and the rows for stability."""
         return [*(row.request for row in self.rows), *(row.request for row in self.stability)]
 
     @property
     def alone(self) -> list[JudgeRequest]:
-        """Return the requests that are graded once more, each by itself."""
+        """List the requests that are graded once more, each by itself."""
         return [row.request for row in self.stability if not row.check]
 
     def report(
@@ -112,8 +110,7 @@ class AttackPlan:
     ) -> AttackReport:
         """Report on the verdicts on :attr:`requests` and :attr:`alone`, and on the search.
 
-        Raises:
-            NothingScored: If no row got a label.
+        Raise ``NothingScored`` if no row got a label.
         """
         num_rows = len(self.rows)
         of_rows = verdicts[:num_rows]
@@ -162,11 +159,8 @@ def run_attacks(
 ) -> AttackReport:
     """Attack a judge of ``hieval-qs`` and report how often it is fooled.
 
-    By default, one wording of every family is made for each question.
-
-    Raises:
-        CustosError: As :meth:`AttackPlan.of`.
-        NothingScored: If no row got a label.
+    By default, one wording of every family is made for each question. Raise ``NothingScored`` if no
+    row got a label, and ``CustosError`` as :meth:`AttackPlan.of`.
     """
     plan = AttackPlan.of(examples, options or AttackOptions())
     verdicts = list(judge.grade(plan.requests, progress=progress))

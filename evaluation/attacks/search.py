@@ -41,7 +41,7 @@ class SearchResult(Frozen):
 
     @property
     def is_unknown(self) -> bool:
-        """Return whether it is not known if the answer stands firm: labels are missing."""
+        """Tell whether it is not known if the answer stands firm: labels are missing."""
         return self.label is None or (self.suffix is None and self.unscored_tries > 0)
 
 
@@ -103,7 +103,7 @@ class SuffixSearch:
             self._num_turned[result.suffix] += 1
 
     def _find(self, request: JudgeRequest) -> tuple[str | None, int, int]:
-        """Return the first suffix that works, and how many tries and unscored ones up to it."""
+        """Find the first suffix that works, and count the tries and the unscored ones up to it."""
         order = sorted(self._suffixes, key=lambda suffix: -self._num_turned[suffix])
         start, size, num_unscored = 0, FIRST_BATCH, 0
         while start < len(order):
@@ -127,7 +127,7 @@ def suffix_pool(size: int, seed: int = 0) -> list[str]:
 
 
 def largest_pool() -> int:
-    """Return how many suffixes there are."""
+    """Count all suffixes."""
     return math.prod(map(len, attack_words()["suffix"].values()))
 
 

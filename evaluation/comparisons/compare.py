@@ -58,7 +58,7 @@ class SharedItems:
 
     @property
     def outcomes(self) -> tuple[Outcomes, Outcomes]:
-        """Return people's labels with those of each judge, over one set of labels."""
+        """Line up people's labels with those of each judge, over one set of labels."""
         labels = label_set(self.examples, self.verdicts_a, self.verdicts_b)
         return (
             gather(self.examples, self.verdicts_a, labels),
@@ -67,11 +67,7 @@ class SharedItems:
 
 
 def read_shared(first: Path, second: Path, min_common: int = MIN_COMMON) -> SharedItems:
-    """Read the items that two evaluation folders share.
-
-    Raises:
-        CustosError: As :func:`compare_evaluations`.
-    """
+    """Read the items that two evaluation folders share; errors as :func:`compare_evaluations`."""
     a, b = _read_by_id(first), _read_by_id(second)
     ids = [name for name in a if name in b]
     if len(ids) < min_common:
@@ -104,17 +100,14 @@ def compare_evaluations(
     these for which both gave some. Each difference is B minus A, and its 95 % interval resamples
     questions for both judges at once. Unscored items are counted apart.
 
-    Returns:
-        Plain values ready for JSON: ``n_common``, ``n_both_scored``, ``questions`` (of the latter),
-        ``metrics`` (name to ``a``, ``b`` and ``difference`` with ``value``, ``low``, ``high``),
-        ``p`` of the test by questions, the numbers and ids of the items that only one has right,
-        ``n_labels_differ``, ``favour`` of :func:`~evaluation.ranking.favour.favour_change`, and
-        ``annotators``, the comparison with single people where rows have labels of several.
+    The result holds plain values ready for JSON: ``n_common``, ``n_both_scored``, ``questions`` (of
+    the latter), ``metrics`` (name to ``a``, ``b`` and ``difference`` with ``value``, ``low``,
+    ``high``), ``p`` of the test by questions, the numbers and ids of the items that only one has
+    right, ``n_labels_differ``, ``favour`` of :func:`~evaluation.ranking.favour.favour_change`, and
+    ``annotators``, the comparison with single people where rows have labels of several.
 
-    Raises:
-        CustosError: If a folder is incomplete, ids are missing or repeated, a label is not
-            declared, an id means different items in the two, or too few items are shared or scored
-            by both.
+    Raise ``CustosError`` if a folder is incomplete, ids are missing or repeated, a label is not
+    declared, an id means different items in the two, or too few items are shared or scored by both.
     """
     shared = read_shared(first, second, min_common)
     judge_a, judge_b = shared.outcomes
@@ -219,7 +212,7 @@ def _compare_outcomes(
 
 
 def _with_probabilities_of_both(*judges: Outcomes) -> list[Outcomes]:
-    """Return outcomes without the probabilities and confidences that another judge lacks."""
+    """Set probabilities and confidences that another judge lacks to nan."""
     no_probabilities = np.any([np.isnan(j.probabilities).any(axis=1) for j in judges], axis=0)
     no_confidence = np.any([np.isnan(judge.confidence) for judge in judges], axis=0)
     return [
@@ -251,11 +244,10 @@ def _compare_with_people(
 ) -> dict[str, Any] | None:
     """Compare two judges on the rows that two people or more labelled; ``None`` without any.
 
-    Returns:
-        ``n`` (rows that both judges labelled too), ``questions``, and ``agreement`` with a person,
-        ``advantage`` (:func:`evaluation.people.alternative.advantage_by_row`) and ``cross_entropy``
-        against the shares of people, each with ``a``, ``b`` and ``difference``, B minus A; ``None``
-        stands for what does not exist.
+    The result has ``n`` (rows that both judges labelled too), ``questions``, and ``agreement`` with
+    a person, ``advantage`` (:func:`evaluation.people.alternative.advantage_by_row`) and
+    ``cross_entropy`` against the shares of people, each with ``a``, ``b`` and ``difference``, B
+    minus A; ``None`` stands for what does not exist.
     """
     people = gather_people(examples, a.labels)
     if people is None:

@@ -40,7 +40,7 @@ class Check:
 
     @property
     def outcome(self) -> Outcome:
-        """Return what is shown of the second judge.
+        """Decide what is shown of the second judge.
 
         A loss that is shown to be within the margin does not matter.
         """
@@ -59,19 +59,14 @@ class Check:
 def gate(
     first: Path, second: Path, *, margin: float = MARGIN, min_common: int = MIN_COMMON
 ) -> list[Check]:
-    """Check whether judge B is worse than judge A, over all shared items and on their parts.
+    """Check whether judge B is worse than judge A, over all shared items and then on their parts.
 
     The parts are data sets, people's labels and the divisions of the report's slices. An item
     without a label counts as not right, so that a judge cannot pass by answering less. Whole
     questions are kept together. A judge is no worse where the one-sided interval of the difference
     leaves out a loss of the margin (:func:`~evaluation.paired.lowest_difference`), and worse where
-    the sign-flip test of a loss is significant after Holm's correction for all checks.
-
-    Returns:
-        One check for all items, then one for each part.
-
-    Raises:
-        CustosError: As :func:`evaluation.comparisons.compare.compare_evaluations`.
+    the sign-flip test of a loss is significant after Holm's correction for all checks. Errors are
+    those of :func:`evaluation.comparisons.compare.compare_evaluations`.
     """
     shared = read_shared(first, second, min_common)
     judges = shared.outcomes
@@ -98,7 +93,7 @@ def gate(
 
 
 def gate_outcome(checks: Sequence[Check]) -> Outcome:
-    """Return what checks show together, the first of them being of all items.
+    """Combine checks into one outcome, the first of them being of all items.
 
     Worse anywhere is worse. Parts of a file seldom have the rows to be shown no worse, so that this
     is asked of all items alone.

@@ -66,10 +66,9 @@ class JudgedRate:
     """Source of the judge's measured errors or, if the rate is uncorrected, the reason."""
 
     def as_json(self, scale: float = 1.0) -> dict[str, Any]:
-        """Return plain values: ``raw``, ``corrected``, ``added_width`` and ``source``.
+        """List ``raw``, ``corrected``, ``added_width`` and ``source`` as plain values.
 
-        Args:
-            scale: What a rate of 1 is in the unit of the figures.
+        ``scale`` is what a rate of 1 is in the unit of the figures.
         """
         corrected = None if self.corrected is None else _scaled(self.corrected, scale)
         raw = _scaled(self.raw, scale)
@@ -82,7 +81,7 @@ class JudgedRate:
 
 
 def added_width(raw: Mapping[str, float], corrected: Mapping[str, float]) -> float:
-    """Return by how much the interval of the corrected rate is wider than that of the raw one."""
+    """Compute by how much the interval of the corrected rate is wider than that of the raw one."""
     return (corrected["high"] - corrected["low"]) - (raw["high"] - raw["low"])
 
 
@@ -95,10 +94,9 @@ def error_rates(
 ) -> dict[str, dict[str, Any]]:
     """Measure by rubric how a judge errs on the best label; pairs and scales have none.
 
-    Returns:
-        Rubric, such as ``hieval-qs/plain/any``, to the fields of :class:`ErrorRates`; ``people``,
-        the rate of the label by people; and ``judged``, what :meth:`JudgedRate.as_json` returns of
-        as many other rows that the judge alone would label as it did these.
+    A rubric, such as ``hieval-qs/plain/any``, leads to the fields of :class:`ErrorRates`;
+    ``people``, the rate of the label by people; and ``judged``, what :meth:`JudgedRate.as_json`
+    returns of as many other rows that the judge alone would label as it did these.
     """
     by_rubric: dict[str, list[tuple[bool, bool, str]]] = {}
     best: dict[str, str | None] = {}
@@ -129,7 +127,7 @@ def error_rates(
 
 
 def best_label(rubric: str) -> str | None:
-    """Return the score that an answer which is right throughout gets under a full rubric.
+    """Name the score of an answer that is right throughout, under a full rubric.
 
     It is ``None`` where there is no such score, as for pairs and for scores on a scale, and for a
     task that is not known here, as that of a service may be.
@@ -169,10 +167,8 @@ def _raw(hits: Floats, clusters: Ints) -> Rate:
 def read_errors(source: Path) -> dict[str, ErrorRates]:
     """Read by rubric how a judge was measured to err, from a folder, a report or a card of a judge.
 
-    Where several data sets of a card have a rubric, the first one counts.
-
-    Raises:
-        CustosError: If a file is none of these.
+    Where several data sets of a card have a rubric, the first one counts. Raise ``CustosError`` if
+    a file is none of these.
     """
     files = [source / name for name in (CARD, REPORT)] if source.is_dir() else [source]
     found: dict[str, ErrorRates] = {}
@@ -202,12 +198,12 @@ def parse_errors(rates: object, location: str) -> dict[str, ErrorRates]:
 
 
 def errors_of_judge(name: str) -> dict[str, ErrorRates]:
-    """Return how a shipped judge errs, by rubric; empty for any other."""
+    """Look up how a shipped judge errs, by rubric; empty for any other."""
     return read_errors(SHIPPED / name) if name in shipped_judges() else {}
 
 
 def errors_in_folder(folder: Path | None) -> dict[str, ErrorRates]:
-    """Return what a judge's folder says of its errors; empty where it holds nothing of ours."""
+    """Read the measured errors in a judge's folder; empty where it has no report of ours."""
     try:
         return read_errors(folder) if folder is not None else {}
     except CustosError:  # a report of another program says nothing of the judge
@@ -220,17 +216,13 @@ def judged_rate(
     rubrics: Sequence[str | None],
     errors: Mapping[str, ErrorRates],
 ) -> JudgedRate:
-    """Return the rate of verdicts with the best label, raw and corrected.
+    """Estimate the rate of verdicts with the best label, raw and corrected.
 
     Rubrics are corrected each by its own errors and put together by their numbers of rows. The
     squared halves of their intervals add up (Zou & Donner 2008), with what the choice of rubrics
-    adds.
-
-    Args:
-        hits: 1 for the best label, else 0. Shape ``[n]``, at least one.
-        clusters: Question of each row. Shape ``[n]``.
-        rubrics: Rubric of each row; ``None`` where no judge decided, so that nothing is to correct.
-        errors: How the judge errs, by rubric.
+    adds. ``hits`` are 1 for the best label, else 0: shape ``[n]``, at least one. ``clusters`` are
+    the questions of the rows, and a rubric of ``None`` marks a row that no judge decided, which
+    needs no correction.
     """
     raw = _raw(hits, clusters)
     names = np.array(["" if rubric is None else f"/{rubric}" for rubric in rubrics])
@@ -267,14 +259,12 @@ def judged_rate(
 def rogan_gladen(judged: Rate, errors: ErrorRates) -> Rate | None:
     """Correct a rate by a judge's measured errors; it may come to lie outside of 0 and 1.
 
-    The interval holds every rate that the three measured shares do not contradict: with a true
-    rate ``r``, ``q - (1 - r) f - r s`` is 0. Its error is put together from the halves of the
-    three intervals, on the side where they would hide a difference (Zou & Donner 2008), so that
-    likeness within questions, few rows and shares near 0 or 1 count as they do there. Without
-    errors of the judge it is the interval of ``q`` itself.
-
-    Returns:
-        ``None`` unless the sensitivity is clearly above the false-positive rate.
+    The interval holds every rate that the three measured shares do not contradict: with a true rate
+    ``r``, ``q - (1 - r) f - r s`` is 0. Its error is put together from the halves of the three
+    intervals, on the side where they would hide a difference (Zou & Donner 2008), so that likeness
+    within questions, few rows and shares near 0 or 1 count as they do there. Without errors of the
+    judge it is the interval of ``q`` itself. There is none (``None``) unless the sensitivity is
+    clearly above the false-positive rate.
     """
     q = judged
     s, f = (_rate(figure) for figure in (errors.sensitivity, errors.false_positive_rate))

@@ -79,7 +79,7 @@ class Questions:
         return cls(len(hits) / len(sizes), alike, correlation, even)
 
     def design(self, questions: Floats, events: Floats, share: Floats | float = 1.0) -> Design:
-        """Return the design that is to be expected. Shapes ``[...]``.
+        """Compute the design that is to be expected. Shapes ``[...]``.
 
         ``events`` is the number of rows that differ from the rest, ``share`` that of the rows which
         are taken, drawn singly.
@@ -92,19 +92,19 @@ class Questions:
 
 
 def rate_half_width(questions: Floats, rate: float, shape: Questions) -> Floats:
-    """Return half the expected width of a rate's interval; nan for too few questions."""
+    """Compute half the expected width of a rate's interval; nan for too few questions."""
     n, rates = questions * shape.rows, np.full(np.shape(questions), rate)
     low, high, _ = design_bounds(rates, n, shape.design(questions, n * min(rate, 1 - rate)))
     return np.asarray((high - low) / 2)
 
 
 def rate_needs(half_width: float, rate: float, shape: Questions) -> Need:
-    """Return what a rate needs to have an interval that is expected to be narrow enough."""
+    """Find what a rate needs to have an interval that is expected to be narrow enough."""
     return _smallest(lambda questions: rate_half_width(questions, rate, shape) <= half_width, shape)
 
 
 def gate_needs(margin: float, changed: float, shape: Questions) -> Need:
-    """Return what a judge that is just as good needs to be shown no worse, in :data:`POWER` cases.
+    """Find what a judge that is just as good needs to be shown no worse, in :data:`POWER` cases.
 
     ``margin`` is the loss of accuracy that does not matter (``custos compare --gate --margin``),
     ``changed`` the share of rows on which just one of the two judges is right. The correlation is
@@ -131,7 +131,7 @@ def gate_needs(margin: float, changed: float, shape: Questions) -> Need:
 
 
 def risk_needs(risk: float, error: float, kept: float, shape: Questions) -> Need:
-    """Return what a level needs to be shown (``custos eval --risk``), in :data:`POWER` cases.
+    """Find what a level needs to be shown (``custos eval --risk``), in :data:`POWER` cases.
 
     ``risk`` is the largest share of wrong verdicts among those kept, ``error`` their true share, a
     guess below it, and ``kept`` the share of the verdicts that are kept.
@@ -153,7 +153,7 @@ def risk_needs(risk: float, error: float, kept: float, shape: Questions) -> Need
 
 
 def threshold_needs(risk: float, error: float, kept: float) -> int | None:
-    """Return how many questions a calibration needs to find a threshold, in :data:`POWER` cases.
+    """Find how many questions a calibration needs to choose a threshold, in :data:`POWER` cases.
 
     One verdict of each question is tested (``judging.verdicts.calibration``). Arguments as above.
     """
@@ -169,7 +169,7 @@ def threshold_needs(risk: float, error: float, kept: float) -> int | None:
 
 
 def judge_correlation(rate: float, sensitivity: float, specificity: float) -> float:
-    """Return the correlation of a judge's 0/1 labels with people's (the phi coefficient).
+    """Compute the correlation of a judge's 0/1 labels with people's (the phi coefficient).
 
     It is 0 if either uses one label only, and negative if sensitivity + specificity < 1. ``rate``
     is the share of items that people call 1.
@@ -184,17 +184,13 @@ def judge_correlation(rate: float, sensitivity: float, specificity: float) -> fl
 def expected_half_widths(
     labels: Floats, items: int, rate: float, correlation: float, shape: Questions | None = None
 ) -> tuple[Floats, Floats]:
-    """Return half the expected interval widths of PPI++ and of the labels alone. ``[...]`` each.
+    """Compute half the expected interval widths of PPI++ and of the labels alone. ``[...]`` each.
 
     What all items leave open, because other questions could have been asked, no judge takes away;
-    of the rest, it leaves ``1 - correlation²``.
-
-    Args:
-        labels: Numbers of labelled items, drawn singly, from 2. Shape ``[...]``.
-        items: Number of items ``N``.
-        rate: Rate of people's labels, a guess.
-        correlation: Correlation of the judge's labels with people's, a guess or an estimate.
-        shape: How items share questions; ``None``: they do not.
+    of the rest, it leaves ``1 - correlation²``. ``labels`` are numbers of labelled ones among
+    ``items``, drawn singly, from 2; ``rate`` is a guess of people's rate, and ``correlation`` that
+    of the judge's labels with people's, guessed or estimated. Without a ``shape``, items share no
+    questions.
     """
     from scipy.special import stdtrit  # slow to import, and most commands need none
 
@@ -214,13 +210,11 @@ def expected_half_widths(
 def labels_needed(
     half_width: float, items: int, rate: float, correlation: float, shape: Questions | None = None
 ) -> LabelPlan:
-    """Return the smallest number of labels whose 95 % interval is expected to be narrow enough.
+    """Find the smallest number of labels whose 95 % interval is expected to be narrow enough.
 
     ``half_width`` is a share: .03 is 3 points either side. A rate of .5 needs the most labels.
-    Other arguments as :func:`expected_half_widths`.
-
-    Raises:
-        CustosError: If a number is out of its range.
+    Other arguments as :func:`expected_half_widths`. Raise ``CustosError`` if a number is out of its
+    range.
     """
     if not (half_width > 0 and items >= 2 and 0 < rate < 1 and -1 <= correlation <= 1):
         raise CustosError(
@@ -240,7 +234,7 @@ def _first_within(half_widths: Floats, limit: float, labels: Floats) -> int | No
 
 
 def _smallest(is_enough: Callable[[Floats], Mask], shape: Questions) -> Need:
-    """Return the number of questions from which on they suffice, with their rows."""
+    """Find the number of questions from which on they suffice, with their rows."""
     most = 4
     while not is_enough(np.array([float(most)]))[0]:
         most *= 2
@@ -255,17 +249,15 @@ def _smallest(is_enough: Callable[[Floats], Mask], shape: Questions) -> Need:
 def sampling_probabilities(
     confidence: Floats, is_doubtful: Mask, num_rows: int, slices: Ints | None = None
 ) -> Floats:
-    """Return the probability with which each of ``N`` rows is to be drawn.
+    """Compute the probability with which each of ``N`` rows should be drawn.
 
     Of the doubtful rows, as many as fit into :data:`DOUBTFUL_SHARE` are drawn, each as likely. The
     others are drawn in proportion to the square root of the probability that the judge is wrong,
     with which a rate is estimated best (Zrnic & Candès 2024, arXiv 2403.03208), above a floor.
 
-    Args:
-        confidence: The judge's confidence, 0 to 1; nan counts as none. Shape ``[N]``.
-        is_doubtful: Rows that people should see anyway. Shape ``[N]``.
-        num_rows: Rows to draw, which is the sum of the probabilities if there are as many.
-        slices: Slice of each row; every slice gets as many rows, a small one all of its own.
+    Confidences are 0 to 1, nan counts as none, and ``is_doubtful`` marks rows that people should
+    see anyway; shapes ``[N]``. The probabilities add up to ``num_rows`` if there are as many rows.
+    Every slice gets equally many rows, a small one all that it has.
     """
     doubt = np.sqrt(1 - np.nan_to_num(confidence))
     slices = np.zeros(len(doubt), dtype=np.int64) if slices is None else slices
@@ -286,7 +278,7 @@ def sampling_probabilities(
 
 
 def systematic_sample(probabilities: Floats, order: Floats, rng: np.random.Generator) -> Ints:
-    """Draw rows systematically: so many, and spread over what they are ordered by.
+    """Draw rows systematically, spread over what they are ordered by.
 
     Along the order, whose first column counts most, the probabilities are added up, and a row is
     drawn where the sum passes a whole number plus one random start (Madow 1949). The indices are in

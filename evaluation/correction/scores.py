@@ -48,12 +48,12 @@ class Cells:
 
     @property
     def labelled(self) -> Floats:
-        """Return the counts of the items that people labelled. Shape ``[..., K]``."""
+        """Count the items that people labelled. Shape ``[..., K]``."""
         return np.where(np.isnan(self.human), 0.0, self.counts)
 
     @property
     def represented(self) -> Floats:
-        """Return how much each labelled cell stands for, by inverse probability. ``[..., K]``.
+        """Weigh each labelled cell by how much it stands for, by inverse probability. ``[..., K]``.
 
         The sum is the number of labels, or fewer where probabilities differ: as many as would give
         the variance if they were equal (Kish 1965).
@@ -66,12 +66,12 @@ class Cells:
 
     @property
     def unlabelled(self) -> Floats:
-        """Return the counts of the items that nobody labelled. Shape ``[..., K]``."""
+        """Count the items that nobody labelled. Shape ``[..., K]``."""
         return np.where(np.isnan(self.human), self.counts, 0.0)
 
     @property
     def human_or_zero(self) -> Floats:
-        """Return people's labels, 0 where there is none. Shape ``[..., K]``."""
+        """Replace missing labels of people by 0. Shape ``[..., K]``."""
         return np.nan_to_num(self.human)
 
 
@@ -83,7 +83,7 @@ class Rates(NamedTuple):
     high: Floats
 
     def single(self, n: int) -> Rate:
-        """Return the rate of one benchmark, which was counted on ``n`` items."""
+        """Pick the rate of one benchmark, which was counted on ``n`` items."""
         return Rate(float(self.value), float(self.low), float(self.high), n)
 
 
@@ -150,7 +150,10 @@ def corrected_rate(
 ) -> CorrectedRate:
     """Estimate the rate that people's labels would have if they had labelled every item.
 
-    All rates are over the questions that the items are a sample of.
+    All rates are over the questions that the items are a sample of. Raise ``CustosError`` if the
+    labels are not as below, people labelled items of fewer than two groups, or
+    (:class:`UnknownSampling`) neither argument says how the labelled items were drawn and some are
+    not labelled.
 
     Args:
         judge: The judge's label of every item, 0 or 1, or its probability of 1. Shape ``[N]``.
@@ -160,13 +163,8 @@ def corrected_rate(
         probabilities: Probability with which each labelled item was drawn for people, every item
             having had one above 0; those of other items are not looked at. Where chance alone left
             out a part of the drawn ones, the same probabilities hold. Shape ``[N]``.
-        groups: Items that share a question or an image are not independent: the group of each, any
-            integers. Shape ``[N]``. ``None``: all items are independent.
-
-    Raises:
-        CustosError: If the labels are not as above, people labelled items of fewer than two groups,
-            or (:class:`UnknownSampling`) neither argument says how the labelled items were drawn
-            and some are not labelled.
+        groups: Group of each item, any integers: items that share a question or an image are not
+            independent. Shape ``[N]``. ``None``: all items are independent.
     """
     judge, human = np.asarray(judge, dtype=np.float64), np.asarray(human, dtype=np.float64)
     _check(judge, human, groups)
@@ -233,7 +231,7 @@ def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:
 def labels_alone(
     values: Floats, counts: Floats, starts: Ints | None, least: float = 1
 ) -> tuple[Rates, Floats]:
-    """Return the mean of labels with its score interval, and the effective number of items.
+    """Estimate the mean of labels with its score interval, and the effective number of items.
 
     The interval is that of :func:`evaluation.intervals.design_bounds`. Values are 0 to 1; counts of
     0 leave a cell out; ``starts`` as in ``Cells``. Shapes ``[..., K]`` to ``[...]``.
@@ -247,9 +245,9 @@ def labels_alone(
 
 
 def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: Floats) -> Floats:
-    """Return the variance of PPI++ over that of the labels alone. Shapes ``[...]``.
+    """Divide the variance of PPI++ by that of the labels alone. Shapes ``[...]``.
 
-    Above 1 the judge is better left out. Without terms for small samples the ratio is
+    Above 1 the judge is better left out. Without terms for small samples the ratio would be
     ``1 - explained``. Those terms are ours, because few labels flatter the judge: 50 labels without
     a disagreement do not make it perfect.
 
@@ -259,12 +257,10 @@ def variance_ratio(explained: Floats, rate: Floats, effective: Floats, groups: F
     - The ratio grows by a share ``2 / groups``: one for the error of the tuned lambda, and one for
       residuals that are smallest at the lambda which was tuned on them.
 
-    Args:
-        explained: Share of the variance that the judge takes away at the best lambda,
-            ``r² (1 - n/N)`` for a correlation ``r``, ``n`` labels and ``N`` items.
-        rate: Share of labels that are 1.
-        effective: Effective number of labels.
-        groups: Number of groups with a label; the number of labels if independent.
+    ``explained`` is the share of the variance that the judge takes away at the best lambda,
+    ``r² (1 - n/N)`` for a correlation ``r``, ``n`` labels and ``N`` items. ``rate`` is the share of
+    labels that are 1, ``effective`` their effective number, and ``groups`` the number of groups
+    with a label: that of the labels if they are independent.
     """
     spread = rate * (1 - rate)
     believed = ratio(spread, spread + (1 - 2 * spread) / effective) * _shrinkage(groups)
@@ -277,7 +273,8 @@ def ppi_plus_plus(cells: Cells) -> PpiEstimate:
     The rate among the labels is moved by lambda times the difference of the judge's mean on the
     other items and on the labelled ones. Lambda minimises the cluster-robust variance on the same
     items (Angelopoulos, Duchi & Zrnic 2023, arXiv 2311.01453). To first order the estimate is
-    unbiased whatever the judge's errors.
+    unbiased whatever the judge's errors. At least two groups (items, if independent) must hold a
+    label.
 
     Where some items were likelier to be drawn than others, labels weigh by the inverse of that, and
     the mean on the other items is the one that, with the weighted mean, gives the mean on all
@@ -286,9 +283,6 @@ def ppi_plus_plus(cells: Cells) -> PpiEstimate:
     Three terms are ours: lambda shrinks by ``groups / (groups + 2)``; the interval is Wilson's at
     the effective number of labels over the ``variance_ratio``; and where that ratio is not below 1,
     lambda is 0 and the interval is that of the labels alone.
-
-    Args:
-        cells: At least two groups (items, if independent) must hold a label.
     """
     labelled, starts = cells.represented, cells.starts
     if cells.probabilities is not None and starts is None:
@@ -324,7 +318,7 @@ def _mean(values: Floats, counts: Floats) -> Floats:
 
 
 def _influence(values: Floats, weights: Floats, counts: Floats) -> Floats:
-    """Return how far one item of each cell moves the mean by ``weights``. Shapes ``[..., K]``."""
+    """Compute how far one item of each cell moves the mean by ``weights``. Shapes ``[..., K]``."""
     deviation = (values - _mean(values, weights)[..., None]) * ratio(weights, counts)
     return np.nan_to_num(ratio(deviation, weights.sum(axis=-1)[..., None]))
 
@@ -343,5 +337,5 @@ def _group_sums(values: Floats, starts: Ints) -> Floats:
 
 
 def _shrinkage(groups: Floats) -> Floats:
-    """Return the share of a tuned lambda that is believed, a term of ours."""
+    """Compute the share of a tuned lambda that is believed, a term of ours."""
     return groups / (groups + 2)

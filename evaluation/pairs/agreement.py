@@ -33,12 +33,12 @@ _CREDIT_OF_A = np.array([1.0, 0.0, 0.5])
 
 
 def _pairs_with_winner(confusion: Floats) -> Floats:
-    """Return the number of pairs on which people name a winner. Shape ``[...]``."""
+    """Count the pairs on which people name a winner. Shape ``[...]``."""
     return np.asarray(confusion[..., WINNERS, :].sum(axis=(-2, -1)))
 
 
 def accuracy_ties_excluded(confusion: Floats) -> Floats:
-    """Return, of the pairs with a human winner, the share on which the judge names it.
+    """Compute, of the pairs with a human winner, the share on which the judge names it.
 
     Pairs that people tied are left out; a tie by the judge is wrong. The confusion is over
     ``PAIR_LABELS``, rows people. Shapes ``[..., 3, 3]`` to ``[...]``.
@@ -48,7 +48,7 @@ def accuracy_ties_excluded(confusion: Floats) -> Floats:
 
 
 def accuracy_ties_half(confusion: Floats) -> Floats:
-    """Return the mean credit of all pairs; shapes as ``accuracy_ties_excluded``.
+    """Average the credit of all pairs; shapes as ``accuracy_ties_excluded``.
 
     A pair's credit is 1 for agreement, a half where one side ties, and 0 for a reversal.
     """
@@ -57,7 +57,7 @@ def accuracy_ties_half(confusion: Floats) -> Floats:
 
 
 def loser_rate(confusion: Floats) -> Floats:
-    """Return the share of pairs with a human winner on which the judge names the loser.
+    """Compute the share of pairs with a human winner on which the judge names the loser.
 
     It is our false-positive rate. The paper defines its own as the share of incorrect contender
     answers that the judge accepts, and its figures lie near one minus accuracy: the two cannot be
@@ -92,19 +92,15 @@ def measure_pairs(
 ) -> dict[str, dict[str, Any]]:
     """Compare pairwise verdicts with people's labels; questions (or groups) are resampled.
 
-    All but ``coverage`` are over the pairs that the judge gave a label. Cohen's kappa is over the
-    three labels. Calibration errors are against agreement with ties counted. That of a published
-    judge is of the confidence that it states, so the bins of ``ece_stated_equal_width`` are those
-    of Guo et al. (2017), which the paper cites.
+    All but ``coverage`` are over the pairs that the judge gave a label. ``accuracy_ties_counted``
+    (a tie is a label like the others), ``accuracy_ties_excluded``, ``accuracy_ties_half``,
+    ``kappa`` (Cohen's over the three labels) and ``fpr_ours`` have ``value``, ``low``, ``high`` and
+    ``n``. Calibration errors, with ``chance`` in place of an interval, are against agreement with
+    ties counted: ``ece_model``, ``ece_stated`` and ``ece_stated_equal_width``. That of a published
+    judge is of the confidence that it states, so the bins of the last are those of Guo et al.
+    (2017), which the paper cites.
 
-    Returns:
-        ``accuracy_ties_counted`` (a tie is a label like the others), ``accuracy_ties_excluded``,
-        ``accuracy_ties_half``, ``kappa``, ``fpr_ours``, ``ece_model``, ``ece_stated``,
-        ``ece_stated_equal_width`` and ``coverage``, each with ``value``, ``low``, ``high`` and
-        ``n``; calibration errors with ``chance`` in place of an interval.
-
-    Raises:
-        CustosError: If a label is none of the three, or examples and verdicts do not line up.
+    Raise ``CustosError`` if a label is none of the three, or examples and verdicts do not line up.
     """
     outcomes = gather_pairs(examples, verdicts)
     draws = TallyDraws.of(outcomes, seed)
@@ -130,9 +126,8 @@ def measure_pairs(
 def gather_pairs(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Outcomes:
     """Line up pairs as arrays over ``PAIR_LABELS``.
 
-    Raises:
-        CustosError: If a label is none of the three, an example has one response only, or examples
-            and verdicts do not line up.
+    Raise ``CustosError`` if a label is none of the three, an example has one response only, or
+    examples and verdicts do not line up.
     """
     records: tuple[LabelledExample | Verdict, ...] = (*examples, *verdicts)
     for record in records:
@@ -154,16 +149,14 @@ def gather_pairs(examples: Sequence[LabelledExample], verdicts: Sequence[Verdict
 def self_consistency(
     runs: Sequence[Sequence[str | None]], groups: Sequence[Hashable]
 ) -> dict[str, Any]:
-    """Return the mean entropy, in nats, of the labels that k sampled runs give an item.
+    """Average the entropy, in nats, of the labels that k sampled runs give an item.
 
     It is 0 when every run gives the same label, and ``log(min(k, 3))`` at most with three labels.
     The entropy is that of the observed shares, so that it grows with ``k``: compare figures of the
     same ``k`` only. The paper's is 5, at temperature .7 and top_p .95; it states no unit. An item
     that any run left without a label (``None``) is left out. Labels are by item, then run:
-    ``[n][k]``; items of one group are resampled together.
-
-    Raises:
-        CustosError: If there are no items, or they do not all have the same two or more runs.
+    ``[n][k]``; items of one group are resampled together. Raise ``CustosError`` if there are no
+    items, or they do not all have the same two or more runs.
     """
     sizes = sorted({len(labels) for labels in runs})
     if len(sizes) != 1 or sizes[0] < 2:
@@ -181,7 +174,7 @@ def self_consistency(
 
 
 def mapped_back(judge_pass: Pass) -> dict[str, float]:
-    """Return the posterior of a pass in the pair's own letters."""
+    """Map the posterior of a pass back to the pair's own letters."""
     if judge_pass.order == "given":
         return judge_pass.posterior
     swapped = {"A": "B", "B": "A"}
@@ -189,7 +182,7 @@ def mapped_back(judge_pass: Pass) -> dict[str, float]:
 
 
 def preferred(posterior: Mapping[str, float]) -> int:
-    """Return the index of the likeliest pair label; a tie where ``A`` and ``B`` are equal."""
+    """Find the index of the likeliest pair label; a tie where ``A`` and ``B`` are equal."""
     a, b, tie = (posterior.get(label, 0.0) for label in ("A", "B", "None"))
     if a == b or tie >= max(a, b):
         return TIE
@@ -197,7 +190,7 @@ def preferred(posterior: Mapping[str, float]) -> int:
 
 
 def order_posteriors(verdicts: Sequence[Verdict], order: Order) -> list[dict[str, float] | None]:
-    """Return the posterior of each verdict's pass in one order, in the pair's own letters.
+    """Read the posterior of each verdict's pass in one order, in the pair's own letters.
 
     It is ``None`` where there is no such pass, more than one, or one without a posterior.
     """
@@ -221,16 +214,14 @@ def order_effects(
     posterior of the two orders. Posteriors are as they were before calibration, so that the gain is
     that of merging alone.
 
-    Returns:
-        Each of these with ``value``, ``low``, ``high`` and ``n``: ``bias`` (``given``, ``swapped``,
-        and ``both``, their mean over the pairs that have both, in which people's preferences
-        cancel); ``flip_rate``, the share of pairs on which the two orders disagree, a change to or
-        from a tie included; ``accuracy`` with ties counted (``given``, ``swapped``, ``merged``);
-        and ``merged_minus_given``. Also ``test`` between the given order alone and both merged
-        (``only_given_right``, ``only_merged_right``, ``p`` by ``intervals.sign_flip_p``).
+    These have ``value``, ``low``, ``high`` and ``n``: ``bias`` (``given``, ``swapped``, and
+    ``both``, their mean over the pairs that have both, in which people's preferences cancel);
+    ``flip_rate``, the share of pairs on which the two orders disagree, a change to or from a tie
+    included; ``accuracy`` with ties counted (``given``, ``swapped``, ``merged``); and
+    ``merged_minus_given``. ``test`` is between the given order alone and both merged
+    (``only_given_right``, ``only_merged_right``, ``p`` by ``intervals.sign_flip_p``).
 
-    Raises:
-        CustosError: If a label is not a pair's, or examples and verdicts do not line up.
+    Raise ``CustosError`` if a label is not a pair's, or examples and verdicts do not line up.
     """
     outcomes = gather_pairs(examples, verdicts)
     human = outcomes.human
@@ -264,12 +255,12 @@ def order_effects(
 
 
 def surplus_of_a(labels: Ints, human: Ints) -> Floats:
-    """Return the credit that labels give response A less that of people. Shape ``[n]``."""
+    """Subtract people's credit for response A from the labels' credit for it. Shape ``[n]``."""
     return np.asarray(_CREDIT_OF_A[labels] - _CREDIT_OF_A[human])
 
 
 def _labels(posteriors: Sequence[Mapping[str, float] | None]) -> Ints:
-    """Return label indices by ``preferred``, ``UNSCORED`` without a posterior. Shape ``[n]``."""
+    """Choose label indices by ``preferred``, ``UNSCORED`` without a posterior. Shape ``[n]``."""
     return np.array([UNSCORED if p is None else preferred(p) for p in posteriors])
 
 
@@ -285,12 +276,11 @@ def verbosity_effect(
     Only scored pairs count whose responses differ in length (characters, without surrounding
     space). Arguments and errors as :func:`order_effects`.
 
-    Returns:
-        Each with ``value``, ``low``, ``high`` and ``n``. ``preference``: share of pairs given to
-        the longer response, ties half, by the judge minus by people. ``longer_against_people``:
-        among pairs where people chose the shorter, the share where the judge chose the longer;
-        ``shorter_against_people``: the reverse. ``difference``: the former minus the latter, above
-        0 when errors lean towards length.
+    Each figure has ``value``, ``low``, ``high`` and ``n``. ``preference``: share of pairs given to
+    the longer response, ties half, by the judge minus by people. ``longer_against_people``: among
+    pairs where people chose the shorter, the share where the judge chose the longer;
+    ``shorter_against_people``: the reverse. ``difference``: the former minus the latter, above 0
+    when errors lean towards length.
     """
     outcomes = gather_pairs(examples, verdicts)
     lengths = np.array([[len(text.strip()) for text in example.answers] for example in examples])

@@ -57,10 +57,9 @@ PARADIGMS = {
 
 
 def scoring_paradigm(card: JudgeCard | None) -> Paradigm | None:
-    """Return how a judge that was trained on single responses alone judges a pair.
+    """Choose how a judge that was trained on single responses alone judges a pair.
 
-    Args:
-        card: The judge's card; ``None`` for a zero-shot judge, which takes pairs as they are.
+    A zero-shot judge, which has no card, takes pairs as they are: ``None``, as for any other judge.
     """
     tasks = set(card.tasks) if card else set()
     found = [each for each in PARADIGMS.values() if each.task in tasks]
@@ -76,7 +75,7 @@ class PairsByScores:
         self.paradigm = paradigm
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of everything but the request that could change its verdict."""
+        """Digest everything but the request that could change its verdict."""
         return self.judge.fingerprint(paradigm_requests(request, self.paradigm)[0])
 
     def grade(self, requests: Iterable[JudgeRequest]) -> Iterator[Verdict]:
@@ -90,7 +89,7 @@ class PairsByScores:
 
 
 def paradigm_requests(request: JudgeRequest, paradigm: Paradigm) -> list[JudgeRequest]:
-    """Return what a judge is asked of a pair: the pair, or each response by itself."""
+    """Make what a judge is asked of a pair: the pair, or each response by itself."""
     changed = request.model_copy(update={"task": paradigm.task, "mode": paradigm.mode})
     if paradigm.order is None:
         return [changed]
@@ -130,7 +129,7 @@ def ordered(
 
 
 def sampled_requests(requests: Sequence[JudgeRequest], runs: int) -> list[JudgeRequest]:
-    """Return every request ``runs`` times, one reading each, with another seed every time."""
+    """Repeat every request ``runs`` times, one reading each, with another seed every time."""
     return [
         request.model_copy(update={"order": "given", "seed": run * len(requests) + index})
         for index, request in enumerate(requests)
@@ -146,7 +145,7 @@ class SampledJudge:
         self.name = judge.name
 
     def fingerprint(self, request: JudgeRequest) -> str:
-        """Return a digest of everything but the request that could change its verdict."""
+        """Digest everything but the request that could change its verdict."""
         return digest({"judge": self.judge.fingerprint(request), "drawn": [TEMPERATURE, TOP_P]})
 
     def grade(self, requests: Iterable[JudgeRequest]) -> Iterator[Verdict]:

@@ -41,7 +41,7 @@ class PeoplesLabels:
 
     @cached_property
     def counts(self) -> Floats:
-        """Return how many people gave a row each label. Shape ``[n, K]``."""
+        """Count how many people gave a row each label. Shape ``[n, K]``."""
         counts = np.zeros((len(self.given), len(self.labels)))
         for of_person in self.given.T:
             rows = np.flatnonzero(of_person != UNSCORED)
@@ -50,11 +50,11 @@ class PeoplesLabels:
 
     @property
     def num_people(self) -> Floats:
-        """Return the number of people who labelled each row. Shape ``[n]``."""
+        """Count the people who labelled each row. Shape ``[n]``."""
         return np.asarray(self.counts.sum(axis=1))
 
     def others(self, person: int) -> Floats:
-        """Return the shares of all other people's labels; nan where there is nobody. ``[n, K]``."""
+        """Compute the shares of everybody else's labels, ``[n, K]``; nan where there is nobody."""
         counts = self.counts.copy()
         rows = np.flatnonzero(self.given[:, person] != UNSCORED)
         counts[rows, self.given[rows, person]] -= 1
@@ -62,12 +62,12 @@ class PeoplesLabels:
         return ratio(counts, number)
 
     def take(self, rows: npt.NDArray[Any]) -> PeoplesLabels:
-        """Return the rows that a mask or indices select."""
+        """Select rows by a mask or indices."""
         return replace(self, given=self.given[rows], clusters=self.clusters[rows])
 
 
 def labels_by_person(example: LabelledExample) -> dict[str, str]:
-    """Return the labels that single people gave an example; none if only one label is known.
+    """Look up the labels that single people gave an example; none if only one label is known.
 
     Where there are a label and a second one, these are of the first and the second person.
     """
@@ -93,7 +93,7 @@ def gather_people(
 
 
 def commonest(labels: Mapping[str, str]) -> list[str]:
-    """Return the label that most people gave; several if they are tied."""
+    """Find the label that most people gave; several if they are tied."""
     counts: dict[str, int] = {}
     for label in labels.values():
         counts[label] = counts.get(label, 0) + 1
@@ -101,9 +101,9 @@ def commonest(labels: Mapping[str, str]) -> list[str]:
 
 
 def side_of_judge(example: LabelledExample, verdict: Verdict) -> str:
-    """Return who gave the judge's label: names, ``both`` or ``all``, or ``neither``.
+    """Name who gave the judge's label: names, ``both`` or ``all``, or ``neither``.
 
-    A first and a second person are called ``first`` and ``second``. Return an empty text without
+    A first and a second person are called ``first`` and ``second``. The text is empty without
     labels of two people or without one of the judge.
     """
     by_person = labels_by_person(example)
@@ -116,7 +116,7 @@ def side_of_judge(example: LabelledExample, verdict: Verdict) -> str:
 
 
 def levels(labels: Sequence[str]) -> list[float] | None:
-    """Return the place of each label on a scale; ``None`` if they are on none of three or more.
+    """Place each label on a scale; ``None`` if they are on none of three or more.
 
     Numbers are a scale, and so are Correct, Partial and Wrong, whatever the type of an error.
     """
@@ -138,22 +138,14 @@ def label_agreement(
     """Measure how far two people agree on single labels.
 
     HiEval's Table 7 has a kappa for each label, which sets that label against all others, and one
-    over all labels.
+    over all labels. ``pairs`` are the labels of the two on each item. Items on one question, and
+    the pairs of more than two people on one item, resemble each other; without ``questions`` every
+    pair is of another one.
 
-    Args:
-        pairs: Labels of the two on each item.
-        labels: All labels that there are.
-        questions: Question of each pair: items on one question, and the pairs of more than two
-            people on one item, resemble each other. Default: every pair is of another.
-
-    Returns:
-        ``agreement`` (share of equal labels), ``kappa`` (Cohen's over all labels), ``per_label``
-        (label to Cohen's kappa of it against all others) and ``mean_per_label``, each with
-        ``value``, ``low``, ``high`` and ``n``. ``None`` stands for what does not exist, such as a
-        kappa where both used one label throughout.
-
-    Raises:
-        ValueError: If a label is not among ``labels``.
+    ``agreement`` (share of equal labels), ``kappa`` (Cohen's over all labels), ``per_label`` (label
+    to Cohen's kappa of it against all others) and ``mean_per_label`` have ``value``, ``low``,
+    ``high`` and ``n``. ``None`` stands for what does not exist, such as a kappa where both used one
+    label throughout. Raise ``ValueError`` if a label is not among ``labels``.
     """
     size = len(labels)
     cells = [labels.index(first) * size + labels.index(second) for first, second in pairs]
@@ -182,12 +174,10 @@ def krippendorff_alpha(people: PeoplesLabels, seed: int = 0) -> dict[str, Any]:
     """Measure the agreement of any number of people beyond chance (Krippendorff 2011).
 
     Rows with one label tell nothing and are left out. It is 1 for full agreement and 0 for labels
-    that are shuffled over all rows.
-
-    Returns:
-        ``nominal``, where labels are the same or not, and ``ordinal``, where labels that are
-        farther apart on a scale count more; ``None`` where the labels are no scale of three or
-        more. ``value``, ``low``, ``high`` and ``n`` (rows) each, with intervals by question.
+    that are shuffled over all rows. ``nominal``, where labels are the same or not, and ``ordinal``,
+    where labels that are farther apart on a scale count more, have ``value``, ``low``, ``high`` and
+    ``n`` (rows), with intervals by question. ``ordinal`` is ``None`` where the labels are no scale
+    of three or more.
     """
     people = people.take(people.num_people >= 2)
     counts, pairs_of = people.counts, people.num_people - 1
@@ -209,7 +199,7 @@ def krippendorff_alpha(people: PeoplesLabels, seed: int = 0) -> dict[str, Any]:
 
 
 def _nominal(sums: Floats) -> Floats:
-    """Return the share of differing labels of a row over that of labels drawn from all rows.
+    """Divide the share of differing labels of a row by that of labels drawn from all rows.
 
     The sums are those of the pairs of equal labels, and of every label. Shape ``[..., 1 + K]``.
     """
@@ -219,7 +209,7 @@ def _nominal(sums: Floats) -> Floats:
 
 
 def _ordinal(sums: Floats) -> Floats:
-    """Return the same for squared distances of mean ranks.
+    """Divide squared distances of mean ranks in the same way.
 
     The sums are those of the pairs of labels of a row, by place on a scale. ``[..., L * L]``.
     """
@@ -239,7 +229,7 @@ class Sides:
     """
 
     def __init__(self, clusters: Ints, seed: int = 0) -> None:
-        """Begin without a giver; ``clusters`` is the question of each row, shape ``[n]``."""
+        """Start without a giver; ``clusters`` is the question of each row, shape ``[n]``."""
         self._clusters = clusters
         self._seed = seed
         self._columns: dict[str, Floats] = {}
@@ -300,7 +290,7 @@ def mean_share(shares: Floats, clusters: Ints, seed: int = 0) -> dict[str, Any]:
 
 
 def people_with_each_other(people: PeoplesLabels) -> tuple[Floats, Floats]:
-    """Return what two people of a row who are drawn at random give; two at least labelled each row.
+    """Compute what two people of a row who are drawn at random give, of two or more.
 
     They are the shares of their labels, ``[n, K]``, and the chance that these are the same,
     ``[n]``.
@@ -311,13 +301,13 @@ def people_with_each_other(people: PeoplesLabels) -> tuple[Floats, Floats]:
 
 
 def _same_share(sums: Floats) -> Floats:
-    """Return the chance of the same label. Shapes as in :func:`_kappa`."""
+    """Compute the chance of the same label. Shapes as in :func:`_kappa`."""
     size = (sums.shape[-1] - 1) // 2
     return ratio(sums[..., 0], sums[..., 1 : size + 1].sum(axis=-1))
 
 
 def _kappa(sums: Floats) -> Floats:
-    """Return Cohen's kappa of sums of the chance of the same label and of both sides' shares.
+    """Compute Cohen's kappa from sums of the chance of the same label and of both sides' shares.
 
     It is nan where both sides gave one label throughout. Shapes ``[..., 1 + 2 * K]`` to ``[...]``.
     """
@@ -332,7 +322,7 @@ def _square(sums: Floats, size: int) -> Floats:
 
 
 def _label_kappas(confusion: Floats) -> Floats:
-    """Return the kappa of each label against all others. Shapes ``[..., K, K]`` to ``[..., K]``."""
+    """Compute each label's kappa against all others. Shapes ``[..., K, K]`` to ``[..., K]``."""
     both = np.diagonal(confusion, axis1=-2, axis2=-1)
     first, second = confusion.sum(axis=-1) - both, confusion.sum(axis=-2) - both
     neither = confusion.sum(axis=(-2, -1))[..., None] - both - first - second

@@ -44,7 +44,7 @@ class Duel:
 
     @property
     def is_tested(self) -> bool:
-        """Return whether the rows suffice."""
+        """Tell whether the rows suffice."""
         return len(self.rows) >= MIN_ROWS
 
 
@@ -82,15 +82,13 @@ def alternative_annotator_test(
     The paper tests rows as if none resembled another, by Student's t. Here whole questions are kept
     together, by the score test of :func:`evaluation.paired.loss_within_p`: Student's t calls a
     judge that loses epsilon a winner too often where few rows differ. The winning rate of the
-    paper's own test stands beside.
+    paper's own test stands beside (``winning_rate_by_rows``).
 
-    Returns:
-        ``epsilon``; ``winning_rate`` (share of the people that the judge wins against, of those
-        with enough rows) with ``wins`` and ``tested``; ``advantage`` (chance that the judge is at
-        least as near to the other people as a random one of these is, with an interval by
-        question); ``passes``; ``winning_rate_by_rows``; and ``people``, by name: ``n``,
-        ``advantage``, ``p`` corrected for the number of people, and ``wins``. ``None`` stands for
-        what is not tested.
+    The result has ``epsilon``; ``winning_rate`` (share of the people that the judge wins against,
+    of those with enough rows) with ``wins`` and ``tested``; ``advantage`` (chance that the judge is
+    at least as near to the other people as a random one of these is, with an interval by question);
+    ``passes``; and ``people``, by name: ``n``, ``advantage``, ``p`` corrected for the number of
+    people, and ``wins``. ``None`` stands for what is not tested.
     """
     from scipy.stats import false_discovery_control  # slow to import
 
@@ -134,7 +132,7 @@ def alternative_annotator_test(
 
 
 def advantage_by_row(tested: Sequence[Duel], num_rows: int) -> tuple[Floats, Ints]:
-    """Return a number for each row, whose mean is the mean advantage and varies as it does.
+    """Compute a number for each row, whose mean is the mean advantage and varies as it does.
 
     A row adds, for each person, how far its success is from the person's share, over the number of
     the person's rows (the linear form of a mean of ratios). The questions stand beside; rows that
@@ -150,9 +148,9 @@ def advantage_by_row(tested: Sequence[Duel], num_rows: int) -> tuple[Floats, Int
 
 
 def _student_p(losses: Floats, epsilon: float) -> float:
-    """Return the one-sided p-value, by Student's t over rows, of losses of at least epsilon.
+    """Test, one-sided, by Student's t over rows, for losses of at least epsilon.
 
-    Without spread there is no doubt.
+    Without spread there is no doubt: the p-value is 0 or 1.
     """
     from scipy.special import stdtr  # slow to import, and most commands need none
 

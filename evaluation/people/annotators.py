@@ -36,24 +36,22 @@ def measure_people(
     """Measure people with each other, and a judge with them.
 
     Rows that one person labelled, or none, are left out, and those without a label of the judge of
-    all but ``alpha`` and ``n``: people and judge are compared on the same rows.
+    all but ``alpha`` and ``n``: people and judge are compared on the same rows. The result is
+    ``None`` without rows of two people, or without a label of the judge on one. Else it has
 
-    Returns:
-        ``None`` without rows of two people, or without a label of the judge on one. Else
-
-        - ``names``, ``n`` (rows of two people or more), ``per_row`` (mean number of people of such
-          a row), ``ties`` (rows without a single most frequent label), ``n_common`` (rows with a
-          label of the judge too), ``questions`` (of these);
-        - ``alpha`` of :func:`evaluation.people.agreement.krippendorff_alpha`;
-        - ``people`` (two people of a row, drawn at random), ``judge`` (the judge and one of them),
-          ``best`` (a judge that always gives a most frequent label: none could agree on more rows)
-          and ``judge_minus_people``, each with ``agreement`` and ``kappa``;
-        - ``each``: for every person by name ``person`` (the person and the others of the row, drawn
-          at random) and ``judge`` (the judge and these others), ``judge_minus_person`` (of the
-          agreements), and ``n``, ``advantage``, ``p`` and ``wins`` of the test;
-        - ``alternative``: :func:`evaluation.people.alternative.alternative_annotator_test`;
-        - ``others``: ``agreement`` with a person, ``advantage`` and ``winning_rate`` of the rivals;
-        - ``soft``: :func:`soft_labels`.
+    - ``names``, ``n`` (rows of two people or more), ``per_row`` (mean number of people of such a
+      row), ``ties`` (rows without a single most frequent label), ``n_common`` (rows with a label of
+      the judge too), ``questions`` (of these);
+    - ``alpha`` of :func:`evaluation.people.agreement.krippendorff_alpha`;
+    - ``people`` (two people of a row, drawn at random), ``judge`` (the judge and one of them),
+      ``best`` (a judge that always gives a most frequent label: none could agree on more rows) and
+      ``judge_minus_people``, each with ``agreement`` and ``kappa``;
+    - ``each``: for every person by name ``person`` (the person and the others of the row, drawn at
+      random) and ``judge`` (the judge and these others), ``judge_minus_person`` (of the
+      agreements), and ``n``, ``advantage``, ``p`` and ``wins`` of the test;
+    - ``alternative``: :func:`evaluation.people.alternative.alternative_annotator_test`;
+    - ``others``: ``agreement`` with a person, ``advantage`` and ``winning_rate`` of the rivals;
+    - ``soft``: :func:`soft_labels`.
     """
     people = gather_people(examples, judge.labels)
     if people is None:
@@ -103,14 +101,13 @@ def second_annotator(
 
     All figures but ``people_all`` are over the rows that have both labels and one of the judge.
 
-    Returns:
-        ``n_second`` (rows with a second label), and with ``accuracy`` and ``kappa`` each:
-        ``people_all`` (both people, on all rows with a second label), ``people`` (both people),
-        ``judge_first`` and ``judge_second`` (the judge and either person), ``second_minus_first``
-        (of the judge's agreements) and ``judge_minus_second`` (the judge's agreement with the first
-        person less the second person's). ``sides_with`` says how often the judge gives the label of
-        the ``first``, of the ``second`` or of ``neither`` where the two differ. ``None`` without
-        two people, or without a label of the judge on a row of theirs.
+    Beside ``n_second`` (rows with a second label), these have ``accuracy`` and ``kappa``:
+    ``people_all`` (both people, on all rows with a second label), ``people`` (both people),
+    ``judge_first`` and ``judge_second`` (the judge and either person), ``second_minus_first`` (of
+    the judge's agreements) and ``judge_minus_second`` (the judge's agreement with the first person
+    less the second person's). ``sides_with`` says how often the judge gives the label of the
+    ``first``, of the ``second`` or of ``neither`` where the two differ. All is ``None`` without two
+    people, or without a label of the judge on a row of theirs.
     """
     people = gather_people(examples, judge.labels)
     if people is None or len(people.names) != 2:
@@ -153,13 +150,11 @@ def second_annotator(
 def soft_labels(people: PeoplesLabels, judge: Outcomes, seed: int = 0) -> dict[str, Any] | None:
     """Measure a judge's probabilities against the shares of two or more people for each label.
 
-    Returns:
-        Over the rows with probabilities: ``n``; ``cross_entropy`` in nats, and ``entropy`` of the
-        shares, which no judge could be below; ``brier``, the squared distance summed over labels;
-        ``entropy_correlation`` of the judge's entropy and people's. ``unanimous`` and ``split``,
-        for rows on which people agree and differ: ``agreement`` (the judge gives a most frequent
-        label) and mean ``confidence``, each with its number of rows. ``None`` without
-        probabilities.
+    Over the rows with probabilities (``None`` without any) there are ``n``; ``cross_entropy`` in
+    nats, and ``entropy`` of the shares, which no judge could be below; ``brier``, the squared
+    distance summed over labels; ``entropy_correlation`` of the judge's entropy and people's.
+    ``unanimous`` and ``split``, for rows on which people agree and differ, have ``agreement`` (the
+    judge gives a most frequent label) and mean ``confidence``, each with its number of rows.
     """
     known = np.asarray(~np.isnan(judge.probabilities).any(axis=1))
     if not known.any():
@@ -228,12 +223,12 @@ def _rival(people: PeoplesLabels, rival: Outcomes, epsilon: float, seed: int) ->
 
 
 def _one_hot(people: PeoplesLabels, given: Any) -> Floats:
-    """Return labels as shares, ``[n]`` to ``[n, K]``; zeros where there is none."""
+    """Write labels as shares, ``[n]`` to ``[n, K]``; zeros where there is none."""
     return np.asarray(np.arange(len(people.labels)) == np.asarray(given)[:, None], np.float64)
 
 
 def _correlation(sums: Floats) -> Floats:
-    """Return Pearson's correlation of sums of 1, x, y, x squared, y squared and x y."""
+    """Compute Pearson's correlation from sums of 1, x, y, x squared, y squared and x y."""
     n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
     spread = np.maximum(n * xx - x * x, 0) * np.maximum(n * yy - y * y, 0)
     return ratio(n * xy - x * y, np.sqrt(spread))

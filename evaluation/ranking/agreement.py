@@ -27,7 +27,7 @@ RANK_DIGITS = 9
 
 
 def kendall_tau_b(first: Floats, second: Floats) -> Floats:
-    """Return Kendall's rank correlation with the correction for ties (tau-b, Kendall 1945).
+    """Compute Kendall's rank correlation with the correction for ties (tau-b, Kendall 1945).
 
     It is 1 when both order every pair alike, -1 when they order every pair oppositely, and nan when
     either ties everything, holds a nan, or has fewer than two entries. Shapes ``[..., m]`` to
@@ -42,12 +42,12 @@ def kendall_tau_b(first: Floats, second: Floats) -> Floats:
 
 
 def sampling_ceiling(values: Floats, resampled: Floats) -> float:
-    """Return the mean rank correlation of an order with itself on as many other questions.
+    """Estimate the rank correlation of an order with itself on as many other questions.
 
     The order on few questions differs from the order on all of them. A ranking of the same models
     on other questions, as a published one, is thus not expected to agree more than this, even if
-    both judges are perfect. It is estimated by the orders on resamples of the questions, ``[B,
-    m]``.
+    both judges are perfect. It is estimated by the orders on resamples of the questions,
+    ``[B, m]``.
     """
     correlations = kendall_tau_b(values, resampled)
     exists = ~np.isnan(correlations)
@@ -55,20 +55,17 @@ def sampling_ceiling(values: Floats, resampled: Floats) -> float:
 
 
 def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[str, float | None]:
-    """Return how likely people's order of some models is the judged one.
+    """Estimate how likely people's order of some models is the judged one.
 
-    Args:
-        judged: Scores by the judge, the higher the better. Shape ``[m]``.
-        drawn: Draws of what people's scores may truly be, as resamples of the best estimate of
-            them; rows with a nan are left out, and ties are put in order at random. Shape ``[B,
-            m]``.
-        clusters: Questions that the draws were made from. A coin would speak for one of two models
-            on all ``C`` of them with probability ``2 ** -C``: nothing is said to be surer.
+    ``judged`` are scores by the judge, the higher the better, ``[m]``. ``drawn`` are what people's
+    scores may truly be, as resamples of the best estimate of them, ``[B, m]``; rows with a nan are
+    left out, and ties are put in order at random. The draws were made from ``clusters`` questions:
+    a coin would speak for one of two models on all ``C`` of them with probability ``2 ** -C``, and
+    nothing is said to be surer.
 
-    Returns:
-        ``same_order``: of every two models; ``same_winner``: of the best. They are the share of
-        draws with it, as ``(k + 1) / (B + 2)``, which is never certain. ``None`` without draws, or
-        with a tie in the judged scores that it depends on.
+    ``same_order`` is of every two models, ``same_winner`` of the best. They are the share of draws
+    with it, as ``(k + 1) / (B + 2)``, which is never certain; ``None`` without draws, or with a tie
+    in the judged scores that it depends on.
     """
     known = drawn[~np.isnan(drawn).any(axis=-1)]
     ranked = np.argsort(-judged, kind="stable")
@@ -93,17 +90,13 @@ def order_probabilities(judged: Floats, drawn: Floats, clusters: int) -> dict[st
 
 
 def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
-    """Return Kendall's tau-b of two rankings of the same models, or answering systems.
+    """Compute Kendall's tau-b of two rankings of the same models, or answering systems.
 
     Resamples are paired: they must be of the same resampled matches, as those of two calls of
-    ``bradley_terry`` with the same ``clusters`` and seed are.
-
-    Returns:
-        ``value``, ``low``, ``high``, ``n`` (models), ``ceiling`` of the second ranking and
-        ``draws``, the resamples in which both rankings exist.
-
-    Raises:
-        CustosError: If the models or the numbers of resamples differ.
+    ``bradley_terry`` with the same ``clusters`` and seed are. The result has ``value``, ``low``,
+    ``high``, ``n`` (models), ``ceiling`` of the second ranking and ``draws``, the resamples in
+    which both rankings exist. Raise ``CustosError`` if the models or the numbers of resamples
+    differ.
     """
     if first.names != second.names or len(first.resampled) != len(second.resampled):
         raise CustosError("the rankings are not of the same models with as many resamples")
@@ -119,7 +112,7 @@ def ranking_agreement(first: Ratings, second: Ratings) -> dict[str, Any]:
 
 
 def answerer_of(example: LabelledExample) -> str | None:
-    """Return the system that gave a response, as ``metadata`` names it."""
+    """Name the system that gave a response, as ``metadata`` does."""
     answerer = example.metadata.get("answerer")
     return None if is_empty(answerer) else str(answerer)
 
@@ -132,12 +125,11 @@ def rank_answerers(
     Both shares are over the items that the judge scored, so that they differ by judgement alone.
     Items whose system is ``None`` are left out.
 
-    Returns:
-        ``answerers`` (best first by people; each ``n``, ``people`` and ``judge``) and
-        ``kendall_tau`` (tau-b of the two orders, with the ``ceiling`` of :func:`sampling_ceiling`)
-        and what :func:`order_probabilities` returns, for people's order on all such questions and
-        the judge's on these. ``None`` with fewer than two systems or more than
-        :data:`MAX_ANSWERERS`, or with labels that do not include Correct.
+    The result has ``answerers`` (best first by people; each ``n``, ``people`` and ``judge``),
+    ``kendall_tau`` (tau-b of the two orders, with the ``ceiling`` of :func:`sampling_ceiling`) and
+    what :func:`order_probabilities` returns, for people's order on all such questions and the
+    judge's on these. It is ``None`` with fewer than two systems or more than :data:`MAX_ANSWERERS`,
+    or with labels that do not include Correct.
     """
     names = sorted({name for name in answerers if name is not None})
     correct = [i for i, label in enumerate(outcomes.labels) if score_of(label) == CORRECT]
@@ -184,6 +176,6 @@ def _by_side(sums: Floats) -> Floats:
 
 
 def _shares(sums: Floats) -> tuple[Floats, Floats]:
-    """Return the shares of Correct by people and by the judge. Shape ``[..., m]`` each."""
+    """Compute the shares of Correct by people and by the judge. Shape ``[..., m]`` each."""
     answers, by_people, by_judge = _by_side(sums)
     return ratio(by_people, answers), ratio(by_judge, answers)

@@ -43,9 +43,8 @@ class MatchResults:
     def of(cls, rows: Iterable[tuple[str, str, str]]) -> MatchResults:
         """Read ``(model_a, model_b, outcome)`` rows, the outcome ``A``, ``B`` or ``tie``.
 
-        Raises:
-            CustosError: If there are no rows, or a row has another outcome or the same model on
-                both sides; the message names the row.
+        Raise ``CustosError`` if there are no rows, or a row has another outcome or the same model
+        on both sides; the error names the row.
         """
         played = list(rows)
         if not played:
@@ -91,7 +90,7 @@ def win_matrix(results: MatchResults) -> Floats:
 def resampled_wins(
     results: MatchResults, clusters: Ints | None = None, resamples: int = RESAMPLES, seed: int = 0
 ) -> Floats:
-    """Return the win matrices of ``B`` resamples of the matches. Shape ``[B, m, m]``.
+    """Count the wins in ``B`` resamples of the matches. Shape ``[B, m, m]``.
 
     Matches with the same number in ``clusters`` are resampled together; by default every match is a
     cluster of its own.
@@ -124,7 +123,7 @@ def clusters_met(results: MatchResults, clusters: Ints | None) -> Ints:
 
 
 def _points(first: Ints, second: Ints, half_points: Ints, models: int) -> Floats:
-    """Return each match's part of the win matrix. Shape ``[n, m * m]``."""
+    """Lay out each match's part of the win matrix. Shape ``[n, m * m]``."""
     added = np.zeros((len(half_points), models, models))
     match = np.arange(len(half_points))
     added[match, first, second] = half_points / 2
@@ -141,9 +140,7 @@ def bradley_terry(
     matches does not matter. Where the strength of a model would be infinite, as it is not connected
     to the others by both a win (or tie) and a loss (or tie), directly or through a chain, all
     strengths and resamples are those of Firth's penalty. Clusters as in :func:`resampled_wins`.
-
-    Raises:
-        CustosError: If no chain of matches leads from a model to another one.
+    Raise ``CustosError`` if no chain of matches leads from a model to another one.
     """
     wins = win_matrix(results)
     met = _reaches(wins + wins.T)
@@ -169,17 +166,13 @@ def fit_strengths(wins: Floats, *, penalised: bool = False) -> Floats:
     Firth's penalty (1993; Heinze & Schemper 2002 for logistic models) adds half the logarithm of
     the information's determinant. Matches of two models then count as if each had won a little
     more, by half their leverage: together one win for each model but one. That takes away the
-    first-order bias and keeps the strengths of a model that always won finite: none is farther
-    from the mean than :data:`STRONGEST`.
+    first-order bias and keeps the strengths of a model that always won finite: none is farther from
+    the mean than :data:`STRONGEST`.
 
-    Args:
-        wins: Wins of row over column, ties half. Corrected ones may lie beyond the matches that
-            were played, which ``penalised`` alone allows. Shape ``[..., m, m]``.
-        penalised: Whether to use Firth's penalty.
-
-    Returns:
-        Strengths with mean 1500, nan where no finite ones exist or, with the penalty, where models
-        are not connected by matches. Shape ``[..., m]``.
+    Wins are of row over column, ties half; corrected ones may lie beyond the matches that were
+    played, which ``penalised`` alone allows. Strengths have mean 1500, and are nan where no finite
+    ones exist or, with the penalty, where models are not connected by matches. Shapes
+    ``[..., m, m]`` to ``[..., m]``.
     """
     models = wins.shape[-1]
     tables = wins.reshape(-1, models, models)
@@ -224,7 +217,7 @@ def fit_strengths(wins: Floats, *, penalised: bool = False) -> Floats:
 
 
 def _reaches(wins: Floats) -> Mask:
-    """Return where a chain of wins or ties leads from row to column. Shape ``[..., m, m]``."""
+    """Find where a chain of wins or ties leads from row to column. Shape ``[..., m, m]``."""
     models = wins.shape[-1]
     linked = (wins > 0) | np.eye(models, dtype=np.bool_)
     for _ in range(max(1, models - 1).bit_length()):

@@ -37,7 +37,7 @@ FAMILY_WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 def family_of(backbone: str) -> str:
-    """Return the family in :data:`FAMILY_WORDS` of a backbone, by the name that custos gives it."""
+    """Name the family in :data:`FAMILY_WORDS` of a backbone, by the name that custos gives it."""
     return "smollm" if backbone.partition("@")[0] == "embedded" else "qwen"
 
 
@@ -52,10 +52,8 @@ def favour(
     of people only. A judge that errs equally often on all takes most from the system with the most
     right answers to lose, and has a difference there and none here.
 
-    Args:
-        outcomes: People's labels and the judge's. Only items that the judge scored count.
-        answerers: The system that gave each answer; ``None`` leaves the item out. Length ``n``.
-        family: The judge's family in :data:`FAMILY_WORDS`; ``None`` where it is not known.
+    Only items that the judge scored count. ``answerers`` are the systems, ``None`` leaving an item
+    out, and ``family`` is the judge's in :data:`FAMILY_WORDS`, where it is known.
 
     Returns:
         ``systems`` (the most favoured first), ``family``, and ``own_family``: the ``names`` of
@@ -109,10 +107,8 @@ def favour_change(
 ) -> dict[str, Any] | None:
     """Compare whom two judges favour, on items that both scored.
 
-    Returns:
-        ``systems``, those first that the second judge favours most beside the first: the figures of
-        :func:`differences_from_others` of the second judge beside the first. ``None`` as
-        :func:`favour`.
+    ``systems``, those first that the second judge favours most beside the first, have the figures
+    of :func:`differences_from_others`. ``None`` as :func:`favour`.
     """
     rows = np.array([each is not None for each in answerers], dtype=bool)
     groups = _systems(compress(answerers, rows))
@@ -130,11 +126,9 @@ def differences_from_others(
 ) -> dict[str, dict[str, Any]]:
     """Compare how far one judge calls more items Correct than another one, by groups of items.
 
-    The second may be people. No group has all items. Shapes ``[n]``.
-
-    Returns:
-        By name of the group ``n``; ``bias``, the first judge's share less the second's;
-        ``difference``, the bias less that on all other items; ``p`` and ``finding``.
+    The second may be people. No group has all items. Shapes ``[n]``. Each group has ``n``;
+    ``bias``, the first judge's share less the second's; ``difference``, the bias less that on all
+    other items; ``p`` and ``finding``.
     """
     surplus = first.astype(np.float64) - second
     # Without their mean, the sums of clusters that have members of one group alone are about 0 too.
@@ -194,10 +188,8 @@ def weighted_rates(hits: Mask, among: Mask, weights: Floats, clusters: Ints) -> 
     the rate are added in squares, with the correlations of the rates over clusters (MOVER, Zou &
     Donner 2008; of two independent rates it is Newcombe's interval). Unlike resampling it covers
     where few items count, as a judge's errors on one system. Hits, and the items ``among`` which
-    each rate is, are ``[n, K]``; a rate with weight 0 may be of no items.
-
-    Returns:
-        ``value``, ``low`` and ``high``; nan where a rate, or its interval, does not exist.
+    each rate is, are ``[n, K]``; a rate with weight 0 may be of no items. ``value``, ``low`` and
+    ``high`` are nan where a rate, or its interval, does not exist.
     """
     used = weights != 0
     hits, among, weights = hits[:, used] & among[:, used], among[:, used], weights[used]
@@ -229,7 +221,7 @@ def _correct(outcomes: Outcomes) -> list[int]:
 
 
 def _systems(answerers: Iterable[str | None]) -> dict[str, Mask]:
-    """Return the items of each system; empty where there are too few or too many systems."""
+    """Mark the items of each system; empty where there are too few or too many systems."""
     names, numbers = np.unique(np.array([str(each) for each in answerers]), return_inverse=True)
     if not 2 <= len(names) <= MAX_ANSWERERS:
         return {}

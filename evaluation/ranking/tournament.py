@@ -38,23 +38,19 @@ ELO_SHUFFLES = 100
 
 
 def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str, Any]:
-    """Return the table of a tournament as plain values; arguments as in ``bradley_terry``.
+    """Compute the table of a tournament as plain values; arguments and errors as ``bradley_terry``.
 
     A resample in which a model wins or loses all its matches has no finite strengths. Where more
     than :data:`TAIL` of the resamples have none, the ends of the intervals lie among these, and
     ratings have no interval. Nor have they where a model wins or loses all its matches and Firth's
     penalty makes the ratings finite: how much stronger it may be, no resample shows.
 
-    Returns:
-        ``models``, strongest first by Bradley-Terry: ``rating`` (``value``, ``low``, ``high``),
-        ``matches``, ``points`` (ties half) and ``elo`` (as ``elo_table``). ``wins``: model to model
-        to points of the former over the latter. ``win_rate``: the same over their matches
-        (``value``, ``low``, ``high``, ``n``), nan for pairs that never met. ``n``: the number of
-        matches. ``draws``: the resamples with finite strengths. ``penalised``: whether ratings are
-        those of Firth's penalty.
-
-    Raises:
-        CustosError: As ``bradley_terry``.
+    ``models`` has, strongest first by Bradley-Terry, ``rating`` (``value``, ``low``, ``high``),
+    ``matches``, ``points`` (ties half) and ``elo`` (as ``elo_table``). ``wins`` leads from model to
+    model to points of the former over the latter, and ``win_rate`` to the same over their matches
+    (``value``, ``low``, ``high``, ``n``), nan for pairs that never met. ``n`` is the number of
+    matches, ``draws`` that of the resamples with finite strengths, and ``penalised`` says whether
+    ratings are those of Firth's penalty.
     """
     names = results.names
     ratings = bradley_terry(results, clusters)
@@ -97,7 +93,7 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
 
 
 def online_elo(results: MatchResults, orders: Ints, k: float = ELO_K) -> Floats:
-    """Return Elo ratings after playing the matches one by one, from 1500 each (Elo 1978).
+    """Compute Elo ratings after playing the matches one by one, from 1500 each (Elo 1978).
 
     After a match each side moves by ``k`` times the difference between its score (1, a half, 0) and
     the score that its rating predicted. The last matches count most, so that the result depends on
@@ -119,12 +115,11 @@ def online_elo(results: MatchResults, orders: Ints, k: float = ELO_K) -> Floats:
 def elo_table(
     results: MatchResults, k: float = ELO_K, shuffles: int = ELO_SHUFFLES, seed: int = 0
 ) -> dict[str, dict[str, float]]:
-    """Return online Elo in the order played, and over random orders of the same matches.
+    """Compute online Elo in the order played, and over random orders of the same matches.
 
-    Returns:
-        Model to ``as_played``, ``mean`` over the random orders, and ``order_low`` and
-        ``order_high``, the middle 95 % of them, which show the effect of the order alone. They are
-        no interval of the model's strength; ``bradley_terry`` has one.
+    A model leads to ``as_played``, ``mean`` over the random orders, and ``order_low`` and
+    ``order_high``, the middle 95 % of them, which show the effect of the order alone. They are no
+    interval of the model's strength; ``bradley_terry`` has one.
     """
     rng = np.random.default_rng(seed)
     as_played = np.arange(len(results))
@@ -153,21 +148,14 @@ def rank_by_people(
     whatever the judge's errors. Lambda minimises the variance of the residuals. Firth's penalty
     keeps all strengths finite.
 
-    Args:
-        results: The judge's results.
-        people: Half points of the first model by people, 0 to 2; nan where they decided nothing.
-            Shape ``[n]``.
-        clusters: Question of each match; questions are resampled. Shape ``[n]``.
-        seed: Seed of the resamples.
+    ``people`` are half points of the first model, 0 to 2, nan where people decided nothing.
+    ``clusters`` are the matches' questions, which are resampled. Shapes ``[n]``. Raise
+    ``CustosError`` if people decided matches of fewer than two questions, or no chain of matches
+    that they decided leads from a model to another one.
 
-    Returns:
-        ``models``: by name, the strongest first, ``value``, ``low`` and ``high`` of the rating;
-        ``same_order`` and ``same_winner`` as ``order_probabilities``, for people's ranking and the
-        judge's on all matches; ``n`` (matches that people decided) and ``power`` (lambda).
-
-    Raises:
-        CustosError: If people decided matches of fewer than two questions, or no chain of matches
-            that they decided leads from a model to another one.
+    ``models`` has by name, the strongest first, ``value``, ``low`` and ``high`` of the rating;
+    ``same_order`` and ``same_winner`` are as ``order_probabilities``, for people's ranking and the
+    judge's on all matches; ``n`` counts the matches that people decided, and ``power`` is lambda.
     """
     known = ~np.isnan(people)
     if len(np.unique(clusters[known])) < 2:
@@ -194,7 +182,7 @@ def rank_by_people(
 
 
 def _power(results: MatchResults, people: Floats, judged: Floats) -> float:
-    """Return the weight of the judge: of its residuals in people's, from 0 to 1."""
+    """Compute the weight of the judge: of its residuals in people's, from 0 to 1."""
     known = ~np.isnan(people)
     if known.all():
         return 0.0
@@ -208,7 +196,7 @@ def _power(results: MatchResults, people: Floats, judged: Floats) -> float:
 
 
 def _columns(results: MatchResults, people: Floats) -> Floats:
-    """Return each match's part of three win tables, and whether it is in the sample or not.
+    """Lay out each match's part of three win tables, and whether it is in the sample or not.
 
     The tables are people's and the judge's on the sample, and the judge's on the other matches.
     Shape ``[n, 3 m² + 2]``.

@@ -12,7 +12,7 @@ from judging.judge.notes import untrained_mode_caution
 WIDE_INTERVAL = 0.2
 """Width of the interval of an accuracy or a share from which nothing should be concluded."""
 FEW_QUESTIONS = 30
-"""Below so many questions intervals of 95 % are less sure than they say."""
+"""Below this number of questions, intervals of 95 % hold the truth less often."""
 COVERAGE = 0.7
 """Lowest share of simulated cases in which an interval on 5 to 20 questions held the truth: that of
 Brier score and likelihood where one row in a hundred is wrong. Others did in .9 or nearly so."""
@@ -23,7 +23,7 @@ TESTABLE_QUESTIONS = 6
 
 
 def cautions(report: Mapping[str, Any]) -> list[str]:
-    """Return the cautions on a report of ``build_report``, the weightiest first."""
+    """List the cautions on a report of ``build_report``, the weightiest first."""
     found: list[str | None] = []
     rows = f"{report['n']:,} rows"
     if seen := report["seen_data"]:
@@ -69,7 +69,7 @@ def cautions(report: Mapping[str, Any]) -> list[str]:
 
 
 def few_questions(number: int) -> str | None:
-    """Return the caution on intervals that rest on few questions; ``None`` on others."""
+    """Word the caution on intervals that rest on few questions; ``None`` on others."""
     if number >= FEW_QUESTIONS:
         return None
     held = "say little"
@@ -87,7 +87,7 @@ def few_questions(number: int) -> str | None:
 
 
 def too_wide(counted: str, figure: str, low: float, high: float) -> str | None:
-    """Return the caution on a figure whose interval says too little; ``None`` on another one."""
+    """Word the caution on a figure whose interval says too little; ``None`` on another one."""
     if high - low <= WIDE_INTERVAL:
         return None
     bounds = f"from {low:.3f} to {high:.3f}"
@@ -96,5 +96,5 @@ def too_wide(counted: str, figure: str, low: float, high: float) -> str | None:
 
 
 def questions_text(number: int) -> str:
-    """Return a number of questions as text."""
+    """Write a number of questions as text."""
     return f"{number:,} question{'s' * (number != 1)}"

@@ -26,29 +26,29 @@ class Disagreement:
 
     @property
     def people(self) -> str:
-        """Return the label of the row: the first person's, or what people decided."""
+        """Spell the label of the row: the first person's, or what people decided."""
         return full_label(self.example)
 
     @property
     def judge(self) -> str:
-        """Return the judge's label."""
+        """Spell the judge's label."""
         return full_label(self.verdict)
 
     @property
     def confidence(self) -> float | None:
-        """Return the confidence in the judge's label; ``None`` if it gave none."""
+        """Look up the confidence in the judge's label; ``None`` if it gave none."""
         if self.verdict.confidence is not None:
             return self.verdict.confidence
         return self.verdict.probabilities.get(self.judge)
 
     @property
     def sides_with(self) -> str:
-        """Return whom the judge sides with; empty without labels of two people."""
+        """Name whom the judge sides with; empty without labels of two people."""
         return side_of_judge(self.example, self.verdict)
 
     @property
     def pair(self) -> str:
-        """Return the labels as text, such as ``people Wrong, judge Correct``.
+        """Write the labels as text, such as ``people Wrong, judge Correct``.
 
         Where two people differ: ``first person Wrong, second person Correct, judge Correct``; where
         more of them do: ``2 people Wrong, 1 Correct, judge Correct``, and what was decided if that
@@ -73,13 +73,11 @@ class Disagreement:
 def find_disagreements(
     examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
 ) -> list[Disagreement]:
-    """Return the rows on which the judge differs from people, the most confident first.
+    """Find the rows on which the judge differs from people, the most confident first.
 
     It does if its label is not that of the row, or is not the only one that most people gave. Rows
     without a label of the judge are not among them. Rows of equal confidence keep their order.
-
-    Raises:
-        CustosError: If examples and verdicts do not line up.
+    Raise ``CustosError`` if examples and verdicts do not line up.
     """
     check_aligned(examples, verdicts)
     rows = []

@@ -26,17 +26,16 @@ class RequestResolver(Protocol):
     name: str
 
     def resolve(self, request: RequestT, /) -> RequestT:
-        """Return a request with the modes in which the judge will grade it."""
+        """Complete a request with the modes in which the judge will grade it."""
         ...
 
 
 def resolve_examples(
     judge: RequestResolver, examples: Sequence[LabelledExample]
 ) -> list[LabelledExample]:
-    """Return examples as a judge takes them; those that it refuses are unchanged.
+    """Complete examples as a judge takes them; those that it refuses are unchanged.
 
-    Raises:
-        CustosError: If people gave labels that the judge's rubrics do not declare.
+    Raise ``CustosError`` if people gave labels that the judge's rubrics do not declare.
     """
     resolved = []
     for example in examples:
@@ -49,7 +48,7 @@ def resolve_examples(
 
 
 def at_risk(examples: Sequence[LabelledExample], risk: float | None) -> list[LabelledExample]:
-    """Return examples whose requests state a risk; ``None`` leaves them as they are."""
+    """Put a stated risk into examples; ``None`` leaves them as they are."""
     if risk is None:
         return list(examples)
     return [example.model_copy(update={"risk": risk}) for example in examples]
@@ -58,7 +57,7 @@ def at_risk(examples: Sequence[LabelledExample], risk: float | None) -> list[Lab
 def uncalibrated_verdicts(
     examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]
 ) -> list[Verdict]:
-    """Return the verdicts that the same readings of a calibrated judge give without calibration."""
+    """Work out what the same readings of a calibrated judge give without calibration."""
     return [
         before_calibration(example.request(), verdict)
         for example, verdict in zip(examples, verdicts, strict=True)
@@ -76,7 +75,7 @@ def grade_examples(
 
 
 def grading_order(examples: Sequence[LabelledExample]) -> list[int]:
-    """Return the indices of examples with those on one question together: it is read once."""
+    """Order indices of examples so that those on one question are together: it is read once."""
     return sorted(range(len(examples)), key=lambda index: examples[index].question)
 
 
@@ -85,11 +84,10 @@ def seen_data(
 ) -> dict[str, Any] | None:
     """Look the data up in what a judge's run folder, if it has one, keeps of its own data.
 
-    Returns:
-        ``file`` (how the run used the file of this hash: ``trained on``, ``chosen by`` or
-        ``calibrated on``; ``None`` if it did not) and ``rows`` (how many requests ask a question
-        that the judge was trained on or chosen by; ``None`` if the folder does not say). ``None``
-        without a folder.
+    ``file`` says how the run used the file of this hash: ``trained on``, ``chosen by`` or
+    ``calibrated on``; ``None`` if it did not. ``rows`` counts the requests that ask a question
+    which the judge was trained on or chosen by; ``None`` if the folder does not say. ``None``
+    without a folder.
     """
     if folder is None:
         return None
@@ -100,7 +98,7 @@ def seen_data(
 
 
 def _use_of_file(recipe_file: Path, dataset_sha256: str | None) -> str | None:
-    """Return how a run used the file of this hash; ``None`` if it did not, or does not say."""
+    """Name how a run used the file of this hash; ``None`` if it did not, or does not say."""
     try:
         with yaml_errors():
             recipe = yaml.safe_load(recipe_file.read_text(encoding="utf-8"))
@@ -118,5 +116,5 @@ def _use_of_file(recipe_file: Path, dataset_sha256: str | None) -> str | None:
 
 
 def _paths(split: Any) -> Sequence[Any]:
-    """Return the files of a split of a recipe: it names none, one or several."""
+    """List the files of a split of a recipe: it names none, one or several."""
     return [split] if isinstance(split, str) else split or ()

@@ -113,10 +113,9 @@ def render_markdown(report: Mapping[str, Any], pictures: Sequence[str] = ()) -> 
 
 
 def favour_lines(favour: Mapping[str, Any] | None) -> list[str]:
-    """Return whom the judge is shown to favour or to harm, in sentences; none where nobody is.
+    """Say whom the judge is shown to favour or to harm, in sentences; none where nobody is.
 
-    Args:
-        favour: Result of :func:`evaluation.ranking.favour.favour`, with ``None`` for nan.
+    ``favour`` is the result of :func:`evaluation.ranking.favour.favour`, with ``None`` for nan.
     """
     if favour is None:
         return []
@@ -134,7 +133,7 @@ def favour_lines(favour: Mapping[str, Any] | None) -> list[str]:
 
 
 def favoured(favour: Mapping[str, Any], finding: str) -> str:
-    """Return the systems with a finding and how far each is favoured; empty without any."""
+    """Name the systems with a finding and how far each is favoured; empty without any."""
     systems = favour["systems"]
     names = [name for name in systems if systems[name]["finding"] == finding]
     if finding == "harmed":
@@ -149,7 +148,7 @@ def favoured(favour: Mapping[str, Any], finding: str) -> str:
 
 
 def review_line(report: Mapping[str, Any]) -> str:
-    """Return what is left to people, at the stated risk if there is one; empty for nothing."""
+    """Say what is left to people, at the stated risk if there is one; empty for nothing."""
     if at_risk := report["abstention"]:
         at_level = f"at a stated risk of {at_risk['risk']:g}"
         if at_risk["level"] not in LEVELS:
@@ -164,7 +163,7 @@ def review_line(report: Mapping[str, Any]) -> str:
 
 
 def people_sentences(report: Mapping[str, Any]) -> list[str]:
-    """Return what the labels of several people say, in sentences; empty for those of one."""
+    """Say what the labels of several people show, in sentences; empty for those of one."""
     measured = report["annotators"]
     if not measured:
         return []
@@ -212,7 +211,7 @@ def people_sentences(report: Mapping[str, Any]) -> list[str]:
 
 
 def rate_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each rubric of a report: what the judge adds to an error bar."""
+    """Write a sentence for each rubric of a report: what the judge adds to an error bar."""
     return [
         f"share of {measured['label']}, on as many rows without people's labels: "
         f"{judged_text(measured['judged'])} ({rubric})"
@@ -221,10 +220,9 @@ def rate_lines(report: Mapping[str, Any]) -> list[str]:
 
 
 def judged_text(judged: Mapping[str, Any]) -> str:
-    """Return a judged rate beside the corrected one, and what the judge adds to the interval.
+    """Write a judged rate, the corrected one, and what the correction adds to the interval.
 
-    Args:
-        judged: What ``JudgedRate.as_json`` returns.
+    ``judged`` is what ``JudgedRate.as_json`` returns.
     """
     raw = f"as judged {with_interval(judged['raw'])}"
     if judged["corrected"] is None:
@@ -236,7 +234,7 @@ def judged_text(judged: Mapping[str, Any]) -> str:
 
 
 def order_line(probabilities: Mapping[str, Any]) -> str:
-    """Return in words what ``order_probabilities`` returns; empty where nothing is known."""
+    """Say in words what ``order_probabilities`` returns; empty where nothing is known."""
     names = {
         "same_winner": "people's best is the judge's",
         "same_order": "people's order is the judge's",
@@ -249,7 +247,7 @@ def order_line(probabilities: Mapping[str, Any]) -> str:
 
 
 def published_shares(judge: str) -> dict[str, float]:
-    """Return a judge's published figures as shares, under the names that a report gives them."""
+    """Look up a judge's published figures as shares, under the names that a report gives them."""
     *by_type, type_accuracy, score_accuracy = (
         round(value / 100, 4) for value in (*TABLE_5[judge], TABLE_4[judge][-1])
     )
@@ -261,10 +259,11 @@ def published_shares(judge: str) -> dict[str, float]:
 
 
 def markdown_templates(folder: Path) -> Environment:
-    """Return the environment of a folder's Markdown templates.
+    """Build the environment of a folder's Markdown templates.
 
-    Its filters are ``with_interval``, ``p_value``, ``intervals`` and ``numbers`` (one cell for each
-    of the named figures), ``header`` and ``row`` (lines of a table) and ``prefix``.
+    Its filters are ``with_interval``, ``p_value``, ``chance``, ``number``, ``intervals`` and
+    ``numbers`` (one cell for each of the named figures), ``header`` and ``row`` (lines of a table)
+    and ``prefix``.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -291,15 +290,15 @@ def markdown_templates(folder: Path) -> Environment:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a figure as text, or a dash where it does not exist."""
+    """Write a figure as text, or a dash where it does not exist."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
 def with_interval(measured: Mapping[str, Any] | None) -> str:
-    """Return ``0.914 [0.899, 0.928]``; without brackets where there is no interval.
+    """Write ``0.914 [0.899, 0.928]``; without brackets where there is no interval.
 
-    A calibration error has what chance alone gives in their place: ``0.033 (chance 0.030, up to
-    0.042)``.
+    A calibration error has what chance alone gives in their place:
+    ``0.033 (chance 0.030, up to 0.042)``.
     """
     if measured is None or measured["value"] is None:
         return "-"
@@ -311,27 +310,27 @@ def with_interval(measured: Mapping[str, Any] | None) -> str:
 
 
 def chance_text(chance: Mapping[str, Any]) -> str:
-    """Return the calibration error of a calibrated judge: on average, and in 95 % of cases."""
+    """Write the calibration error of a calibrated judge: on average, and in 95 % of cases."""
     return f"{number(chance['mean'])}, up to {number(chance['high'])}"
 
 
 def p_value(p: float) -> str:
-    """Return a p-value as text, with a floor below which digits mean nothing."""
+    """Write a p-value as text, with a floor below which digits mean nothing."""
     return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table: first column to the left, the others to the right."""
+    """Lay out a Markdown table: first column to the left, the others to the right."""
     return "\n".join([table_header(header), *map(table_row, rows)])
 
 
 def table_header(names: Sequence[str]) -> str:
-    """Return the two lines that begin a Markdown table: names of the columns, and alignment."""
+    """Write the two lines that begin a Markdown table: names of the columns, and alignment."""
     return "\n".join([table_row(names), table_row([":--", *["--:"] * (len(names) - 1)])])
 
 
 def table_row(values: Iterable[object]) -> str:
-    r"""Return a row of a Markdown table.
+    r"""Write a row of a Markdown table.
 
     What would end a cell, or begin an HTML tag, a link or a picture, is escaped: a viewer would
     fetch a picture that a response names. Control characters become escapes such as ``\x1b``.

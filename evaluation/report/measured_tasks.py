@@ -20,7 +20,7 @@ ADVICE = {RULES_NAME: ": consider --judge rules", VARIANT_MAJORITY: ""}
 
 
 def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list[str]:
-    """Return what was measured of a judge, one sentence for each task that it is used for.
+    """Say what was measured of a judge, one sentence for each task that it is used for.
 
     A judge that is not trained has no run folder, and its name is that of its backbone. The judge's
     own figures leave out the rows that it gave no label. Beside rules, such rows count as wrong.
@@ -53,7 +53,7 @@ def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list
 
 
 def unmeasured_tasks(folder: Path | None, tasks: Iterable[str]) -> list[str]:
-    """Return the tasks that a judge's run folder, if it has one, has no figures for."""
+    """List the tasks that a judge's run folder, if it has one, has no figures for."""
     report = _read(folder / REPORT_FILE) if folder is not None else {}
     return [task for task in tasks if not any(_accuracies(report, task))]
 

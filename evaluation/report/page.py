@@ -57,7 +57,7 @@ def write_page(
 def render_page(
     report: Mapping[str, Any], disagreements: Sequence[Disagreement], source: str
 ) -> str:
-    """Return the page. Arguments as :func:`write_page`; at most ``MAX_ITEMS`` rows are shown."""
+    """Render the page. Arguments as :func:`write_page`; at most ``MAX_ITEMS`` rows are shown."""
     from evaluation.report import plots
 
     def drawn(draw: Callable[..., None], part: Any, *more: Any) -> str | None:
@@ -98,7 +98,7 @@ def render_page(
 
 
 def page_templates(folder: Path = TEMPLATES) -> Environment:
-    """Return the environment of a folder's HTML templates.
+    """Build the environment of a folder's HTML templates.
 
     Templates can import ``sections.html`` of this room. They can use ``style``, ``script`` and
     ``script_hash``, and the filters ``number``, ``with_interval`` and ``p_value``.
@@ -127,7 +127,7 @@ def page_templates(folder: Path = TEMPLATES) -> Environment:
 
 
 def drawn_url(draw: Callable[[Path], None]) -> str:
-    """Return the PNG that a function draws into a file, as a data URL."""
+    """Encode the PNG that a function draws into a file as a data URL."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "chart.png"
         draw(path)
@@ -135,7 +135,7 @@ def drawn_url(draw: Callable[[Path], None]) -> str:
 
 
 def thumbnails(sources: Iterable[str]) -> dict[str, str]:
-    """Return small JPEGs of pictures, as data URLs by source.
+    """Shrink pictures to small JPEGs, as data URLs by source.
 
     Pictures that cannot be read are left out. Web addresses are never fetched.
     """

@@ -292,10 +292,8 @@ def draw_learning_curve(history: Sequence[Mapping[str, float]], path: Path) -> N
     """Draw loss and held-out accuracy over training steps.
 
     Entries have ``step`` and any of ``train_loss``, ``val_nll``, ``val_accuracy`` and the
-    ``NAME_accuracy`` of an earlier stage.
-
-    Raises:
-        ValueError: If no entry holds anything to draw.
+    ``NAME_accuracy`` of an earlier stage. Raise ``ValueError`` if no entry has one of the first
+    three.
     """
     with figure_file(path, 9, 3.8) as figure:
         losses, accuracy = figure.subplots(1, 2, sharex=True)
@@ -351,7 +349,7 @@ def draw_label_plan(
 def _curve(
     axes: Axes, history: Sequence[Mapping[str, float]], key: str, name: str, colour: str, mark: str
 ) -> bool:
-    """Draw one curve of a history; return whether it has any point."""
+    """Draw one curve of a history; tell whether it has any point."""
     points = [(entry["step"], entry[key]) for entry in history if entry.get(key) is not None]
     if points:
         steps, values = zip(*points, strict=True)
@@ -360,13 +358,13 @@ def _curve(
 
 
 def _short(name: str) -> str:
-    """Return a name of a person or a system that leaves room for the picture."""
+    """Shorten a name of a person or a system so that it leaves room for the picture."""
     name = one_line(name)
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def error_bars(estimates: Sequence[Mapping[str, Any]]) -> Floats:
-    """Return the lengths of error bars below and above ``n`` estimates, ``[2, n]``; 0 without."""
+    """Compute the lengths of error bars below and above ``n`` estimates, ``[2, n]``; 0 without."""
     value, low, high = (
         np.array([estimate[end] for estimate in estimates], dtype=np.float64)
         for end in ("value", "low", "high")
@@ -386,7 +384,7 @@ def finish_axes(axes: Axes) -> None:
 def figure_file(
     path: Path, width: float, height: float, *, is_cut: bool = False
 ) -> Iterator[Figure]:
-    """Yield a figure of so many inches, and save it as the PNG file ``path`` after the block.
+    """Yield a figure, sized in inches, and save it as the PNG file ``path`` after the block.
 
     Where ``is_cut``, the block places what it draws itself, and the picture is as large as that.
     """

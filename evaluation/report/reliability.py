@@ -57,11 +57,7 @@ class Attacks(BaseModel):
 
     @classmethod
     def load(cls, path: Path) -> Attacks:
-        """Read ``attacks.json``.
-
-        Raises:
-            CustosError: If it is none.
-        """
+        """Read ``attacks.json``; raise ``CustosError`` if it is none."""
         try:
             return cls.model_validate_json(path.read_bytes())
         except ValidationError as error:
@@ -88,10 +84,9 @@ def make_card(
 ) -> dict[str, Any]:
     """Put what was measured of a judge on named data sets, and of attacks on it, together.
 
-    Returns:
-        Plain values ready for JSON: ``data`` (parts of a report by data set), ``attacks``,
-        ``not_measured`` (rubrics that the judge was trained for and gave no label under), and the
-        origin.
+    The card holds plain values ready for JSON: ``data`` (parts of a report by data set),
+    ``attacks``, ``not_measured`` (rubrics that the judge was trained for and gave no label under),
+    and the origin.
     """
     rubrics = {
         get_task(example.task).full_rubric(example)
@@ -131,10 +126,9 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
 
 
 def read_readme(folder: Path) -> str | None:
-    """Return the text of a folder's ``README.md``; ``None`` if it has none.
+    """Read the text of a folder's ``README.md``; ``None`` if it has none.
 
-    Raises:
-        CustosError: If it is not UTF-8.
+    Raise ``CustosError`` if it is not UTF-8.
     """
     path = folder / README
     try:
@@ -144,13 +138,13 @@ def read_readme(folder: Path) -> str | None:
 
 
 def render_card(card: Mapping[str, Any]) -> str:
-    """Return the section of a card as Markdown, from its heading on."""
+    """Lay out the section of a card as Markdown, from its heading on."""
     template = markdown_templates(TEMPLATES).get_template("reliability.md")
     return template.render(card=card, heading=HEADING)
 
 
 def with_section(readme: str, section: str) -> str:
-    """Return a page with the section of a card: in place of an earlier one, or at the end."""
+    """Put the section of a card into a page: in place of an earlier one, or at the end."""
     earlier = re.compile(rf"^{re.escape(HEADING)}$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
     if earlier.search(readme):
         return earlier.sub(lambda _: section, readme, count=1)
@@ -158,7 +152,7 @@ def with_section(readme: str, section: str) -> str:
 
 
 def risk_to_state(judge: Judge, examples: Sequence[LabelledExample]) -> float | None:
-    """Return ``RISK`` if a judge has a threshold for every example that it takes at all."""
+    """Choose ``RISK`` if a judge has a threshold for every example that it takes, else ``None``."""
     for example in examples:
         try:
             judge.resolve(example)

@@ -81,9 +81,13 @@ def build_report(
 ) -> dict[str, Any]:
     """Compare a judge's verdicts with human labels.
 
-    Intervals are 95 %, by groups (questions where no group is given). Items without a
-    label are neither right nor wrong: metrics are over the scored items, ``coverage`` is their
-    share, and ``accuracy_unscored_as_wrong`` is the accuracy over all items.
+    Intervals are 95 %, by groups (questions where no group is given). Items without a label are
+    neither right nor wrong: metrics are over the scored items, ``coverage`` is their share, and
+    ``accuracy_unscored_as_wrong`` is the accuracy over all items. The result holds plain values
+    ready for JSON, ``None`` where a metric does not exist; the keys are those of ``report.json``.
+
+    Raise ``NothingScored`` if no row got a label, and ``CustosError`` if there are no examples,
+    people gave labels that are not declared, or any verdicts do not line up with the examples.
 
     Args:
         examples: Examples with people's labels.
@@ -99,15 +103,6 @@ def build_report(
         epsilon: Margin of the alternative annotator test.
         family: Family of the judge's backbone, as :func:`evaluation.ranking.favour.family_of` says.
         seed: Seed of the resamples.
-
-    Returns:
-        Plain values ready for JSON, ``None`` where a metric does not exist; the keys are those of
-        ``report.json``.
-
-    Raises:
-        NothingScored: If no row got a label.
-        CustosError: If there are no examples, people gave labels that are not declared, or any
-            verdicts do not line up with the examples.
     """
     check_scored(verdicts)
     rivals = {**baseline_verdicts(examples), **(references or {})}
@@ -175,7 +170,7 @@ def build_report(
 
 
 def _unequally_drawn(examples: Sequence[LabelledExample], judge: Outcomes) -> dict[str, Any] | None:
-    """Return the ``lowest`` and ``highest`` chance of being drawn, and a weighted accuracy.
+    """Compute the ``lowest`` and ``highest`` chance of being drawn, and a weighted accuracy.
 
     ``None`` where not all rows have a known chance or all have the same.
     """
@@ -209,7 +204,7 @@ def write_report(report: dict[str, Any], out_dir: Path) -> None:
 
 
 def per_class(total: Tally) -> dict[str, dict[str, float]]:
-    """Return precision, recall and F1 of every label, and the counts of its uses by either side."""
+    """Compute precision, recall and F1 of every label, and count its uses by either side."""
     confusion = total.confusion
     precision, recall, f1 = (m(confusion) for m in (metrics.precision, metrics.recall, metrics.f1))
     return {
@@ -225,7 +220,7 @@ def per_class(total: Tally) -> dict[str, dict[str, float]]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the installed packages among ``PACKAGES``."""
+    """Look up the versions of Python and of the installed packages among ``PACKAGES``."""
     installed = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -240,10 +235,9 @@ def abstention(
 ) -> dict[str, Any]:
     """Measure the verdicts that are kept at a stated risk, those that need no review.
 
-    Returns:
-        ``risk``; ``kept``, the share of all items; ``error``, the share of wrong ones among these;
-        and ``level``: ``shown`` if the whole interval of the error is below the risk, ``exceeded``
-        if it is above, ``not shown`` if it holds the risk or there is none, ``nothing kept``.
+    ``kept`` is their share of all items, ``error`` the share of wrong ones among them. ``level`` is
+    ``shown`` if the whole interval of the error is below the ``risk``, ``exceeded`` if it is above,
+    ``not shown`` if it holds the risk or there is none, ``nothing kept`` without any.
     """
     kept = outcomes.scored & ~needs_review
     everything = np.ones(len(outcomes), dtype=bool)
@@ -263,12 +257,11 @@ def abstention(
 
 
 def risk_coverage(outcomes: Outcomes) -> dict[str, Any] | None:
-    """Return the error among the most confident verdicts, by the share of verdicts kept.
+    """Measure the error among the most confident verdicts, by the share of verdicts kept.
 
-    Returns:
-        ``coverage`` and ``error``, at most :data:`MAX_POINTS` points of the curve each; ``aurc``,
-        the area under the whole curve, and ``aurc_best``, that of the same verdicts if every wrong
-        one came last. ``None`` without confidences.
+    ``coverage`` and ``error`` are at most :data:`MAX_POINTS` points of the curve; ``aurc`` is the
+    area under the whole curve, and ``aurc_best`` that of the same verdicts if every wrong one came
+    last. ``None`` without confidences.
     """
     has_confidence = ~np.isnan(outcomes.confidence)
     if not has_confidence.any():
@@ -287,14 +280,14 @@ def risk_coverage(outcomes: Outcomes) -> dict[str, Any] | None:
 
 
 def _error_by_rank(confidence: Floats, wrong: Mask) -> Floats:
-    """Return the error among the ``k`` most confident verdicts, for every ``k``; ties share it."""
+    """Compute the error among the ``k`` most confident verdicts, for every ``k``; ties share it."""
     _, group = np.unique(-confidence, return_inverse=True)
     shares = np.bincount(group, weights=wrong) / np.bincount(group)
     return np.asarray(np.cumsum(shares[np.sort(group)]) / np.arange(1, len(wrong) + 1))
 
 
 def baseline_verdicts(examples: Sequence[LabelledExample]) -> dict[str, list[Verdict]]:
-    """Return the verdicts of a constant, and of rules and regressions where labels are theirs."""
+    """Give the verdicts of a constant, and of rules and regressions where labels are theirs."""
     if not examples:
         return {}
     baselines = {"majority_label": majority_verdicts(examples)}
@@ -348,7 +341,7 @@ def _calibration(
     labels: tuple[str, ...],
     seed: int,
 ) -> dict[str, Any] | None:
-    """Return what calibration changes; ``None`` without confidences.
+    """Measure what calibration changes; ``None`` without confidences.
 
     It changes labels, too: the accuracies before it are those that training alone gives.
     """
@@ -381,7 +374,7 @@ def _pairs(
     labels: Sequence[str],
     seed: int,
 ) -> dict[str, Any] | None:
-    """Measure pairwise verdicts; return ``None`` where these are none."""
+    """Measure pairwise verdicts; ``None`` where these are none."""
     if not (set(labels) <= set(PAIR_LABELS) and all(len(e.responses) == 2 for e in examples)):
         return None
     return {

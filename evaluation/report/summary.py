@@ -30,7 +30,7 @@ MAX_PEOPLE = 12
 def summary_lines(
     name: str, report: Mapping[str, Any], disagreements: Sequence[Disagreement]
 ) -> list[str]:
-    """Return the main figures: the judge beside others, a second person, and cautions.
+    """Write the main figures: the judge beside others, a second person, and cautions.
 
     No line is longer than ``WIDTH``.
     """
@@ -120,5 +120,5 @@ def _cut(text: str, width: int) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text without control characters, which could command the terminal."""
+    """Replace control characters of a text, which could command the terminal, by spaces."""
     return "".join(char if char.isprintable() else " " for char in text)

@@ -26,7 +26,7 @@ access_key: ContextVar[AccessKey | None] = ContextVar("access_key", default=None
 
 
 def caller_name() -> str:
-    """Return the name of the call's key; empty if it has none."""
+    """Name the call's key; empty if it has none."""
     key = access_key.get()
     return key.name if key else ""
 
@@ -34,10 +34,8 @@ def caller_name() -> str:
 class HeldBytes:
     """Number of bytes that the service holds for all calls: bodies and fetched pictures.
 
-    Args:
-        limit: Most bytes.
-        caller_share: Share of them that the calls of one named caller may take. A caller without
-            another call may take any number, as may one without a name.
+    All calls share ``limit`` bytes, and the calls of one named caller may take ``caller_share`` of
+    them. A caller without another call may take any number, as may one without a name.
     """
 
     def __init__(self, limit: int, caller_share: float = 1.0) -> None:
@@ -59,11 +57,7 @@ class HeldBytes:
 
 
 class CallBytes:
-    """Number of bytes that the service holds for one call; made when its caller is known.
-
-    Args:
-        total: Number for all calls.
-    """
+    """Number of bytes that the service holds for one call; made when its caller is known."""
 
     def __init__(self, total: HeldBytes) -> None:
         self.total = total
@@ -77,9 +71,9 @@ class CallBytes:
         """Hold more bytes; threads may do so too.
 
         Raises:
-            ApiError: 429 if the service then holds too many for all calls together, or for those of
-                one key; 503 if the call is over, as when a thread still fetches its pictures after
-                the deadline.
+            ApiError: 429 if the service then holds too many for all calls or for those of one key;
+                503 if the call is over, as when a thread still fetches its pictures after the
+                deadline.
         """
         with self._lock:
             if self.is_over:
@@ -117,11 +111,7 @@ call_bytes: ContextVar[CallBytes | None] = ContextVar("call_bytes", default=None
 
 
 def require_open() -> None:
-    """End the work of a thread for a call that has been answered, or whose client has left.
-
-    Raises:
-        ApiError: 503, which nobody sees.
-    """
+    """Raise ``ApiError`` 503, which nobody sees, if the call was answered or its client left."""
     num_held = call_bytes.get()
     if num_held and num_held.is_over:
         raise ApiError(503, "the call is over")

@@ -51,12 +51,9 @@ class ErrorBody(BaseModel):
 class ApiError(Exception):
     """An answer that is not a success.
 
-    Args:
-        status: HTTP status.
-        message: What is wrong, for the client to read.
-        field: Dotted path of the wrong field in the body, or the name of a header.
-        retry_after: Seconds after which the same call may succeed.
-        closes: Close the connection. The rest of a body that is wrong or late is never read.
+    ``field`` is the dotted path of the wrong field in the body, or the name of a header. The same
+    call may succeed after ``retry_after`` seconds. ``closes`` closes the connection, as the rest of
+    a body that is wrong or late is never read.
     """
 
     def __init__(
@@ -77,13 +74,13 @@ class ApiError(Exception):
             self.headers["Connection"] = "close"
 
     def body(self) -> dict[str, Any]:
-        """Return an :class:`ErrorBody` as JSON."""
+        """Build an :class:`ErrorBody` as JSON."""
         default = "internal" if self.status >= 500 else "invalid_request"
         error_type = TYPES.get(self.status, default)
         return {"error": {"type": error_type, "message": self.message, "field": self.field}}
 
     def response(self) -> JSONResponse:
-        """Return the whole answer."""
+        """Build the whole answer."""
         return JSONResponse(self.body(), status_code=self.status, headers=self.headers)
 
 

@@ -39,7 +39,7 @@ class CallLimits:
     ``X-Deadline-Ms``."""
 
     def of_a_call(self) -> CallLimits:
-        """Return the limits on one call alone, without those on what calls share."""
+        """Select the limits on one call alone, without those on what calls share."""
         return CallLimits(**{limit.name: getattr(self, limit.name) for limit in fields(CallLimits)})
 
 

@@ -35,11 +35,7 @@ HEARTBEAT_S = 10.0
 class Turns:
     """A few slots for work. While none is free callers take turns; each caller's oldest goes first.
 
-    Used on one event loop.
-
-    Args:
-        num_slots: Most slots that are held at once.
-        caller_slots: Most of them that one named caller holds; default all.
+    One named caller holds at most ``caller_slots``; default all. Used on one event loop.
     """
 
     def __init__(self, num_slots: int, caller_slots: int | None = None) -> None:
@@ -72,7 +68,7 @@ class Turns:
             raise
 
     def give_back(self, caller: str) -> None:
-        """Hold a slot no more."""
+        """Free a slot of a caller, and give it to whoever is next."""
         self._num_held[caller] -= 1
         if not self._num_held[caller]:
             del self._num_held[caller]
@@ -98,7 +94,7 @@ class Turns:
 
 
 def started_threads(num_threads: int = 2 * NUM_READING) -> ThreadPoolExecutor:
-    """Return an executor whose threads all run.
+    """Start an executor whose threads all run.
 
     Whoever starts a thread waits until it runs, and it waits its turn for the interpreter. An event
     loop that started threads for its calls would answer nobody meanwhile.
@@ -114,10 +110,7 @@ def started_threads(num_threads: int = 2 * NUM_READING) -> ThreadPoolExecutor:
 class Readers:
     """Reads long texts in threads, a few at a time; callers take turns.
 
-    Used on one event loop.
-
-    Args:
-        caller_share: Share of what is read at once that one named caller may have.
+    One named caller may have ``caller_share`` of what is read at once. Used on one event loop.
     """
 
     def __init__(self, caller_share: float = 1.0) -> None:
@@ -126,14 +119,10 @@ class Readers:
     async def read(self, length: int, work: Callable[..., T], *args: Any) -> T:
         """Do work that keeps the interpreter busy for as long as a text is long, such as parsing.
 
-        A short text is read at once, so that it never waits for long ones. A thread cannot be
-        stopped: if the call is cancelled, its turn and its bytes are taken until the thread ends,
-        which is at the next :func:`serve.calls.context.require_open`.
-
-        Args:
-            length: Characters or bytes of the text.
-            work: Reads it; must not wait for others.
-            *args: What it is called with.
+        A text of few characters or bytes is read at once, so that it never waits for long ones. The
+        work must not wait for others. A thread cannot be stopped: if the call is cancelled, its
+        turn and its bytes are taken until the thread ends, which is at the next
+        :func:`serve.calls.context.require_open`.
         """
         if length <= SHORT:
             return work(*args)
@@ -160,11 +149,8 @@ class Readers:
 class Deadline:
     """The end of the time that a call may take, counted from its arrival.
 
-    Made on the event loop when the call arrives.
-
-    Args:
-        limits: Hold the longest time.
-        seconds: What the client asks for, if it is less.
+    Made on the event loop when the call arrives. Clients may ask for fewer ``seconds`` than the
+    limit.
     """
 
     def __init__(self, limits: Limits, seconds: float | None = None) -> None:
@@ -175,8 +161,7 @@ class Deadline:
     def of_call(cls, request: Request, limits: Limits) -> Deadline:
         """Read the deadline of a call that has just arrived.
 
-        Raises:
-            ApiError: 422 if ``X-Deadline-Ms`` is not a positive whole number.
+        Raises ``ApiError`` 422 if ``X-Deadline-Ms`` is not a positive whole number.
         """
         text = request.headers.get(DEADLINE_HEADER)
         if text is not None and not re.fullmatch(r"[1-9][0-9]{0,8}", text):
@@ -185,11 +170,7 @@ class Deadline:
 
     @asynccontextmanager
     async def within(self) -> AsyncIterator[None]:
-        """Cancel the block when the time is over.
-
-        Raises:
-            ApiError: 504 if it was.
-        """
+        """Cancel the block when the time is over, and raise ``ApiError`` 504."""
         try:
             async with asyncio.timeout_at(self.end) as timeout:
                 yield
@@ -201,14 +182,9 @@ class Deadline:
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Do some work for a client, and cancel it if the client closes the connection.
+    """Do some work for a client whose body was read; cancel it if the client closes the connection.
 
-    Args:
-        request: The client's request; its body must have been read.
-        work: What to do.
-
-    Raises:
-        ClientDisconnect: If the client has closed the connection.
+    Raises ``ClientDisconnect`` if the client has.
     """
 
     async def disconnected() -> None:

@@ -35,22 +35,18 @@ class Sample:
 
     @classmethod
     def of_task(cls, task: str, *, wrong: str | None = None) -> Sample:
-        """Return the example of a task.
+        """Take the example of a task; that of a pair has the right response first.
 
-        Args:
-            task: Its name. The example of a pair has the right response first.
-            wrong: A wrong response, for tasks of a single response.
+        ``wrong`` is a wrong response, for tasks of a single response.
         """
         row = get_task(task).example_row()
         right = row.get("response") or row["response_a"]
         return cls(row["question"], row["references"][0], right, wrong or row["response_b"])
 
     def filled(self, template: str, *, right: bool) -> str:
-        """Return a template with this sample in its fields.
+        """Fill a template of :class:`PromptLayout` with the right or the wrong response.
 
-        Args:
-            template: As in :class:`PromptLayout`.
-            right: Put in the right response; of a pair, put it first.
+        Of a pair, the right response comes first if ``right``.
         """
         first, second = (self.right, self.wrong) if right else (self.wrong, self.right)
         values = {
@@ -122,20 +118,20 @@ class PromptLayout:
         return PromptFields(texts, surroundings, is_certain)
 
     def suits(self, surroundings: str) -> bool:
-        """Return whether the script's own text has the cues of this layout."""
+        """Tell whether the script's own text has the cues of this layout."""
         plain = " ".join(surroundings.split()).casefold()
         return all(cue in plain for cue in self.cues) and not any(
             cue in plain for cue in self.absent
         )
 
     def payload(self, *, right: bool) -> str:
-        """Return a prompt of this form about the sample, in our own words."""
+        """Write a prompt of this form about the sample, in our own words."""
         instruction = f"Judge what stands between the marks. {' '.join(self.cues)}".strip()
         return f"{instruction}\n{self.sample.filled(self.template, right=right)}"
 
     @property
     def delimiters(self) -> str:
-        """Return the delimiters for a person to read."""
+        """Write out the delimiters for a person to read."""
         parts = FIELD.split(self.template)[::2]
         return " ... ".join(" ".join(part.split()) for part in parts if part.strip())
 
@@ -144,7 +140,7 @@ class PromptLayout:
         return [_pattern(part) for part in FIELD.split(self.template)[::2]]
 
     def _leftmost(self, text: str) -> list[tuple[int, int]] | None:
-        """Return the span of each delimiter, as early as it can be; ``None`` if one is missing."""
+        """Find the span of each delimiter, as early as it can be; ``None`` if one is missing."""
         spans, position = [], 0
         for pattern in self._patterns:
             match = pattern.search(text, position)
@@ -155,7 +151,7 @@ class PromptLayout:
         return spans
 
     def _rightmost(self, text: str) -> list[tuple[int, int]]:
-        """Return the span of each delimiter, as late as it can be. None may be missing."""
+        """Find the span of each delimiter, as late as it can be. None may be missing."""
         spans: list[tuple[int, int]] = []
         limit = len(text)
         for pattern in reversed(self._patterns):
@@ -166,7 +162,7 @@ class PromptLayout:
 
 
 def _pattern(literal: str) -> re.Pattern[str]:
-    """Return a pattern for a delimiter, as tolerant of space within it as is safe.
+    """Compile a pattern for a delimiter, as tolerant of space within it as is safe.
 
     Space at its ends belongs to the fields, which are stripped, but must be there. Every repetition
     is bounded, so that a long prompt is searched in linear time.
@@ -219,12 +215,12 @@ class Contract:
 
     @property
     def has_critique(self) -> bool:
-        """Return whether a reply holds a critique."""
+        """Tell whether a reply holds a critique."""
         return "{critique}" in self.reply
 
     @cached_property
     def rubrics(self) -> set[str]:
-        """Return the rubrics of the task that its prompts ask for."""
+        """List the rubrics of the task that its prompts ask for."""
         task = get_task(self.task)
         return {
             task.rubric(
@@ -240,14 +236,10 @@ class Contract:
         }
 
     def read(self, prompt: str, system: str = "") -> tuple[PromptLayout, dict[str, str]]:
-        """Return the layout of a prompt, and the texts of its fields.
+        """Find the layout of a user's message, and cut the message into the texts of its fields.
 
-        Args:
-            prompt: Text of the user's message.
-            system: Text of system messages, in which only cues are looked for.
-
-        Raises:
-            ApiError: 422 if its delimiters are missing or could be understood in two ways.
+        System messages are only searched for cues. Raises ``ApiError`` 422 if delimiters are
+        missing or could be understood in two ways.
         """
         readings = []
         for layout in self.layouts:
@@ -270,11 +262,11 @@ class Contract:
         return layout, fields.texts
 
     def word(self, layout: PromptLayout, label: str) -> str:
-        """Return the script's word for a label."""
+        """Translate a label into the script's word."""
         return (layout.words or self.words)[label]
 
     def parse(self, layout: PromptLayout, text: str) -> str | None:
-        """Return the word in a reply of exactly the right form; ``None`` for anything else."""
+        """Read the word in a reply of exactly the right form; ``None`` for anything else."""
         words = "|".join(map(re.escape, dict.fromkeys((layout.words or self.words).values())))
         patterns = {"label": f"({words})", "critique": r"[^<>]*", "confidence": r"[01]\.\d\d"}
         parts = SLOT.split(self.reply)

@@ -59,12 +59,12 @@ class ChatMessage(_Object):
 
     @property
     def text(self) -> str:
-        """Return all its text."""
+        """Join all its text."""
         return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
 
     @property
     def images(self) -> tuple[str, ...]:
-        """Return its pictures, in order."""
+        """List its pictures, in order."""
         return tuple(part.image_url.url for part in self.content if isinstance(part, ImagePart))
 
 
@@ -105,24 +105,24 @@ class ChatRequest(_Object):
 
     @property
     def system(self) -> str:
-        """Return the text of all system messages."""
+        """Join the text of all system messages."""
         return "\n".join(
             message.text for message in self.messages if message.role in ("system", "developer")
         )
 
     @property
     def text(self) -> str:
-        """Return the text of all messages, to count its tokens."""
+        """Join the text of all messages, to count its tokens."""
         return "\n".join(message.text for message in self.messages)
 
     @property
     def turns(self) -> list[ChatMessage]:
-        """Return the messages that are no system messages."""
+        """List the messages that are no system messages."""
         return [message for message in self.messages if message.role in ("user", "assistant")]
 
     @property
     def wants_json(self) -> bool:
-        """Return whether the reply is to be a JSON object."""
+        """Tell whether the reply is to be a JSON object."""
         return self.response_format is not None and self.response_format.type == "json_object"
 
 
@@ -158,7 +158,7 @@ class Turn(NamedTuple):
 
 
 async def read_conversation(chat: ChatRequest, service: Service) -> list[Turn]:
-    """Return the messages for a model that writes freely, their pictures fetched and measured."""
+    """Read the messages for a model that writes freely; fetch and measure their pictures."""
     if chat.messages[-1].role != "user":
         raise ApiError(422, "expected the user to speak last", "messages")
     most = service.limits.images

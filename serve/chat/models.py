@@ -37,11 +37,7 @@ class ModelNames:
         self._aliases = aliases
 
     def get(self, name: str) -> ChatModel:
-        """Return the model of a name or an alias.
-
-        Raises:
-            ApiError: 404 if there is none.
-        """
+        """Look up the model of a name or an alias; raise ``ApiError`` 404 if there is none."""
         model = _find(self._service.judges, self._aliases.get(name, name))
         if model is None:
             message = f"no model '{name[:LONGEST_NAME]}' here{self._hint(name)}; see GET /v1/models"
@@ -54,7 +50,7 @@ class ModelNames:
         yield from ((alias, self.get(alias)) for alias in self._aliases)
 
     def _hint(self, name: str) -> str:
-        """Return which model a client may have meant, or why the one that it named is not here."""
+        """Say which model a client may have meant, or why the one that it named is not here."""
         judge = name.removeprefix(PREFIX)
         if judge in self._service.judges:
             model = next((each for each, model in self.items() if model.judge == judge), "")
@@ -68,18 +64,14 @@ class ModelNames:
 
 
 def nearest_model(name: str, known: Collection[str]) -> str | None:
-    """Return the known model that a name most likely stands for, if there is one like it."""
+    """Find the known model that a name most likely stands for, if there is one like it."""
     if PREFIX + name in known:
         return PREFIX + name
     return next(iter(get_close_matches(name[:LONGEST_NAME], known, n=1)), None)
 
 
 def check_aliases(judges: Mapping[str, Judge], aliases: Mapping[str, str]) -> None:
-    """Check that every alias stands for a model and hides none.
-
-    Raises:
-        CustosError: If one does not.
-    """
+    """Raise ``CustosError`` unless every alias stands for a model and hides none."""
     for alias, name in aliases.items():
         if _find(judges, alias):
             raise CustosError(f"--alias '{alias}={name}': there is a model '{alias}' already")
@@ -109,12 +101,12 @@ def _find(judges: Mapping[str, Judge], name: str) -> ChatModel | None:
 
 
 def _can_write(judge: Judge) -> bool:
-    """Return whether a judge gives free text: an untrained backbone whose tokens are known."""
+    """Tell whether a judge gives free text: an untrained backbone whose tokens are known."""
     return judge.card is None and judge.engine.posterior == "exact"
 
 
 def _able_judges(contract: Contract, judges: Mapping[str, Judge]) -> list[ChatModel]:
-    """Return the judges that know a rubric of the contract; first the one that knows most."""
+    """List the judges that know a rubric of the contract; first the one that knows most."""
     known = {
         name: [familiarity(judge, contract.task, rubric) for rubric in contract.rubrics]
         for name, judge in judges.items()

@@ -38,7 +38,7 @@ MAX_STOP_CHARS = 1000
 
 
 def is_probe(chat: ChatRequest) -> bool:
-    """Return whether a client only asks if anybody answers, as VLMEvalKit does."""
+    """Tell whether a client only asks if anybody answers, as VLMEvalKit does."""
     return len(chat.messages) == 1 and chat.messages[0].text.strip(" .!?").lower() in PROBES
 
 
@@ -63,7 +63,7 @@ class ScriptPrompt:
 
     @property
     def shows_critique(self) -> bool:
-        """Return whether the reply holds the critique."""
+        """Tell whether the reply holds the critique."""
         return self.contract.has_critique and not self.wants_json
 
 
@@ -72,10 +72,8 @@ def read_prompt(
 ) -> ScriptPrompt:
     """Cut a prompt into the fields of a request, as a judge takes it, and check the request.
 
-    Its pictures are left as they are.
-
-    Raises:
-        ApiError: 422 if its fields cannot be told apart, or the task does not take the request.
+    Its pictures are left as they are. Raises ``ApiError`` 422 if the fields cannot be told apart,
+    or the task does not take the request.
     """
     if len(chat.turns) != 1 or chat.turns[0].role != "user":
         raise ApiError(
@@ -125,15 +123,8 @@ async def verdict_reply(
 ) -> Reply:
     """Grade a request, and yield the reply piece by piece, then how it ended.
 
-    Args:
-        prompt: The prompt.
-        checked: Its request.
-        service: The service.
-        streamed: Yield a critique while it is written. Only then the cache is not used.
-        deadline: End of the call.
-
-    Raises:
-        ApiError: As ``Service.grade``; 422 or 5xx if there is no label, as none is made up.
+    A critique that is ``streamed`` is yielded while it is written; only then the cache is not used.
+    Raises ``ApiError`` as ``Service.grade``; 422 or 5xx if there is no label, as none is made up.
     """
     head, _, tail = prompt.contract.reply.rpartition("{critique}")
     text = ""
@@ -163,7 +154,7 @@ async def verdict_reply(
 async def _ending(
     reason: Literal["stop", "length"], service: Service, judge: str, prompt: str, text: str
 ) -> Ending:
-    """Return the end of a reply, with its tokens counted."""
+    """Build the end of a reply, with its tokens counted."""
     count = service.token_counters[judge]
     tokens = await service.readers.read(
         len(prompt) + len(text), lambda: (count(prompt), count(text))
@@ -183,7 +174,7 @@ async def _graded(
 
 
 def _label(verdict: Verdict) -> str:
-    """Return the label of a verdict, or raise why it has none."""
+    """Read the label of a verdict, or raise why it has none."""
     if verdict.label is not None:
         return verdict.label
     message = verdict.message or verdict.status
@@ -221,10 +212,9 @@ def _around_label(prompt: ScriptPrompt, verdict: Verdict, template: str) -> Iter
 
 
 def sampling_of(chat: ChatRequest) -> tuple[Sampling, str | None]:
-    """Return how a text is to be sampled, and the text that ends it.
+    """Read how a text is to be sampled, and the text that ends it.
 
-    Raises:
-        ApiError: 422 for an option that would change the text and is not supported.
+    Raises ``ApiError`` 422 for an option that would change the text and is not supported.
     """
     from judging.scoring.engine import Sampling
 
@@ -255,9 +245,8 @@ async def free_reply(
 ) -> Reply:
     """Yield the text piece by piece, then how it ended.
 
-    Raises:
-        ApiError: As ``Service.write`` and :func:`sampling_of`; 422 if the texts alone are longer
-            than the model reads, or a picture cannot be read.
+    Raises ``ApiError`` as ``Service.write`` and :func:`sampling_of`; 422 if the texts alone are
+    longer than the model reads, or a picture cannot be read.
     """
     sampling, stop = sampling_of(chat)
     writer = service.judges[judge]
@@ -300,15 +289,10 @@ def complete(
     stop: str | None,
     on_text: Callable[[str], None],
 ) -> Ending:
-    """Continue a conversation with a judge's backbone.
+    """Continue a conversation with a judge's backbone; ``on_text`` gets each new piece.
 
-    Args:
-        writer: An untrained judge, as an adapter knows how to judge, but not how to chat.
-        conversation: The messages so far; control tokens in them are plain text.
-        sampling: Budget, temperature and nucleus.
-        seed: Seed of the sampling.
-        stop: Text that ends the answer and is left out of it.
-        on_text: Called with each new piece of the answer.
+    The writer is an untrained judge, as an adapter knows how to judge, but not how to chat. Control
+    tokens in messages are plain text. The text ``stop`` ends the answer and is left out of it.
 
     Raises:
         ApiError: 422 if the conversation is longer than the model reads.

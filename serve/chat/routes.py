@@ -46,11 +46,9 @@ BODY = {
 
 
 def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRouter:
-    """Return the routes of OpenAI's chat API.
+    """Build the routes of OpenAI's chat API.
 
-    Args:
-        service: What all routes share.
-        aliases: From a model name that clients cannot change to the model that answers under it.
+    An alias maps a model name that clients cannot change to the model that answers under it.
     """
     models = ModelNames(service, aliases or {})
     router = APIRouter(route_class=OpenAIRoute)
@@ -94,7 +92,7 @@ def _model_object(name: str, model: ChatModel) -> dict[str, Any]:
 async def _reply(
     chat: ChatRequest, model: ChatModel, service: Service, deadline: Deadline
 ) -> tuple[str, Reply]:
-    """Return the fingerprint of the judge that replies, and its reply."""
+    """Choose the judge that replies; give its fingerprint and its reply."""
     judge = service.judges[model.judge]
     if model.contract is None:
         turns = await read_conversation(chat, service)

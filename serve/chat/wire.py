@@ -27,7 +27,7 @@ class OpenAIRoute(APIRoute):
     """A route whose errors have OpenAI's form; ``x-should-retry`` marks what would fail again."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the route's handler, with its errors turned into answers."""
+        """Wrap the route's handler, so that its errors become answers."""
         handle = super().get_route_handler()
 
         async def handle_with_errors(request: Request) -> Response:
@@ -43,7 +43,7 @@ class OpenAIRoute(APIRoute):
 
 
 def error_body(error: ApiError) -> dict[str, Any]:
-    """Return ``{"error": {"message", "type", "param", "code"}}``."""
+    """Build ``{"error": {"message", "type", "param", "code"}}``."""
     error_type = "server_error" if error.status >= 500 else "invalid_request_error"
     return {
         "error": {
@@ -75,7 +75,7 @@ class Ending:
     completion_tokens: int
 
     def usage(self) -> dict[str, int]:
-        """Return the object ``usage``."""
+        """Build the object ``usage``."""
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
@@ -100,7 +100,7 @@ class ReplyFrame:
     created: int = field(default_factory=lambda: int(time.time()))
 
     def body(self, object_type: str, choices: Sequence[Any], **more: Any) -> dict[str, Any]:
-        """Return a reply or a chunk with its choices."""
+        """Build a reply or a chunk with its choices."""
         return {
             "id": self.id,
             "object": object_type,
@@ -112,7 +112,7 @@ class ReplyFrame:
         }
 
     def logprobs(self, pieces: list[Piece]) -> dict[str, Any] | None:
-        """Return ``logprobs`` of a choice: one entry per piece."""
+        """Build ``logprobs`` of a choice: one entry per piece."""
         if self.num_top is None:
             return None
         entries = []
@@ -129,7 +129,7 @@ def _token(text: str, logprob: float) -> dict[str, Any]:
 
 
 async def as_object(frame: ReplyFrame, reply: Reply) -> dict[str, Any]:
-    """Return a reply as one object."""
+    """Collect a reply in one object."""
     async with aclosing(reply):
         parts = [part async for part in reply]
     ending = parts.pop()

@@ -31,11 +31,11 @@ HEADERS_S = 30
 MAX_HEADER_BYTES = 32_768
 """Most bytes of the headers of a call, with its first line."""
 MAX_HEADERS = 100
-"""Most lines of them: browsers and proxies send about thirty, and each is dear to read."""
+"""Most lines of them: browsers and proxies send about thirty, and each takes time to read."""
 MAX_SMALL_CHUNKS = 1000
 CHUNK_BYTES = 1000
-"""Bytes that chunks of a body have on average, beyond ``MAX_SMALL_CHUNKS``. One is as dear to read
-as a few kilobytes: 40,000 that come at once would keep all other calls waiting."""
+"""Bytes that chunks of a body have on average, beyond ``MAX_SMALL_CHUNKS``. One takes as long to
+read as a few kilobytes: 40,000 that come at once would keep all other calls waiting."""
 HEADERS_END = re.compile(rb"\n\r?\n")
 LENGTHS = re.compile(rb"\n(?:content-length|transfer-encoding):((?:[^\n]|\n[ \t])*)", re.IGNORECASE)
 """Each length of the body that headers state, which may be a list."""
@@ -70,7 +70,7 @@ def raise_file_limit() -> int:
 
 
 def address_group(host: str) -> str:
-    """Return what counts as one address: an IPv4 address, or the network /64 of an IPv6 one."""
+    """Name what counts as one address: an IPv4 address, or the network /64 of an IPv6 one."""
     try:
         ip = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -83,11 +83,9 @@ def address_group(host: str) -> str:
 class OpenConnections:
     """Open connections, counted in all and by address, from when they are accepted.
 
-    Args:
+    Attributes:
         limit: Most connections that are served.
         address_limit: Most of one address.
-
-    Attributes:
         excess: Peers of connections beyond a limit, whose calls are answered 503.
     """
 
@@ -98,13 +96,9 @@ class OpenConnections:
         self._num_by_address = Counter[str]()
 
     def add(self, peer: Peer) -> bool:
-        """Count a connection, unless it must be closed without an answer.
+        """Count a connection of a host and port; ``False`` if it must be closed without an answer.
 
-        Args:
-            peer: Host and port of the client.
-
-        Returns:
-            False if ``MAX_REFUSED`` connections beyond a limit are open already.
+        That is so if ``MAX_REFUSED`` connections beyond a limit are open already.
         """
         address = address_group(peer[0])
         num_excess = 1 + max(
@@ -120,7 +114,7 @@ class OpenConnections:
         return True
 
     def remove(self, peer: Peer) -> None:
-        """Count a connection no more."""
+        """Stop counting a connection."""
         self.excess.discard(peer)
         address = address_group(peer[0])
         self._num_by_address[address] -= 1
@@ -139,10 +133,9 @@ class CountedListener(socket.socket):
     """Connections that are counted; ``None`` before the server starts."""
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Return the next connection; close those before it that get no answer.
+        """Accept the next connection; close those before it that get no answer.
 
-        Raises:
-            BlockingIOError: If there is none now.
+        Raises ``BlockingIOError`` if there is none now.
         """
         while True:
             accepted, peer = super().accept()
@@ -183,11 +176,7 @@ class _PlainHeaders(h11.Connection):
     """The call is a HEAD, whose answer has no body."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return what comes next.
-
-        Raises:
-            h11.RemoteProtocolError: If it is no HTTP, or its headers are not such.
-        """
+        """Read what comes next; raise ``h11.RemoteProtocolError`` if it is no HTTP."""
         if self.their_state is h11.IDLE:
             self._num_bytes = self._num_chunks = 0
             received = self.trailing_data[0]
@@ -267,7 +256,7 @@ class LimitedConnection(H11Protocol):
         self._set_write_timer()
 
     def resume_writing(self) -> None:
-        """Write on."""
+        """Resume writing, and stop waiting for the client."""
         super().resume_writing()
         if self._write_timer:
             self._write_timer.cancel()
@@ -318,7 +307,7 @@ class LimitedConnection(H11Protocol):
 
 
 def limited_config(app: Any, open_connections: OpenConnections, **options: Any) -> Config:
-    """Return how an app is served over limited connections, with its own log and few headers."""
+    """Configure an app served over limited connections, with its own log and few headers."""
     return Config(
         app,
         http=partial(LimitedConnection, open_connections),  # type: ignore[arg-type]  # called as a class

@@ -54,14 +54,8 @@ class Gate:
     """Middleware that refuses calls at once, and gives every answer an id, headers and a log line.
 
     A client's own id is used if it is short and plain. An exception becomes a 500 that names the
-    id; its traceback goes to the log. A call that is cancelled is answered 503.
-
-    Args:
-        app: The routes.
-        service: Says whether there are judges; has the limits and the counters.
-        keys: As for :func:`serve.app.create_app`.
-        only_local: As there.
-        log_contents: As there.
+    id; its traceback goes to the log. A call that is cancelled is answered 503. The options are
+    those of :func:`serve.app.create_app`.
     """
 
     def __init__(
@@ -154,7 +148,7 @@ class Gate:
             )
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return the answer to a call that gets no further; ``None`` for others."""
+        """Answer a call that gets no further; ``None`` for others."""
         is_health = scope["path"] in HEALTH_ROUTES
         try:
             if self.keys is None:
@@ -177,21 +171,14 @@ class Gate:
 
 
 def check_site(method: str, headers: Headers, *, only_local: bool) -> None:
-    """Refuse calls without keys that a page of another site makes through a browser.
+    """Refuse with ``ApiError`` 403 calls of other sites' pages that send no key.
 
     Such a page cannot read the answers, but could keep the queue full. Another port of this machine
     is another site here, though browsers call it the same. A link from another site is followed.
 
-    Args:
-        method: The call's method.
-        headers: The call's headers.
-        only_local: Refuse also calls under a name that is not this machine's. A page whose own name
-            is suddenly made to stand for this machine (DNS rebinding) could read the answers.
-            starlette's ``TrustedHostMiddleware`` does not know that all of 127.0.0.0/8 is this
-            machine.
-
-    Raises:
-        ApiError: 403.
+    ``only_local`` refuses also calls under a name that is not this machine's. A page whose own name
+    is suddenly made to stand for this machine (DNS rebinding) could read the answers. starlette's
+    ``TrustedHostMiddleware`` does not know that all of 127.0.0.0/8 is this machine.
     """
     try:
         host = urlsplit(f"//{headers.get('Host', '')}").hostname or ""
@@ -205,7 +192,7 @@ def check_site(method: str, headers: Headers, *, only_local: bool) -> None:
 
 
 def is_from_other_site(headers: Headers) -> bool:
-    """Return whether a browser says that a page of another origin makes the call."""
+    """Tell whether a browser says that a page of another origin makes the call."""
     if "Sec-Fetch-Site" in headers:
         return headers["Sec-Fetch-Site"] not in ("same-origin", "none")
     return "Origin" in headers and headers["Origin"].partition("://")[2] != headers.get("Host")
@@ -243,11 +230,10 @@ class _Body:
         self._is_over = False
 
     async def receive(self) -> Message:
-        """Return the next part of the body, or what comes after it.
+        """Receive the next part of the body, or what comes after it.
 
-        Raises:
-            ApiError: 413 if the body is too large, 408 if it takes too long, 429 if the service
-                holds too many bytes.
+        Raises ``ApiError`` 413 if the body is too large, 408 if it takes too long, 429 if the
+        service holds too many bytes.
         """
         if self._is_over:  # what comes now is the end of the connection
             return await self._receive()

@@ -43,12 +43,7 @@ HOW_TO_SEND = (
 
 
 class KnownKeys:
-    """The keys that a service knows; a file of keys is read again when it has changed.
-
-    Args:
-        keys: The keys.
-        file: The file that they come from, if any.
-    """
+    """The keys that a service knows; a file of keys is read again when it has changed."""
 
     def __init__(self, keys: Sequence[AccessKey], file: Path | None = None) -> None:
         self.keys = tuple(keys)
@@ -56,7 +51,7 @@ class KnownKeys:
         self._version = _version(file) if file else None
 
     def find(self, key: str) -> AccessKey | None:
-        """Return what is known of a key that a caller sent; ``None`` if it is unknown."""
+        """Look up a key that a caller sent; ``None`` if it is unknown."""
         if self._file is not None and _version(self._file) != self._version:
             self.read_again()
         digest = _digest(key)
@@ -82,11 +77,7 @@ class KnownKeys:
 def read_keys(file: Path | None) -> KnownKeys | None:
     """Read access keys from a file, or from ``CUSTOS_API_KEYS``, divided by commas.
 
-    Returns:
-        The keys; ``None`` if there are none.
-
-    Raises:
-        CustosError: As :func:`read_key_file`.
+    ``None`` if there are none. Raises ``CustosError`` as :func:`read_key_file`.
     """
     if file:
         return KnownKeys(read_key_file(file), file)
@@ -98,8 +89,7 @@ def read_keys(file: Path | None) -> KnownKeys | None:
 def read_key_file(file: Path) -> tuple[AccessKey, ...]:
     """Read the keys of a file: one on each line, below comments that begin with ``#``.
 
-    Raises:
-        CustosError: If the file cannot be read or holds no key, or a line is no key.
+    Raises ``CustosError`` if the file cannot be read or holds no key, or a line is no key.
     """
     option = f"--api-key-file '{file}'"
     try:
@@ -120,11 +110,8 @@ def read_key_file(file: Path) -> tuple[AccessKey, ...]:
 def parse_keys(entries: Iterable[tuple[str, str]]) -> tuple[AccessKey, ...]:
     """Read keys, each ``NAME: SHA-256 of the key`` or the key itself, which is then numbered.
 
-    Args:
-        entries: Each with how errors name it. They never show the entry.
-
-    Raises:
-        CustosError: If an entry is no key or is easily guessed, or a name or key occurs twice.
+    Each comes with the place that errors name; they never show the entry. Raises ``CustosError`` if
+    an entry is no key or is easily guessed, or a name or key occurs twice.
     """
     keys: list[AccessKey] = []
     for number, (entry, location) in enumerate(entries, 1):
@@ -162,7 +149,7 @@ def _digest(key: str) -> bytes:
 
 
 def _version(file: Path) -> tuple[int, ...] | None:
-    """Return what changes when a file does; ``None`` if it is not there.
+    """Read what changes when a file does; ``None`` if it is not there.
 
     The time of the last change of its status cannot be set back, unlike that of its content.
     """
@@ -185,7 +172,7 @@ class WrongKeys:
         self._full_at = OrderedDict[str, float]()
 
     def answer(self, host: str, fault: str) -> Response:
-        """Return the answer to a call from a host, and what is wrong with its key."""
+        """Answer a call from a host, and say what is wrong with its key."""
         address = address_group(host)
         now = time.monotonic()
         cost = TRIES_S / MAX_TRIES
@@ -205,11 +192,9 @@ class WrongKeys:
 
 
 def key_in(headers: Headers, *, with_password: bool) -> str:
-    """Return the key that a call sends: ``Authorization: Bearer KEY``; empty if none.
+    """Read the key that a call sends: ``Authorization: Bearer KEY``; empty if none.
 
-    Args:
-        headers: The call's headers.
-        with_password: Take a key as the password of HTTP Basic too, for which browsers ask.
+    ``with_password`` takes a key as the password of HTTP Basic too, for which browsers ask.
     """
     scheme, _, value = headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":

@@ -17,7 +17,7 @@ DEFAULT_TASK = JudgeRequest.model_fields["task"].default
 
 
 def task_example(task: JudgeTask, judges: Iterable[Judge]) -> dict[str, Any]:
-    """Return a row of a task under a rubric that one of the judges knows.
+    """Choose a row of a task under a rubric that one of the judges knows.
 
     It is the task's own example where that can be, and where no judge knows any rubric.
     """
@@ -29,12 +29,12 @@ def task_example(task: JudgeTask, judges: Iterable[Judge]) -> dict[str, Any]:
 
 
 def knows(judge: Judge, task: JudgeTask, rubric: str) -> bool:
-    """Return whether a judge was trained for a rubric, or is a zero-shot judge of the task."""
+    """Tell whether a judge was trained for a rubric, or is a zero-shot judge of the task."""
     return familiarity(judge, task.name, rubric) >= Familiarity.ZERO_SHOT
 
 
 def known_choices(task: JudgeTask, judge: Judge) -> list[dict[str, str]]:
-    """Return the variants and reference modes of a task under which a judge takes requests."""
+    """List the variants and reference modes of a task under which a judge takes requests."""
     rows = list(task.rows_by_rubric().values())
 
     def is_known(choice: Mapping[str, str]) -> bool:
@@ -50,7 +50,7 @@ def known_choices(task: JudgeTask, judge: Judge) -> list[dict[str, str]]:
 
 
 def headline_judge(judges: Mapping[str, Judge]) -> str:
-    """Return the name of the judge that grades a request which names neither task nor judge.
+    """Name the judge that grades a request which names neither task nor judge.
 
     Return the first judge if none takes such a request.
     """
@@ -62,7 +62,7 @@ def headline_judge(judges: Mapping[str, Judge]) -> str:
 
 
 def headline_example(judges: Mapping[str, Judge]) -> dict[str, Any]:
-    """Return a row that the headline judge takes, of a task that it was measured on if there is."""
+    """Choose a row that the headline judge takes, of a task that it was measured on if there is."""
     judge = judges[headline_judge(judges)]
     unmeasured = unmeasured_tasks(judge.folder, judge.tasks)
     names = [task for task in judge.tasks if task not in unmeasured] or list(judge.tasks)
@@ -77,5 +77,5 @@ def warm_up(judge: Judge) -> None:
 
 
 def served_tasks(judges: Mapping[str, Judge]) -> list[str]:
-    """Return the names of the tasks that at least one judge takes."""
+    """Name the tasks that at least one judge takes."""
     return sorted({task for judge in judges.values() for task in judge.tasks})

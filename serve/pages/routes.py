@@ -49,12 +49,10 @@ BASELINES = (
 
 
 def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
-    """Return the routes of a service's pages.
+    """Build the routes of a service's pages.
 
-    Args:
-        service: What the other routes share.
-        has_keys: Show the key's header in the calls to copy. A browser asks its user for a key, as
-            the password of HTTP Basic, and sends it with every call of the pages.
+    With ``has_keys`` the calls to copy show the key's header. A browser asks its user for a key, as
+    the password of HTTP Basic, and sends it with every call of the pages.
     """
     router = APIRouter(include_in_schema=False)
     loader = FileSystemLoader(FOLDER / "templates")
@@ -122,11 +120,10 @@ def routes(service: Service, *, has_keys: bool = False) -> APIRouter:
 
 
 def card(name: str, judge: Judge) -> dict[str, Any]:
-    """Return a judge's tasks, what its fingerprint is made of, and what its report measured.
+    """Describe a judge: its tasks, what its fingerprint is made of, and what its report measured.
 
-    Args:
-        name: The name that clients call it.
-        judge: The judge; without a report in its folder nothing is shown as measured.
+    Without a report in the judge's folder nothing is shown as measured. ``name`` is what clients
+    call it.
     """
     description = judge.describe()
     packages = description.pop("packages")
@@ -164,7 +161,7 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
 
 
 def _reliability(folder: Path) -> dict[str, Any] | None:
-    """Return the cells of the reliability card in a judge's folder; ``None`` if there is none."""
+    """Read the cells of the reliability card in a judge's folder; ``None`` if there is none."""
     try:
         known = json.loads((folder / RELIABILITY).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -215,7 +212,7 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _cell(metric: dict[str, Any] | None) -> tuple[str, str]:
-    """Return a value and its interval; a dash if there is no value."""
+    """Format a value and its interval; a dash if there is no value."""
     if not metric or metric["value"] is None:
         return "–", ""
     if metric["low"] is None:
@@ -224,10 +221,9 @@ def _cell(metric: dict[str, Any] | None) -> tuple[str, str]:
 
 
 def _paragraphs(card_text: str) -> list[list[str]]:
-    """Return the plain paragraphs of a model card; its table is made from the report instead.
+    """Split the plain paragraphs of a model card into text and code in turn, text first.
 
-    Returns:
-        Per paragraph, text and code in turn, beginning with text.
+    Its table is left out, as it is made from the report.
     """
     blocks = [block for block in card_text.split("\n\n") if block and block[0] not in "#|`"]
     paragraphs = [

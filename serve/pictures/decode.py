@@ -40,11 +40,10 @@ SCALED_PNG = b"data:image/png;scaled=1;base64,"
 
 
 def decode(url: bytes, size: tuple[int, int] | None) -> bytes:
-    """Return a picture as a PNG without metadata, scaled as Qwen's processors scale.
+    """Decode a data URL into a PNG without metadata; of an animation, the first picture.
 
-    Args:
-        url: A data URL of a picture in one of the ``FORMATS``; the first one of an animation.
-        size: Width and height to scale it to; ``None`` leaves it as large as it is.
+    ``size`` is the width and height to scale it to, as Qwen's processors scale; ``None`` leaves it
+    as large as it is.
     """
     content = base64.b64decode(url.partition(b",")[2], validate=True)
     with Image.open(io.BytesIO(content), formats=FORMATS) as file:

@@ -22,14 +22,11 @@ class Decoders:
     """A few processes that decode pictures, each one picture at a time.
 
     A picture may break or delay its decoder. So no picture of a client is decoded in the process of
-    the model, and a process that takes too long is killed. A new one takes its place. Callers take
-    turns, as in the queue.
+    the model, and a process that takes more than ``seconds`` is killed. A new one takes its place.
+    There are at most ``num_processes``; default half of the cores. Callers take turns, as in the
+    queue.
 
     Used on one event loop.
-
-    Args:
-        seconds: Longest time for one picture.
-        num_processes: Most processes; default half of the cores.
     """
 
     def __init__(self, seconds: float, num_processes: int | None = None) -> None:
@@ -39,14 +36,9 @@ class Decoders:
         self._processes: set[Process] = set()
 
     async def decode(self, source: str, size: PictureSize | None) -> str:
-        """Return a picture as a data URL of a PNG.
+        """Decode a data URL into one of a PNG, scaled to ``size`` unless that is ``None``.
 
-        Args:
-            source: A data URL.
-            size: Size to scale it to; ``None`` leaves it as large as it is.
-
-        Raises:
-            FieldError: If it cannot be read, or not in time.
+        Raises ``FieldError`` if it cannot be read, or not in time.
         """
         async with self._turns.slot():
             answer = await self._answer(source, size)
@@ -57,7 +49,7 @@ class Decoders:
         return answer
 
     async def _answer(self, source: str, size: PictureSize | None) -> str | None:
-        """Return what a process answers; ``None`` if it ended before."""
+        """Ask a process for a picture; ``None`` if it ended before it answered."""
         self._idle = [process for process in self._idle if process.returncode is None]
         is_new = not self._idle
         process = await self._start() if is_new else self._idle.pop()

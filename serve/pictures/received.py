@@ -48,7 +48,7 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 class _Header(io.BytesIO):
-    """Content of a picture, of which so many pieces may be read."""
+    """Content of a picture, of which at most ``MOST_READS`` pieces may be read."""
 
     num_reads = 0
 
@@ -64,13 +64,8 @@ def measure(
 ) -> list[tuple[PictureSize, ...]]:
     """Read the sizes of a call's pictures from their headers; nothing is decoded.
 
-    Args:
-        groups: The pictures of each request or message.
-        fields: Path of each group in the body.
-        limits: Limits on pixels and scans.
-
-    Raises:
-        ApiError: 422 as :func:`picture_size`, or if all have too many pixels together.
+    There is one path in the body for each group: the pictures of a request or message. Raises
+    ``ApiError`` 422 as :func:`picture_size`, or if all have too many pixels together.
     """
     sizes: list[tuple[PictureSize, ...]] = []
     pixels = 0
@@ -83,16 +78,11 @@ def measure(
 
 
 def picture_size(source: str, field: str, limits: Limits) -> PictureSize:
-    """Return the size of a picture, upright, as its header says.
+    """Read the size of a picture, upright, from its header.
 
-    Args:
-        source: What the client sent. It is never opened as a file and never fetched.
-        field: Its path in the body, to name in an error.
-        limits: Limit on the pixels of one picture.
-
-    Raises:
-        ApiError: 422 if it is not a data URL, cannot be read, or has too many pixels. The message
-            shows nothing of the content.
+    The source is never opened as a file and never fetched. Raises ``ApiError`` 422, which names the
+    field and shows nothing of the content, if it is not a data URL, cannot be read, or has too many
+    pixels.
     """
     from PIL import Image
 
@@ -131,13 +121,13 @@ def picture_size(source: str, field: str, limits: Limits) -> PictureSize:
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host name."""
+    """Look up the addresses of a host name."""
     infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(socket_address[0]) for *_, socket_address in infos]
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address is one of the open internet, and does not hide another."""
+    """Tell whether an address is one of the open internet, and does not hide another."""
     ip = ipaddress.ip_address(address)
     if isinstance(ip, ipaddress.IPv6Address):
         is_open = ip in OPEN_IPV6 and not (ip.sixtofour or ip.teredo)
@@ -147,20 +137,12 @@ def is_public(address: str) -> bool:
 
 
 class RemoteImages:
-    """Fetches pictures over https from allowed hosts.
+    """Fetches pictures over https from allowed hosts, each ``NAME`` or ``NAME:PORT``.
 
     The name of a host is resolved once. All its addresses must be public, and the connection goes
-    to the one that was checked. Redirects are not followed.
-
-    Args:
-        hosts: ``NAME`` or ``NAME:PORT``.
-        max_bytes: Most bytes of all pictures of a call.
-        resolve: From name and port to addresses.
-        is_allowed: Says whether an address may be connected to.
-        trust: Certificates to trust.
-
-    Raises:
-        CustosError: If a host is an address, or has something beside a name and a port.
+    to the one that was checked. Redirects are not followed. All pictures of a call have at most
+    ``max_bytes``. Raises ``CustosError`` if a host is an address, or has something beside a name
+    and a port.
     """
 
     def __init__(
@@ -184,11 +166,8 @@ class RemoteImages:
     async def fetch_all(self, groups: Sequence[tuple[Sequence[str], str]]) -> list[tuple[str, ...]]:
         """Replace https addresses by data URLs; none is resolved unless all are allowed.
 
-        Args:
-            groups: The pictures of each request or message of a call, and their path in the body.
-
-        Raises:
-            ApiError: 422 naming the path.
+        Each group holds the pictures of a request or message, and their path in the body, which
+        ``ApiError`` 422 names.
         """
         if not any(_is_remote(source) for images, _ in groups for source in images):
             return [tuple(images) for images, _ in groups]
@@ -279,7 +258,7 @@ def _allowed_endpoint(host: str) -> tuple[str, int]:
 
 
 def _split(url: str) -> tuple[SplitResult, tuple[str, int] | None]:
-    """Return the parts of a URL, and its host and port; ``None`` if it has none, or a user."""
+    """Split a URL, and give its host and port; ``None`` if it has none, or a user."""
     try:
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.hostname or "@" in parts.netloc:
@@ -294,7 +273,7 @@ def _is_remote(source: str) -> bool:
 
 
 def _is_address(host: str) -> bool:
-    """Return whether a host is an IP address, be it dotted, decimal, hexadecimal or IPv6."""
+    """Tell whether a host is an IP address, be it dotted, decimal, hexadecimal or IPv6."""
     try:
         socket.inet_aton(host)
         return True

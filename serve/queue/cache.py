@@ -45,20 +45,12 @@ CREATE INDEX IF NOT EXISTS by_use ON verdicts (used);
 
 
 def cache_key(judge: Judge, request: JudgeRequest, salt: bytes = b"") -> bytes | None:
-    """Hash everything that a verdict depends on.
+    """Hash everything that a verdict depends on to 32 bytes (SHA-256).
 
     That is the judge's fingerprint (of weights, calibration, instruction and versions), and the
-    request without ``id`` and ``metadata``, its pictures by their content.
-
-    Args:
-        judge: Gives the verdict.
-        request: What it is a verdict on.
-        salt: Differs for callers that may not learn what others have asked. The time of an answer
-            would tell them.
-
-    Returns:
-        32 bytes (SHA-256); ``None`` for a critique without a ``seed`` of the client's, which may
-        differ the next time.
+    request without ``id`` and ``metadata``, its pictures by their content. The salt differs for
+    callers that may not learn what others have asked, which the time of an answer would tell them.
+    ``None`` for a critique without a ``seed`` of the client's, which may differ the next time.
     """
     is_drawn = request.mode == "critique" and request.given_critique is None
     if is_drawn and "seed" not in request.model_fields_set:
@@ -77,14 +69,9 @@ def cache_key(judge: Judge, request: JudgeRequest, salt: bytes = b"") -> bytes |
 class VerdictCache:
     """Verdicts by key in one SQLite file of bounded size; the least recently used go first.
 
-    One thread may read while another writes. Several services may share a folder.
-
-    Args:
-        folder: Made if it is not there. Only this user may open the file.
-        max_bytes: Most bytes of the file's pages.
-
-    Raises:
-        CustosError: If the file cannot be opened or is not a cache.
+    The folder is made if it is not there; only this user may open the file, whose pages have at
+    most ``max_bytes``. One thread may read while another writes. Several services may share a
+    folder. Raises ``CustosError`` if the file cannot be opened or is not a cache.
     """
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
@@ -112,10 +99,9 @@ class VerdictCache:
             raise CustosError(f"cache {folder}: cannot be opened: {error}") from None
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, Verdict]:
-        """Return the verdicts that are there for some keys. Nobody who writes delays this.
+        """Look up the verdicts that are there for some keys. Nobody who writes delays this.
 
-        Raises:
-            CACHE_ERRORS: If the file cannot be read.
+        Raises ``CACHE_ERRORS`` if the file cannot be read.
         """
         query = "SELECT verdict FROM verdicts WHERE key = ?"
         rows = {key: self._reader.execute(query, (key,)).fetchone() for key in keys}
@@ -124,12 +110,8 @@ class VerdictCache:
     def put(self, verdicts: Mapping[bytes, Verdict], used: Iterable[bytes] = ()) -> None:
         """Keep verdicts, all or none, and remove old ones while there are too many.
 
-        Args:
-            verdicts: New ones.
-            used: Keys of verdicts that were asked for again.
-
-        Raises:
-            CACHE_ERRORS: If the file cannot be written, or another process is writing.
+        ``used`` are keys of verdicts that were asked for again. Raises ``CACHE_ERRORS`` if the file
+        cannot be written, or another process is writing.
         """
         database = self._writer
         database.execute("BEGIN IMMEDIATE")
@@ -160,7 +142,7 @@ class VerdictCache:
 
     @property
     def num_bytes(self) -> int:
-        """Return the size of the pages in use; free pages are filled before the file grows."""
+        """Count the bytes of the pages in use; free pages are filled before the file grows."""
         pages, free, size = (
             self._writer.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
@@ -174,17 +156,15 @@ class VerdictCache:
 
 
 def _connect(file: Path) -> sqlite3.Connection:
-    """Open a file; statements outside of a transaction stand for themselves."""
+    """Open a file; each statement outside of a transaction is committed at once."""
     return sqlite3.connect(file, check_same_thread=False, isolation_level=None, timeout=OPENING_S)
 
 
 class CacheAccess:
     """Lookups and writes of calls on one event loop, each in a thread of its own.
 
-    Args:
-        cache: The cache; closed with this.
-        count_fault: Called with ``read``, ``write`` or ``full`` when something is not looked up or
-            not kept.
+    The cache is closed with this. ``count_fault`` is called with ``read``, ``write`` or ``full``
+    when something is not looked up or not kept.
     """
 
     def __init__(self, cache: VerdictCache, count_fault: Callable[[str], None]) -> None:
@@ -200,7 +180,7 @@ class CacheAccess:
         self._is_closed = False
 
     async def look_up(self, keys: Sequence[bytes]) -> dict[bytes, Verdict]:
-        """Return the verdicts that are there for some keys.
+        """Look up the verdicts that are there for some keys.
 
         Those that wait to be written count; of the others there are none if the cache fails.
         """
@@ -218,12 +198,7 @@ class CacheAccess:
         return waiting
 
     def keep(self, verdicts: Mapping[bytes, Verdict], used: Iterable[bytes]) -> None:
-        """Have verdicts written soon, unless too many wait already.
-
-        Args:
-            verdicts: New ones.
-            used: Keys of verdicts that the cache had.
-        """
+        """Have new verdicts written soon, unless too many wait already; note keys used again."""
         with self._lock:
             if self._is_closed:  # the last answers of a service that ends
                 return

@@ -43,7 +43,7 @@ class CheckedRequest:
 
     @property
     def length(self) -> int:
-        """Return the number of characters, those of pictures included."""
+        """Count the characters, those of pictures included."""
         request = self.request
         texts = (*request.references, *request.choices, *request.responses, *request.images)
         return len(request.question) + sum(map(len, texts))
@@ -52,9 +52,7 @@ class CheckedRequest:
 class Intake:
     """Makes jobs whose cost for the model thread is known and bounded.
 
-    Args:
-        picture_seconds: Longest time to decode a picture.
-        readers: Read what is long.
+    A picture may take ``picture_seconds`` to decode.
     """
 
     def __init__(self, picture_seconds: float, readers: Readers) -> None:
@@ -64,7 +62,7 @@ class Intake:
     async def jobs(
         self, requests: Sequence[CheckedRequest], counters: Mapping[str, TokenCounter]
     ) -> list[ModelJob | Verdict]:
-        """Return the job of each request of a call, or the verdict that it cannot be judged."""
+        """Make the job of each request of a call, or the verdict that it cannot be judged."""
         try:
             async with asyncio.TaskGroup() as group:  # a refused call decodes no more pictures
                 tasks = [group.create_task(self._decoded(each)) for each in requests]
@@ -92,22 +90,12 @@ class Intake:
     async def decoded(
         self, sources: Sequence[str], sizes: Sequence[PictureSize], judge: Judge
     ) -> tuple[tuple[str, ...], tuple[PictureSize, ...]]:
-        """Return pictures as PNGs that the model thread can read in next to no time.
+        """Turn data URLs into PNGs that the model thread reads in next to no time; give their size.
 
         They are decoded in other processes, and no larger than the judge sees them. Where that is
-        not known, as of a model on another server, they have at most ``MOST_SENT_PIXELS``.
-
-        Args:
-            sources: Data URLs.
-            sizes: Their sizes.
-            judge: The judge that will see them.
-
-        Returns:
-            The pictures, and the size of each.
-
-        Raises:
-            FieldError: If one cannot be read, or not in time.
-            ApiError: 429 if the service then holds too many bytes.
+        not known, as of a model on another server, they have at most ``MOST_SENT_PIXELS``. Raises
+        ``FieldError`` if one cannot be read, or not in time; ``ApiError`` 429 if the service then
+        holds too many bytes.
         """
         num_held = call_bytes.get()
         is_size_known = judge.engine.posterior == "exact"
@@ -130,7 +118,7 @@ class Intake:
 
 
 def _batches(requests: Sequence[CheckedRequest]) -> Iterator[list[CheckedRequest]]:
-    """Yield the requests in groups that take about as long to read as one that is not short."""
+    """Yield the requests in groups; each ends once it has more than ``SHORT`` characters."""
     batch: list[CheckedRequest] = []
     length = 0
     for each in requests:
@@ -179,7 +167,7 @@ def text_tokens(texts: Iterable[str]) -> int:
 
 
 def picture_tokens(sizes: Iterable[PictureSize], judge: Judge) -> int:
-    """Return how many tokens a judge's model reads for pictures; 0 if it cannot take them."""
+    """Count the tokens that a judge's model reads for pictures; 0 if it cannot take them."""
     try:
         return sum(map(judge.backbone.num_picture_tokens, sizes))
     except FieldError:  # the judge refuses the request before its model runs
@@ -192,10 +180,9 @@ def request_tokens(checked: CheckedRequest, count: TokenCounter) -> int:
     The texts are those that the model reads, with headings and what stands between the items of a
     list. The tokens of pictures are exact.
 
-    Raises:
-        FieldError: If all texts but the responses, which the judge shortens, are longer than its
-            model reads. Only texts that may be too long are counted. The judge itself checks the
-            whole prompt, which is a little longer, to the token.
+    Raises ``FieldError`` if all texts but the responses, which the judge shortens, are longer than
+    its model reads. Only texts that may be too long are counted. The judge itself checks the whole
+    prompt, which is a little longer, to the token.
     """
     request, judge = checked.request, checked.judge
     task = get_task(request.task)

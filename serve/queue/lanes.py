@@ -66,7 +66,7 @@ class Lane(Generic[JobT]):
         return (job for queue in self._queues.values() for job in queue)
 
     def of_caller(self, caller: str) -> Collection[JobT]:
-        """Return the jobs of one caller, the oldest first."""
+        """List the jobs of one caller, the oldest first."""
         return self._queues.get(caller, ())
 
     def add(self, job: JobT) -> None:
@@ -78,7 +78,7 @@ class Lane(Generic[JobT]):
         self._queues[job.caller].append(job)
 
     def in_turns(self) -> list[JobT]:
-        """Return the jobs in the order of their turns."""
+        """Order the jobs by their turns."""
         turns = [
             (self._charged[caller], number, iter(queue))
             for number, (caller, queue) in enumerate(self._queues.items())
@@ -112,12 +112,8 @@ class Lane(Generic[JobT]):
 class Lanes(Generic[JobT]):
     """The jobs that wait for the model.
 
-    Args:
-        judges: Names of the judges.
-        max_jobs: Most jobs that may wait.
-        max_tokens: Most tokens that may wait.
-        window_tokens: Most tokens of a window of scores.
-        caller_share: Share of both that the jobs of one named caller may take.
+    At most ``max_jobs`` jobs and ``max_tokens`` tokens wait, of which one named caller's jobs may
+    take ``caller_share``. A window of scores has ``window_tokens``.
 
     Attributes:
         num_jobs: Jobs waiting.
@@ -148,13 +144,13 @@ class Lanes(Generic[JobT]):
         return (job for lane in self._lanes.values() for job in lane)
 
     def has_room(self, num_jobs: int = 1, tokens: int = 1) -> bool:
-        """Return whether jobs may be added; an empty queue takes jobs of any number and size."""
+        """Tell whether jobs may be added; an empty queue takes jobs of any number and size."""
         return not self.num_jobs or (
             self.num_jobs + num_jobs <= self.max_jobs and self.tokens + tokens <= self.max_tokens
         )
 
     def has_share(self, caller: str, num_jobs: int = 1, tokens: int = 1) -> bool:
-        """Return whether a caller may add jobs beside its own that wait.
+        """Tell whether a caller may add jobs beside its own that wait.
 
         A caller of which none waits may add any number, as may one without a name.
         """
@@ -166,7 +162,7 @@ class Lanes(Generic[JobT]):
 
     @property
     def has_full_window(self) -> bool:
-        """Return whether enough tokens wait for a full window."""
+        """Tell whether enough tokens wait for a full window."""
         return self.tokens >= self.window_tokens
 
     def add(self, jobs: Iterable[JobT]) -> None:
@@ -183,11 +179,7 @@ class Lanes(Generic[JobT]):
             self._remove(lane, removed)
 
     def take(self, kinds: Sequence[Kind] = get_args(Kind)) -> list[JobT]:
-        """Take out the window of the lane whose turn it is; empty if no lane has jobs.
-
-        Args:
-            kinds: Only lanes of these kinds have a turn.
-        """
+        """Take out the window of the lane of these kinds whose turn it is; empty without jobs."""
         lane = next((lane for lane, jobs in self._lanes.items() if lane[1] in kinds and jobs), None)
         if lane is None:
             return []
@@ -271,32 +263,24 @@ class Pace:
     def count_scores(
         self, now: float, seconds: float, *, num_jobs: int, tokens: int, num_waiting: int
     ) -> None:
-        """Take note of a window of scores that has ended.
-
-        Args:
-            now: Its end.
-            seconds: How long it took.
-            num_jobs: Its jobs.
-            tokens: Its tokens.
-            num_waiting: Jobs that wait now.
-        """
+        """Note a window of scores that ended ``now``, and the number of jobs that wait then."""
         speed = tokens / max(seconds, 1e-6)
         self.tokens_per_second = 0.8 * (self.tokens_per_second or speed) + 0.2 * speed
         # Callers who get an answer often send their next request at once. Together with those who
-        # wait they fill one window; apart they would take turns in two, each dearer per job.
+        # wait they fill one window; apart they would take turns in two, each slower per job.
         self._expected_jobs = num_waiting + num_jobs
         self._expected_until = now + RETURN_SHARE * seconds
 
     def seconds_for_callers(self, now: float) -> float:
-        """Return how long to wait for the callers of the last window."""
+        """Decide how long to wait for the callers of the last window."""
         return max(0.0, self._expected_until - now)
 
     def are_callers_back(self, num_waiting: int) -> bool:
-        """Return whether as many jobs wait as the last window had and left waiting together."""
+        """Tell whether as many jobs wait as the last window had and left waiting together."""
         return num_waiting >= self._expected_jobs
 
     def may_interrupt_text(self, now: float) -> bool:
-        """Return whether it is the turn of scores while a text is being written."""
+        """Decide whether it is the turn of scores while a text is being written."""
         return now >= self._scores_allowed_from
 
     def count_interruption(self, start: float, end: float) -> None:
@@ -307,6 +291,6 @@ class Pace:
         self._scores_allowed_from = end + (end - start)
 
     def retry_after(self, tokens: int, window_tokens: int) -> int:
-        """Return the whole seconds after which tokens that wait now should have been read."""
+        """Estimate the whole seconds after which tokens that wait now should have been read."""
         speed = self.tokens_per_second or window_tokens  # At first, assume one window per second.
         return max(1, min(MAX_RETRY_AFTER_S, round(tokens / speed)))

@@ -76,7 +76,7 @@ class CallMetrics:
         )
 
     def response(self) -> Response:
-        """Return the counters in the format of Prometheus."""
+        """Answer with the counters in the format of Prometheus."""
         return Response(generate_latest(self.registry), media_type=CONTENT_TYPE_LATEST)
 
     def _of_call(self) -> Iterator[CallMetrics]:
@@ -123,8 +123,7 @@ class CallMetrics:
 class Metrics(CallMetrics):
     """Counters and histograms of one service, for its operator, and apart those of each key.
 
-    Args:
-        queue: Returns the queue as it is now.
+    ``queue`` returns the queue as it is now.
     """
 
     def __init__(self, queue: Callable[[], QueueState]) -> None:
@@ -153,7 +152,7 @@ class Metrics(CallMetrics):
             yield self.of_key(caller)
 
     def of_key(self, name: str) -> CallMetrics:
-        """Return the counters of the calls of one access key, by its name."""
+        """Look up the counters of the calls of one access key, by its name."""
         return self._by_key[name]
 
     def count_cache_fault(self, operation: str) -> None:

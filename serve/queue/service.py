@@ -52,9 +52,6 @@ class Quotas:
 
     Each caller has an allowance of one minute's requests, which refills all the time. A single call
     with more requests than that needs the whole allowance, and the caller then waits for longer.
-
-    Args:
-        per_minute: Requests in a minute.
     """
 
     def __init__(self, per_minute: int) -> None:
@@ -63,7 +60,7 @@ class Quotas:
         """Requests that a caller may still send, as of a time."""
 
     def seconds_to_wait(self, caller: str, num_requests: int, now: float) -> int:
-        """Return the whole seconds until a caller may send requests; 0 if it may at once."""
+        """Count the whole seconds until a caller may send requests; 0 if it may at once."""
         missing = min(num_requests, self.per_minute) - self._left(caller, now)
         return math.ceil(60 * missing / self.per_minute) if missing > 0 else 0
 
@@ -79,13 +76,9 @@ class Quotas:
 class Service:
     """Judges behind one queue and one model thread, for one event loop.
 
-    Args:
-        judges: Loaded judges by the name that clients call them. Without, the service is
-            ``starting`` until :meth:`open`.
-        limits: Limits on what is accepted.
-        cache: Keeps verdicts.
-        remote_images: Fetches pictures by their address; without, only data URLs are taken.
-        share_cache: Answer one access key with verdicts that were kept for another.
+    Judges have the names that clients call them; without any, the service is ``starting`` until
+    :meth:`open`. Without ``remote_images`` only data URLs of pictures are taken. ``share_cache``
+    answers one access key with verdicts that were kept for another.
     """
 
     def __init__(
@@ -116,11 +109,7 @@ class Service:
             self.open(judges)
 
     def open(self, judges: Mapping[str, Judge]) -> None:
-        """Begin to accept requests.
-
-        Raises:
-            CustosError: If there is no judge.
-        """
+        """Begin to accept requests; raise ``CustosError`` if there is no judge."""
         if not judges:
             raise CustosError("a service needs at least one judge")
         self.token_counters = {name: judge.encoder.counter() for name, judge in judges.items()}
@@ -128,14 +117,14 @@ class Service:
 
     @property
     def state(self) -> State:
-        """Return whether the service takes requests."""
+        """Tell whether the service takes requests."""
         if self._is_draining:
             return "draining"
         return "ready" if self.judges else "starting"
 
     @property
     def health(self) -> str:
-        """Return the state of the service, ``stalled`` or ``stopped`` if that of its model is."""
+        """Give the state of the service, ``stalled`` or ``stopped`` if that of its model is."""
         if self._watchdog.is_stalled:
             return "stalled"
         is_stopped = self._started_worker and not self._started_worker.is_alive
@@ -145,11 +134,8 @@ class Service:
         """Queue the jobs of one call, all or none; without jobs, only see if one would be taken.
 
         Routes do the latter before they read a body: under too much load, a refusal must cost next
-        to nothing.
-
-        Raises:
-            ApiError: 503 if the service does not take requests, 429 if the caller has sent too many
-                in a minute or the queue is full.
+        to nothing. Raises ``ApiError`` 503 if the service does not take requests, 429 if the caller
+        has sent too many in a minute or the queue is full.
         """
         caller, num_jobs = caller_name(), len(jobs) or 1
         if self.state != "ready":
@@ -183,17 +169,11 @@ class Service:
         deadline: Deadline,
         timing: Timing | None = None,
     ) -> tuple[Verdict, ...]:
-        """Grade requests; if the call is cancelled, they leave the queue.
+        """Grade requests, a verdict for each in order; if the call is cancelled, they are dequeued.
 
-        Args:
-            requests: Any number up to the limit; they enter the queue together or not at all.
-            deadline: End of the call.
-            timing: Filled in.
-
-        Returns:
-            One verdict per request, in order. A request that the judge cannot take has status
-            ``invalid``, and if that is seen beforehand it never enters the queue. One that breaks
-            the judge has ``judge_error``. The others are graded all the same.
+        They enter the queue together or not at all. A request that the judge cannot take has status
+        ``invalid``, and if that is seen beforehand it never enters the queue. One that breaks the
+        judge has ``judge_error``. The others are graded all the same. ``timing`` is filled in.
 
         Raises:
             ApiError: As :meth:`admit`; 503 when a model's server fails (what is graded by then
@@ -221,10 +201,8 @@ class Service:
         """Grade one request, yielding pieces of its critique, then the verdict.
 
         In mode ``score`` there are no pieces. Of a pair in both orders only the critique of the
-        order given is streamed. The cache is not used. Closing the iterator stops the text.
-
-        Raises:
-            ApiError: As :meth:`grade`.
+        order given is streamed. The cache is not used. Closing the iterator stops the text. Raises
+        ``ApiError`` as :meth:`grade`.
         """
         async with deadline.within():
             [outcome] = await self.intake.jobs([request], self.token_counters)
@@ -241,14 +219,8 @@ class Service:
     ) -> AsyncGenerator[str | T]:
         """Write a text on the model thread, yielding its pieces, then what ``write`` returns.
 
-        Args:
-            judge: Name of the judge that writes.
-            write: Writes the text, given what to call with each piece of it.
-            tokens: Estimate of its cost.
-            deadline: End of the call.
-
-        Raises:
-            ApiError: As :meth:`grade`; 422 if the model cannot read its messages.
+        ``write`` is given what to call with each piece, and costs about ``tokens``. Raises
+        ``ApiError`` as :meth:`grade`; 422 if the model cannot read its messages.
         """
         caller, call_id = caller_name(), request_id.get()
         job = ModelJob(judge, "text", tokens, write=write, caller=caller, request_id=call_id)
@@ -258,7 +230,7 @@ class Service:
         yield _text_of(job)
 
     def queue(self, caller: str = "") -> QueueState:
-        """Return what waits, runs and has happened: of all, or of the access key of a name."""
+        """Count what waits, runs and has happened: of all, or of the access key of a name."""
         counters = {outcome: self._counters[caller][outcome] for outcome in OUTCOMES}
         if self._started_worker:
             return self._started_worker.queue(counters, caller)
@@ -267,12 +239,12 @@ class Service:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether every accepted request has been graded."""
+        """Tell whether every accepted request has been graded."""
         return self._started_worker is None or self._started_worker.is_idle
 
     @property
     def is_stopped(self) -> bool:
-        """Return whether nothing runs in the model's code any more."""
+        """Tell whether nothing runs in the model's code any more."""
         return self._started_worker is None or not self._started_worker.is_alive
 
     def drain(self) -> None:
@@ -347,7 +319,7 @@ class Service:
                 yield piece
 
     async def _keys(self, requests: Sequence[CheckedRequest]) -> list[bytes | None]:
-        """Return the key of each request in the cache, ``None`` for what is not kept."""
+        """Hash each request to its key in the cache, ``None`` for what is not kept."""
         if self._cache is None:
             return [None] * len(requests)
         key = access_key.get()
@@ -364,10 +336,9 @@ class Service:
         cached: Mapping[bytes, Verdict],
         outcomes: Mapping[int, ModelJob | Verdict],
     ) -> tuple[Verdict, ...]:
-        """Return the verdicts of finished jobs and of the cache, and keep the new ones.
+        """Collect the verdicts of finished jobs and of the cache, and keep the new ones.
 
-        Raises:
-            ApiError: If a job has no verdict.
+        Raises ``ApiError`` if a job has no verdict.
         """
         verdicts: list[Verdict] = []
         new: dict[bytes, Verdict] = {}
@@ -396,7 +367,7 @@ class Service:
 
 
 def window_tokens(judges: Iterable[Judge]) -> int:
-    """Return how many tokens to give a judge at once: the most that suits one of the judges."""
+    """Choose how many tokens to give a judge at once: the most that suits one of the judges."""
     budgets = (getattr(judge.engine, "token_budget", None) for judge in judges)
     return max(WINDOW_BATCHES * budget if budget else WINDOW_TOKENS for budget in budgets)
 
@@ -405,11 +376,10 @@ def window_tokens(judges: Iterable[Judge]) -> int:
 
 
 def _verdict_of(job: ModelJob) -> Verdict:
-    """Return the verdict of a job with a request, under the name that clients call its judge.
+    """Read the verdict of a job with a request, under the name that clients call its judge.
 
-    Raises:
-        ApiError: 503 if the service or the model's server ended, so that a client asks again
-            instead of keeping a verdict without a label.
+    Raises ``ApiError`` 503 if the service or the model's server ended, so that a client asks again
+    instead of keeping a verdict without a label.
     """
     assert job.request
     error = job.future.exception()

@@ -57,14 +57,11 @@ class ModelJob(Job):
 
 
 class Watchdog:
-    """Ends the process if nothing is heard of the model for too long while it works.
+    """Ends the process if nothing is heard of the model for ``seconds`` while it works; 0: never.
 
     A supervisor can then start it again. What every thread was doing goes to the log. Time is
     counted in ticks of a thread, so that a process that was stopped and is continued, as by
     ``docker pause``, has not waited.
-
-    Args:
-        seconds: Longest time without progress; 0: any.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -91,7 +88,7 @@ class Watchdog:
 
     @property
     def is_stalled(self) -> bool:
-        """Return whether half of the time has gone without progress."""
+        """Tell whether half of the time has gone without progress."""
         return self._works and self._waited > self.seconds / 2
 
     def _watch(self) -> None:
@@ -103,7 +100,7 @@ class Watchdog:
                 if not self._works:
                     self._thread = None
                     return
-            # A longer tick is no time in which the model could work.
+            # In a much longer tick the process was stopped, and the model could not work.
             self._waited += min(time.monotonic() - before, 2 * tick)
             if self._waited > self.seconds:
                 self._end()
@@ -130,13 +127,8 @@ class Worker:
     A text takes one forward pass per token. Between two tokens the thread grades a window of
     waiting scores whenever :class:`Pace` says that it is their turn; other texts wait.
 
-    Made and used on one event loop.
-
-    Args:
-        judges: By name.
-        lanes: Empty.
-        on_window: Called on the event loop after each window: judge, number of jobs, seconds.
-        watchdog: Hears of every step of the model.
+    Made and used on one event loop, on which ``on_window`` is called after each window with judge,
+    number of jobs and seconds. The watchdog hears of every step of the model.
     """
 
     def __init__(
@@ -164,8 +156,7 @@ class Worker:
     def submit(self, caller: str, jobs: Sequence[ModelJob]) -> None:
         """Queue the jobs of one call, all or none; without jobs, only see if one would fit.
 
-        Raises:
-            ApiError: 429 with the seconds after which there should be room.
+        Raises ``ApiError`` 429 with the seconds after which there should be room.
         """
         num_jobs, tokens = len(jobs) or 1, sum(job.tokens for job in jobs) or 1
         with self._changed:
@@ -187,7 +178,7 @@ class Worker:
             self._lanes.remove(jobs)
 
     def queue(self, counters: Mapping[str, int], caller: str = "") -> QueueState:
-        """Return what waits and what runs: of all, or of the access key of a name."""
+        """Count what waits and what runs: of all, or of the access key of a name."""
         with self._changed:
             waiting, running = (
                 [job for job in jobs if not caller or job.caller == caller]
@@ -203,12 +194,12 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Return whether the thread still takes jobs."""
+        """Tell whether the thread still takes jobs."""
         return self._thread.is_alive()
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no job waits and none runs."""
+        """Tell whether no job waits and none runs."""
         with self._changed:
             return not (self._lanes.num_jobs or self._running)
 
@@ -353,8 +344,7 @@ class Worker:
     def _pass_on(self, job: ModelJob, window: list[ModelJob], piece: str) -> None:
         """Pass on a piece of a text, and let scores go first when it is their turn.
 
-        Raises:
-            Abandoned: If nobody waits for any text of the window.
+        Raises ``Abandoned`` if nobody waits for any text of the window.
         """
         self.watchdog.beat()
         if self._closed or all(job.is_dropped for job in window):

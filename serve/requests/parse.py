@@ -54,8 +54,7 @@ async def read_body(
 ) -> tuple[T, Deadline]:
     """Admit a call, and read its body until its deadline, which is returned with it.
 
-    Raises:
-        ApiError: As :meth:`Service.admit` and ``read``; 504 past the deadline.
+    Raises ``ApiError`` as :meth:`Service.admit` and ``read``; 504 past the deadline.
     """
     service.admit()
     deadline = Deadline.of_call(request, service.limits)
@@ -69,8 +68,7 @@ async def read_call(
 ) -> tuple[tuple[CheckedRequest, ...], bool]:
     """Validate a body beside the event loop, and fetch and measure its pictures.
 
-    Returns:
-        The requests, and whether they came as a list.
+    The flag beside the requests tells whether they came as a list.
     """
     call = await service.readers.read(len(body), parse, body, service)
     groups = [
@@ -88,14 +86,9 @@ async def read_call(
 async def measured_pictures(
     groups: Sequence[tuple[tuple[str, ...], str]], service: Service
 ) -> list[tuple[tuple[str, ...], tuple[PictureSize, ...]]]:
-    """Fetch the pictures of a call and measure them.
+    """Fetch the pictures of each request or message, and return them as data URLs with their sizes.
 
-    Args:
-        groups: The pictures of each request or message, and their path in the body.
-        service: Has the limits and the readers.
-
-    Returns:
-        The pictures of each as data URLs, and their sizes.
+    Each group names its path in the body.
     """
     fetched = [images for images, _ in groups]
     if service.remote_images:
@@ -145,7 +138,7 @@ def check_items(fields: Mapping[str, Any], prefix: str, limits: Limits) -> None:
 
 
 def refusal(error: CustosError, prefix: str = "") -> ApiError:
-    """Return the answer 422 to a bad request; a :class:`FieldError` says which field is wrong."""
+    """Answer a bad request with 422; a :class:`FieldError` says which field is wrong."""
     field, message = "", str(error)
     if isinstance(error, FieldError):
         field, message = error.field, error.message
@@ -166,7 +159,7 @@ def check_request(request: JudgeRequest, prefix: str, limits: Limits) -> None:
 
 
 def _path(field: str, row: Any, prefix: str) -> str:
-    """Return the path of a wrong field under the name that the client gave a response."""
+    """Build the path of a wrong field under the name that the client gave a response."""
     if field.partition(".")[0] == "responses" and "responses" not in row:
         is_pair = "response_a" in row or "response_b" in row
         sides = {"responses.0": "response_a", "responses.1": "response_b"}
@@ -253,7 +246,7 @@ def _check_values(body: bytes, limits: Limits) -> None:
 
 
 def _fault(body: bytes, error: ValueError) -> str:
-    """Return why a body cannot be decoded."""
+    """Say why a body cannot be decoded."""
     where = None
     try:
         body.decode()
@@ -279,7 +272,7 @@ def _parse_rows(
     *,
     is_list: bool,
 ) -> ParsedCall:
-    """Return the call that some rows make; ``judge`` is named for all of them."""
+    """Read the call that some rows make; ``judge`` is named for all of them."""
     names = [
         _take_judge(row, service, prefix) if isinstance(row, dict) else None
         for row, prefix in zip(rows, prefixes, strict=True)

@@ -42,7 +42,7 @@ class Verdicts(BaseModel):
 
 
 def routes(service: Service) -> APIRouter:
-    """Return the routes that grade requests."""
+    """Build the routes that grade requests."""
     router = APIRouter()
 
     @router.post("/judge", response_model=Verdict | Verdicts)
@@ -86,7 +86,7 @@ def routes(service: Service) -> APIRouter:
 def not_measured_headers(
     requests: Iterable[CheckedRequest], verdicts: Iterable[Verdict]
 ) -> dict[str, str]:
-    """Return the header that names judges and tasks without figures; empty if all have some.
+    """Build the header that names judges and tasks without figures; empty if all have some.
 
     No judge was asked for what a rule decided. Characters that no header may hold are
     percent-encoded, as in an address.

@@ -55,7 +55,7 @@ def calibrate(
 def rows_to_score(
     judge: Judge, examples: Sequence[LabelledExample], processes: Processes
 ) -> list[LabelledExample]:
-    """Return the rows to fit on, as the judge takes them, in order.
+    """Choose the rows to fit on, as the judge takes them, in order.
 
     Rows that a rule decides are left out. So are those of rubrics whose rows all have one label,
     with a warning: nothing can be fitted on them, however the judge scores them. A label that no
@@ -86,10 +86,9 @@ def rows_to_score(
 
 
 def score_rows(judge: Judge, rows: Sequence[LabelledExample]) -> list[list[float]]:
-    """Return the log-probabilities of the labels of each row's rubric, in the order of the rows.
+    """Score each row: the log-probabilities of the labels of its rubric, in the order of the rows.
 
-    Raises:
-        CustosError: If a row cannot be scored; the message names it.
+    Raises ``CustosError``, which names the row, if one cannot be scored.
     """
     scores: dict[int, list[float]] = {}
     for indices in _by_key(rows).values():
@@ -139,7 +138,7 @@ def fit_calibrations(
 
 
 def _by_key(rows: Sequence[LabelledExample]) -> dict[str, list[int]]:
-    """Return the indices of the rows of each calibration."""
+    """Group the indices of the rows by their calibration."""
     groups: dict[str, list[int]] = {}
     for index, row in enumerate(rows):
         groups.setdefault(calibration_key(get_task(row.task), row), []).append(index)
@@ -147,7 +146,7 @@ def _by_key(rows: Sequence[LabelledExample]) -> dict[str, list[int]]:
 
 
 def _labels(row: LabelledExample) -> tuple[str, ...]:
-    """Return the labels of a row's rubric."""
+    """List the labels of a row's rubric."""
     task = get_task(row.task)
     return task.labels(task.rubric(row))
 

@@ -66,7 +66,7 @@ class Processes:
 
     @classmethod
     def of(cls, accelerator: Accelerator) -> Processes:
-        """Return the processes of an accelerator; all of them must call this."""
+        """Describe the processes of an accelerator; all of them must call this."""
         if accelerator.num_processes == 1:
             return cls()
         group = torch.distributed.new_group(backend="gloo", timeout=LONGEST_WAIT)
@@ -74,11 +74,11 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """Return whether this process writes files and shows progress."""
+        """Tell whether this process writes files and shows progress."""
         return self.rank == 0
 
     def gather(self, indices: Sequence[int], results: Sequence[ResultT]) -> list[ResultT]:
-        """Return the results of all processes in the order of the rows, on every process."""
+        """Gather the results of all processes in the order of the rows, on every process."""
         pairs = dict(zip(indices, results, strict=True))
         if self.count > 1:
             shares: list[Any] = [None] * self.count
@@ -110,10 +110,8 @@ class Processes:
 def share_rows(examples: Sequence[LabelledExample], count: int) -> list[list[int]]:
     """Share rows among processes, long ones first, always to the process that has least to do.
 
-    Rows of one question stay together, ``TOGETHER`` at a time.
-
-    Returns:
-        Indices of the rows of each of ``count`` processes; none if there are too few.
+    Rows of one question stay together, ``TOGETHER`` at a time. The result has the indices of the
+    rows of each of ``count`` processes; none if there are too few.
     """
     by_question: dict[str, list[int]] = {}
     for index, example in enumerate(examples):
@@ -147,7 +145,7 @@ class KeptWindow(KeptLine, Generic[ResultT]):
 
     @property
     def origin(self) -> Origin:
-        """Return the window's number, and the key of the judge and its rows."""
+        """Identify the window by its number, and by the key of the judge and its rows."""
         return self.number, self.key
 
 
@@ -170,13 +168,10 @@ class KeptGrades:
         grade: Callable[[Sequence[LabelledExample]], list[ResultT]],
         line_type: type[KeptWindow[ResultT]],
     ) -> list[ResultT]:
-        """Grade rows on all processes; the first one shows how far it is with its share.
+        """Grade rows on all processes, which all get one result per row; the first shows progress.
 
         ``part`` names the kept file and the progress bar. ``grade`` returns a result per row of a
         window, of the type that ``line_type`` holds.
-
-        Returns:
-            One result per row, on every process.
         """
         processes = self.processes
         mine = share_rows(rows, processes.count)[processes.rank]
@@ -198,7 +193,7 @@ class KeptGrades:
         return processes.gather(mine, list(graded))
 
     def is_begun(self, part: str) -> bool:
-        """Return whether an earlier run of this process has graded some of a part."""
+        """Tell whether an earlier run of this process has graded some of a part."""
         return self._path(part).exists()
 
     def delete(self) -> None:
@@ -212,7 +207,7 @@ class KeptGrades:
 
 
 def _key(judge: Judge, rows: Sequence[LabelledExample]) -> str:
-    """Return a digest of a judge, of rows and of the content of their pictures."""
+    """Hash a judge, rows and the content of their pictures."""
     return digest(
         {
             "judge": judge.describe(),
@@ -232,9 +227,8 @@ def grade_start(
     to what it was at the start, or switched off where it began as nothing. A rubric that the start
     was not trained for is graded like the others: that is where training began.
 
-    Returns:
-        Verdicts by the index of their row: of all rows, or of the :func:`affordable_rows`. None
-        if the run chose its start.
+    The verdicts have the index of their row: of all rows, or of the :func:`affordable_rows`. There
+    are none if the run chose its start.
     """
     if trainer.progress.chosen["step"] == 0:
         return {}
@@ -255,7 +249,7 @@ def grade_start(
 
 
 def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]:
-    """Return the indices of the rows to grade with the start, in order.
+    """Choose the indices of the rows to grade with the start, in order.
 
     These are all rows, or as many whole questions, drawn by the seed, as fit under the limit. If no
     question fits, they are rows of one.

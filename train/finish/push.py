@@ -48,7 +48,7 @@ class PublishedJudge:
     cautions: tuple[str, ...] = ()
 
     def sizes(self) -> dict[str, int]:
-        """Return the size of every file in bytes."""
+        """Count the bytes of every file."""
         return {
             name: len(content) if isinstance(content, bytes) else content.stat().st_size
             for name, content in self.files.items()
@@ -60,9 +60,8 @@ def published_judge(
 ) -> PublishedJudge:
     """Gather what is published of a judge; checkpoints, logs and rows are not.
 
-    Raises:
-        CustosError: If there is no finished judge, it is built on random weights, it has no test
-            report, or its licence is not known.
+    Raises ``CustosError`` if there is no finished judge, it is built on random weights, it has no
+    test report, or its licence is not known.
     """
     folder = run_folder(source)
     if folder is None:
@@ -111,11 +110,7 @@ def published_judge(
 
 
 def check_repository(repository: str) -> None:
-    """Check the name of a repository.
-
-    Raises:
-        CustosError: If it is not ``OWNER/NAME`` in the hub's letters.
-    """
+    """Raise ``CustosError`` unless a repository is ``OWNER/NAME`` in the hub's letters."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # lazy
 
@@ -134,11 +129,9 @@ def push(judge: PublishedJudge, repository: str, *, private: bool) -> str:
     """Upload a judge in one commit, which the hub shows whole or not at all; return its address.
 
     The repository, ``OWNER/NAME``, is made if there is none. Files of an earlier push that this
-    judge lacks, such as a calibration, are deleted, because they would change it.
-
-    Raises:
-        CustosError: If there is no token, the hub refuses or does not answer, or the repository is
-            public and should be private.
+    judge lacks, such as a calibration, are deleted, because they would change it. Raises
+    ``CustosError`` if there is no token, the hub refuses or does not answer, or the repository is
+    public and should be private.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
 
@@ -178,7 +171,7 @@ def push(judge: PublishedJudge, repository: str, *, private: bool) -> str:
 
 
 def _refusal(error: Exception, repository: str, endpoint: str, token: str) -> CustosError:
-    """Return an error of the hub's client as one line that names the remedy."""
+    """Turn an error of the hub's client into one line that names the remedy."""
     from huggingface_hub.errors import HfHubHTTPError
 
     cause = error.__cause__ if isinstance(error.__cause__, HfHubHTTPError) else error
@@ -226,7 +219,7 @@ _HEADER = re.compile(r"\A---\r?\n(.*?)^---\r?\n", re.DOTALL | re.MULTILINE)
 
 
 def base_model(card: JudgeCard) -> str | None:
-    """Return the model of the hub that a judge is built on; ``None`` for a folder's checkpoint."""
+    """Name the model of the hub that a judge is built on; ``None`` for a folder's checkpoint."""
     if card.backbone in (EMBEDDED, EMBEDDED_2):
         return EMBEDDED_BASE
     if card.backbone in NAMED:
@@ -241,13 +234,11 @@ def hub_readme(
     report: Mapping[str, Any] | None,
     license_id: str | None,
 ) -> str:
-    """Return the text of ``README.md`` with the header that the hub reads.
+    """Write ``README.md`` with the header that the hub reads.
 
     Keys of a header that the text already has stay, unless they are stated here. The licence, as
-    the hub spells it, defaults to that of the text's header, then to that of the base model.
-
-    Raises:
-        CustosError: If the header cannot be read, or no licence is known.
+    the hub spells it, defaults to that of the text's header, then to that of the base model. Raises
+    ``CustosError`` if the header cannot be read, or no licence is known.
     """
     match = _HEADER.match(readme)
     header: Any = {}
@@ -281,13 +272,13 @@ def hub_readme(
 
 
 def header_of(readme: str) -> str:
-    """Return the header of a card, with the lines around it."""
+    """Cut the header out of a card, with the lines around it."""
     match = _HEADER.match(readme)
     return match[0] if match else ""
 
 
 def _results(name: str, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures on the test rows as the hub's ``model-index``, with n and interval."""
+    """Write the figures on the test rows as the hub's ``model-index``, with n and interval."""
     results = []
     for metric, title in METRICS.items():
         measured = report["metrics"].get(metric)

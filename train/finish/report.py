@@ -62,7 +62,7 @@ class RunResult:
 
     @property
     def known_to_start(self) -> int:
-        """Return how many test rows ask what the start was trained on or chosen by.
+        """Count the test rows that ask what the start was trained on or chosen by.
 
         Judges that do not say what they were trained on, such as the shipped ones, count as 0.
         """
@@ -71,7 +71,7 @@ class RunResult:
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
-        """Return the accuracy against the start, on test rows or else on validation rows.
+        """Compare the accuracy with the start's, on test rows or else on validation rows.
 
         ``None`` if the run chose its start, or has no accuracy.
         """
@@ -102,7 +102,7 @@ class ValidationAccuracy(NamedTuple):
 
     @property
     def is_too_wide(self) -> bool:
-        """Return whether the rows are too few to choose a step by."""
+        """Tell whether the rows are too few to choose a step by."""
         return (self.high - self.low) / 2 > WIDEST
 
 
@@ -118,7 +118,7 @@ def validation_accuracy(
 
 
 def selection_lines(result: RunResult) -> list[str]:
-    """Return which step became the judge and why, and a warning where chance may have chosen it."""
+    """Say which step became the judge and why, and warn where chance may have chosen it."""
     progress, run = result.progress, result.recipe.run
     step, validations = int(progress.chosen["step"]), validations_in(progress.history)
     if step == 0:
@@ -156,9 +156,8 @@ def against_start(
 ) -> dict[str, Any]:
     """Compare the finished judge with its start on rows of ``test`` or ``validation``.
 
-    Returns:
-        The figures of :func:`~evaluation.paired.paired_accuracies`, with ``split``,
-        ``start`` and ``chosen_on``, whether the rows also chose the step.
+    To the figures of :func:`~evaluation.paired.paired_accuracies` come ``split``, ``start`` and
+    ``chosen_on``, whether the rows also chose the step.
     """
     clusters = number_clusters([row.group or row.question for row in examples])
     start = str(recipe.adapter.init or f"{recipe.backbone}, untrained")
@@ -168,7 +167,7 @@ def against_start(
 
 
 def learned_line(learned: Mapping[str, Any]) -> str:
-    """Return what was learned against the start, in one line."""
+    """Say what was learned against the start, in one line."""
     difference = learned["difference"]
     low, high = difference["low"], difference["high"]
     ends = "" if low is None else f" [{low:+.3f}, {high:+.3f}]"
@@ -182,7 +181,7 @@ def learned_line(learned: Mapping[str, Any]) -> str:
 
 
 def overlap_lines(result: RunResult) -> list[str]:
-    """Return every overlap of the run's rows that makes its figures better than they are."""
+    """Describe every overlap of the run's rows that makes its figures better than they are."""
     lines = [overlap.describe() for overlap in result.overlaps]
     if result.known_to_start:
         lines.append(
@@ -206,9 +205,8 @@ def report_test(
 ) -> dict[str, Any] | None:
     """Grade the test split with the finished judge on all processes; the first writes the report.
 
-    Returns:
-        The report, with ``against_start`` if there are verdicts of the start; ``None`` without a
-        row that the judge can take, and on every process but the first.
+    The report has ``against_start`` if there are verdicts of the start. ``None`` without a row that
+    the judge can take, and on every process but the first.
     """
     examples = resolve_examples(judge, examples)
     grade = partial(grade_examples, judge, progress=False)

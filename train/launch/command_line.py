@@ -46,14 +46,8 @@ def load_recipe(
     """Validate the recipe of a run, which this process must be able to train.
 
     ``values`` are what :func:`read_values` returned for file and keys, if they have been read.
-
-    Returns:
-        A recipe of the method's class.
-
-    Raises:
-        CustosError: If the launcher's engine is not supported, or a package that the recipe needs
-            is not installed.
-        FieldError: If a key is unknown, missing or out of range.
+    Raises ``CustosError`` if the launcher's engine is not supported, or a package that the recipe
+    needs is not installed; ``FieldError`` if a key is unknown, missing or out of range.
     """
     check_engine(os.environ)
     values = {**(values or read_values(path, keys)), "method": method.name}
@@ -66,7 +60,7 @@ def load_recipe(
 def parse_arguments(
     script: str, argv: Sequence[str] | None = None, default: str | None = None
 ) -> argparse.Namespace:
-    """Return the arguments of a training script: config, overrides, dry_run, random_weights.
+    """Parse the arguments of a training script: config, overrides, dry_run, random_weights.
 
     Without ``default``, the name of a recipe, ``--config`` must be given.
     """
@@ -98,7 +92,7 @@ def _positive(text: str) -> int:
 
 
 def launch_command(script: str, argv: Sequence[str] | None) -> str:
-    """Return the command that was typed, ready to be typed again."""
+    """Repeat the command that was typed, ready to be typed again."""
     arguments = shlex.join(sys.argv[1:] if argv is None else argv)
     launched = f"accelerate launch train/{script}.py {arguments}".rstrip()
     return os.environ.get(COMMAND_VARIABLE, launched)
@@ -135,7 +129,7 @@ def command_line(instead: str = "") -> Iterator[None]:
 
 
 def known_error(error: Exception) -> str | None:
-    """Return the text of an error that the user can mend; ``None`` for any other error."""
+    """Word an error that the user can mend; ``None`` for any other error."""
     if lacks_memory(error):
         return (
             "out of memory; lower optim.token_budget (DPO and GRPO: critiques.micro_batch) and, if "

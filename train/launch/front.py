@@ -75,10 +75,8 @@ class TrainingRun:
     ) -> TrainingRun:
         """Decide on recipe, method, files and run folder.
 
-        ``recipe`` is a file, name or task; ``init``, ``out`` and ``seed`` replace its own.
-
-        Raises:
-            CustosError: If there is no such recipe, or a held-out file without a training file.
+        ``recipe`` is a file, name or task; ``init``, ``out`` and ``seed`` replace its own. Raises
+        ``CustosError`` if there is no such recipe, or a held-out file without a training file.
         """
         name = recipe_of_task(recipe)
         if files and "train" not in files:
@@ -138,9 +136,8 @@ class TrainingRun:
     def write_data(self, *, allow_dropped: bool = False) -> WrittenData:
         """Check the recipe, then write the rows of the run to its folder.
 
-        Raises:
-            CustosError: If a key of the recipe is unknown, missing or out of range, there is no
-                such adapter to start from, a row is bad, or the folder belongs to another run.
+        Raises ``CustosError`` if a key of the recipe is unknown, missing or out of range, there is
+        no such adapter to start from, a row is bad, or the folder belongs to another run.
         """
         recipe = parse_recipe(self.method.recipe_class, self.recipe, self.overrides)
         with_shape_of_init(recipe)
@@ -158,7 +155,7 @@ class TrainingRun:
 
     @property
     def grade_command(self) -> str | None:
-        """Return the command that grades the training table; ``None`` without one.
+        """Spell the command that grades the training table; ``None`` without one.
 
         A judge that gives rewards cannot grade the pairs that it was trained on.
         """
@@ -173,7 +170,7 @@ class TrainingRun:
         return shlex.join([*command, *options, *task, "--out", out])
 
     def describe_data(self, counts: Mapping[Split, int]) -> str:
-        """Return a line that says how the rows divide."""
+        """Say in a line how the rows divide."""
         sizes = ", ".join(f"{number:,} {split}" for split, number in counts.items() if number)
         held_out = f" ({', '.join(self.held_out)} divided off train by question)"
         return f"rows: {sizes}{held_out if self.held_out else ''}, in {self.output / DATA_FOLDER}"
@@ -194,7 +191,7 @@ class TrainingRun:
 
 
 def stop_message(folder: Path, command: str) -> str:
-    """Return the line that says where a stopped run goes on."""
+    """Say in a line where a stopped run goes on."""
     steps = [step for step, _ in checkpoints(folder)]
     where = f"step {steps[-1]}; the same command goes on from there" if steps else ""
     return f"stopped at {where or 'no checkpoint yet; the same command starts again'}: {command}"
@@ -213,11 +210,9 @@ def run_script(
     """Run a script of ``train/``; the process exits with its status if it fails or is stopped.
 
     Without a number there is one process for each GPU, or one. A ``config_file`` of ``accelerate
-    config``, which may be the name of one that came with custos, may say the number too.
-
-    Raises:
-        CustosError: If the processes of several fail; the message is that of the first error. If
-            PyTorch cannot use the GPUs that are there.
+    config``, which may be the name of one that came with custos, may say the number too. Raises
+    ``CustosError`` with the first error if one of several processes fails, or if PyTorch cannot use
+    the GPUs that are there.
     """
     os.environ[COMMAND_VARIABLE] = command
     if grade_command is not None:
@@ -311,7 +306,7 @@ def interrupted_by(*signals: signal.Signals) -> Iterator[None]:
 
 
 def _num_gpus() -> int:
-    """Return the number of GPUs, 1 if there is none or the CPU is asked for."""
+    """Count the GPUs, 1 if there is none or the CPU is asked for."""
     import torch
 
     if asks_for(CPU, os.environ) or not has_gpu():

@@ -44,10 +44,9 @@ _TOKENS = {"image": "image_pad", "video": "video_pad"} | {
 
 
 def random_checkpoint(name: str) -> Path:
-    """Return a folder with random weights in the shape of a backbone; it is made once.
+    """Make a folder with random weights in the shape of a backbone, once; return it.
 
-    Raises:
-        CustosError: If the shape is unknown, or the disk has too little space.
+    Raises ``CustosError`` if the shape is unknown, or the disk has too little space.
     """
     config = backbone_config(name)
     # The backbone's own tokenizer, else the published one of Qwen3, else the embedded one.
@@ -119,11 +118,7 @@ def _write_tokenizer(folder: Path, tokenizer: Path) -> dict[str, int]:
 
 
 def _write_weights(folder: Path, model: Any) -> None:
-    """Draw and write one shard after the other.
-
-    Raises:
-        CustosError: If they do not fit on the disk.
-    """
+    """Draw and write one shard after the other; raise ``CustosError`` if the disk is too full."""
     # Tensors without data under the names and in the shapes that checkpoints store.
     tied = set(getattr(model, "all_tied_weights_keys", None) or {})
     untied = {name: tensor for name, tensor in model.state_dict().items() if name not in tied}

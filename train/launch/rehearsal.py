@@ -80,8 +80,8 @@ class Rehearsal:
     def run(self) -> None:
         """Run every part, then print the table of those that ended.
 
-        Raises:
-            CustosError: If a part fails; the message names it. If there are several machines.
+        Raises ``CustosError`` if a part fails, which the message names, or if there are several
+        machines.
         """
         processes = int(os.environ.get("WORLD_SIZE", "1"))
         if int(os.environ.get("LOCAL_WORLD_SIZE", processes)) < processes:
@@ -119,7 +119,7 @@ class Rehearsal:
                     Console().print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _prepare(self, folder: Path) -> list[str]:
-        """Return the keys of the short run, whose rows the first process has written."""
+        """Choose the keys of the short run, whose rows the first process has written."""
         steps, ready = self.steps, folder / READY
         keys = [
             *(f"method={self.method.name}", *self.keys, f"run.output={folder / 'judge'}"),
@@ -152,7 +152,7 @@ class Rehearsal:
 
 
 def _failure(error: Exception) -> CustosError:
-    """Return the error line of a failure; where nobody foresaw it, its trace is kept."""
+    """Name a failure in an error line; where nobody foresaw it, its trace is kept."""
     text = known_error(error)
     if text is None:
         handle, name = tempfile.mkstemp(prefix="custos-dry-run-", suffix=".log")
@@ -187,9 +187,7 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
     There are as many training rows as the steps take. The other splits have two steps' rows, at
     most :data:`MOST_HELD_OUT` rows. Rows of every label come first, because losses and calibrations
     need them: so a split has at least one row of each. Critiques that the judge writes are short.
-
-    Raises:
-        CustosError: If a split cannot be read.
+    Raises ``CustosError`` if a split cannot be read.
     """
     held_out = min(MOST_HELD_OUT, 2 * recipe.optim.batch_size)
     keys = [f"data.{key}=null" for key in ("mapping", "limit", "val_limit", "exclude_answerer")]
@@ -208,7 +206,7 @@ def keys_of_few_rows(recipe: Recipe, steps: int, folder: Path) -> list[str]:
 
 
 def of_every_label(examples: Iterable[LabelledExample], count: int) -> list[LabelledExample]:
-    """Return so many examples, or one of each label if there are more labels.
+    """Take so many examples, or one of each label if there are more labels.
 
     The first example of each label comes before the second of any.
     """
@@ -220,7 +218,7 @@ def of_every_label(examples: Iterable[LabelledExample], count: int) -> list[Labe
 
 
 def as_table(measured: Mapping[str, Part], recipe: Path, keys: Sequence[str]) -> list[str]:
-    """Return the lines of the table: what each part took, beside what was planned for it."""
+    """Write the lines of the table: what each part took, beside what was planned for it."""
     gpus = torch.cuda.device_count()
     planned, lines = dict[str, int](), list[str]()
     try:
@@ -253,8 +251,7 @@ _ADDRESS = re.compile(r"^serving .* at (http://\S+)$")
 def serve_once(judge: Path, example: LabelledExample) -> int:
     """Have ``custos serve`` grade one row; return its largest resident memory, in bytes.
 
-    Raises:
-        CustosError: If the service does not start or does not grade the row.
+    Raises ``CustosError`` if the service does not start or does not grade the row.
     """
     # A row as the service takes it: its pictures as data URLs, and no label.
     fields = set(JudgeRequest.model_fields) & example.model_fields_set

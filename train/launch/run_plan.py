@@ -40,22 +40,13 @@ def plan_run(
     pixels_per_row: int = 0,
     num_rows: int | None = None,
 ) -> RunPlan:
-    """Plan a run.
+    """Plan a run of a recipe, given by its file, its name or the name of a task.
 
-    Args:
-        recipe: File or name of a recipe, or name of a task.
-        keys: ``key.path=value`` of the recipe.
-        gpus: Number of GPUs; 0: the CPU.
-        memory: GiB of one GPU, or of the machine; default 78, or this machine's.
-        rate: Tokens that one GPU trains on in a second.
-        shared: The GPUs share one model.
-        tokens_per_row: Tokens of a row; default those of the recipe's files.
-        pixels_per_row: Pixels of the pictures of a row, beside ``tokens_per_row``.
-        num_rows: Number of training rows, beside ``tokens_per_row``.
-
-    Raises:
-        CustosError: If the recipe, its backbone or its data cannot be read, or so many GPUs cannot
-            train it.
+    ``gpus`` is a number; 0: the CPU. ``memory`` is in GiB of one GPU, or of the machine; default
+    78, or this machine's. ``rate`` is the tokens that one GPU trains on in a second. GPUs that are
+    ``shared`` hold one model together. Tokens of a row default to those of the recipe's files; only
+    beside ``tokens_per_row`` are pixels and ``num_rows`` used. Raises ``CustosError`` if the
+    recipe, its backbone or its data cannot be read, or so many GPUs cannot train it.
     """
     if shared and gpus < 2:
         raise CustosError("--shared: give the number of GPUs that share the model: --gpus N")
@@ -92,7 +83,7 @@ def plan_run(
 
 
 def _backbone(recipe: Recipe) -> tuple[Any, Encoder]:
-    """Return the configuration of the backbone, and what counts its tokens."""
+    """Read the configuration of the backbone, and choose what counts its tokens."""
     name = recipe.backbone
     try:
         backbone = load_backbone(name, weights=False)
@@ -106,10 +97,9 @@ def _backbone(recipe: Recipe) -> tuple[Any, Encoder]:
 
 
 def backbone_config(name: str) -> Any:
-    """Return the configuration of a backbone, from the shapes known here if it is one of them.
+    """Read the configuration of a backbone, from the shapes known here if it is one of them.
 
-    Raises:
-        CustosError: If it has none, or is of a family that is not supported.
+    Raises ``CustosError`` if it has none, or is of a family that is not supported.
     """
     from transformers import AutoConfig, PretrainedConfig
 
@@ -171,7 +161,7 @@ PUBLISHED = (
 
 
 def published_config(name: str) -> Any:
-    """Return the configuration of a checkpoint in :data:`PUBLISHED`."""
+    """Build the configuration of a checkpoint in :data:`PUBLISHED`."""
     size = name.partition("-VL-")[2].removesuffix("-Instruct")
     if "Qwen2.5" in name:
         *text, tied, intermediate = _QWEN_2_5[size]

@@ -35,14 +35,13 @@ class Sweep:
     """Folder with one run folder for each seed, and the result."""
 
     def folder(self, seed: int) -> Path:
-        """Return the run folder of a seed."""
+        """Name the run folder of a seed."""
         return self.out / f"seed-{seed}"
 
     def open(self) -> None:
         """Note what is trained, so that no other sweep goes on in this folder.
 
-        Raises:
-            CustosError: If there is no such recipe, or the folder holds another sweep's runs.
+        Raises ``CustosError`` if there is no such recipe, or the folder holds another sweep's runs.
         """
         path, identity = self.out / RESULT_FILE, self._identity()
         if path.is_file():
@@ -56,14 +55,14 @@ class Sweep:
             write_json(path, {**identity, "seeds": [], "metrics": {}})
 
     def open_seeds(self) -> list[int]:
-        """Return the seeds whose run has no report yet."""
+        """List the seeds whose run has no report yet."""
         return [seed for seed in self.seeds if not (self.folder(seed) / REPORT_FILE).is_file()]
 
     def train(self, seed: int, processes: int | None = None) -> None:
         """Train one seed, or go on where it was stopped, in a process that frees all memory.
 
-        Raises:
-            CustosError: If the run failed or has no report: a sweep compares figures on a test.
+        Raises ``CustosError`` if the run failed or has no report: a sweep compares figures on a
+        test.
         """
         options = ["--seed", str(seed), "--out", str(self.folder(seed))]
         options += ["--processes", str(processes)] if processes else []
@@ -80,8 +79,7 @@ class Sweep:
     def result(self) -> dict[str, Any]:
         """Gather the reports that there are; write and return the result.
 
-        Raises:
-            CustosError: If a file that the runs read has changed between two of them.
+        Raises ``CustosError`` if a file that the runs read has changed between two of them.
         """
         done = [seed for seed in self.seeds if seed not in self.open_seeds()]
         reports = [_read(self.folder(seed) / REPORT_FILE) for seed in done]
@@ -113,7 +111,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def sweep_rows(metrics: dict[str, dict[str, Any]]) -> Sequence[tuple[str, ...]]:
-    """Return the cells of a table: metric, mean, standard deviation, interval."""
+    """Write the cells of a table: metric, mean, standard deviation, interval."""
 
     def cell(number: float | None) -> str:
         return "-" if number is None else f"{number:.4f}"

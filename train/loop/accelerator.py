@@ -28,16 +28,13 @@ _THREADS_OPTION = "--num-cpu"  # -threads-per-process, also with underscores or 
 
 
 def make_accelerator(run: RunSection) -> Accelerator:
-    """Return the accelerator of a run: its precision, on the CPU when there is no CUDA device.
+    """Make the accelerator of a run: its precision, on the CPU when there is no CUDA device.
 
     On the CPU, one process takes all cores unless the user asked for another number of threads.
     Several processes shard the model if they were launched with FSDP, and divide what it learns if
-    they were launched with DeepSpeed.
-
-    Raises:
-        CustosError: If accelerate chose an engine that training does not support, or PyTorch cannot
-            use the GPUs that are there and nobody asked for the CPU.
-        FieldError: If the package of a tracker is not installed.
+    they were launched with DeepSpeed. Raises ``CustosError`` if accelerate chose an engine that
+    training does not support, or PyTorch cannot use the GPUs that are there and nobody asked for
+    the CPU; ``FieldError`` if the package of a tracker is not installed.
     """
     check_trackers(run.trackers)
     on_cpu = asks_for(CPU, os.environ) or use_device().type == "cpu"
@@ -68,12 +65,12 @@ def make_accelerator(run: RunSection) -> Accelerator:
 
 
 def uses_autocast(run: RunSection, device: torch.device) -> bool:
-    """Return True if a run asks for ``bf16`` and the device computes in bfloat16."""
+    """Tell whether a run asks for ``bf16`` and the device computes in bfloat16."""
     return run.precision == "bf16" and computes_bfloat16(device)
 
 
 def launcher_set_threads() -> bool:
-    """Return True if ``accelerate launch``, not the user, set one CPU thread for this process.
+    """Tell whether ``accelerate launch``, not the user, set one CPU thread for this process.
 
     The launcher sets ``OMP_NUM_THREADS=1`` if the user asked for nothing. Its own environment and
     command line show whether he did. If they cannot be read (no ``/proc``), he may have: False.
@@ -94,7 +91,7 @@ def launcher_set_threads() -> bool:
 
 
 def processes_here(accelerator: Accelerator) -> int:
-    """Return the number of training processes on this machine, as the launcher says."""
+    """Count the training processes on this machine, as the launcher says."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
 
 
@@ -110,7 +107,7 @@ def device_lines(accelerator: Accelerator, backbone: Any) -> Iterator[str]:
 
 
 def thread_hint(accelerator: Accelerator) -> str | None:
-    """Return advice where training runs on one CPU thread and there are cores to spare."""
+    """Advise where training runs on one CPU thread and there are cores to spare."""
     if accelerator.device.type != "cpu" or torch.get_num_threads() > 1:
         return None
     if num_cores() <= processes_here(accelerator):
@@ -123,7 +120,7 @@ CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 KERNELS = "128"
 """More than a micro-batch needs, whose layers are alike."""
 SHARE = 0.02
-"""Most of the time that giving memory back may take."""
+"""Largest share of the time that giving memory back may take."""
 
 
 class FreeMemory:
@@ -138,7 +135,7 @@ class FreeMemory:
         self._due = 0.0
 
     def give_back(self) -> None:
-        """Give it back, unless the last time is so near that this took more than its share."""
+        """Give memory back, only so often that this takes at most ``SHARE`` of the time."""
         started = time.perf_counter()
         if self._trim is None or started < self._due:
             return

@@ -41,15 +41,9 @@ class StepPlan:
     The rows of a step depend on seed and epoch alone. They are the same on every process, after a
     resume, and for any number of processes and any ``token_budget``: these only decide how a step
     is cut. Rows of a step have one rubric and like lengths; where a rubric or a window ends, a step
-    has fewer of them. With replay every step has new and replayed rows in their shares of all rows,
-    so that one mixed set is trained on; those of each kind mostly have one rubric and like lengths.
-
-    Args:
-        rows: Training rows.
-        optim: Epochs, batch size, token budget, and whether questions stay together.
-        seed: Any integer.
-        processes: Number of processes that share each step.
-        replayed: How many of the last rows are replayed.
+    has fewer of them. With replay (of the last ``replayed`` rows) every step has new and replayed
+    rows in their shares of all rows, so that one mixed set is trained on; those of each kind mostly
+    have one rubric and like lengths.
     """
 
     def __init__(
@@ -70,7 +64,7 @@ class StepPlan:
         self._kept_steps = lru_cache(EPOCHS_KEPT)(self._steps)
 
     def micro_batches(self, step: int) -> list[MicroBatch]:
-        """Return the micro-batches of a step, counted from 0 over all epochs.
+        """Cut a step, counted from 0 over all epochs, into its micro-batches.
 
         Process ``i`` of ``n`` takes every ``n``-th from the ``i``-th.
         """
@@ -79,14 +73,14 @@ class StepPlan:
         return self._cut(steps[step - self._epoch_ends[epoch]])  # counted from the epoch's end
 
     def epoch(self, number: int) -> list[list[MicroBatch]]:
-        """Return the steps of one epoch, each a list of micro-batches of one rubric."""
+        """List the steps of one epoch, each a list of micro-batches of one rubric."""
         return [self._cut(step) for step in self._steps(number)]
 
     def _cut(self, step: Sequence[int]) -> list[MicroBatch]:
         return self.costs.cut_step(step, self.processes, self.optim.token_budget)
 
     def _steps(self, epoch: int) -> list[list[int]]:
-        """Return the rows of every step of an epoch, those of one rubric together."""
+        """Choose the rows of every step of an epoch, those of one rubric together."""
         size, order = self.optim.batch_size, random.Random(f"{self.seed}/{epoch}")
         shuffled = order.sample(range(len(self.rows)), len(self.rows))
         new = self._ordered([row for row in shuffled if row < self.num_new])
@@ -98,7 +92,7 @@ class StepPlan:
         return steps
 
     def _ordered(self, rows: Sequence[int]) -> list[list[int]]:
-        """Return rows of one rubric and like lengths as neighbours, in windows."""
+        """Order rows so that one rubric and like lengths are neighbours, in windows."""
         index, whole_questions = self.rows.facts, self.optim.whole_questions
         rubrics, texts = index.rubric.tolist(), index.shared_text.tolist()
         lengths: list[int] = index.length.tolist()
@@ -146,11 +140,11 @@ class RowCosts(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows) -> RowCosts:
-        """Return the costs of measured rows."""
+        """Count the costs of measured rows."""
         return cls(rows.widths(), rows.facts.copies, rows.facts.rubric)
 
     def of_pass(self, rows: MicroBatch) -> int:
-        """Return the tokens of a forward pass, padding included."""
+        """Count the tokens of a forward pass, padding included."""
         return int(self.widths[rows].max() * self.copies[rows].sum())
 
     def cut(self, rows: Sequence[int], token_budget: int) -> list[MicroBatch]:
@@ -204,7 +198,7 @@ class RowCosts(NamedTuple):
 
 
 def scoring_batches(rows: Rows, token_budget: int) -> list[MicroBatch]:
-    """Return batches that score every row once; each has rows of one rubric and like length.
+    """Plan batches that score every row once; each has rows of one rubric and like length.
 
     Rows with the same question are neighbours, because a batch reads a question only once.
     """
@@ -246,7 +240,7 @@ _ROWS: Mapping[str, Rows] = {}
 
 
 def default_workers(device: torch.device, processes: int) -> int:
-    """Return how many workers each of a machine's training processes has.
+    """Choose how many workers each of a machine's training processes has.
 
     It has none on a CPU, whose cores the model uses.
     """
@@ -275,9 +269,8 @@ class Loader:
     def batches(self, rows: Rows, plan: Iterable[Sequence[int]]) -> Iterator[Batch]:
         """Yield a batch for every list of indices, in order.
 
-        Raises:
-            CustosError: If a row cannot be encoded (the message names split and row), or a worker
-                was killed.
+        Raises ``CustosError`` if a row cannot be encoded (the message names split and row), or a
+        worker was killed.
         """
         if not self.workers or self.rows.get(rows.split) is not rows:
             for indices in plan:
@@ -344,7 +337,7 @@ def _begin(rows: Mapping[str, Rows]) -> None:
 
 
 def _make(split: str, indices: Sequence[int]) -> Batch | str:
-    """Return a batch, or why it cannot be made."""
+    """Make a batch, or say why it cannot be made."""
     try:
         return _ROWS[split].batch(indices)
     except CustosError as error:

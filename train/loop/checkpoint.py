@@ -32,12 +32,12 @@ WEIGHT = "weight"
 
 
 def trainable(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Return the trainable parameters by name."""
+    """Find the trainable parameters by name."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 def best_folder(folder: Path, step: int) -> Path:
-    """Return where a run keeps the adapter of a step that was the best so far."""
+    """Name the folder where a run keeps the adapter of a step that was the best so far."""
     return folder / f"best-{step:06d}"
 
 
@@ -97,18 +97,18 @@ def save_checkpoint(
 
 
 def checkpoints(folder: Path) -> list[tuple[int, Path]]:
-    """Return step and folder of every checkpoint of a run, the oldest first."""
+    """List step and folder of every checkpoint of a run, the oldest first."""
     return _by_step(folder, "checkpoint")
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """Return the folder of a run's newest checkpoint; ``None`` if the run has none."""
+    """Find the folder of a run's newest checkpoint; ``None`` if the run has none."""
     every = checkpoints(folder)
     return every[-1][1] if every else None
 
 
 def newest_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings that a run's newest checkpoint was saved with, empty without any."""
+    """Read the settings that a run's newest checkpoint was saved with, empty without any."""
     newest = newest_checkpoint(folder)
     settings: dict[str, Any] = _read_state(newest).get("settings", {}) if newest else {}
     return settings
@@ -117,8 +117,7 @@ def newest_settings(folder: Path) -> dict[str, Any]:
 def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
     """Refuse a run folder that cannot be this run's, before anything is loaded.
 
-    Raises:
-        CustosError: If it is not a folder, or holds another run or other files.
+    Raises ``CustosError`` if it is not a folder, or holds another run or other files.
     """
     if folder.exists() and not folder.is_dir():
         raise FieldError("run.output", f"{folder} is a file; choose a folder")
@@ -130,7 +129,7 @@ def check_run_folder(folder: Path, identity: Mapping[str, Any]) -> None:
 
 
 def _by_step(folder: Path, kind: str) -> list[tuple[int, Path]]:
-    """Return step and path of every ``KIND-STEP`` of a run, by step.
+    """List step and path of every ``KIND-STEP`` of a run, by step.
 
     Other names that begin alike, such as those of copies that the user made, are left out.
     """
@@ -183,9 +182,8 @@ def read_checkpoint(
 ) -> Checkpoint | None:
     """Read the newest checkpoint of a run folder; return ``None`` if it has none.
 
-    Raises:
-        CustosError: If the folder holds a run of another identity (what differs is named),
-            parameters of another shape, or a damaged checkpoint.
+    Raises ``CustosError`` if the folder holds a run of another identity (what differs is named),
+    parameters of another shape, or a damaged checkpoint.
     """
     newest = newest_checkpoint(folder)
     if newest is None:
@@ -250,17 +248,16 @@ _FIRST_METHODS = ("focal", "joint", "critique", "reward", "dpo", "grpo")
 
 
 def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
-    """Return the SHA-256 of every file a run reads, by the name the recipe gives it."""
+    """Hash every file a run reads with SHA-256, by the name the recipe gives it."""
     return {name: file_sha256(path) for name, path in files.items()}
 
 
 def run_identity(
     recipe: Section, backbone_version: str | None, hashes: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the recipe keys, backbone and file contents that decide a run's result.
+    """Collect what decides a run's result: recipe keys, backbone and file contents.
 
-    Returns:
-        A flat JSON object, ``section.key`` to value.
+    It is a flat JSON object, ``section.key`` to value.
     """
     excluded = {**_WITHOUT_EFFECT, **FREE, "run": _WITHOUT_EFFECT["run"] | FREE["run"]}
     values = recipe.model_dump(mode="json", exclude=excluded)
@@ -274,17 +271,17 @@ def run_identity(
 
 
 def free_settings(recipe: Section) -> dict[str, Any]:
-    """Return the keys of a recipe that a resumed run may change, with their values."""
+    """Pick the keys of a recipe that a resumed run may change, with their values."""
     return dict(_flat(recipe.model_dump(mode="json", include=FREE)))
 
 
 def recipe_values(recipe: Section) -> dict[str, Any]:
-    """Return every key of a recipe with its value, ``section.key`` to value."""
+    """Flatten a recipe: every ``section.key`` with its value."""
     return dict(_flat(recipe.model_dump(mode="json", exclude={"provenance"})))
 
 
 def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """Return a line on settings that differ from the checkpoint's; ``None`` if none does."""
+    """Name in a line the settings that differ from the checkpoint's; ``None`` if none does."""
     changed = [key for key in now if key in before and before[key] != now[key]]
     if not changed:
         return None

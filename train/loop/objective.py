@@ -35,7 +35,7 @@ class ModelRunner:
 
     @property
     def unwrapped(self) -> Any:
-        """Return the tree model without its distributed wrapper."""
+        """Unwrap the tree model from its distributed wrapper."""
         return self.accelerator.unwrap_model(self.model)
 
     def outputs(
@@ -56,7 +56,7 @@ class ModelRunner:
         return outputs
 
     def label_logprobs(self, rows: Rows) -> list[NDArray[np.float64]]:
-        """Return the label log-probabilities of every row, in order.
+        """Compute the label log-probabilities of every row, in order.
 
         Each is ``[labels]``, or ``[prompts, labels]`` for rows that the model reads as several
         prompts.
@@ -101,7 +101,7 @@ class ModelRunner:
                 yield batch, outputs
 
     def gathered(self, entries: list[EntryT]) -> list[EntryT]:
-        """Return the entries of all processes."""
+        """Gather the entries of all processes."""
         if self.accelerator.num_processes == 1:
             return entries
         every: list[EntryT] = gather_object(entries)
@@ -119,7 +119,7 @@ class Measured:
 
 
 def share_right(right: Sequence[bool | None]) -> float:
-    """Return the share of rows that are right, among those that people decided; nan if none."""
+    """Compute the share of rows that are right, among those that people decided; nan if none."""
     decided = [row for row in right if row is not None]
     return float(np.mean(decided)) if decided else float("nan")
 
@@ -139,27 +139,23 @@ class Objective(ABC):
     """Module to wrap the backbone in; its outputs are what :meth:`loss_sum` is given."""
 
     def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
-        """Return what the losses of a step are divided by; default the weighted number of its rows.
+        """Choose what the losses of a step are divided by; default the weighted number of its rows.
 
-        Args:
-            weights: How much each row counts.
-            target_tokens: Tokens of each row's target label.
+        ``weights`` say how much each row counts; ``target_tokens`` counts the tokens of its target
+        label.
         """
         return float(weights.sum())
 
     def inputs(self, rows: Sequence[Row]) -> dict[str, Tensor]:
-        """Return the model's inputs for these rows beside their prompts."""
+        """Give the model's inputs for these rows beside their prompts."""
         return {}
 
     @abstractmethod
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
-        """Return the sum of losses of rows of one micro-batch, a scalar.
+        """Add up the losses of rows of one micro-batch; ``step`` optimizer steps are done before.
 
-        Args:
-            outputs: Outputs of the model: ``[prompts, slots, vocabulary]`` logits unless
-                :attr:`model_class` says otherwise.
-            rows: The rows.
-            step: Optimizer steps done before this one.
+        The outputs are ``[prompts, slots, vocabulary]`` logits unless :attr:`model_class` says
+        otherwise. The sum is a scalar.
         """
 
     def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
@@ -173,7 +169,7 @@ class Objective(ABC):
         return Measured({"accuracy": share_right(right), "nll": float(np.mean(nll))}, right)
 
     def describe_target(self, row: Row, tokenizer: Any) -> str:
-        """Return a line, for people, on what a row is trained towards."""
+        """Describe, in a line for people, what a row is trained towards."""
         tokens = [tokenizer.decode([token]) for _, token in row.tree.paths[row.target]]
         return f"supervised tokens: {tokens!r}"
 
@@ -188,17 +184,11 @@ class TextModel(TreeModel):
         targets: Tensor | None = None,
         target_slots: Tensor | None = None,
     ) -> Tensor:
-        """Return the log-probability of each target, or all logits without targets.
+        """Compute log-probabilities of targets, ``[N, T]`` float32, or all logits without targets.
 
-        Args:
-            batch: Rows to run.
-            prefix: Their prefilled instruction; computed here, with gradients, when ``None``.
-            targets: Target tokens, ``[N, T]`` int64; padded with anything.
-            target_slots: Slot before each target, ``[N, T]`` int64; default the slots in order,
-                a target each.
-
-        Returns:
-            ``[N, T]`` float32; logits as :class:`TreeModel` without targets.
+        Logits are shaped as in :class:`TreeModel`. Targets are ``[N, T]`` int64, padded with
+        anything; ``target_slots`` holds the slot before each, default the slots in order, a target
+        each. The prefix is the prefilled instruction; computed here, with gradients, when ``None``.
         """
         if targets is None:
             return super().forward(batch, prefix)

@@ -29,12 +29,12 @@ def prepare(
 
     if isinstance(accelerator, ZeroAccelerator):
         return accelerator.prepare_together(model, optimizer())
-    # First the model: the optimizer of a model that is sharded takes the parts.
+    # The model first: if it is sharded, the optimizer must get the sharded parameters.
     return accelerator.prepare(model), accelerator.prepare(optimizer())
 
 
 def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> Any:
-    """Return the optimizer that a recipe names, over the trainable parameters."""
+    """Make the optimizer that a recipe names, over the trainable parameters."""
     if optim.optimizer == "adamw":
         return torch.optim.AdamW(parameters, lr=optim.lr, weight_decay=optim.weight_decay)
     from bitsandbytes.optim import PagedAdamW8bit
@@ -45,11 +45,7 @@ def make_optimizer(parameters: Iterable[nn.Parameter], optim: OptimSection) -> A
 
 
 def check_finite(step: int, optim: OptimSection, **figures: float) -> None:
-    """Check the figures of a step before the weights take its gradient.
-
-    Raises:
-        CustosError: If one of them is not finite.
-    """
+    """Raise ``CustosError`` before the weights take a step of which a figure is not finite."""
     if not all(map(math.isfinite, figures.values())):
         texts = (f"{name.replace('_', ' ')} {value}" for name, value in figures.items())
         raise CustosError(
@@ -58,7 +54,7 @@ def check_finite(step: int, optim: OptimSection, **figures: float) -> None:
 
 
 def state_tensors(optimizer: Any, parameter: nn.Parameter) -> dict[str, Tensor]:
-    """Return a copy of what the optimizer keeps for a parameter; nothing before its first step.
+    """Copy what the optimizer keeps for a parameter; nothing before its first step.
 
     If the parameter or the state is divided, all processes must ask for it.
     """
@@ -86,7 +82,7 @@ def set_state(optimizer: Any, parameter: nn.Parameter, tensors: Mapping[str, Ten
 
 
 def learning_rate(optim: OptimSection, step: int, total_steps: int) -> float:
-    """Return the learning rate of a step, counted from 0: linear warm-up, then the schedule."""
+    """Compute the learning rate of a step, counted from 0: linear warm-up, then the schedule."""
     warmup = max(1, round(optim.warmup_ratio * total_steps))
     if step < warmup:
         return optim.lr * (step + 1) / warmup

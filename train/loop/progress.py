@@ -35,13 +35,13 @@ class Progress:
     def restored(
         cls, state: dict[str, Any], recipe: Recipe, note: Callable[[str], None]
     ) -> Progress:
-        """Return the progress that a checkpoint holds; note settings that it was not made with."""
+        """Restore the progress that a checkpoint holds; note settings that it was not made with."""
         if changes := describe_changes(state.pop("settings", {}), free_settings(recipe)):
             note(changes)
         return cls(**state)
 
     def state(self, recipe: Recipe) -> dict[str, Any]:
-        """Return what a checkpoint holds, ready for JSON, with settings that may be changed."""
+        """Describe what a checkpoint holds, ready for JSON, with settings that may be changed."""
         return asdict(self) | {"settings": free_settings(recipe)}
 
     def add_validation(
@@ -49,8 +49,7 @@ class Progress:
     ) -> tuple[dict[str, float], bool]:
         """Note what a validation measured, by the name of the rows; ``val`` selects.
 
-        Returns:
-            The scores by name, and whether the adapter of now is the one to choose so far.
+        The scores by name are returned with whether the adapter of now is the one to choose so far.
         """
         scores = {
             f"{name}_{metric}": value
@@ -67,7 +66,7 @@ class Progress:
 
 
 def early_stop_line(progress: Progress, patience: int | None) -> str | None:
-    """Return why a run stopped before its last planned step; ``None`` if it did not."""
+    """Say why a run stopped before its last planned step; ``None`` if it did not."""
     without_gain = validations_without_gain(progress.history)
     if patience is None or without_gain < patience or progress.step >= progress.planned_steps:
         return None
@@ -79,7 +78,7 @@ def early_stop_line(progress: Progress, patience: int | None) -> str | None:
 
 
 def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:
-    """Return the key that ranks adapters: higher accuracy first, then lower ``val_nll``.
+    """Rank adapters by a key: higher accuracy first, then lower ``val_nll``.
 
     An accuracy that is not known (no row that people decided) ranks nothing. Where ``val_nll`` is
     not a number, neither are the scores that the accuracy comes from: such a validation is the
@@ -92,11 +91,11 @@ def selection_key(scores: Mapping[str, float]) -> tuple[float, float]:
 
 
 def validations_in(history: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]:
-    """Return the entries of a run's history that are validations, in order."""
+    """List the entries of a run's history that are validations, in order."""
     return [entry for entry in history if "val_nll" in entry]
 
 
 def validations_without_gain(history: Sequence[Mapping[str, float]]) -> int:
-    """Return how many validations came after the best one; of equal ones, the first is best."""
+    """Count the validations after the best one; of equal ones, the first is best."""
     keys = [selection_key(entry) for entry in validations_in(history)]
     return len(keys) - 1 - keys.index(max(keys)) if keys else 0

@@ -38,12 +38,12 @@ class ShardingAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has 
 
 
 def is_sharded(accelerator: Accelerator) -> bool:
-    """Return whether the processes of an accelerator hold parts of a model, not copies."""
+    """Tell whether the processes of an accelerator hold parts of a model, not copies."""
     return isinstance(accelerator, ShardingAccelerator)
 
 
 def first_device(accelerator: Accelerator) -> torch.device:
-    """Return the device that a model is loaded to: one that is sharded need not fit on a GPU."""
+    """Choose the device that a model is loaded to: one that is sharded need not fit on a GPU."""
     return torch.device("cpu") if is_sharded(accelerator) else accelerator.device
 
 
@@ -73,12 +73,12 @@ def tower_parameters(model: nn.Module) -> Iterator[nn.Parameter]:
 
 
 def whole(tensor: Tensor) -> Tensor:
-    """Return a tensor put together from all processes, if it is sharded; all must ask for it."""
+    """Put a tensor together from all processes, if it is sharded; all must ask for it."""
     return (tensor.full_tensor() if isinstance(tensor, DTensor) else tensor).detach()
 
 
 def like(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """Return a whole tensor where a parameter is; of a sharded one this process's part of it."""
+    """Lay out a whole tensor as a parameter is: on its device; of a sharded one, only our part."""
     moved = tensor.to(parameter.device)
     if not isinstance(parameter, DTensor):
         return moved
@@ -117,13 +117,13 @@ class ZeroOptimizer:
 
     @property
     def state(self) -> Mapping[Tensor, dict[str, Tensor]]:
-        """Return what is kept for this process's part of the weights, by that part."""
+        """Show what is kept for this process's part of the weights, by that part."""
         state: Mapping[Tensor, dict[str, Tensor]] = self._divided.state
         return state
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """Return the groups, whose ``lr`` may be set; their only parameter is a flat part."""
+        """List the groups, whose ``lr`` may be set; their only parameter is a flat part."""
         groups: list[dict[str, Any]] = self._divided.param_groups
         return groups
 
@@ -136,7 +136,7 @@ class ZeroOptimizer:
         self._divided.zero_grad(set_to_none)
 
     def state_tensors(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        """Return whole what is kept for a parameter; all processes must ask for it."""
+        """Put together what is kept for a parameter; all processes must ask for it."""
         from deepspeed.utils import safe_get_full_optimizer_state
 
         part, state = self._state()
@@ -162,7 +162,7 @@ class ZeroOptimizer:
             safe_set_full_optimizer_state(parameter, tensors[key].to(part.device), key)
 
     def _state(self) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return this process's part of the weights ``[numbers]``, and what is kept for it."""
+        """Find this process's part of the weights ``[numbers]``, and what is kept for it."""
         [part] = self.param_groups[0]["params"]
         return part, self.state[part]
 
@@ -201,7 +201,7 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
 
     @contextmanager
     def no_sync(self, model: Any) -> Iterator[None]:
-        """Add gradients to those of the step while the block runs, which more will follow."""
+        """Add the gradients of the block to those of the step; more of the step will follow."""
         model.set_gradient_accumulation_boundary(False)
         try:
             yield
@@ -209,11 +209,11 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
             model.set_gradient_accumulation_boundary(True)
 
     def backward(self, loss: Tensor, **_: Any) -> None:
-        """Compute gradients and add up those of all processes, in their mean."""
+        """Compute gradients and average them over all processes."""
         self._engine.backward(loss)
 
     def clip_grad_norm_(self, parameters: Any, max_norm: float, norm_type: float = 2) -> Tensor:
-        """Return the norm of the gradient of all trained parameters; the step will clip it."""
+        """Compute the norm of the gradient of all trained parameters; the step will clip it."""
         divided = self._engine.optimizer
         divided.clip_grad = max_norm
         norm: Tensor = divided.scaled_global_norm(norm_type)
@@ -228,5 +228,5 @@ class ZeroAccelerator(Accelerator):  # type: ignore[misc]  # accelerate has no t
 
 
 def divides_gradients(accelerator: Accelerator) -> bool:
-    """Return whether every process adds up its gradients with the others in each pass."""
+    """Tell whether every process adds up its gradients with the others in each pass."""
     return isinstance(accelerator, ZeroAccelerator)

@@ -21,12 +21,8 @@ from train.setup.starting_adapter import with_adapter
 class Method(ABC):
     """A way to train a judge on labelled rows; ``METHOD`` in a file of this folder names one.
 
-    Args:
-        recipe: Validated recipe, of :attr:`recipe_class`.
-        splits: Rows that :meth:`read_rows` read.
-
-    Raises:
-        CustosError: If it cannot train on the rows; the message names one.
+    The recipe is of :attr:`recipe_class`; :meth:`read_rows` read the splits. Raises
+    ``CustosError``, which names a row, if it cannot train on them.
     """
 
     name: ClassVar[str]
@@ -54,16 +50,12 @@ class Method(ABC):
 
     @classmethod
     def read_rows(cls, recipe: Any) -> RunSplits:
-        """Read the rows of a recipe.
-
-        Raises:
-            CustosError: If a file is missing or a row is bad.
-        """
+        """Read the rows of a recipe; raise ``CustosError`` if a file is missing or a row is bad."""
         return read_splits(recipe.data)
 
     @staticmethod
     def supervision(encoder: Encoder) -> Supervision:
-        """Return what the model reads and learns of a row."""
+        """Choose what the model reads and learns of a row."""
         return Supervision(encoder)
 
     @abstractmethod
@@ -72,8 +64,7 @@ class Method(ABC):
     ) -> BaseTrainer:
         """Train to the last step, from the newest checkpoint if there is one.
 
-        Raises:
-            CustosError: If a row cannot be trained on, or the loss is not finite.
+        Raises ``CustosError`` if a row cannot be trained on, or the loss is not finite.
         """
 
 
@@ -86,14 +77,13 @@ class LossMethod(Method):
 
     @abstractmethod
     def objective(self) -> Objective:
-        """Return what to minimise; made before anything is loaded.
+        """Choose what to minimise, before anything is loaded.
 
-        Raises:
-            CustosError: If it cannot be trained on these rows.
+        Raises ``CustosError`` if it cannot be trained on these rows.
         """
 
     def validation(self, encoder: Encoder) -> Supervision | None:
-        """Return what the model reads of rows that validations score; ``None``: the same."""
+        """Choose what the model reads of rows that validations score; ``None``: the same."""
         return None
 
     def fit(

@@ -43,14 +43,12 @@ class CritiqueRecipe(Recipe):
 def answer_tokens(
     task: JudgeTask, example: LabelledExample, encoder: Encoder, label: str | None = None
 ) -> list[int]:
-    """Return the tokens of the answer an example trains towards, end of turn included.
+    """Encode the answer an example trains towards, end of turn included.
 
     The pieces are encoded one by one, exactly as a judge reads them back: opening tag, critique,
     closing tag, label tag, label, and the stated confidence where there is one. With ``label`` that
-    one follows the critique instead, and the tokens end with those of its closing tag.
-
-    Raises:
-        FieldError: If the task needs a critique and the example has none.
+    one follows the critique instead, and the tokens end with those of its closing tag. Raises
+    ``FieldError`` if the task needs a critique and the example has none.
     """
     tags, text = task.critique, encoder.text(label or task.target(example))
     if tags is None:
@@ -69,7 +67,7 @@ def answer_tokens(
 
 
 def _after_label(task: JudgeTask, example: LabelledExample, encoder: Encoder) -> list[int]:
-    """Return the tokens after the label and its closing tag: confidence and end of turn."""
+    """Encode what follows the label and its closing tag: confidence and end of turn."""
     if task.critique is None:
         return []
     tags, tokens = task.critique, []
@@ -85,10 +83,8 @@ def _after_label(task: JudgeTask, example: LabelledExample, encoder: Encoder) ->
 class TextSupervision(Supervision):
     """Reads the example itself and learns its answer token by token.
 
-    Args:
-        encoder: Encoder of the backbone to train.
-        with_labels: Read the other labels too, each after the example's own critique: a validation
-            then tells which label is likeliest.
+    ``with_labels`` reads the other labels too, each after the example's own critique: a validation
+    then tells which label is likeliest.
     """
 
     def __init__(self, encoder: Encoder, *, with_labels: bool = False) -> None:
@@ -96,11 +92,11 @@ class TextSupervision(Supervision):
         self.with_labels = with_labels
 
     def mode(self, example: LabelledExample) -> Mode:
-        """Return ``critique`` for tasks that write one; others learn the label at once."""
+        """Choose ``critique`` for tasks that write one; others learn the label at once."""
         return "critique" if get_task(example.task).critique else "score"
 
     def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
-        """Return a tree with the example's answer, and which of its branches that is."""
+        """Build a tree with the example's answer, and tell which of its branches that is."""
         task = get_task(example.task)
         gold, answer = task.target(example), answer_tokens(task, example, self.encoder)
         labels = task.labels(task.rubric(example)) if self.with_labels else (gold,)
@@ -118,23 +114,23 @@ class TextObjective(Objective):
     model_class = TextModel
 
     def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
-        """Return the weighted number of tokens."""
+        """Count the weighted number of tokens."""
         return float((weights * target_tokens).sum())
 
     def inputs(self, rows: Sequence[Row]) -> dict[str, Tensor]:
-        """Return the target tokens."""
+        """Give the target tokens."""
         paths = [torch.tensor([token for _, token in row.tree.paths[row.target]]) for row in rows]
         return {"targets": pad_sequence(paths, batch_first=True)}
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
-        """Return the weighted sum over tokens, given their log-probabilities ``[rows, tokens]``."""
+        """Add up the weighted losses of tokens, given log-probabilities ``[rows, tokens]``."""
         lengths = torch.tensor([len(row.tree.paths[row.target]) for row in rows])
         weights = torch.tensor([row.example.weight for row in rows])
         counted = (torch.arange(outputs.shape[1]) < lengths[:, None]) * weights[:, None]
         return -(outputs * to_device(counted, outputs.device)).sum()
 
     def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
-        """Return the accuracy of labels, and the negative log-likelihood per token of answers.
+        """Measure the accuracy of labels, and the negative log-likelihood per token of answers.
 
         Every row counts, whatever its weight. A label is judged after the example's own critique:
         what a judge would write itself takes minutes to draw. One pass gives both: the labels are
@@ -159,7 +155,7 @@ Path = Sequence[tuple[int, int]]
 
 
 def _with_labels(rows: Sequence[Row]) -> dict[str, Tensor]:
-    """Return the targets of rows: those of the answer, then those of the other labels alone."""
+    """List the targets of rows: those of the answer, then those of the other labels alone."""
     paths = [
         torch.tensor([*row.tree.paths[row.target], *(t for _, rest in _others(row) for t in rest)])
         for row in rows
@@ -169,7 +165,7 @@ def _with_labels(rows: Sequence[Row]) -> dict[str, Tensor]:
 
 
 def _others(row: Row) -> list[tuple[int, Path]]:
-    """Return, for each label but the row's own, the tokens shared with the answer, and the rest."""
+    """Split each label but the row's own: the tokens shared with the answer, and the rest."""
     answer = row.tree.paths[row.target]
     others: list[tuple[int, Path]] = []
     for label, path in enumerate(row.tree.paths):
@@ -180,7 +176,7 @@ def _others(row: Row) -> list[tuple[int, Path]]:
 
 
 def _label_scores(row: Row, logprobs: Sequence[float], encoder: Encoder) -> list[float]:
-    """Return the log-probability of the critique with each label, in the order of the tree."""
+    """Score each label by the log-probability of the critique with it, in the order of the tree."""
     task, start = get_task(row.example.task), len(row.tree.paths[row.target])
     answer = logprobs[: start - len(_after_label(task, row.example, encoder))]
     scores = []
@@ -208,7 +204,7 @@ class Critique(LossMethod):
         return under_task(read_splits(recipe.data), recipe.task)
 
     def objective(self) -> Objective:
-        """Return the likelihood of answers, of which no row lacks its critique."""
+        """Choose the likelihood of answers, of which no row lacks its critique."""
         for example in chain(self.splits.train, self.splits.val):
             if get_task(example.task).critique and not example.critique:
                 text, location = f"task '{example.task}' trains on one", f"row '{example.id}'"
@@ -217,7 +213,7 @@ class Critique(LossMethod):
 
     @staticmethod
     def supervision(encoder: Encoder) -> Supervision:
-        """Return the answers, token by token."""
+        """Choose the answers, learnt token by token."""
         return TextSupervision(encoder)
 
     def validation(self, encoder: Encoder) -> Supervision:

@@ -71,7 +71,7 @@ class DrawnPair(KeptLine):
 
     @property
     def origin(self) -> Origin:
-        """Return the example's id, and the key."""
+        """Identify a line by the example's id, and the key."""
         return self.id, self.key
 
 
@@ -87,8 +87,7 @@ class Drawing:
     def fill(self, file: KeptFile[DrawnPair], examples: Sequence[LabelledExample]) -> None:
         """Bring a file up to one line per example; what an earlier run drew is kept.
 
-        Raises:
-            CustosError: If an example cannot be judged, or the file is of another run.
+        Raises ``CustosError`` if an example cannot be judged, or the file is of another run.
         """
         order, number = random.Random(f"drawn/{self.seed}"), self.critiques.drawn
         seeds = [[order.getrandbits(31) for _ in range(number)] for _ in examples]
@@ -135,11 +134,7 @@ class Drawing:
 
 
 def check_ids(examples: Iterable[LabelledExample]) -> None:
-    """Check that no two examples have one id, by which preferences find their example.
-
-    Raises:
-        FieldError: If two have.
-    """
+    """Raise ``FieldError`` if two examples have one id, by which preferences find their example."""
     ids: set[str | None] = set()
     for example in examples:
         if example.id in ids:
@@ -157,10 +152,8 @@ def read_preferences(
     """Read the preferences in a file that :class:`Drawing` filled.
 
     Rows of which the file has no preference, or two rewards that differ by less than
-    ``least_margin``, are left out. The others are known by their id (:func:`check_ids`).
-
-    Raises:
-        CustosError: If the file cannot be read, or has critiques of another row.
+    ``least_margin``, are left out. The others are known by their id (:func:`check_ids`). Raises
+    ``CustosError`` if the file cannot be read, or has critiques of another row.
     """
     by_id = {example.id: example for example in examples}
     preferences = []
@@ -180,7 +173,7 @@ def read_preferences(
 
 
 def as_columns(preference: Preference) -> dict[str, Any]:
-    """Return a preference as a row of TRL's: the request as JSON, and the critiques.
+    """Write a preference as a row of TRL's: the request as JSON, and the critiques.
 
     A closing tag follows critiques that the judge ended. Pictures have a column even where there
     are none: TRL then leaves tokens to the collator.
@@ -206,7 +199,7 @@ class PreferenceCollator:
         self.encoder = encoder
 
     def __call__(self, rows: Sequence[dict[str, Any]]) -> dict[str, Tensor]:
-        """Return the tensors of a batch: first all critiques that were chosen, then the others."""
+        """Build the tensors of a batch: first all critiques that were chosen, then the others."""
         encoder = self.encoder
         requests = [JudgeRequest.model_validate_json(row["prompt"]) for row in rows]
         tasks = [get_task(request.task) for request in requests]
@@ -257,7 +250,7 @@ class DpoRecipe(OwnCritiqueRecipe):
 
     @property
     def files(self) -> dict[str, Path]:
-        """Return every file it reads, preferences among them."""
+        """List every file it reads, preferences among them."""
         path = self.dpo.preferences
         return super().files | ({str(path): path} if path else {})
 
@@ -277,8 +270,7 @@ class Dpo(OwnCritiques):
     def draw_items(self, policy: Policy, identity: Mapping[str, Any]) -> int:
         """Draw critiques of the rows, if the recipe names none; keep those that differ enough.
 
-        Raises:
-            FieldError: If no two do.
+        Raises ``FieldError`` if no two do.
         """
         recipe, train = self.recipe, self.splits.train
         path = recipe.dpo.preferences
@@ -305,7 +297,7 @@ class Dpo(OwnCritiques):
         return len(self.preferences)
 
     def trainer(self, run: CritiqueRun) -> Any:
-        """Return TRL's trainer of preferences."""
+        """Make TRL's trainer of preferences."""
         from datasets import Dataset
         from trl import DPOConfig, DPOTrainer
 

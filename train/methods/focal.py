@@ -59,10 +59,8 @@ class FocalObjective(Objective):
 
         Rows are counted apart for every set of labels: two rubrics of one task may declare
         different labels, and Partial is not rare because most rows cannot have it. A label that
-        does not occur is left out of the weights, and the log names it with its rubrics.
-
-        Raises:
-            FieldError: If all rows have one label, with which nothing can be learnt.
+        does not occur is left out of the weights, and the log names it with its rubrics. Raises
+        ``FieldError`` if all rows have one label, with which nothing can be learnt.
         """
         counts: dict[tuple[str, ...], Counter[str]] = {}
         rubrics: dict[tuple[str, ...], dict[str, None]] = {}
@@ -96,11 +94,11 @@ class FocalObjective(Objective):
         return cls(FocalLoss(alpha, gamma), classes)
 
     def denominator(self, weights: Numbers, target_tokens: Numbers) -> float:
-        """Return the weighted number of scoring tokens."""
+        """Count the weighted number of scoring tokens."""
         return float((weights * target_tokens).sum())
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
-        """Return the weighted sum over scoring tokens; the step does not matter."""
+        """Add up the weighted losses of scoring tokens; the step does not matter."""
         logits = outputs
         tokens = [
             (i, slot, token, self.classes[row.tree.labels, label], row.example.weight)
@@ -127,7 +125,7 @@ class Focal(LossMethod):
     )
 
     def objective(self) -> Objective:
-        """Return focal loss with the class weights of the training rows."""
+        """Choose focal loss with the class weights of the training rows."""
         loss, train = self.recipe.loss, self.splits.train
         return FocalObjective.for_examples(train, loss.gamma, loss.t_max, loss.weighting)
 

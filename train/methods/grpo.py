@@ -39,7 +39,7 @@ class GrpoRecipe(OwnCritiqueRecipe):
 
     @property
     def units_per_step(self) -> int:
-        """Return how many critiques a step has, all those that are drawn of its rows."""
+        """Count the critiques of a step, all those that are drawn of its rows."""
         return self.optim.batch_size * self.critiques.drawn
 
 
@@ -50,7 +50,7 @@ class Rollouts:
         self.run = run
 
     def __call__(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
-        """Return the tokens of prompts and critiques, as TRL's ``rollout_func`` does."""
+        """Draw the tokens of prompts and critiques, as TRL's ``rollout_func`` does."""
         requests = [JudgeRequest.model_validate_json(prompt) for prompt in prompts]
         recipe = self.run.recipe
         order = random.Random(f"rollouts/{recipe.run.seed}/{self.run.progress.step}")
@@ -72,7 +72,7 @@ class RightLabel:
     def __call__(
         self, completions: Sequence[str], example: Sequence[str], **columns: Any
     ) -> list[float | None]:
-        """Return the reward of every critique."""
+        """Reward every critique."""
         rows = [LabelledExample.model_validate_json(text) for text in example]
         critiques = []
         for row, completion in zip(rows, completions, strict=True):
@@ -92,7 +92,7 @@ class Grpo(OwnCritiques):
     takes_pictures = False
 
     def trainer(self, run: CritiqueRun) -> Any:
-        """Return TRL's trainer of rewards."""
+        """Make TRL's trainer of rewards."""
         os.environ.setdefault(QUIET, "1")
         from datasets import Dataset
         from trl import GRPOConfig, GRPOTrainer

@@ -48,7 +48,7 @@ class JointRecipe(Recipe):
 
     @property
     def files(self) -> dict[str, Path]:
-        """Return every file it reads, replayed ones included, by the name the recipe gives it."""
+        """List every file it reads, replayed ones included, by the name the recipe gives it."""
         return super().files | local_files((*self.replay.train, self.replay.val))
 
 
@@ -67,7 +67,7 @@ class JointObjective(Objective):
     seed: int
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
-        """Return the weighted sum over rows, given ``[rows, slots, vocabulary]`` logits."""
+        """Add up the weighted losses of rows, given ``[rows, slots, vocabulary]`` logits."""
         logits, device = outputs, outputs.device
         weights = to_device(torch.tensor([row.example.weight for row in rows]), device)
         logprobs, mask = _path_logprobs(logits, rows, [[row.target] for row in rows])
@@ -86,7 +86,7 @@ class JointObjective(Objective):
         return loss + self.unlikelihood * (penalties * shares * weights[owner]).sum()
 
     def candidates(self, row: Row, step: int) -> list[int]:
-        """Return the labels to push down, as indices in the row's tree.
+        """List the labels to push down, as indices in the row's tree.
 
         They have the target's score and another error type; with ``sampled`` it is one of them.
         There are none where the score has a single error type.
@@ -105,15 +105,9 @@ class JointObjective(Objective):
         return others
 
     def _shares(self, likelihood: Tensor, owner: Tensor, num_rows: int) -> Tensor:
-        """Return each candidate's weight among its row's; they sum to one per row.
+        """Weigh each candidate among its row's, ``[candidates]``; the weights of a row sum to one.
 
-        Args:
-            likelihood: Log-probability of each candidate, ``[candidates]``.
-            owner: Index of each candidate's row, ``[candidates]``.
-            num_rows: Number of rows.
-
-        Returns:
-            ``[candidates]``.
+        ``likelihood`` is the log-probability of each candidate, and ``owner`` the index of its row.
         """
         if self.negatives == "sampled":
             return torch.ones_like(likelihood)
@@ -125,7 +119,7 @@ class JointObjective(Objective):
         return table[owner].softmax(-1)[columns, columns]
 
     def _differing(self, rows: Sequence[Row], wrong: list[list[int]], whole: Tensor) -> Tensor:
-        """Return a mask, true from the first token in which a candidate leaves its row's target."""
+        """Mask, with true, from the first token in which a candidate leaves its row's target."""
         starts = []
         for row, labels in zip(rows, wrong, strict=True):
             target = row.tree.paths[row.target]
@@ -139,15 +133,10 @@ class JointObjective(Objective):
 def _path_logprobs(
     logits: Tensor, rows: Sequence[Row], labels: Sequence[Sequence[int]]
 ) -> tuple[Tensor, Tensor]:
-    """Return the token log-probabilities of the given labels, and the mask of real tokens.
+    """Compute the token log-probabilities of the given labels, and the mask of real tokens.
 
-    Args:
-        logits: ``[rows, slots, vocabulary]``.
-        rows: Rows of the micro-batch.
-        labels: Labels of each row, as indices in its tree.
-
-    Returns:
-        Both ``[sequences, tokens]``, the sequences in the order of ``labels``.
+    The logits are ``[rows, slots, vocabulary]``; the labels of each row are indices in its tree.
+    Both results are ``[sequences, tokens]``, the sequences in the order of ``labels``.
     """
     paths = [
         torch.tensor([(i, slot, token) for slot, token in row.tree.paths[label]])
@@ -179,7 +168,7 @@ class Joint(LossMethod):
         return with_replay(read_splits(data), recipe.replay, recipe.run.seed, data.exclude_answerer)
 
     def objective(self) -> Objective:
-        """Return the joint loss."""
+        """Choose the joint loss."""
         loss, seed = self.recipe.loss, self.recipe.run.seed
         return JointObjective(loss.unlikelihood, loss.negatives, loss.span, seed)
 

@@ -110,7 +110,7 @@ class OwnCritiqueRecipe(Recipe):
 
     @property
     def units_per_step(self) -> int:
-        """Return how many units ``critiques.micro_batch`` counts in a step: a pair of each row."""
+        """Count the units of ``critiques.micro_batch`` in a step: a pair of each row."""
         return self.optim.batch_size
 
 
@@ -118,17 +118,15 @@ class CritiqueSupervision(Supervision):
     """Reads the example itself; the label is decided after a critique."""
 
     def mode(self, example: LabelledExample) -> Mode:
-        """Return ``critique``."""
+        """Choose ``critique`` for every example."""
         return "critique"
 
 
 class CritiqueRun(BaseTrainer):
     """A run that TRL trains: it validates, keeps the adapter that is to be the judge, and reports.
 
-    Validations are of critiques that the judge writes itself.
-
-    Raises:
-        CustosError: If the run folder holds another run.
+    Validations are of critiques that the judge writes itself. Raises ``CustosError`` if the run
+    folder holds another run.
     """
 
     recipe: OwnCritiqueRecipe
@@ -157,12 +155,12 @@ class CritiqueRun(BaseTrainer):
 
     @property
     def tree_model(self) -> TreeModel:
-        """Return the model that is trained."""
+        """Give the model that is trained."""
         return self.policy.tree_model
 
     @property
     def items_left(self) -> list[int]:
-        """Return the indices of the items of all steps that are left, in order.
+        """List the indices of the items of all steps that are left, in order.
 
         Every pass over the items shuffles them; the last step is filled up from one more pass.
         """
@@ -173,7 +171,7 @@ class CritiqueRun(BaseTrainer):
         return items[self.first_step * size : self.total_steps * size]
 
     def settings(self) -> dict[str, Any]:
-        """Return what the configurations of TRL's trainers have in common."""
+        """Set what the configurations of TRL's trainers have in common."""
         recipe, run, device = self.recipe, self.recipe.run, self.accelerator.device
         micro_batch = recipe.critiques.micro_batch
         # TRL would tell its authors of every run.
@@ -199,7 +197,7 @@ class CritiqueRun(BaseTrainer):
         }
 
     def optimizers(self) -> tuple[torch.optim.Optimizer, LambdaLR]:
-        """Return the optimizer and the course of the learning rate that the recipe names."""
+        """Make the optimizer and the course of the learning rate that the recipe names."""
         optim = self.recipe.optim
 
         def factor(steps: int) -> float:
@@ -211,13 +209,9 @@ class CritiqueRun(BaseTrainer):
     def fit(self, trl_trainer: Any) -> None:
         """Train to the end, from the newest checkpoint if there is one.
 
-        Args:
-            trl_trainer: Trainer of TRL, made with :meth:`settings`, :meth:`optimizers` and
-                :attr:`items_left`, of which there are some. The adapter is still that of the start:
-                TRL has copied it.
-
-        Raises:
-            CustosError: If a gradient is not finite.
+        TRL's trainer was made with :meth:`settings`, :meth:`optimizers` and :attr:`items_left`, of
+        which there are some. The adapter is still that of the start: TRL has copied it. Raises
+        ``CustosError`` if a gradient is not finite.
         """
         trl_trainer.remove_callback(PrinterCallback)
         trl_trainer.add_callback(_Reports(self))
@@ -257,11 +251,7 @@ class OwnCritiques(Method):
 
     @classmethod
     def read_rows(cls, recipe: OwnCritiqueRecipe) -> RunSplits:
-        """Read the rows, if TRL is installed and there is one process.
-
-        Raises:
-            CustosError: If not.
-        """
+        """Read the rows; raise ``CustosError`` unless TRL is installed and there is one process."""
         if find_spec("trl") is None:
             raise CustosError("trl is not installed: pip install 'custos[trl]'")
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -273,7 +263,7 @@ class OwnCritiques(Method):
 
     @staticmethod
     def supervision(encoder: Encoder) -> CritiqueSupervision:
-        """Return the label after a critique."""
+        """Choose the label after a critique."""
         return CritiqueSupervision(encoder)
 
     def fit(
@@ -292,12 +282,12 @@ class OwnCritiques(Method):
         return run
 
     def draw_items(self, policy: Policy, identity: Mapping[str, Any]) -> int:
-        """Return the number of items to train on; a method may draw them before its first step."""
+        """Count the items to train on; a method may draw them before its first step."""
         return len(self.splits.train)
 
     @abstractmethod
     def trainer(self, run: CritiqueRun) -> Any:
-        """Return TRL's trainer for the steps that are left."""
+        """Make TRL's trainer for the steps that are left."""
 
 
 class _Reports(TrainerCallback):  # type: ignore[misc]  # transformers has no types here

@@ -90,7 +90,7 @@ class Policy:
         return [drawn[index] for index in range(len(requests))]
 
     def measure(self, examples: Iterable[LabelledExample]) -> Measured:
-        """Return what the judge decides after critiques that it writes.
+        """Measure what the judge decides after critiques that it writes.
 
         The scores are ``accuracy``, the share of ``flips``, in which the orders of a pair lead to
         different labels, and ``nll``, the negative log-likelihood of the right label, the mean over

@@ -65,17 +65,17 @@ class PairSupervision(Supervision):
         self._tree = encoder.tree(get_task(REWARD).labels("plain"))
 
     def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
-        """Return one request of the reward task for each response."""
+        """Make one request of the reward task for each response."""
         return each_response(example)
 
     def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
-        """Return the reward task's tree, and the index of the pair's label among A, B and None."""
+        """Build the reward task's tree, and the index of the pair's label among A, B and None."""
         task = get_task(example.task)
         return self._tree, task.labels(task.rubric(example)).index(task.target(example))
 
 
 def each_response(example: LabelledExample) -> tuple[JudgeRequest, JudgeRequest]:
-    """Return the two responses of a pair as requests for a reward."""
+    """Split a pair into two requests for a reward."""
     shared = example.request().model_copy(update={"task": REWARD, "mode": "score"})
     first, second = (
         shared.model_copy(update={"responses": (response,)}) for response in example.responses
@@ -84,7 +84,7 @@ def each_response(example: LabelledExample) -> tuple[JudgeRequest, JudgeRequest]
 
 
 def rewards(logits: Tensor, tree: LabelTree) -> Tensor:
-    """Return the log-odds of Good over Bad, ``[N]``, from logits at the tree's slots."""
+    """Compute the log-odds of Good over Bad, ``[N]``, from logits at the tree's slots."""
     good, bad = label_logprobs(logits, tree).unbind(1)
     return good - bad
 
@@ -92,7 +92,7 @@ def rewards(logits: Tensor, tree: LabelTree) -> Tensor:
 def pair_losses(
     loss: BradleyTerryLoss, first: Tensor, second: Tensor, labels: Sequence[str]
 ) -> Tensor:
-    """Return the loss of each pair, ``[rows]``, given the rewards of its two responses."""
+    """Compute the loss of each pair, ``[rows]``, given the rewards of its two responses."""
     won = to_device(torch.tensor([label != SECOND for label in labels]), first.device)
     is_tie = [label not in (FIRST, SECOND) for label in labels]
     ties = to_device(torch.tensor(is_tie), first.device)
@@ -107,14 +107,14 @@ class RewardObjective(Objective):
     loss: BradleyTerryLoss
 
     def loss_sum(self, outputs: Tensor, rows: Sequence[Row], step: int) -> Tensor:
-        """Return the weighted sum over pairs, given the logits of both responses of each."""
+        """Add up the weighted losses of pairs, given the logits of both responses of each."""
         first, second = rewards(outputs, rows[0].tree).view(-1, 2).unbind(1)
         weights = to_device(torch.tensor([row.example.weight for row in rows]), outputs.device)
         labels = [row.example.label for row in rows]
         return (pair_losses(self.loss, first, second, labels) * weights).sum()
 
     def measure(self, runner: ModelRunner, rows: Rows) -> Measured:
-        """Return the accuracy over decided pairs, and the mean pairwise loss without a margin.
+        """Measure the accuracy over decided pairs, and the mean pairwise loss without a margin.
 
         A pair is right where the preferred response has the higher reward; equal rewards are not.
         """
@@ -129,7 +129,7 @@ class RewardObjective(Objective):
         return Measured({"accuracy": share_right(right), "nll": nll}, right)
 
     def describe_target(self, row: Row, tokenizer: Any) -> str:
-        """Return which response people preferred; no token is supervised."""
+        """Say which response people preferred; no token is supervised."""
         return f"preferred: {row.example.label}"
 
 
@@ -146,7 +146,7 @@ class Reward(LossMethod):
     gives_labels = False
 
     def objective(self) -> Objective:
-        """Return the pairwise loss, of rows that are all pairs."""
+        """Choose the pairwise loss, of rows that are all pairs."""
         for example in chain(self.splits.train, self.splits.val):
             if len(example.responses) != 2:
                 raise FieldError(
@@ -156,7 +156,7 @@ class Reward(LossMethod):
 
     @staticmethod
     def supervision(encoder: Encoder) -> Supervision:
-        """Return both responses, each alone."""
+        """Choose both responses, each alone."""
         return PairSupervision(encoder)
 
 

@@ -67,11 +67,11 @@ class BaseTrainer(ABC):
     @property
     @abstractmethod
     def tree_model(self) -> TreeModel:
-        """Return the model without its distributed wrapper."""
+        """Unwrap the model from its distributed wrapper."""
 
     @property
     def torch_optimizer(self) -> torch.optim.Optimizer:
-        """Return the optimizer without accelerate's wrapper."""
+        """Unwrap the optimizer from accelerate's wrapper."""
         inner: torch.optim.Optimizer = getattr(self.optimizer, "optimizer", self.optimizer)
         return inner
 
@@ -131,13 +131,9 @@ class Trainer(BaseTrainer):
     because all processes must add up their gradients together. If they share one model, or divide
     the gradients, each of them runs as many passes as the others.
 
-    Args:
-        recipe: Validated recipe; ``run.gradient_checkpointing: auto`` is decided here.
-        backbone: Backbone whose model carries the trainable adapter.
-        rows: Training, validation and watched rows.
-        objective: What to minimise and to measure.
-        accelerator: Device, precision and processes.
-        identity: What the result depends on; a folder that holds another run is not resumed.
+    ``run.gradient_checkpointing: auto`` is decided here. The model of the backbone carries the
+    trainable adapter. ``identity`` is what the result depends on; a folder that holds another run
+    is not resumed.
 
     Attributes:
         data_wait: Seconds that training steps waited for their batches; validations do not count.
@@ -178,15 +174,14 @@ class Trainer(BaseTrainer):
 
     @property
     def tree_model(self) -> TreeModel:
-        """Return the model without its distributed wrapper."""
+        """Unwrap the model from its distributed wrapper."""
         model: TreeModel = self.runner.unwrapped
         return model
 
     def fit(self) -> Progress:
         """Train to the end, resuming from the run folder's newest checkpoint if there is one.
 
-        Raises:
-            CustosError: If the folder holds another run, or the loss is not finite.
+        Raises ``CustosError`` if the folder holds another run, or the loss is not finite.
         """
         run, total_steps = self.recipe.run, self.total_steps
         self.resume()
@@ -222,7 +217,7 @@ class Trainer(BaseTrainer):
 
     @property
     def stops_early(self) -> bool:
-        """Return whether the newest validations were no better, as many as ``run.patience``.
+        """Decide to stop if the newest validations were no better, as many as ``run.patience``.
 
         The history decides, which is alike on all processes and kept in checkpoints.
         """
@@ -233,9 +228,7 @@ class Trainer(BaseTrainer):
         """Restore the first process's newest checkpoint into model and optimizer of every process.
 
         Machines need not share a disk: weights, moments and state come from the first process.
-
-        Raises:
-            CustosError: On the first process, if the folder holds another run.
+        There ``CustosError`` is raised if the folder holds another run.
         """
         accelerator, folder = self.accelerator, self.recipe.run.output
         saved: Checkpoint | None = None
@@ -265,9 +258,7 @@ class Trainer(BaseTrainer):
         """Make one optimizer step and return the mean loss over all processes.
 
         If the rows of the step have a total weight of 0, no parameter changes and the loss is 0.
-
-        Raises:
-            CustosError: If the loss or the gradient is not finite.
+        Raises ``CustosError`` if the loss or the gradient is not finite.
         """
         accelerator, step = self.accelerator, self.progress.step
         # Dropout depends on seed, step and rank alone, so a resumed run repeats it.
@@ -310,7 +301,7 @@ class Trainer(BaseTrainer):
         return mean
 
     def _share(self, micro_batches: list[MicroBatch]) -> tuple[list[MicroBatch], int]:
-        """Return this process's micro-batches, and how many count: the last may only keep step."""
+        """Choose this process's micro-batches, and how many count; the others only keep step."""
         accelerator = self.accelerator
         processes = accelerator.num_processes
         mine = micro_batches[accelerator.process_index :: processes]
@@ -369,12 +360,12 @@ class Trainer(BaseTrainer):
 
 
 def dropout_seed(seed: int, step: int, rank: int) -> int:
-    """Return a seed for one step of one process, of 32 bits, as many as NumPy takes."""
+    """Derive a seed for one step of one process, of 32 bits, as many as NumPy takes."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{step}/{rank}".encode()).digest()[:4], "big")
 
 
 def _broadcast(saved: Checkpoint | None, device: torch.device) -> Checkpoint | None:
-    """Return the first process's checkpoint on every process."""
+    """Send the first process's checkpoint to every process."""
     shapes = saved and {
         name: {key: (tensor.shape, tensor.dtype) for key, tensor in kept.items()}
         for name, kept in saved.tensors.items()

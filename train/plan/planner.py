@@ -55,12 +55,12 @@ class Hardware:
 
     @property
     def bytes(self) -> float:
-        """Return the memory in bytes."""
+        """Convert the memory to bytes."""
         return self.memory * GIB
 
     @property
     def device(self) -> torch.device:
-        """Return the kind of device that trains."""
+        """Name the kind of device that trains."""
         return torch.device("cuda" if self.gpus else "cpu")
 
 
@@ -84,12 +84,12 @@ class RunPlan:
 
     @cached_property
     def longest(self) -> RowSize:
-        """Return a size that no row exceeds."""
+        """Compute a size that no row exceeds."""
         return longest(self.rows)
 
     @property
     def micro_batch(self) -> int:
-        """Return the rows of one forward pass of a process, if all are as long as the longest."""
+        """Count the rows of one forward pass of a process, if all are as long as the longest."""
         return self._most_rows(self.recipe.optim.token_budget)
 
     def _most_rows(self, token_budget: int) -> int:
@@ -101,14 +101,14 @@ class RunPlan:
 
     @property
     def tokens_per_step(self) -> int:
-        """Return the tokens of an optimizer step; rows of a forward pass share the instruction."""
+        """Count the tokens of an optimizer step; rows of a forward pass share the instruction."""
         mean = sum(row.length for row in self.rows) / len(self.rows)
         readers = 1 if self.hardware.shared else self.micro_batch
         return round(self.recipe.optim.batch_size * (mean + self.rows[0].instruction / readers))
 
     @property
     def steps(self) -> int | None:
-        """Return the optimizer steps of the run; ``None`` if they are not known."""
+        """Count the optimizer steps of the run; ``None`` if they are not known."""
         optim = self.recipe.optim
         if not self.num_rows:
             return optim.max_steps
@@ -117,14 +117,14 @@ class RunPlan:
 
     @property
     def seconds(self) -> float | None:
-        """Return how long the steps take; ``None`` if it is not known."""
+        """Estimate how long the steps take; ``None`` if it is not known."""
         if not self.rate or not self.steps:
             return None
         return self.tokens_per_step * self.steps / (self.rate * max(1, self.hardware.gpus))
 
     @cached_property
     def checkpointing(self) -> bool:
-        """Return whether activations are computed again: as the recipe says, or memory decides."""
+        """Decide whether activations are computed again: as the recipe says, or memory decides."""
         chosen = self.recipe.run.gradient_checkpointing
         if chosen != "auto":
             return chosen
@@ -134,12 +134,12 @@ class RunPlan:
 
     @cached_property
     def is_small(self) -> bool:
-        """Return whether this is a small backbone on a CPU."""
+        """Tell whether this is a small backbone on a CPU."""
         return not self.hardware.gpus and empty_model(self.config).num_parameters() < SMALL
 
     @property
     def reason(self) -> str | None:
-        """Return why memory decided so about checkpointing; ``None`` if the recipe says it."""
+        """Explain what memory decided about checkpointing; ``None`` if the recipe says it."""
         if self.recipe.run.gradient_checkpointing != "auto":
             return None
         if self.is_small:
@@ -150,7 +150,7 @@ class RunPlan:
 
     @property
     def attention(self) -> str:
-        """Return the attention of text and vision; the vision tower's is what is installed here."""
+        """Choose the attention of text and vision; the vision tower's is what is installed here."""
         dtype = torch.bfloat16 if self._is_bfloat16 else torch.float32
         return attention_line(choose_attention(self.config, self.hardware.device, dtype))
 
@@ -160,23 +160,23 @@ class RunPlan:
 
     @cached_property
     def memory(self) -> StepMemory:
-        """Return the memory of a step."""
+        """Count the memory of a step."""
         if not self.checkpointing:
             return self.without_checkpointing
         return self._needs(self.micro_batch, checkpointing=True)
 
     @cached_property
     def without_checkpointing(self) -> StepMemory:
-        """Return the memory of a step that keeps all activations."""
+        """Count the memory of a step that keeps all activations."""
         return self._needs(self.micro_batch, checkpointing=False)
 
     @property
     def fits(self) -> bool:
-        """Return whether the memory is enough."""
+        """Tell whether the memory is enough."""
         return self.memory.total <= self.hardware.bytes
 
     def _needs(self, micro_batch: int, checkpointing: bool) -> StepMemory:
-        """Return the memory of the longest rows in one micro-batch."""
+        """Count the memory of the longest rows in one micro-batch."""
         row, hardware = self.longest, self.hardware
         instruction = 0 if hardware.shared else row.instruction
         memory = step_memory(
@@ -204,7 +204,7 @@ class RunPlan:
 
     @cached_property
     def advice(self) -> str | None:
-        """Return which key to change for the run to fit; ``None`` if it does."""
+        """Advise which key to change for the run to fit; ``None`` if it does."""
         if self.fits:
             return None
         limit, fixed = f"{self.hardware.memory:g} GiB", self.memory.total - self.memory.of_rows
@@ -248,17 +248,17 @@ class RunPlan:
 
 
 def in_gib(size: float) -> str:
-    """Return a number of bytes as text in GiB, in MiB below one."""
+    """Write a number of bytes in GiB, in MiB below one."""
     return f"{size / GIB:.2f} GiB" if size >= GIB else f"{size / 2**20:.1f} MiB"
 
 
 def gpu_memory(device: torch.device | None = None) -> float:
-    """Return the GiB of a GPU of this machine."""
+    """Look up the GiB of a GPU of this machine."""
     return float(torch.cuda.get_device_properties(device).total_memory / GIB)
 
 
 def machine_memory() -> float:
-    """Return the GiB of this machine."""
+    """Look up the GiB of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
 
 
@@ -272,9 +272,7 @@ def decide_checkpointing(
     """Decide about ``run.gradient_checkpointing: auto``, alike on all processes.
 
     It stays on in a run whose newest checkpoint has it on. Otherwise the smallest memory decides.
-
-    Returns:
-        The recipe with true or false, and a line for the log if this decided it.
+    The result is the recipe with true or false, and a line for the log if this decided it.
     """
     if recipe.run.gradient_checkpointing != "auto":
         return recipe, None

@@ -56,7 +56,7 @@ class RowSize:
 
     @property
     def length(self) -> int:
-        """Return the tokens of the row after the instruction, of all prompts."""
+        """Count the tokens of the row after the instruction, of all prompts."""
         return self.prompts * (self.tokens + len(self.tree.node_tokens))
 
 
@@ -68,20 +68,19 @@ class CharacterEncoder(Encoder):
         self.shows_all_pictures = False
 
     def text(self, text: str) -> list[int]:
-        """Return as many numbers as the text has tokens, equal where the text is."""
+        """Give as many numbers as the text has tokens, equal where the text is."""
         size = CHARACTERS_PER_TOKEN
         return [zlib.crc32(text[i : i + size].encode()) for i in range(0, len(text), size)]
 
     def data(self, text: str) -> list[int]:
-        """Return what :meth:`text` does."""
+        """Do what :meth:`text` does."""
         return self.text(text)
 
 
 def pixel_limits(recipe: Recipe, config: Any, encoder: Encoder) -> PixelLimits:
-    """Return between which areas a run scales pictures, with or without the checkpoint's files.
+    """Find between which areas a run scales pictures, with or without the checkpoint's files.
 
-    Raises:
-        FieldError: If the recipe's lower limit is above the upper one.
+    Raises ``FieldError`` if the recipe's lower limit is above the upper one.
     """
     if not isinstance(encoder, CharacterEncoder):
         return encoder.backbone.pixels
@@ -110,11 +109,7 @@ def largest_rows(rows: Rows, recipe: Recipe, config: Any) -> list[RowSize]:
 def row_sizes(
     examples: Iterable[LabelledExample], supervision: Supervision, recipe: Recipe, config: Any
 ) -> list[RowSize]:
-    """Measure training rows.
-
-    Raises:
-        CustosError: If a row cannot be trained on.
-    """
+    """Measure training rows; raise ``CustosError`` if a row cannot be trained on."""
     limits = pixel_limits(recipe, config, supervision.encoder)
     encoder, counts = supervision.encoder, dict[str, int]()
     sizes = []
@@ -147,7 +142,7 @@ def made_up_row(
     prompts: int = 1,
     is_text: bool = False,
 ) -> RowSize:
-    """Return a row, for a plan without data.
+    """Make up a row, for a plan without data.
 
     ``tokens`` are those of the row, its answer included and its square picture of ``pixels`` not.
     An answer that ``is_text``, learnt token by token, is a quarter of a row.
@@ -162,7 +157,7 @@ def made_up_row(
 
 
 def longest(rows: Sequence[RowSize]) -> RowSize:
-    """Return a size that none of the rows exceeds: the most of each count."""
+    """Combine rows into a size that none of them exceeds: the most of each count."""
     deepest = max(rows, key=lambda row: len(row.tree.node_tokens))
     return RowSize(
         deepest.rubric,
@@ -176,7 +171,7 @@ def longest(rows: Sequence[RowSize]) -> RowSize:
 
 
 def steps_of_epoch(rows: Sequence[RowSize], recipe: Recipe) -> int:
-    """Return the optimizer steps of an epoch; without replay, a step has rows of one rubric."""
+    """Count the optimizer steps of an epoch; without replay, a step has rows of one rubric."""
     replay = getattr(recipe, "replay", None)
     is_mixed = isinstance(replay, ReplaySection) and replay.train and replay.rho > 0
     sizes = [len(rows)] if is_mixed else Counter(row.rubric for row in rows).values()
@@ -184,7 +179,7 @@ def steps_of_epoch(rows: Sequence[RowSize], recipe: Recipe) -> int:
 
 
 def _message_tokens(request: JudgeRequest, encoder: Encoder) -> int:
-    """Return the tokens of the user's turns; long responses count up to their budget."""
+    """Count the tokens of the user's turns; long responses count up to their budget."""
     total = 0
     for field in get_task(request.task).item(request):
         count = len(encoder.data(field.shown))
@@ -198,7 +193,7 @@ def _picture_tokens(patches: int, config: Any) -> int:
 
 
 def _patches(size: PictureSize, config: Any, limits: PixelLimits) -> int:
-    """Return the patches of a picture, scaled as the processors of all families scale it."""
+    """Count the patches of a picture, scaled as the processors of all families scale it."""
     if config.model_type in TEXT_FAMILIES:
         raise no_pictures(config.model_type)
     patch, merge = config.vision_config.patch_size, config.vision_config.spatial_merge_size

@@ -94,7 +94,7 @@ class StepMemory:
     """Bytes that a process takes beside its tensors."""
 
     def parts(self) -> dict[str, int]:
-        """Return the bytes of each part, those of the backbone's weights first."""
+        """List the bytes of each part, those of the backbone's weights first."""
         names = (
             *("weights", "adapter", "gradients", "optimizer", "gathered"),
             *("activations", "logits", "pictures", "workspace"),
@@ -104,17 +104,17 @@ class StepMemory:
 
     @property
     def total(self) -> int:
-        """Return the bytes of all parts."""
+        """Add up the bytes of all parts."""
         return sum(self.parts().values())
 
     @property
     def tensors(self) -> int:
-        """Return the bytes of tensors alone."""
+        """Add up the bytes of tensors alone."""
         return self.total - self.buckets - self.gaps - self.reserve
 
     @property
     def of_rows(self) -> int:
-        """Return the bytes of what a step makes of its rows."""
+        """Add up the bytes of what a step makes of its rows."""
         return self.activations + self.logits + self.pictures + self.workspace
 
 
@@ -123,16 +123,9 @@ def step_memory(
 ) -> StepMemory:
     """Count the memory of one step of training.
 
-    Args:
-        config: Configuration of the backbone.
-        recipe: Recipe of the run.
-        size: What the step reads.
-        bf16: Weights and computation in bfloat16, else in float32.
-        gpu: Count attention and optimizer as on a GPU, else as on a CPU.
-        sharers: Processes that share the model; 1: it is whole on the device.
-
-    Raises:
-        CustosError: If the backbone has none of ``adapter.modules``.
+    ``bf16`` sets weights and computation in bfloat16, else float32; ``gpu`` counts attention and
+    optimizer as on a GPU, else as on a CPU. ``sharers`` processes share the model; 1: it is whole
+    on the device. Raises ``CustosError`` if the backbone has none of ``adapter.modules``.
     """
     dtype = torch.bfloat16 if bf16 else torch.float32
     model = empty_model(config)
@@ -218,11 +211,9 @@ class _Live(TorchDispatchMode):
 def _run_step(
     model: Any, size: StepSize, dtype: torch.dtype, checkpointing: bool
 ) -> tuple[_Live, int, int]:
-    """Run a step without data.
+    """Run a step without data; count what lives at the end, and the bytes after the forward pass.
 
-    Returns:
-        The count at the end, and the bytes that live after the forward pass, of all tensors and of
-        logits alone.
+    The latter are those of all tensors and of logits alone.
     """
     from torch._subclasses import FakeTensorMode
 
@@ -258,7 +249,7 @@ def _run_step(
 
 
 def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype) -> Tensor:
-    """Return the sum of negative log-probabilities at the supervised positions.
+    """Add up the negative log-probabilities at the supervised positions.
 
     What it makes on the way is freed when it returns, as in an objective.
     """
@@ -270,7 +261,7 @@ def _loss(model: TreeModel, batch: TreeBatch, size: StepSize, dtype: torch.dtype
         logits: Tensor = model(batch)
     supervised = logits[:, : size.supervised].flatten(0, 1)
     targets = torch.zeros(len(supervised), dtype=torch.int64)
-    # The copy is the objective's selection of positions.
+    # "+ 0" copies, as the objective does when it selects positions.
     return -token_logprobs(supervised + 0, targets).sum()
 
 
@@ -310,7 +301,7 @@ def _even_experts(self: Any, hidden: Tensor, index: Tensor, weights: Tensor) -> 
 
 
 def _tower_memory(model: Any, config: Any, size: StepSize, dtype: torch.dtype) -> tuple[int, int]:
-    """Return the bytes that pictures take until the end of a step, and those of the vision tower.
+    """Count the bytes that pictures take until the end of a step, and those of the vision tower.
 
     The tower is frozen: it keeps nothing, so its largest block counts.
     """
@@ -336,7 +327,7 @@ def _tower_memory(model: Any, config: Any, size: StepSize, dtype: torch.dtype) -
 
 
 def _merger_memory(model: Any, config: Any, size: StepSize, dtype: torch.dtype) -> int:
-    """Return the bytes that a trained vision merger keeps for backpropagation."""
+    """Count the bytes that a trained vision merger keeps for backpropagation."""
     from torch._subclasses import FakeTensorMode
 
     vision = config.vision_config
@@ -371,14 +362,14 @@ class SharedModel:
         self._layer = max(layers, key=self._bytes)
 
     def held(self, parameter: nn.Parameter) -> int:
-        """Return how many numbers of a parameter a process holds: of a sharded one, some rows."""
+        """Count the numbers of a parameter that a process holds: of a sharded one, some rows."""
         if self._processes == 1 or id(parameter) in self._whole:
             return parameter.numel()
         rows = -(-len(parameter) // self._processes)
         return rows * (parameter.numel() // len(parameter))
 
     def gathered(self, peak: int) -> int:
-        """Return the bytes of what is put together of all parts at the moment of the most memory.
+        """Count the bytes of what is put together of all parts at the moment of the most memory.
 
         What belongs to no layer, such as embeddings, stays whole for a step. While it is put
         together it takes twice its bytes; at that time nothing is kept of the step yet.

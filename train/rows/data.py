@@ -49,12 +49,12 @@ class RunSplits:
 
     @property
     def by_name(self) -> dict[str, Examples]:
-        """Return the splits that there are, watched ones left out."""
+        """List the splits that there are, watched ones left out."""
         splits = {"train": self.train, "val": self.val, "cal": self.cal, "test": self.test}
         return {name: rows for name, rows in splits.items() if rows is not None}
 
     def map(self, change: Callable[[Examples], Examples]) -> RunSplits:
-        """Return the splits with every list of rows changed."""
+        """Copy the splits with every list of rows changed."""
         changed: dict[str, Any] = {name: change(rows) for name, rows in self.by_name.items()}
         watched = {name: change(rows) for name, rows in self.watched.items()}
         return replace(self, watched=watched, **changed)
@@ -97,11 +97,10 @@ def read_splits(data: DataSection) -> RunSplits:
 
 
 def under_task(splits: RunSplits, task: str | None) -> RunSplits:
-    """Return the same rows under another task; ``None`` leaves them as they are.
+    """Put the same rows under another task; ``None`` leaves them as they are.
 
-    Raises:
-        CustosError: If the task cannot judge a row or does not declare its label; the message
-            names split and row.
+    Raises ``CustosError``, which names split and row, if the task cannot judge a row or does not
+    declare its label.
     """
     if task is None:
         return splits
@@ -149,7 +148,7 @@ def _read(path: Path, limit: int | None = None, mapping: TableMapping | None = N
 
 
 def _needs_model(row: LabelledExample) -> bool:
-    """Return whether no rule of its task decides a row."""
+    """Tell whether no rule of its task decides a row."""
     return get_task(row.task).rule_if_empty(row) is None
 
 
@@ -183,10 +182,8 @@ def with_replay(
 ) -> RunSplits:
     """Add sampled earlier rows to the training split, and the earlier validation to the watched.
 
-    Rows by the answerer to exclude are left out.
-
-    Raises:
-        CustosError: If a file is missing, a row is bad, or there are too few earlier rows.
+    Rows by the answerer to exclude are left out. Raises ``CustosError`` if a file is missing, a row
+    is bad, or there are too few earlier rows.
     """
 
     def read(path: Path, limit: int | None = None) -> Examples:
@@ -220,9 +217,7 @@ def replay_sample(
 
     The draw depends on ``seed`` and the rows alone: every process and every resume sees the same.
     ``num_task2`` rows are new; ``of`` says what ``rho`` is a share of (:class:`ReplaySection`).
-
-    Raises:
-        FieldError: If ``rho`` asks for more rows than there are.
+    Raises ``FieldError`` if ``rho`` asks for more rows than there are.
     """
     count = round(rho * (num_task2 if of == "task2" else len(earlier)))
     if count > len(earlier):
@@ -245,14 +240,11 @@ def replay_sample(
 
 
 def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
-    """Compare the splits of a run, before anything is loaded.
+    """Compare the splits of a run, before anything is loaded; return the overlaps that are allowed.
 
-    Returns:
-        The overlaps that the recipe allows, and those that a sentence model suspects.
-
-    Raises:
-        FieldError: If two splits overlap and the recipe does not allow it. The message has counts
-            for every two such splits, and names the first two rows by file and row.
+    Those that a sentence model suspects are among them. Raises ``FieldError`` if two splits overlap
+    and the recipe does not allow it. The message has counts for every two such splits, and names
+    the first two rows by file and row.
     """
     overlaps = find_overlaps({name: part for name, part in splits.by_name.items() if part})
     refused = [overlap for overlap in overlaps if overlap.is_certain]
@@ -278,7 +270,7 @@ def check_overlaps(splits: RunSplits, data: DataSection) -> list[Overlap]:
 
 
 def _row_location(paths: Sequence[Path], row: LabelledExample, mapping: TableMapping | None) -> str:
-    """Return file and number of a row of one of the files, such as ``mine.jsonl row 4``."""
+    """Name file and number of a row of one of the files, such as ``mine.jsonl row 4``."""
     wanted = (row.question, row.references, row.responses)
     for path in paths:
         for number, other in read_table(path, LabelledExample, mapping, {}):

@@ -39,12 +39,8 @@ class _File:
 class Examples(Sequence[LabelledExample]):
     """Labelled rows that are read from memory-mapped files whenever they are used.
 
-    A process that gets them pickled at its start maps the same files.
-
-    Args:
-        files: Files that hold rows.
-        positions: File and number of each row, ``[rows, 2]``.
-        changes: Fields that have other values than in the files.
+    ``positions`` has the file and number of each row, ``[rows, 2]``; ``changes`` has fields whose
+    values differ from the files. A process that gets them pickled at its start maps the same files.
     """
 
     def __init__(
@@ -59,8 +55,7 @@ class Examples(Sequence[LabelledExample]):
     def write(cls, rows: Iterable[LabelledExample]) -> Examples:
         """Write rows to a temporary file, in the folder that ``TMPDIR`` names.
 
-        Raises:
-            CustosError: If it cannot be written.
+        Raises ``CustosError`` if it cannot be written.
         """
         count = 0
         with _disk_errors():
@@ -97,7 +92,7 @@ class Examples(Sequence[LabelledExample]):
         return (self._read(file, number) for file, number in self._positions.tolist())
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another sequence holds the same rows."""
+        """Compare with another sequence: whether it holds the same rows."""
         if not isinstance(other, Sequence) or len(other) != len(self):
             return False
         return all(row == another for row, another in zip(self, other, strict=True))
@@ -105,21 +100,21 @@ class Examples(Sequence[LabelledExample]):
     __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other: Examples) -> Examples:
-        """Return these rows and others after them, of which none has been changed."""
+        """Join these rows and others after them, of which none has been changed."""
         assert not self._changes and not other._changes
         moved = other._positions + np.array([len(self._files), 0])
         return Examples((*self._files, *other._files), np.concatenate([self._positions, moved]))
 
     def take(self, indices: Sequence[int] | slice | NDArray[Any]) -> Examples:
-        """Return the rows of some indices, in their order."""
+        """Take the rows of some indices, in their order."""
         return Examples(self._files, self._positions[indices], self._changes)
 
     def where(self, keeps: Callable[[LabelledExample], bool]) -> Examples:
-        """Return the rows for which a function is true."""
+        """Take the rows for which a function is true."""
         return self.take(np.flatnonzero([keeps(row) for row in self]))
 
     def with_fields(self, changes: Mapping[str, Any]) -> Examples:
-        """Return the rows with other values in some fields."""
+        """Copy the rows with other values in some fields."""
         return Examples(self._files, self._positions, {**self._changes, **changes})
 
     def _read(self, file: int, number: int) -> LabelledExample:

@@ -54,7 +54,7 @@ class WrittenData(NamedTuple):
 
 
 def held_out_sizes(num_rows: int, wanted: Collection[Split]) -> HeldOut:
-    """Return the sizes of the splits that are held out of so many rows; 0 for the others."""
+    """Choose the sizes of the splits that are held out of so many rows; 0 for the others."""
     sizes = {
         split: min(max(round(share * num_rows), min(FEWEST, num_rows // 5)), MOST[split])
         for split, share in SHARES.items()
@@ -66,8 +66,7 @@ def held_out_sizes(num_rows: int, wanted: Collection[Split]) -> HeldOut:
 def hold_out(rows: Sequence[LabelledExample], wanted: Collection[Split], seed: int = 0) -> Splits:
     """Divide rows by question into train and the wanted splits.
 
-    Raises:
-        CustosError: If there are too few questions for all of them.
+    Raises ``CustosError`` if there are too few questions for all of them.
     """
     splits = split_examples(rows, held_out_sizes(len(rows), wanted), seed)
     if empty := [split for split in ("train", *wanted) if not splits[split]]:
@@ -94,11 +93,9 @@ def write_run_data(
 
     If the folder already holds what these files give, it stays as it is. ``files`` are the tables
     of ``train`` and of the splits that are given; ``wanted`` are held out of ``train``.
-    ``allow_dropped`` leaves out rows that cannot be used instead of stopping.
-
-    Raises:
-        CustosError: If a table cannot be read, has bad rows or lacks critiques, or the folder
-            belongs to a run on other rows, or to another program.
+    ``allow_dropped`` leaves out rows that cannot be used instead of stopping. Raises
+    ``CustosError`` if a table cannot be read, has bad rows or lacks critiques, or the folder
+    belongs to a run on other rows, or to another program.
     """
     folder = run / DATA_FOLDER
     described: dict[Split, dict[str, str]] = {}
@@ -166,8 +163,7 @@ def write_run_data(
 def check_holds_run(folder: Path) -> None:
     """Refuse a folder with files of which none says that it is a run folder.
 
-    Raises:
-        CustosError: If it is such a folder; a missing or empty one becomes a run folder.
+    A missing or empty one becomes a run folder.
     """
     is_run = _is_ours(folder / DATA_FOLDER) or any(any(folder.glob(name)) for name in RUN_FILES)
     if is_run or not folder.is_dir():
@@ -211,7 +207,7 @@ def _check_critiques(table: str, rows: Sequence[LabelledExample], mapping: Table
 
 
 def _is_ours(folder: Path) -> bool:
-    """Return whether the rows in a folder were written by this module."""
+    """Tell whether the rows in a folder were written by this module."""
     return str(_manifest(folder).get("command", "")).startswith("custos train")
 
 

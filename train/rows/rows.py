@@ -40,15 +40,15 @@ class Supervision:
         self._trees: dict[tuple[str, str], LabelTree] = {}
 
     def requests(self, example: LabelledExample) -> tuple[JudgeRequest, ...]:
-        """Return the requests that the model reads; all belong to one task."""
+        """Make the requests that the model reads; all belong to one task."""
         return (example,)
 
     def mode(self, example: LabelledExample) -> Mode:
-        """Return whether the label is learnt at once or after a critique."""
+        """Choose whether the label is learnt at once or after a critique."""
         return "score"
 
     def target(self, example: LabelledExample) -> tuple[LabelTree, int]:
-        """Return the label tree after each prompt, and the index of the label to learn."""
+        """Build the label tree after each prompt, and the index of the label to learn."""
         task = get_task(example.task)
         label, key = task.target(example), (task.name, task.rubric(example))
         if key not in self._trees:
@@ -81,7 +81,7 @@ class Batch:
     layout: TreeBatch
 
     def pinned(self) -> Batch:
-        """Return the batch in memory that a GPU copies from without waiting."""
+        """Copy the batch to memory that a GPU copies from without waiting."""
         tensors = {f.name: _pinned(getattr(self.layout, f.name)) for f in fields(self.layout)}
         return replace(self, layout=replace(self.layout, **tensors))
 
@@ -116,10 +116,8 @@ class RowFacts:
 class Rows(Sequence[Row]):
     """Rows of a split that were checked and measured before step 0.
 
-    Args:
-        examples: Labelled examples.
-        supervision: What the model reads and learns of each.
-        split: Name of the split, for errors.
+    ``split`` names the rows in errors: ``CustosError``, which names the row too, is raised if an
+    example's label is not declared or its prompt cannot be built.
 
     Attributes:
         facts: Length, rubric, target and so on of every row.
@@ -127,10 +125,6 @@ class Rows(Sequence[Row]):
             model runs once for each batch.
         pictures: Whether each picture is scaled down, by the hash of its source.
         left_out: How many rows have pictures that the model does not see, by task.
-
-    Raises:
-        CustosError: If an example's label is not declared or its prompt cannot be built; the
-            message names the split and the row.
     """
 
     def __init__(
@@ -177,8 +171,7 @@ class Rows(Sequence[Row]):
     def batch(self, indices: Sequence[int]) -> Batch:
         """Read, encode and lay out rows of one rubric.
 
-        Raises:
-            CustosError: If a row cannot be encoded; the message names the split and the row.
+        Raises ``CustosError``, which names the split and the row, if a row cannot be encoded.
         """
         rows = [self[int(index)] for index in indices]
         prompts = self.prompts(rows)
@@ -195,25 +188,25 @@ class Rows(Sequence[Row]):
         return Batch(indices, rows, layout)
 
     def by_rubric(self) -> dict[str, list[int]]:
-        """Return the indices of the rows of each rubric, in the order of their first rows."""
+        """Group the indices of the rows by rubric, in the order of their first rows."""
         return {
             rubric: np.flatnonzero(self.facts.rubric == number).tolist()
             for number, rubric in enumerate(self.facts.rubrics)
         }
 
     def modes(self, indices: Sequence[int]) -> list[Mode]:
-        """Return how rows are learnt, the mode of most rows first."""
+        """List how rows are learnt, the mode of most rows first."""
         counts = np.bincount(self.facts.mode[indices], minlength=len(MODES))
         return [MODES[i] for i in np.argsort(-counts, kind="stable") if counts[i]]
 
     def widths(self) -> NDArray[np.int64]:
-        """Return the columns that each row needs in a tensor, padding not included."""
+        """Count the columns that each row needs in a tensor, padding not included."""
         is_recurrent = TreeModel(self.encoder.backbone.model).is_recurrent
         is_alone = is_recurrent or not self.share_prefix
         return self.facts.width + (self.facts.instruction if is_alone else 0)
 
     def weights(self, indices: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return how much each row counts, and the tokens of its target label."""
+        """Give how much each row counts, and the tokens of its target label."""
         return self.facts.weight[indices], self.facts.target_tokens[indices]
 
     def _location(self, example: LabelledExample) -> str:
@@ -262,7 +255,7 @@ class Rows(Sequence[Row]):
             self.left_out[row.requests[0].task] += len(shown) < len(example.images)
 
     def _shown(self, row: Row) -> tuple[str, ...]:
-        """Return the pictures of a row that the model sees."""
+        """Pick the pictures of a row that the model sees."""
         return self.encoder.pictures(get_task(row.requests[0].task), row.example)
 
     def _encode(self, requests: Sequence[JudgeRequest]) -> list[EncodedPrompt]:
@@ -282,7 +275,7 @@ class IndexedSplits:
 
     @property
     def by_name(self) -> dict[str, Rows]:
-        """Return the rows of every split."""
+        """List the rows of every split."""
         return {"train": self.train, "val": self.val, **self.watched}
 
 
@@ -292,10 +285,8 @@ def index_splits(
     """Measure what training uses.
 
     Rows of ``cal`` are scored by the finished judge, but measured now: one that cannot be read
-    would end the run after its last step. Those of ``test`` may fail one by one.
-
-    Raises:
-        CustosError: If a row cannot be trained on; the message names the split and the row.
+    would end the run after its last step. Those of ``test`` may fail one by one. Raises
+    ``CustosError``, which names the split and the row, if a row cannot be trained on.
     """
     scored = validation or supervision
     indexed = IndexedSplits(
@@ -320,9 +311,8 @@ def index_splits(
 def check_readable(examples: Sequence[LabelledExample], encoder: Encoder, location: str) -> None:
     """Check that the prompt of every example fits into the backbone's context.
 
-    Raises:
-        CustosError: If a prompt is too long or a picture too narrow; the message names the location
-            and the row.
+    Raises ``CustosError``, which names the location and the row, if a prompt is too long or a
+    picture too narrow.
     """
     for batch in in_batches(examples, MEASURED_AT_ONCE):
         sizes = encoder.measure([(get_task(example.task), example) for example in batch])

@@ -69,9 +69,8 @@ LAUNCH_FILES = RECIPES / "accelerate"
 def check_engine(environment: Mapping[str, str]) -> None:
     """Refuse a launch that training would not fit, before anything is read or loaded.
 
-    Raises:
-        CustosError: If they ask for an engine that is not supported, a TPU, or accumulation of the
-            launcher's own, which would divide every gradient once more.
+    Raises ``CustosError`` for an engine that is not supported, a TPU, or accumulation of the
+    launcher's own, which would divide every gradient once more.
     """
     for variable, engine in ENGINES.items():
         if asks_for(variable, environment):
@@ -89,7 +88,7 @@ def check_engine(environment: Mapping[str, str]) -> None:
 
 
 def asks_for(variable: str, environment: Mapping[str, str]) -> bool:
-    """Return whether a launcher's environment asks for an engine by its variable."""
+    """Tell whether a launcher's environment asks for an engine by its variable."""
     return environment.get(variable, "").lower() in ("1", "true", "yes", "on", "y", "t")
 
 
@@ -104,11 +103,7 @@ def _check_settings(engine: str, settings: Mapping[str, Any], location: str = ""
 
 
 def check_installed(recipe: Recipe) -> None:
-    """Check that bitsandbytes is installed if a recipe needs it.
-
-    Raises:
-        CustosError: If it is not.
-    """
+    """Raise ``CustosError`` if a recipe needs bitsandbytes and it is not installed."""
     if recipe.optim.optimizer == "paged_adamw_8bit":
         check_bitsandbytes("optim.optimizer=paged_adamw_8bit")
     if recipe.run.quantization:
@@ -116,12 +111,11 @@ def check_installed(recipe: Recipe) -> None:
 
 
 def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
-    """Refuse several processes for what only one can train.
+    """Refuse several processes, with ``CustosError``, for what only one can train.
 
-    Raises:
-        CustosError: If a merger is to be trained in several processes, which wait for the gradients
-            of each other: rows without pictures give none. Or if processes are to share a model
-            whose weights or moments are quantised, or to divide those moments.
+    That is a merger: rows without pictures give no gradients of it, for which the other processes
+    would wait. Neither can processes share a model or divide moments if weights or moments are
+    quantised.
     """
     if int(environment.get("WORLD_SIZE", "1")) == 1:
         return
@@ -145,10 +139,9 @@ def check_processes(recipe: Recipe, environment: Mapping[str, str]) -> None:
 
 
 def launch_file(name: Path) -> Path:
-    """Return a file of ``accelerate config``, whose engine training must support.
+    """Find a file of ``accelerate config``, whose engine training must support.
 
-    Raises:
-        CustosError: If the file is missing, not YAML, or names another engine.
+    Raises ``CustosError`` if the file is missing, not YAML, or names another engine.
     """
     path = name if name.is_file() else LAUNCH_FILES / f"{name}.yaml"
     if not path.is_file():
@@ -182,11 +175,7 @@ def launch_file(name: Path) -> Path:
 
 
 def check_distributed_type(kind: Any, location: str = "") -> None:
-    """Refuse a ``distributed_type`` of accelerate that training does not support.
-
-    Raises:
-        CustosError: If it is not supported.
-    """
+    """Refuse a ``distributed_type`` of accelerate that training does not support."""
     name = "NO" if kind is False else str(kind)  # YAML 1.1 reads NO as false
     if name not in SUPPORTED:
         raise CustosError(f"{location}distributed_type {name} is not supported; {ADVICE}")

@@ -37,11 +37,7 @@ class Section(BaseModel):
 
 
 def check_named_once(paths: Sequence[Path]) -> None:
-    """Refuse a file that is named twice, by whatever paths.
-
-    Raises:
-        ValueError: If two paths lead to one file.
-    """
+    """Raise ``ValueError`` if a file is named twice, by whatever paths."""
     first: dict[Path, Path] = {}
     for path in paths:
         same = first.setdefault(path.resolve(), path)
@@ -118,7 +114,7 @@ class AdapterSection(Section):
 
     @property
     def init_folder(self) -> Path | None:
-        """Return the folder that ``init`` names: a run folder here, or a shipped judge's."""
+        """Find the folder that ``init`` names: a run folder here, or a shipped judge's."""
         if self.init is None or self.init.is_dir():
             return self.init
         return run_folder(str(self.init)) or self.init
@@ -204,7 +200,7 @@ class RunSection(Section):
     """Stop once so many validations in a row were no better than the best. None: never."""
 
     def steps_between(self, total_steps: int) -> tuple[int, int]:
-        """Return the steps between two validations and those between two checkpoints."""
+        """Count the steps between two validations and those between two checkpoints."""
         tenth = max(1, min(100, total_steps // 10))
         return self.eval_every or tenth, self.save_every or tenth
 
@@ -223,7 +219,7 @@ class RunSection(Section):
 
     @property
     def dtype(self) -> Dtype:
-        """Return what the backbone's weights are rounded to."""
+        """Choose what the backbone's weights are rounded to."""
         return "bfloat16" if self.precision == "bf16" else "float32"
 
 
@@ -248,13 +244,13 @@ class Recipe(Section):
         return {} if adapter is None else adapter
 
     def with_checkpointing(self, checkpointing: bool) -> Self:
-        """Return the same recipe with another ``run.gradient_checkpointing``."""
+        """Copy the recipe with another ``run.gradient_checkpointing``."""
         run = self.run.model_copy(update={"gradient_checkpointing": checkpointing})
         return self.model_copy(update={"run": run})
 
     @property
     def files(self) -> dict[str, Path]:
-        """Return every file it reads but the backbone's, by the name the recipe gives it.
+        """List every file it reads but the backbone's, by the name the recipe gives it.
 
         Data sets of the hub are no files; their names say what they are.
         """
@@ -267,7 +263,7 @@ class Recipe(Section):
 
 
 def local_files(tables: Iterable[Path | None]) -> dict[str, Path]:
-    """Return the tables that are files, by name; data sets of the hub are none."""
+    """List the tables that are files, by name; data sets of the hub are none."""
     return {str(path): path for path in tables if path and open_table(path).hub is None}
 
 
@@ -282,15 +278,9 @@ def parse_recipe(
 ) -> R:
     """Read and validate a recipe file.
 
-    Args:
-        kind: Recipe model of the method.
-        path: YAML file.
-        overrides: ``key.path=value``, applied in order; values are YAML.
-        values: What :func:`read_values` returned for both, if they have been read.
-
-    Raises:
-        CustosError: If the file is missing or not a recipe.
-        FieldError: If a key is unknown, missing or out of range.
+    Overrides, ``key.path=value`` with YAML values, are applied in order. ``values`` are what
+    :func:`read_values` returned for both, if they have been read. Raises ``CustosError`` if the
+    file is missing or not a recipe; ``FieldError`` if a key is unknown, missing or out of range.
     """
     try:
         return kind.model_validate(read_values(path, overrides) if values is None else values)
@@ -305,8 +295,7 @@ def parse_recipe(
 def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Read the keys of a recipe file, by section, without checking them.
 
-    Raises:
-        CustosError: If the file is missing or not a recipe.
+    Raises ``CustosError`` if the file is missing or not a recipe.
     """
     if not path.is_file():
         raise CustosError(f"{path}: no such recipe")
@@ -324,7 +313,7 @@ def read_values(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _with_value(kind: type[Section], error: ValidationError, location: str) -> FieldError:
-    """Return the first error, with the value that the recipe gives if it is a single one."""
+    """Name the first error, with the value that the recipe gives if it is a single one."""
     mistake = FieldError.from_validation(error, location)
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden":
@@ -347,7 +336,7 @@ def key_names(kind: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 
 def nearest_key(key: str, names: Sequence[str]) -> str:
-    """Return advice for a key that does not exist: the nearest key, or those of its section."""
+    """Advise on a key that does not exist: the nearest key, or those of its section."""
     leaf = key.rpartition(".")[2]
     by_leaf = {name.rpartition(".")[2]: name for name in names}
     at_top = list(dict.fromkeys(name.partition(".")[0] for name in names))

@@ -28,7 +28,7 @@ RECIPE_OF_LABELS = "embedded/mine"
 
 
 def recipe_names() -> list[str]:
-    """Return the names of the recipes that came with custos, in alphabetical order."""
+    """List the names of the recipes that came with custos, in alphabetical order."""
     paths = (path.relative_to(RECIPES) for path in RECIPES.rglob(f"*{SUFFIX}"))
     return sorted(
         path.with_suffix("").as_posix() for path in paths if path.parts[0] not in LAUNCHERS
@@ -36,10 +36,9 @@ def recipe_names() -> list[str]:
 
 
 def find_recipe(name: str) -> Path:
-    """Return the file of a recipe.
+    """Find the file of a recipe, given as a path or by its name.
 
-    Raises:
-        CustosError: If it is neither; the error names the nearest recipe.
+    Raises ``CustosError``, which names the nearest recipe, if there is none.
     """
     if Path(name).is_file():
         return Path(name)
@@ -56,7 +55,7 @@ def find_recipe(name: str) -> Path:
 
 
 def recipe_of_task(name: str) -> str | None:
-    """Return the name of the recipe for a task; ``None`` if there is no such task."""
+    """Name the recipe for a task; ``None`` if there is no such task."""
     if name not in task_names():
         return None
     recipe = f"{RECIPES_OF_TASKS}/{name}"
@@ -64,10 +63,9 @@ def recipe_of_task(name: str) -> str | None:
 
 
 def section_keys(values: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
-    """Return the keys of a section of an unchecked recipe; none if it lacks the section.
+    """Read the keys of a section of an unchecked recipe; none if it lacks the section.
 
-    Raises:
-        FieldError: If the recipe has something else under the section's name.
+    Raises ``FieldError`` if the recipe has something else under the section's name.
     """
     keys = values.get(name)
     if not isinstance(keys, dict | None):
@@ -76,7 +74,7 @@ def section_keys(values: Mapping[str, Any], name: str, path: Path) -> dict[str, 
 
 
 def summary_of(path: Path) -> str:
-    """Return what the comment at the top of a recipe says it is for; empty if it says nothing.
+    """Read what the comment at the top of a recipe says it is for; empty if it says nothing.
 
     The first line of the comment is the launch command, the second the summary.
     """
@@ -96,7 +94,7 @@ class RecipeKey(NamedTuple):
 
 
 def sections(model: type[Section]) -> list[tuple[str, type[BaseModel]]]:
-    """Return the sections of a recipe, each with the model of its values, in their order."""
+    """List the sections of a recipe, each with the model of its values, in their order."""
     return [
         (key, field.annotation)
         for key, field in model.model_fields.items()

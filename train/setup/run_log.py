@@ -65,12 +65,7 @@ class RunLog(logging.Handler):
         """Append everything collected so far, and from now on, to the log of a run folder.
 
         The log is locked while it is open, so that only one run at a time writes to the folder.
-
-        Returns:
-            The log file.
-
-        Raises:
-            CustosError: If another process has it open.
+        Raises ``CustosError`` if another process has it open.
         """
         self.close_file(keep=True)
         folder.mkdir(parents=True, exist_ok=True)

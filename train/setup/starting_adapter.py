@@ -26,11 +26,10 @@ AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
 
 
 def with_shape_of_init(recipe: AnyRecipe) -> AnyRecipe:
-    """Return the recipe with rank, alpha and modules of the adapter that ``adapter.init`` names.
+    """Copy rank, alpha and modules of the adapter that ``adapter.init`` names into the recipe.
 
-    Raises:
-        CustosError: If there is no such adapter, or one of its files is damaged.
-        FieldError: If the recipe asks for another shape.
+    Raises ``CustosError`` if there is no such adapter, or one of its files is damaged;
+    ``FieldError`` if the recipe asks for another shape.
     """
     adapter, folder = recipe.adapter, recipe.adapter.init_folder
     if folder is None:
@@ -71,14 +70,11 @@ def with_shape_of_init(recipe: AnyRecipe) -> AnyRecipe:
 
 
 def with_adapter(backbone: Backbone, recipe: Recipe) -> Backbone:
-    """Return the backbone with the recipe's trainable adapter, fresh or from an earlier run.
+    """Put the recipe's trainable adapter on the backbone, fresh or from an earlier run.
 
     Without ``adapter.merger`` adapters change only the text tower, so an earlier run may have had
-    another vision tower.
-
-    Raises:
-        CustosError: If the earlier run's adapter was trained on other weights, or its card is
-            damaged.
+    another vision tower. Raises ``CustosError`` if the earlier run's adapter was trained on other
+    weights, or its card is damaged.
     """
     from peft.tuners.lora import LoraLayer
 

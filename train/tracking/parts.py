@@ -97,14 +97,14 @@ def reset_peak() -> None:
 
 
 def peak_bytes() -> int:
-    """Return the largest memory since :func:`reset_peak`."""
+    """Measure the largest memory since :func:`reset_peak`."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
     return process_peak(_STATUS)
 
 
 def process_peak(status: Path) -> int:
-    """Return the largest resident memory of a process, as ``/proc/PID/status`` says; else 0."""
+    """Read the largest resident memory of a process from ``/proc/PID/status``; else 0."""
     try:
         lines = status.read_text(encoding="ascii").splitlines()
     except OSError:

@@ -91,7 +91,7 @@ class StepCost:
         )
 
     def operations(self, batch: TreeBatch, tokens_by_row: Tensor) -> float:
-        """Return the operations of a batch."""
+        """Count the operations of a batch."""
         prefix, tokens = len(batch.prefix_ids), float(tokens_by_row.sum())
         pairs = prefix**2 + float((tokens_by_row * (tokens_by_row + prefix)).sum())
         grids: Iterable[Any] = batch.vision.get("image_grid_thw", ())
@@ -145,12 +145,11 @@ class Throughput:
         self.waited += waited
 
     def report(self, seconds: float) -> dict[str, float]:
-        """Return the figures since the last report; every process must ask for them.
+        """Measure the figures since the last report; every process must ask for them.
 
-        Returns:
-            ``grad_norm`` (mean over the steps), ``tokens_per_second`` and ``padded_share`` of all
-            processes, ``mfu``, ``data_wait_share`` (mean of the processes) and ``peak_memory_gb``
-            (the process with the most).
+        They are ``grad_norm`` (mean over the steps), ``tokens_per_second`` and ``padded_share`` of
+        all processes, ``mfu``, ``data_wait_share`` (mean of the processes) and ``peak_memory_gb``
+        (the process with the most).
         """
         accelerator, seconds = self.accelerator, max(seconds, 1e-9)
         peak = self.peak_tflops or measured_peak(accelerator.device.type, self.dtype)
@@ -171,7 +170,7 @@ class Throughput:
         }
 
     def describe_peak(self) -> str:
-        """Return a line on the peak that ``mfu`` is a share of."""
+        """Describe in a line the peak that ``mfu`` is a share of."""
         if self.peak_tflops:
             return f"MFU is a share of {self.peak_tflops:g} TFLOP/s a device (run.peak_tflops)"
         peak = measured_peak(self.accelerator.device.type, self.dtype)
@@ -211,7 +210,7 @@ def _wait(device: str) -> None:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Return the most bytes that this process has held: on a GPU, or resident in main memory."""
+    """Measure the most bytes that this process has held: on a GPU, or resident in main memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -116,7 +116,7 @@ class Tracker:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds of training since the last report of steps."""
+        """Count the seconds of training since the last report of steps."""
         return monotonic() - self._started
 
     def log_steps(self, step: int, values: Mapping[str, float]) -> None:
@@ -161,7 +161,7 @@ class Tracker:
         self._step_began += self._validation_seconds
 
     def _time_left(self, step: int) -> str:
-        """Return the time that the steps and validations to come will take, in words."""
+        """Estimate the time that the steps and validations to come will take, in words."""
         steps, every = self.total_steps - step, self.eval_every
         validations = -(-self.total_steps // every) - step // every if steps else 0
         mean = sum(self._step_seconds) / max(1, len(self._step_seconds))
@@ -221,11 +221,7 @@ QUIET = {
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """Check that the package of every tracker is installed.
-
-    Raises:
-        FieldError: If one is missing; the message has the command that installs it.
-    """
+    """Raise ``FieldError``, with the command to install it, if a tracker's package is missing."""
     for name in names:
         if find_spec(name) is None:
             raise FieldError(
@@ -246,8 +242,7 @@ class ExperimentLog:
     def start(self, step: int, config: Mapping[str, Any]) -> None:
         """Start every tracker, or go on in the run that it had.
 
-        Raises:
-            CustosError: If a tracker does not start.
+        Raises ``CustosError`` if a tracker does not start.
         """
         names = [str(name) for name in self.accelerator.log_with]
         if not names or not self.accelerator.is_main_process:
@@ -311,7 +306,7 @@ class ExperimentLog:
 
     @property
     def _store(self) -> str:
-        """Return what names MLflow's store: a server, or the run folder wherever it lies."""
+        """Name MLflow's store: a server, or the run folder wherever it lies."""
         return "run folder" if self._has_local_store else os.environ[STORE]
 
     def _wandb_settings(self, runs: dict[str, Any]) -> dict[str, Any]:
@@ -331,7 +326,7 @@ class ExperimentLog:
         }
 
     def _mlflow_settings(self, runs: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Return the settings of MLflow, and whether its run is a new one."""
+        """Choose the settings of MLflow, and whether its run is a new one."""
         import mlflow
 
         if STORE not in os.environ:

@@ -41,7 +41,7 @@ CALIBRATION_TITLE = f"Accuracy by stated confidence, in bands of at least {SMALL
 
 
 def render_leaderboard_html(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> str:
-    """Return a page with the models among the published rows, their differences and pictures.
+    """Render a page with the models among the published rows, their differences and pictures.
 
     Texts from outside are escaped, and no script runs on the page.
     """
@@ -57,9 +57,8 @@ def render_leaderboard_html(benchmark: Benchmark, leaderboard: Mapping[str, Any]
 def difference_matrix(leaderboard: Mapping[str, Any], full_score: float) -> list[dict[str, Any]]:
     """Write the paired differences, row minus column, in points of 100, as rows of a square.
 
-    Returns:
-        Per model ``name`` and ``cells``: ``text``, ``side`` (``higher`` or ``lower`` where the
-        interval leaves out 0, else empty); ``None`` where the two were not compared.
+    Per model there are ``name`` and ``cells``: ``text`` and ``side`` (``higher`` or ``lower`` where
+    the interval leaves out 0, else empty); ``None`` where the two were not compared.
     """
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for pair in leaderboard["differences"]:
@@ -101,15 +100,10 @@ def _draw_charts(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> list[d
 
 
 def radar_shapes(paper: Mapping[str, Any], axes: Sequence[str]) -> dict[str, list[float | None]]:
-    """Return the figures of our best models and the best published ones on the axes of a picture.
+    """Choose the figures of our best models and the best published ones on the axes of a picture.
 
-    Args:
-        paper: A table of ``paper_tables``.
-        axes: Names of columns.
-
-    Returns:
-        Name of the row to its figures; published rows are marked as such. Empty without rows of
-        ours.
+    ``paper`` is a table of ``paper_tables``, and ``axes`` name columns of it. Names of rows lead to
+    figures; published rows are marked as such. Empty without rows of ours.
     """
     columns = [paper["columns"].index(name) for name in axes]
     ours = [row for row in paper["rows"] if row["ours"]][:RADAR_MODELS]
@@ -127,13 +121,8 @@ def draw_radar(
 ) -> None:
     """Draw one closed line per model over axes from 0 on.
 
-    A figure that does not exist leaves a gap. Rows of a paper, whose names end in ``(published)``,
-    are grey and dashed.
-
-    Args:
-        axes_names: Names of the axes.
-        shapes: Name of each model to its figures in per cent, one an axis.
-        path: PNG file to write.
+    ``shapes`` maps each model to its figures in per cent, one an axis; a figure that does not exist
+    leaves a gap. Rows of a paper, whose names end in ``(published)``, are grey and dashed.
     """
     angles = np.linspace(0, 2 * np.pi, len(axes_names), endpoint=False)
     with figure_file(path, 8.5, 4.8, is_cut=True) as figure:
@@ -170,14 +159,14 @@ def draw_radar(
 
 
 def _side(direction: float, positive: str, negative: str) -> str:
-    """Return how a text is aligned that is written outwards from the middle of a circle."""
+    """Choose the alignment of a text that is written outwards from the middle of a circle."""
     if abs(direction) < STEEP:
         return "center"
     return positive if direction > 0 else negative
 
 
 def _large_bands(curve: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the accuracy in each band of stated confidence with enough answers."""
+    """Pick the accuracy in each band of stated confidence with enough answers."""
     bands = {band: part["accuracy"] for band, part in curve["by_confidence"].items()}
     return {band: accuracy for band, accuracy in bands.items() if accuracy["n"] >= SMALLEST_BAND}
 
@@ -185,11 +174,8 @@ def _large_bands(curve: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 def draw_calibration(curves: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     """Draw the accuracy of bands of stated confidence, one line per model.
 
-    Bands with fewer than ``SMALLEST_BAND`` answers are left out.
-
-    Args:
-        curves: Name of each model to what ``measure_stated_confidence`` returns.
-        path: PNG file to write.
+    ``curves`` maps models to what ``measure_stated_confidence`` returns. Bands with fewer than
+    ``SMALLEST_BAND`` answers are left out.
     """
     with figure_file(path, 8.5, 4.8) as figure:
         axes = figure.subplots()

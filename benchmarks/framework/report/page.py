@@ -25,13 +25,10 @@ RESPONSE_FIELDS = ("response", "responses", "fact_response", "mind_response")
 
 
 def render_html(model: GradedModel, table: Mapping[str, Any]) -> str:
-    """Return a page with figures, charts, and every item to browse.
+    """Render a page with figures, charts, and every item to browse, from ``build_table``'s result.
 
-    Texts from outside are escaped, and the page's policy lets no script run but its own.
-
-    Args:
-        model: Graded items, with their pictures in ``images``.
-        table: Result of ``build_table`` for them.
+    Pictures of the items are in ``images``. Texts from outside are escaped, and the page's policy
+    lets no script run but its own.
     """
     environment = page_templates(TEMPLATES)
     environment.filters |= {"cells": interval_cells, "parts": figure_parts}
@@ -63,12 +60,10 @@ def render_html(model: GradedModel, table: Mapping[str, Any]) -> str:
 def _item(
     benchmark: Benchmark, row: Row, scores: Mapping[str, float | None], people: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return what the page shows of an item, given headline scores and people's labels by id.
+    """Collect what the page shows of an item, given headline scores and people's labels by id.
 
-    All texts come from outside.
-
-    Raises:
-        FieldError: If the row's ``images`` or ``verdicts`` hold something else.
+    All texts come from outside. Raise ``FieldError`` if the row's ``images`` or ``verdicts`` hold
+    something else.
     """
     key = str(row.get(benchmark.item_id, ""))
     verdicts, score, images = stored_verdicts(row), scores.get(key), row.get("images") or []
@@ -94,7 +89,7 @@ def _item(
 
 
 def _texts(row: Row, fields: Sequence[str]) -> list[str]:
-    """Return the texts of the fields that a row has; a list becomes one text."""
+    """Read the texts of the fields that a row has; a list becomes one text."""
     values = [row[field] for field in fields if row.get(field) is not None]
     return [" / ".join(map(str, v)) if isinstance(v, list) else str(v) for v in values]
 
@@ -104,10 +99,9 @@ def cell_map(
 ) -> dict[str, Any] | None:
     """Average the headline score by the first two facets.
 
-    Returns:
-        ``rows``, ``columns`` (their names), ``row_facet``, ``column_facet`` and ``cells``, rows of
-        ``value`` (a share of the full score) and ``n`` or ``None``. ``None`` without two facets or
-        without scores.
+    The map has ``rows``, ``columns`` (their names), ``row_facet``, ``column_facet`` and ``cells``,
+    rows of ``value`` (a share of the full score) and ``n`` or ``None``. It is ``None`` without two
+    facets or without scores.
     """
     if len(benchmark.facets) < 2:
         return None

@@ -120,7 +120,7 @@ def _corrected_lines(corrected: Mapping[str, Any]) -> list[str]:
 
 
 def one_model(model: GradedModel, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the reports on one graded file show, given its ``build_table``."""
+    """Collect what the reports on one graded file show, given its ``build_table``."""
     by_title: dict[str, list[tuple[list[str], Mapping[str, Any]]]] = {}
     for (title, *names), estimate in estimates(table["intervals"]):
         by_title.setdefault(title, []).append((names or [title], estimate))
@@ -141,7 +141,7 @@ def one_model(model: GradedModel, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def several_models(benchmark: Benchmark, leaderboard: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the reports on the result of ``build_leaderboard`` show."""
+    """Collect what the reports on the result of ``build_leaderboard`` show."""
     return {
         "benchmark": benchmark,
         "metric": leaderboard["metric"],

@@ -59,11 +59,7 @@ class Entry:
         return self.asked_if is None or filled.get(self.asked_if[0]) in self.asked_if[1]
 
     def read(self, cell: str) -> Value:
-        """Return the value of a cell.
-
-        Raises:
-            FieldError: If it is none of the options, or has too few words.
-        """
+        """Read a cell; raise ``FieldError`` if it is none of the options, or has too few words."""
         if self.kind == "text":
             if count_words(cell) < self.min_words:
                 fault = f"has {count_words(cell)} words, expected at least {self.min_words}"
@@ -89,7 +85,7 @@ class Entry:
 
 
 def _comparable(value: Value | None) -> Value:
-    """Return a value without what does not matter: case, space, and a full stop at the end."""
+    """Strip a value of what does not matter: case, space, and a full stop at the end."""
     if isinstance(value, str):
         return " ".join(value.split()).strip(" .。").casefold()
     return value or ()
@@ -111,32 +107,29 @@ class Form(ABC):
 
     @property
     def needed(self) -> list[str]:
-        """Return the columns that a sheet must have."""
+        """List the columns that a sheet must have."""
         return [entry.name for entry in self.entries if not entry.leaves_out]
 
     def shown(self, row: Row) -> Mapping[str, str]:
-        """Return the texts of a row that people see, each under its heading."""
+        """Show the texts of a row that people see, each under its heading."""
         return texts_of(row, **self.headings)
 
     @abstractmethod
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:
-        """Return a row with what people said.
+        """Add what people said to a row.
 
         The fillings are annotators to values that do not differ; or the one that decides, alone.
-
-        Raises:
-            UnusableText: If they say that it cannot be used.
+        Raise ``UnusableText`` if they say that the row cannot be used.
         """
 
     def decides_alone(self, filled: Filled) -> bool:
-        """Tell whether these values of one person settle a row, whatever others say."""
+        """Tell whether one person's values settle a row, regardless of what others say."""
         return False
 
     def read(self, cells: Mapping[str, str]) -> Filled | None:
         """Read what was filled in of a row; ``None`` if nothing was beyond what was there.
 
-        Raises:
-            CustosError: If an entry is missing, is not asked for, or does not fit.
+        Raise ``CustosError`` if an entry is missing, is not asked for, or does not fit.
         """
         if not any(cells.get(e.name, "").strip() for e in self.entries if not e.prefilled):
             return None
@@ -153,11 +146,11 @@ class Form(ABC):
         return filled
 
     def start_values(self, row: Row) -> dict[str, str]:
-        """Return the values that entries of a row begin with."""
+        """Look up the values that entries of a row begin with."""
         return {entry.name: str(row[entry.name]) for entry in self.entries if entry.prefilled}
 
     def majority(self, fillings: Mapping[str, Filled]) -> Mapping[str, Filled] | None:
-        """Return the fillings of those who agree, if they are all, or of three or more people most.
+        """Keep the fillings of those who agree, if they are all, or of three or more people most.
 
         ``None``: they are too few, or people differ in an entry that has to be unanimous.
         """
@@ -175,7 +168,7 @@ class Form(ABC):
         return largest if len(largest) > max(1, len(fillings) / 2) else None
 
     def differences(self, fillings: Sequence[Filled]) -> list[str]:
-        """Return the entries in which any two of several people disagree.
+        """List the entries in which any two of several people disagree.
 
         An entry that only one of two was asked for is none: they disagree in what asks for it.
         """
@@ -212,7 +205,7 @@ form = FORMS.declare
 
 
 def plain_options(*names: str) -> dict[str, str]:
-    """Return options that need no explanation."""
+    """Offer options that need no explanation."""
     return dict.fromkeys(names, "")
 
 
@@ -222,12 +215,12 @@ def yes_or_no(name: str, prompt: str, *, unanimous: bool = False) -> Entry:
 
 
 def agreed_values(fillings: Mapping[str, Filled]) -> dict[str, Any]:
-    """Return the values of the first person: where several filled in a row, they agree."""
+    """Take the values of the first person: where several filled in a row, they agree."""
     return dict(next(iter(fillings.values())))
 
 
 def texts_of(row: Row, **headings: str) -> dict[str, str]:
-    """Return the fields of a row that are there, as texts by heading."""
+    """Collect the fields of a row that are there, as texts by heading."""
     values = {heading: row.get(name) for name, heading in headings.items()}
     return {
         heading: "\n".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

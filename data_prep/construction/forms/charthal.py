@@ -55,16 +55,12 @@ class ChartHalCheck(Form):
     per_row = 1
 
     def shown(self, row: Row) -> Mapping[str, str]:
-        """Return the cell, the question and its answer as they were written."""
+        """Show the cell, the question and its answer as they were written."""
         cell = {"Cell": f"{row['q_type']}/{row['q_relation']}"}
         return {**cell, **texts_of(row, question="Written question", ref_answer="Written answer")}
 
     def read(self, cells: Mapping[str, str]) -> Filled | None:
-        """Read what was filled in, ranges in one spelling.
-
-        Raises:
-            CustosError: Also if a range is none.
-        """
+        """Read what was filled in, ranges in one spelling; refuse a range that is none."""
         filled = super().read(cells)
         if filled is None or RANGES not in filled:
             return filled
@@ -87,8 +83,7 @@ class ChartHalCheck(Form):
 def parse_ranges(text: str) -> list[tuple[str, str]]:
     """Read every ``[low, high]`` of a text, both ends as they are written.
 
-    Raises:
-        FieldError: If the text holds anything else, an end is no number, or low is above high.
+    Raise ``FieldError`` if the text holds anything else, an end is no number, or low is above high.
     """
     ranges = []
     for part in filter(None, map(str.strip, text.split(";"))):

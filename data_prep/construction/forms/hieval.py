@@ -47,7 +47,7 @@ class HiEvalForm(Form):
     }
 
     def shown(self, row: Row) -> Mapping[str, str]:
-        """Return domain, question, ground truth and response; the model stays hidden."""
+        """Show domain, question, ground truth and response; the model stays hidden."""
         domain = texts_of(row.get("metadata", {}), domain="Domain")
         texts = {**domain, **super().shown(row)}
         texts.setdefault("Response", "(empty)")

@@ -32,7 +32,7 @@ SCORES: Mapping[str, str] = {
 }
 """Eleven anchors (Figure 8 and Table 3, which name them differently; the words are ours)."""
 SCORE_MARGIN = 4
-"""Scores that differ by so much go to a third person."""
+"""Scores that differ by at least this go to a third person."""
 MIN_RATIONALE_WORDS = 60
 KEEP_FROM, BORDERLINE_FROM = 7, 5
 LETTERS = "ABCD"
@@ -76,12 +76,12 @@ class TruthfulForm(Form):
     headings = {"question": "Question", "references": "Reference answer"}
 
     def shown(self, row: Row) -> Mapping[str, str]:
-        """Return question, reference and the responses; their models stay hidden."""
+        """Show question, reference and the responses; their models stay hidden."""
         named = {f"Response {letter}": text for letter, text in self.responses(row).items()}
         return {**super().shown(row), **named}
 
     def responses(self, row: Row) -> dict[str, str]:
-        """Return the responses of a row by letter."""
+        """Name the responses of a row by letter."""
         return dict(zip(LETTERS, map(str, row["responses"]), strict=False))
 
     def about(
@@ -116,7 +116,7 @@ class TruthfulPair(TruthfulForm):
     entries = (_faults(A), _score(A), _faults(B), _score(B), _BETTER, _RATIONALE, NO_NEED)
 
     def responses(self, row: Row) -> dict[str, str]:
-        """Return both responses of a row by letter."""
+        """Name both responses of a row by letter."""
         both = row.get("responses") or (row.get("response_a"), row.get("response_b"))
         return dict(zip((A, B), map(str, both), strict=True))
 

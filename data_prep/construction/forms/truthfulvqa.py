@@ -74,7 +74,7 @@ class QuestionStage(Form):
     field: ClassVar[str]
 
     def shown(self, row: Row) -> Mapping[str, str]:
-        """Return the level and what it asks for, the question, its options and its answer."""
+        """Show the level and what it asks for, the question, its options and its answer."""
         options = "\n".join(
             f"({letter}) {option}"
             for letter, option in zip(ascii_uppercase, row["options"], strict=False)

@@ -48,7 +48,7 @@ class StepRow(BaseModel):
 
     @property
     def texts(self) -> dict[str, str]:
-        """Return the texts that a model is shown, each under its heading."""
+        """Show the texts that a model is shown, each under its heading."""
         return {}
 
     def with_fields(self, **fields: Any) -> Row:
@@ -87,17 +87,16 @@ class Step(ABC, Generic[RowT, ReplyT]):
 
     @abstractmethod
     def template(self, row: RowT) -> str:
-        """Return what the model is told, without the row's own texts and without the schema."""
+        """Write what the model is told, without the row's own texts and without the schema."""
 
     def fields(self, row: RowT) -> Mapping[str, str]:
-        """Return the row's texts that the model sees, each under its heading."""
+        """Choose the row's texts that the model sees, each under its heading."""
         return row.texts
 
     def rows(self, row: RowT, reply: ReplyT) -> Iterable[Row]:
         """Make one row with further fields, here those of the reply, or several.
 
-        Raises:
-            UnusableText: If nothing can be made of it; the row is rejected for the reason.
+        Raise ``UnusableText`` if nothing can be made of it; the row is rejected for the reason.
         """
         yield row.with_fields(**reply.model_dump())
 
@@ -115,8 +114,7 @@ class Step(ABC, Generic[RowT, ReplyT]):
     def read(self, row: RowT, reply: Reply) -> list[Row]:
         """Make rows of a model's reply.
 
-        Raises:
-            UnusableText: If it is cut off, no JSON, of another schema, or the step rejects it.
+        Raise ``UnusableText`` if it is cut off, no JSON, of another schema, or the step rejects it.
         """
         return list(self.rows(row, read_reply(reply, self.reply_type)))
 
@@ -126,10 +124,9 @@ construction_step = STEPS.declare
 
 
 def read_reply(reply: Reply, reply_type: type[ReplyT]) -> ReplyT:
-    """Read the JSON object of a reply; thoughts before it and a code fence around it are let pass.
+    """Read the JSON object of a reply; ignore thoughts before it and a code fence around it.
 
-    Raises:
-        UnusableText: If the reply is cut off, holds no JSON object, or one of another schema.
+    Raise ``UnusableText`` if the reply is cut off, holds no JSON object, or one of another schema.
     """
     if reply.finish_reason == "length":
         raise UnusableText(CUT_OFF, "the reply ends at the token limit")

@@ -114,7 +114,7 @@ class WriteQuestion(Step[ChartCell, DraftedQuestion]):
     summary = "write a question about a chart for one of ChartHal's twelve cells"
 
     def template(self, row: ChartCell) -> str:
-        """Return the cell's recipe."""
+        """Write the cell's recipe."""
         return recipe(Cell(row.q_type, row.q_relation))
 
     def rows(self, row: ChartCell, reply: DraftedQuestion) -> Iterable[Row]:

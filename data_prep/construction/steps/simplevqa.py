@@ -122,7 +122,7 @@ class Seed(StepRow):
 
     @property
     def texts(self) -> dict[str, str]:
-        """Return its texts by heading."""
+        """List its texts by heading."""
         headings = {
             "Question 1": self.question1,
             "Answer 1": self.answer1,
@@ -153,7 +153,7 @@ class Rewrite(Step[Seed, Rewritten]):
     summary = "make short factual questions of yes/no pairs, hints, choices and answers"
 
     def template(self, row: Seed) -> str:
-        """Return the instruction for the seed's shape."""
+        """Choose the instruction for the seed's shape."""
         shape = _PAIR if row.question1 else _HINT if row.hint else _PLAIN
         return (_CHOICES if row.choices else shape) + _SHARED_RULES
 
@@ -186,7 +186,7 @@ class Rewrite(Step[Seed, Rewritten]):
 
 
 def _normalised(text: str | None) -> str:
-    """Return a text in lower case, with nothing but letters, digits and single spaces."""
+    """Fold a text to lower case, with nothing but letters, digits and single spaces."""
     plain = unicodedata.normalize("NFKC", text or "").casefold()
     return " ".join(re.sub(r"[\W_]+", " ", plain).split())
 
@@ -200,7 +200,7 @@ def _contains(text: str, part: str) -> bool:
 
 
 def _language(text: str) -> Literal["CN", "EN"]:
-    """Return the language of a text: Chinese if it has a Chinese character."""
+    """Tell the language of a text: Chinese if it has a Chinese character."""
     return "CN" if _CHINESE.search(text) else "EN"
 
 
@@ -216,7 +216,7 @@ class Item(StepRow):
 
     @property
     def texts(self) -> dict[str, str]:
-        """Return its texts by heading."""
+        """List its texts by heading."""
         return {"Question": self.question, "Answer": self.answer}
 
 
@@ -250,7 +250,7 @@ class Check(Step[Item, Checked]):
     summary = "drop questions and answers that break SimpleVQA's criteria"
 
     def template(self, row: Item) -> str:
-        """Return the criteria."""
+        """List the criteria."""
         return """\
 You check a factual question about a picture, and its answer. Never measure the answer by what you \
 would answer yourself: judge its form, not whether it is true.
@@ -299,7 +299,7 @@ class AtomicQuestion(Step[Item, Atomic]):
     shows_images = False
 
     def template(self, row: Item) -> str:
-        """Return what an atomic question is."""
+        """Explain what an atomic question is."""
         return """\
 You write atomic questions. A question about a picture often needs two things: seeing what the \
 picture shows, and knowing something about it. The atomic question asks for the first alone: what \
@@ -320,7 +320,7 @@ class AtomicItem(Item):
 
     @property
     def texts(self) -> dict[str, str]:
-        """Return both questions and the answer by heading."""
+        """List both questions and the answer by heading."""
         return {**super().texts, "Atomic question": self.atomic_question}
 
 
@@ -338,7 +338,7 @@ class AtomicFact(Step[AtomicItem, Fact]):
     summary = "answer each atomic question, for people to check"
 
     def template(self, row: AtomicItem) -> str:
-        """Return what an atomic fact is."""
+        """Explain what an atomic fact is."""
         return """\
 You see a picture, a question about it with its right answer, and an atomic question, which asks \
 for the subject alone. Answer the atomic question: one entity, in as few words as possible. It has \
@@ -362,7 +362,7 @@ class Classify(Step[Item, Classified]):
     summary = "sort questions into SimpleVQA's nine tasks and nine domains"
 
     def template(self, row: Item) -> str:
-        """Return the tasks and the domains."""
+        """List the tasks and the domains."""
         tasks = "\n".join(f"- {code}: {name}" for code, name in TASKS.items())
         domains = "\n".join(f"- {code}: {name}" for code, name in DOMAINS.items())
         return (
@@ -412,13 +412,10 @@ class ClassifiedItem(StepRow):
 
 
 def describe(items: Sequence[ClassifiedItem]) -> dict[str, float]:
-    """Return Table 2 of these items, under the names of ``PUBLISHED``.
+    """Compute Table 2 of these items, one at least, under the names of ``PUBLISHED``.
 
     Words are runs of letters and digits; in Chinese, characters. The paper does not say how it
     counts them.
-
-    Args:
-        items: At least one.
     """
     languages = Counter(item.language for item in items)
     tasks: Counter[str] = Counter(item.vqa_category.task_category for item in items)

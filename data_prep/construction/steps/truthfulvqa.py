@@ -115,7 +115,7 @@ class PlacePicture(Step[Picture, Placed]):
     summary = "place pictures in TruthfulVQA's 8 categories and 21 subcategories"
 
     def template(self, row: Picture) -> str:
-        """Return the taxonomy."""
+        """Lay out the taxonomy."""
         listed = "\n".join(
             f"{category}\n" + "\n".join(f"- {name}: {meaning}" for name, meaning in kinds.items())
             for category, kinds in TAXONOMY.items()
@@ -147,7 +147,7 @@ class PlacedPicture(Picture):
 
     @property
     def texts(self) -> dict[str, str]:
-        """Return what misleads, by heading."""
+        """Say what misleads, by heading."""
         kind = f"{self.category}, {self.subcategory}"
         return {"Kind of picture": kind, "What misleads": self.what_misleads}
 
@@ -196,7 +196,7 @@ class WriteLevels(Step[PlacedPicture, ThreeLevels]):
     summary = "write a question of each level, with four options, about each picture"
 
     def template(self, row: PlacedPicture) -> str:
-        """Return what each level is."""
+        """Explain what each level is."""
         levels = "\n".join(f"- level {level}: {meaning}" for level, meaning in LEVELS.items())
         return (
             "You write three multiple-choice questions about a picture that misleads, to test "
@@ -208,7 +208,7 @@ class WriteLevels(Step[PlacedPicture, ThreeLevels]):
         )
 
     def rows(self, row: PlacedPicture, reply: ThreeLevels) -> Iterable[Row]:
-        """Return a row for each level, with the fields of the official file."""
+        """Make a row for each level, with the fields of the official file."""
         drafts = (reply.level1, reply.level2, reply.level3)
         for level, draft in zip(LEVELS, drafts, strict=True):
             name = f"{row.id}-{level}"
@@ -233,7 +233,7 @@ class LevelQuestion(PlacedPicture):
 
     @property
     def texts(self) -> dict[str, str]:
-        """Return the question and its options, without the answer, by heading."""
+        """List the question and its options, without the answer, by heading."""
         options = (f"({letter}) {text}" for letter, text in zip("ABCD", self.options, strict=True))
         return {"Question": self.question, "Options": "\n" + "\n".join(options)}
 
@@ -263,7 +263,7 @@ class Inspect(Step[LevelQuestion, Inspected]):
     summary = "drop questions that are not of their level, or whose options do not work"
 
     def template(self, row: LevelQuestion) -> str:
-        """Return the criteria of the question's level."""
+        """State the criteria of the question's level."""
         return (
             "You inspect a multiple-choice question about a picture that misleads. It should be of "
             f"this level. {LEVELS[row.level]}\n"

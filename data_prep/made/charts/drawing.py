@@ -131,7 +131,7 @@ class _Drawing:
     def _ends(
         self, xs: Iterable[float], values: Sequence[int], column: int = 0, gap: float = 0.1
     ) -> Positions:
-        """Return the positions of values that are the ends of bars, points or peaks.
+        """Find the positions of values that are the ends of bars, points or peaks.
 
         The values are written above the ends, where the style asks for it.
         """
@@ -358,18 +358,18 @@ class _Drawing:
 
 
 def _names(xs: Iterable[float]) -> Positions:
-    """Return the positions of names that are the ticks of the lower axis."""
+    """Find the positions of names that are the ticks of the lower axis."""
     return [ItemPosition(item, x, BESIDE_AXIS, (NAME,)) for item, x in enumerate(xs)]
 
 
 def _apex(left: float, right: float, base: float) -> tuple[float, float]:
-    """Return the third corner of a triangle, above its base from ``(0, 0)`` to ``(base, 0)``."""
+    """Find the third corner of a triangle, above its base from ``(0, 0)`` to ``(base, 0)``."""
     x = (left**2 - right**2 + base**2) / (2 * base)
     return x, math.sqrt(left**2 - x**2)
 
 
 def picture_path(png: bytes) -> str:
-    """Return a picture's path relative to the folder of its data set."""
+    """Name a picture's path relative to the folder of its data set."""
     return f"{IMAGE_FOLDER}/{content_name(png, 'png')}"
 
 

@@ -54,7 +54,7 @@ class Problem:
     """Yields the slips beside the right items."""
 
     def solve(self, view: View) -> Solution | None:
-        """Return the right solution; ``None`` where the values leave the answer open."""
+        """Find the right solution; ``None`` where the values leave the answer open."""
         items = self.choose(view)
         return self.conclude(items, view) if items else None
 
@@ -109,7 +109,7 @@ def _others(items: Items, view: View) -> list[str]:
 
 
 def _near(items: Items, view: View) -> Sequence[Items]:
-    """Return the pairs with one item exchanged."""
+    """List the pairs with one item exchanged."""
     others = _others(items, view)
     return [(name, items[1]) for name in others] + [(items[0], name) for name in others]
 
@@ -358,7 +358,7 @@ TWIN_OPERATIONS: tuple[Operation, ...] = (
 
 
 def operations_for(kind: str) -> dict[Operation, int]:
-    """Return the operations on a kind of scene, with their weights."""
+    """List the operations on a kind of scene, with their weights."""
     special: dict[Operation, int] = {total: 5} if kind in TOTALLED else {}
     if kind == "line":
         special = {trend: 6, biggest_rise: 6}
@@ -368,5 +368,5 @@ def operations_for(kind: str) -> dict[Operation, int]:
 
 
 def twin_operations_for(kind: str) -> tuple[Operation, ...]:
-    """Return the operations that twins of a kind of scene may ask for."""
+    """List the operations that twins of a kind of scene may ask for."""
     return (*TWIN_OPERATIONS, biggest_rise) if kind == "line" else TWIN_OPERATIONS

@@ -52,7 +52,7 @@ class Exercise:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Return the answer set, several names in the picture's order whatever their ranks."""
+        """Spell the answer set: several names stand in the picture's order, not by rank."""
         answers = self.truth.answers
         return tuple(sorted(answers, key=list(self.view).index)) if len(answers) > 1 else answers
 
@@ -75,19 +75,19 @@ class ResponseFrame(Wording):
 
 @cache
 def questions() -> tuple[ChartQuestion, ...]:
-    """Return all wordings of questions."""
+    """Read all wordings of questions."""
     return read_wordings("charts", "questions", ChartQuestion)
 
 
 @cache
 def frames() -> tuple[ResponseFrame, ...]:
-    """Return all frames of responses."""
+    """Read all frames of responses."""
     return read_wordings("charts", "frames", ResponseFrame)
 
 
 @cache
 def steps() -> tuple[Wording, ...]:
-    """Return all wordings of lines of thought, each of the operation that is its family."""
+    """Read all wordings of lines of thought, each of the operation that is its family."""
     return read_wordings("charts", "steps", Wording)
 
 
@@ -132,7 +132,7 @@ def score_answers(answers: Collection[str], references: Collection[str]) -> str:
 
 
 def questions_for(exercise: Exercise, wordings: Iterable[ChartQuestion]) -> list[ChartQuestion]:
-    """Return the questions that ask for an exercise's operation on its kind of scene."""
+    """Choose the questions that ask for an exercise's operation on its kind of scene."""
     return [
         question
         for question in wordings
@@ -144,7 +144,7 @@ def questions_for(exercise: Exercise, wordings: Iterable[ChartQuestion]) -> list
 def wordings_for(
     exercise: Exercise, split: WordingSplit, families: Sequence[str] | None = None
 ) -> list[ResponseWording]:
-    """Return the wordings that a response to an exercise may have in a split of the data.
+    """List the wordings that a response to an exercise may have in a split of the data.
 
     Frames come by the order of ``families``; a family named twice comes twice. By default all come,
     in the order of their table.
@@ -212,8 +212,8 @@ def respond(
 ) -> ChartResponse | None:
     """Draw a response of a score and type (``None`` for ``Correct``) in one of several wordings.
 
-    Return ``None`` where the exercise does not allow the label, or if a number of tries do not give
-    such a response.
+    ``None`` where the exercise does not allow the label, or if a number of tries do not give such a
+    response.
     """
     family = rng.choice(_families(score, error_type))
     wording = rng.choice([wording for wording in wordings if wording.frame.family == family])
@@ -225,7 +225,7 @@ def respond(
 
 
 def _families(score: str, error_type: str | None) -> tuple[str, ...]:
-    """Return the families of frames that can show an error; more frequent ones come repeatedly."""
+    """List the families of frames that can show an error; more frequent ones come repeatedly."""
     if error_type is None:
         return (*REASONED * 4, "bare", "label")
     if error_type == OTHER:

@@ -170,18 +170,9 @@ def write_charts(
     """Write the files, ``images/`` and, last, ``manifest.json``; equal input, equal bytes.
 
     Every picture is written once, under a hash of its content; rows name it relative to ``out``.
-
-    Args:
-        out: Folder to write to; made if it is missing.
-        files: Examples with their pictures by file name (``train.jsonl``), taken one by one.
-        source: What the rows were made from.
-        command: Command line that can repeat this.
-
-    Returns:
-        The manifest.
-
-    Raises:
-        CustosError: If files of these names lie there that did not come with a manifest.
+    ``files`` maps names (``train.jsonl``) to examples with their pictures, which are taken one by
+    one; ``source`` says what the rows were made from. Return the manifest. Raise ``CustosError`` if
+    files of these names lie there that did not come with a manifest.
     """
     check_replaceable(out, files)
     kinds: Counter[str] = Counter()
@@ -227,12 +218,12 @@ class _Stream:
     twins: float
 
     def rng(self, *key: object) -> Random:
-        """Return a generator that belongs to one group or one row."""
+        """Make a generator that belongs to one group or one row."""
         return seeded_rng(self.name, self.seed, self.wordings, *key)
 
     @property
     def relations(self) -> dict[Relation, float]:
-        """Return the shares of groups that begin with a twin or a contrast."""
+        """Compute the shares of groups that begin with a twin or a contrast."""
         return {"twin": self.twins, "contrast": min(CONTRAST_SHARE, 1 - self.twins)}
 
     @property
@@ -367,9 +358,8 @@ def _find_shared_response(
 ) -> tuple[Solution, str, dict[str, int], Solution] | None:
     """Find a response that fits the picture of an exercise and another picture.
 
-    Returns:
-        The response, its fault on the first picture, and the values and the right solution of the
-        second. ``None`` after some tries in vain.
+    Give the response, its fault on the first picture, and the values and the right solution of the
+    second; ``None`` after some tries in vain.
     """
     solution, behaviour = exercise.truth, "right"
     if relation == "twin":

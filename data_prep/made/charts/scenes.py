@@ -87,17 +87,17 @@ class ChartScene:
     """``[column][item]``"""
 
     def view(self, column: str) -> dict[str, int]:
-        """Return the values of one column by item."""
+        """Look up the values of one column by item."""
         return dict(zip(self.names, self.values[self.columns.index(column)], strict=True))
 
     def with_view(self, column: str, view: View) -> ChartScene:
-        """Return the same scene with other values in one column."""
+        """Make the same scene with other values in one column."""
         changed = list(self.values)
         changed[self.columns.index(column)] = tuple(view[name] for name in self.names)
         return replace(self, values=tuple(changed))
 
     def readings(self) -> dict[str, dict[str, int]]:
-        """Return all values as plain data: column, item, value."""
+        """List all values as plain data: column, item, value."""
         return {column: self.view(column) for column in self.columns}
 
     def describe(self) -> str:
@@ -160,7 +160,7 @@ def _closes(sides: tuple[int, ...]) -> bool:
 
 
 def diagonal_range(sides: tuple[int, ...]) -> tuple[int, int]:
-    """Return the bounds of the diagonal that has sides 1 and 2 of a quadrilateral on one side."""
+    """Bound the diagonal that has sides 1 and 2 of a quadrilateral on one side."""
     a, b, c, d = sides
     return max(abs(a - b), abs(c - d)), min(a + b, c + d)
 

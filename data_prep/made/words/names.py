@@ -45,7 +45,7 @@ def word(rng: Random, language: Language, syllables: int = 2) -> str:
 
 
 def sibling(rng: Random, name: str, language: Language) -> str:
-    """Invent a different name that looks much like ``name``: another last syllable."""
+    """Invent a name that looks like ``name`` but ends in another syllable."""
     while True:
         if language == "zh":
             changed = name[:-1] + rng.choice(ZH_GIVEN if len(name) < 4 else ZH_SOUNDS)
@@ -57,10 +57,9 @@ def sibling(rng: Random, name: str, language: Language) -> str:
 
 
 def person(rng: Random, language: Language) -> tuple[str, str, str]:
-    """Invent a person.
+    """Invent a person: given name, middle name and surname.
 
-    Returns:
-        Given name, middle name and surname. The middle name may be empty; a Chinese one always is.
+    The middle name may be empty; a Chinese one always is.
     """
     if language == "zh":
         return "".join(rng.sample(ZH_GIVEN, rng.choice((1, 2, 2)))), "", rng.choice(ZH_SURNAMES)

@@ -39,7 +39,7 @@ class Wording:
 
     @property
     def family(self) -> str:
-        """Return what the wording is for: to state in full, to decline, to ask for a sum, ..."""
+        """Name what the wording is for: to state in full, to decline, to ask for a sum, ..."""
         return self.id.rpartition(".")[0]
 
 
@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @cache
 def words_of(maker: str) -> dict[str, Any]:
-    """Return what the file of a maker holds, such as ``hard``.
+    """Read what the file of a maker holds, such as ``hard``.
 
     The tables are long, so libyaml reads them where PyYAML was built with it.
     """
@@ -59,12 +59,12 @@ def words_of(maker: str) -> dict[str, Any]:
 
 
 def texts(written: str | list[str]) -> tuple[str, ...]:
-    """Return the texts of a table: the lines of a block, or the items of a list."""
+    """Split a table into texts: the lines of a block, or the items of a list."""
     return tuple(written.splitlines() if isinstance(written, str) else written)
 
 
 def read_wordings(maker: str, table: str, make: type[W]) -> tuple[W, ...]:
-    """Return the wordings of a table in its order.
+    """Read the wordings of a table in its order.
 
     A table maps families to their wordings under ``train`` and ``held_out``: name to template, or
     to all fields of ``make`` besides the id.
@@ -82,12 +82,12 @@ def read_wordings(maker: str, table: str, make: type[W]) -> tuple[W, ...]:
 
 
 def wordings_of(wordings: Iterable[W], split: WordingSplit) -> list[W]:
-    """Return the wordings of a split: for ``test`` the held-out ones alone."""
+    """Choose the wordings of a split: for ``test`` the held-out ones alone."""
     return [w for w in wordings if split == "all" or w.held_out == (split == "test")]
 
 
 def question_wordings_of(wordings: Iterable[W], split: WordingSplit) -> list[W]:
-    """Return the wordings of a split's questions: for ``test`` the held-out ones among all others.
+    """Choose the wordings of a split's questions: for ``test`` the held-out ones among all others.
 
     Some questions have too few wordings to hold one out.
     """
@@ -95,7 +95,7 @@ def question_wordings_of(wordings: Iterable[W], split: WordingSplit) -> list[W]:
 
 
 def seeded_rng(*key: object) -> Random:
-    """Return a generator whose draws depend on the key alone, on every machine and in every run.
+    """Make a generator whose draws depend on the key alone, on every machine and in every run.
 
     The key names what is drawn: data set, seed, split, number of the row.
     """

@@ -93,7 +93,7 @@ LAYOUTS = (
 
 @chat_contract
 def charthal() -> Contract:
-    """Return ChartHal's contract."""
+    """Define ChartHal's contract."""
     return Contract(
         name="charthal",
         harness="ChartHal",

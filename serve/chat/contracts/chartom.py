@@ -14,7 +14,7 @@ NO_REASON = "No: the chart is clear and easy to read."
 
 @chat_contract
 def chartom() -> Contract:
-    """Return the contract of FACT questions."""
+    """Define the contract of FACT questions."""
     return Contract(
         name="chartom",
         harness="CHARTOM",
@@ -29,7 +29,7 @@ def chartom() -> Contract:
 
 @chat_contract
 def chartom_mind() -> Contract:
-    """Return the contract of MIND: the justification of an answer."""
+    """Define the contract of MIND: the justification of an answer."""
     sample = Sample.of_task("chartom-justification", wrong=NO_REASON)
     return Contract(
         name="chartom-mind",

@@ -16,7 +16,7 @@ STEP_BY_STEP = (
 
 @chat_contract
 def compass_verifier() -> Contract:
-    """Return CompassVerifier's contract."""
+    """Define CompassVerifier's contract."""
     return Contract(
         name="compass-verifier",
         harness="CompassVerifier",

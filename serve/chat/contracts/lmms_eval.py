@@ -21,7 +21,7 @@ CORRECTNESS = PromptLayout(
 
 @chat_contract
 def lmms_eval() -> Contract:
-    """Return lmms-eval's contract."""
+    """Define lmms-eval's contract."""
     return Contract(
         name="lmms-eval",
         harness="lmms-eval",

@@ -19,7 +19,7 @@ PARTIAL_CREDIT = ("one of cpi",)
 
 @chat_contract
 def qa() -> Contract:
-    """Return inspect_ai's contract."""
+    """Define inspect_ai's contract."""
     return Contract(
         name="qa",
         harness="inspect_ai",
@@ -33,7 +33,7 @@ def qa() -> Contract:
 
 @chat_contract
 def qa_partial() -> Contract:
-    """Return inspect_ai's contract for partial credit."""
+    """Define inspect_ai's contract for partial credit."""
     return Contract(
         name="qa-partial",
         harness="inspect_ai, partial credit",

@@ -12,7 +12,7 @@ ENGLISH = (
 
 @chat_contract
 def simpleqa() -> Contract:
-    """Return the contract of SimpleQA, and of benchmarks made after it."""
+    """Define the contract of SimpleQA, and of benchmarks made after it."""
     return Contract(
         name="simpleqa",
         harness="SimpleQA",
@@ -30,7 +30,7 @@ def simpleqa() -> Contract:
 
 @chat_contract
 def simplevqa() -> Contract:
-    """Return the contract of SimpleVQA's English prompt, as its paper prints it."""
+    """Define the contract of SimpleVQA's English prompt, as its paper prints it."""
     return Contract(
         name="simplevqa",
         harness="SimpleVQA (English)",
@@ -45,7 +45,7 @@ def simplevqa() -> Contract:
 
 @chat_contract
 def simplevqa_chinese() -> Contract:
-    """Return the contract of SimpleVQA's ``llm_as_a_vqa_judger.py``, which VLMEvalKit sends too."""
+    """Define the contract of ``llm_as_a_vqa_judger.py``, which VLMEvalKit sends too."""
     return Contract(
         name="simplevqa-chinese",
         harness="SimpleVQA (Chinese) and VLMEvalKit",

@@ -8,7 +8,7 @@ from serve.chat.contract import Contract, PromptLayout, Sample, chat_contract
 
 @chat_contract
 def truthful_pair() -> Contract:
-    """Return TruthfulVQA's contract."""
+    """Define TruthfulVQA's contract."""
     return Contract(
         name="truthful-pair",
         harness="TruthfulVQA",

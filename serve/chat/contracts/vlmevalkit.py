@@ -7,7 +7,7 @@ BODY = {"temperature": 0, "max_tokens": 2048}
 
 @chat_contract
 def mathverse() -> Contract:
-    """Return MathVerse's contract. The prompt indents the item, but not its examples."""
+    """Define MathVerse's contract. The prompt indents the item, but not its examples."""
     return Contract(
         name="mathverse",
         harness="MathVerse (VLMEvalKit)",
@@ -26,7 +26,7 @@ def mathverse() -> Contract:
 
 @chat_contract
 def mmvet() -> Contract:
-    """Return MM-Vet's contract. The reply is the last cell of a table, 0 to 1."""
+    """Define MM-Vet's contract. The reply is the last cell of a table, 0 to 1."""
     return Contract(
         name="mmvet",
         harness="MM-Vet (VLMEvalKit)",

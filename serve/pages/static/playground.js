@@ -89,6 +89,8 @@ function clearFields() {
   for (const name of ["question", "references", "response", "response_a", "response_b"]) form[name].value = "";
   pictures = [];
   showPictures();
+  answer.replaceChildren();
+  document.getElementById("calls").hidden = true;
   form.question.focus();
 }
 

@@ -156,6 +156,9 @@ def test_a_response_is_judged_by_keyboard_alone(
     [request] = judge.requests
     assert request.references == ("Paris", "City of Paris")
     assert (request.reference_mode, request.response) == ("any", "It is Paris.")
+    browser.find_element(By.ID, "clear").click()
+    assert browser.find_element(By.ID, "answer").text == ""
+    assert not browser.find_element(By.ID, "calls").is_displayed()
     assert_quiet(browser)
 
 
