@@ -36,7 +36,7 @@ EXPLANATIONS: dict[Outcome, str] = {
 
 @dataclass(frozen=True)
 class Check:
-    """What a model answered to one payload or, at last, to all."""
+    """Outcome of a model's reply to one payload or, in the summary, to all."""
 
     outcome: Outcome
     text: str = ""
