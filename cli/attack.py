@@ -16,7 +16,7 @@ from cli.shared.outputs import OutFolder, claim, own
 from cli.shared.screen import counting_bar, wide_console
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, file_digest
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file, request_key
-from evaluation.attacks.search import SearchResult, SuffixSearch
+from evaluation.attacks.rows import SearchResult, SuffixSearch
 from evaluation.report.markdown import number
 from judging.errors import CustosError, FieldError
 from judging.files.kept_work import KeptFile, KeptLine, Origin, locked

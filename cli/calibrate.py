@@ -59,8 +59,7 @@ def calibrate(
     Options:
         run: Run folder or shipped judge.
     """
-    from train.finish.calibrate import fit_calibrations, rows_to_score
-    from train.finish.grading import Processes
+    from train.finish.grading import Processes, fit_calibrations, rows_to_score
     from train.rows.rows import check_readable
 
     asked = (table_options.read(), allow_dropped, None, 0)
@@ -102,7 +101,7 @@ def _score(
     The result has the log-probabilities of each row's labels, in the order of the rows.
     """
     from evaluation.report.evaluate import grading_order
-    from train.finish.calibrate import score_rows
+    from train.finish.grading import score_rows
 
     order = grading_order(rows)
 

@@ -10,8 +10,14 @@ import typer
 from cli.eval import FILES
 from cli.shared.options import with_groups
 from cli.shared.outputs import claim, output_file
-from evaluation.comparisons.compare import MIN_COMMON, compare_evaluations, render_comparison
-from evaluation.comparisons.gate import MARGIN, gate, gate_outcome
+from evaluation.comparisons.compare import (
+    MARGIN,
+    MIN_COMMON,
+    compare_evaluations,
+    gate,
+    gate_outcome,
+    render_comparison,
+)
 from judging.files.records import write_json
 
 NOT_ENOUGH_ROWS = 3

@@ -20,7 +20,7 @@ from cli.shared.tables import (
     warn_of_open_modes,
 )
 from evaluation.pairs.paradigms import RUNS
-from evaluation.people.alternative import EPSILON
+from evaluation.people.annotators import EPSILON
 from judging.errors import CustosError, FieldError
 from judging.files.kept_work import locked
 from judging.judge import Judge
@@ -105,9 +105,9 @@ def evaluate(
     from evaluation.outcomes import NothingScored, save_evaluation
     from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
     from evaluation.report.evaluate import resolve_examples
+    from evaluation.report.markdown import summary_lines
     from evaluation.report.page import write_page
     from evaluation.report.report import write_report
-    from evaluation.report.summary import summary_lines
 
     rivals = rival_options.read(CHAT_TEMPERATURE if as_published else 0.0)
     runs = self_consistency or (RUNS if as_published else 0)

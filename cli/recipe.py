@@ -15,7 +15,7 @@ from cli.shared.options import AsJson, with_groups
 from cli.shared.outputs import Verb
 from cli.shared.screen import in_columns
 from judging.errors import CustosError
-from train.setup.recipe_files import find_recipe, recipe_names, summary_of
+from train.setup.recipe import find_recipe, recipe_names, summary_of
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -66,8 +66,7 @@ def explain_keys(
         names: Only the keys of this recipe's method, or only these keys. Default: all keys.
     """
     from train.methods import method_of, methods
-    from train.setup.recipe import nearest_key, read_values
-    from train.setup.recipe_files import recipe_keys
+    from train.setup.recipe import nearest_key, read_values, recipe_keys
 
     first, *others = names or [""]
     if first in recipe_names() or Path(first).is_file():

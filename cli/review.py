@@ -17,8 +17,7 @@ from cli.shared.options import with_groups
 from cli.shared.outputs import claim, output_file
 from cli.shared.screen import in_columns
 from cli.shared.tables import TABLE_FORMATS, TableOptions, read_requests
-from cli.shared.verdict_tables import TABLE_SUFFIXES, cell_text, read_verdict_table
-from cli.shared.verdicts import JudgedRates
+from cli.shared.verdicts import TABLE_SUFFIXES, JudgedRates, cell_text, read_verdict_table
 from data_prep.tables.cells import DEFAULT_SEPARATOR, as_list, json_value, same_name
 from data_prep.tables.mapping import METADATA, TableMapping
 from data_prep.tables.reader import BadRow, read_table

@@ -23,9 +23,8 @@ from serve.calls.context import caller_name
 from serve.calls.errors import ErrorBody, add_error_handling
 from serve.calls.limits import MAX_SEED, CallLimits
 from serve.calls.waiting import started_threads
-from serve.gate.gate import HEALTH_ROUTES, REQUEST_ID, REQUEST_ID_HEADER, Gate
-from serve.gate.keys import KnownKeys
-from serve.pages.examples import known_choices, knows, served_tasks, task_example
+from serve.gate.gate import HEALTH_ROUTES, REQUEST_ID, REQUEST_ID_HEADER, Gate, KnownKeys
+from serve.pages.routes import known_choices, knows, served_tasks, task_example
 from serve.pictures.decode import FORMAT_NAMES
 from serve.pictures.received import DATA_URL
 from serve.queue.service import Service

@@ -37,8 +37,7 @@ from serve.gate.connections import (
     limited_config,
     raise_file_limit,
 )
-from serve.gate.gate import check_site
-from serve.gate.keys import KnownKeys, warn_of_mode
+from serve.gate.gate import KnownKeys, check_site, warn_of_mode
 from serve.queue.metrics import Metrics
 from serve.queue.service import Service
 

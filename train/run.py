@@ -15,11 +15,9 @@ from data_prep.splits.overlap import Overlap
 from judging.judge import CALIBRATION_FILE
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
-from train.finish.calibrate import calibrate
-from train.finish.grading import KeptGrades, Processes, grade_start
-from train.finish.report import RunResult, announce, report_test
-from train.finish.write_judge import write_judge, write_model_card
-from train.launch.command_line import command_line, launch_command, load_recipe, parse_arguments
+from train.finish.grading import KeptGrades, Processes, calibrate, grade_start
+from train.finish.write_judge import RunResult, announce, report_test, write_judge, write_model_card
+from train.launch.front import command_line, launch_command, load_recipe, parse_arguments
 from train.launch.rehearsal import Rehearsal, keys_of_random_weights
 from train.loop.accelerator import make_accelerator
 from train.loop.checkpoint import check_run_folder, hash_files, run_identity
@@ -28,8 +26,7 @@ from train.methods import find_method, method_of
 from train.methods.base import Method
 from train.methods.trainer import BaseTrainer
 from train.rows.data import RunSplits, check_overlaps
-from train.setup.recipe import Recipe, read_values
-from train.setup.recipe_files import find_recipe
+from train.setup.recipe import Recipe, find_recipe, read_values
 from train.setup.starting_adapter import with_shape_of_init
 from train.tracking.parts import PARTS
 

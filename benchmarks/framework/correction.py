@@ -26,7 +26,7 @@ from evaluation.estimate import without_nan
 from evaluation.intervals import Floats, cluster_sums, number_clusters, resample_clusters
 from evaluation.metrics import calibration_columns, confusion_matrix, ratio, reliability_table
 from evaluation.outcomes import full_label
-from evaluation.ranking.agreement import order_probabilities
+from evaluation.ranking.bradley_terry import order_probabilities
 from judging.errors import CustosError, FieldError
 
 

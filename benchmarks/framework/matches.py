@@ -14,8 +14,12 @@ from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import Row
 from evaluation.estimate import share, without_nan
 from evaluation.intervals import Ints, number_clusters
-from evaluation.ranking.agreement import ranking_agreement
-from evaluation.ranking.bradley_terry import HALF_POINTS, MatchResults, bradley_terry
+from evaluation.ranking.bradley_terry import (
+    HALF_POINTS,
+    MatchResults,
+    bradley_terry,
+    ranking_agreement,
+)
 from evaluation.ranking.tournament import rank_by_people, rank_models
 from judging.errors import CustosError, FieldError
 from judging.tasks.truthful import TIE
@@ -111,7 +115,7 @@ class Tournament:
         decides. Matches without a decision are left out and counted. Intervals resample questions,
         because the matches on one question are not independent.
 
-        The result is that of ``evaluation.ranking.tournament.rank_models`` with ``questions``,
+        The result is that of ``evaluation.ranking.bradley_terry.rank_models`` with ``questions``,
         ``statuses``, ``coverage`` and ``judges``. Raise ``CustosError`` if nothing was decided or a
         model cannot be ranked.
         """
@@ -154,9 +158,8 @@ class Tournament:
 
         Rows have the ``id`` of a match and people's ``label``: ``A``, ``B``, or ``tie`` or the
         label ``None`` (a text) for neither; rows without a label are left out. The result is that
-        of ``evaluation.ranking.tournament.rank_by_people``. Raise ``FieldError`` if a row names no
-        match, or one twice, or has another label, and ``CustosError`` if people decided too few
-        matches.
+        of ``rank_by_people``. Raise ``FieldError`` if a row names no match, or one twice, or has
+        another label, and ``CustosError`` if people decided too few matches.
         """
         ids = {match.request.id for match in self.matches}
         by_id: dict[str, float] = {}

@@ -13,8 +13,7 @@ import yaml
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import CUT_OFF, WITHOUT_IMAGE, Row
-from clients.chat import Reply, Usage
-from clients.jobs import REQUEST_FAILED, JobResult, OnProgress, Reject, open_job
+from clients.chat import REQUEST_FAILED, JobResult, OnProgress, Reject, Reply, Usage, open_job
 from clients.messages import ChatItem, Decoding
 from judging.batches import in_batches
 from judging.errors import CustosError, FieldError

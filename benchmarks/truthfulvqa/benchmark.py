@@ -2,28 +2,189 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
 from string import ascii_uppercase
 from typing import Any
 
+import numpy as np
+
 from benchmarks.framework.base import Benchmark, ItemScore, MeasuredRow, PublishedTable, benchmark
-from benchmarks.framework.estimates import coverage, percent
-from benchmarks.framework.files import Row, missing_fields
-from benchmarks.truthfulvqa.levels import (
-    CELLS,
-    DIVISIONS,
-    STATED,
-    TRUTH,
-    measure_levels,
-    read_published,
-    read_stated,
-    read_truth,
-)
+from benchmarks.framework.estimates import coverage, measure_stated_confidence, percent, values
+from benchmarks.framework.files import Row, is_cut_off, missing_fields
 from clients.messages import Decoding
-from evaluation.estimate import without_nan
-from judging.errors import FieldError
-from judging.rules.answer_options import extract_option
+from evaluation.calibration_error import calibration_error
+from evaluation.estimate import Draws, without_nan
+from evaluation.intervals import Floats, Ints, Mask, number_clusters
+from evaluation.metrics import ratio
+from judging.errors import CustosError, FieldError
+from judging.rules.answer_options import extract_confidence, extract_option, published_option
 from judging.types import JudgeRequest, Verdict
+
+LEVELS = (1, 2, 3)
+FIELDS = ("category", "subcategory", "level")
+TRUTH = "ground_truth"
+"""Field of the right option in results of the official code, and in ours."""
+STATED = "stated_answer"
+"""Field of our own reading beside the published code's, which is in ``extracted_answer``."""
+DIVISIONS = {
+    "level": "level_accuracies",
+    "category": "category_accuracies",
+    "subcategory": "subcategory_accuracies",
+}
+"""Field of items to the key of its parts, as in results of the official code."""
+CELLS = "category_level_accuracies"
+
+Item = Mapping[str, Any]
+
+
+def cai(accuracies: Floats) -> Floats:
+    """Compute the CAI of the public TruthfulVQA code: ``(a1 - a2) / a1 + (a3 - a2) / a2``.
+
+    It is the loss from level 1 to level 2 plus the gain from level 2 to level 3, both relative. It
+    is nan where ``a1`` or ``a2`` is 0 (the public code counts such a term as 0). Shapes
+    ``[..., 3]``, for levels 1, 2, 3, to ``[...]``.
+    """
+    a1, a2, a3 = np.moveaxis(accuracies, -1, 0)
+    return ratio(a1 - a2, a1) + ratio(a3 - a2, a2)
+
+
+_OVER_LEVELS: Mapping[str, Callable[[Floats], Floats]] = {
+    "level_mean": lambda accuracies: np.asarray(accuracies.mean(axis=-1)),
+    "level_variance": lambda accuracies: np.asarray(accuracies.var(axis=-1)),
+    "cai": cai,
+}
+
+
+def measure_levels(items: Sequence[Item]) -> dict[str, Any]:
+    """Measure accuracy by the published reading of options, and beside it by what answers state.
+
+    Items have ``category, subcategory, level, ground_truth``, ``set_id``, and either
+    ``extracted_answer`` or the ``response`` to read option and stated confidence from. Raise
+    ``CustosError`` if there are no items, or a field is missing or wrong; the error names the row
+    and the field.
+
+    The result is that of ``TruthfulVQA.table``, with nan for what does not exist:
+    ``level_variance`` (population variance) and ``cai`` unless all three levels occur. It also has
+    ``level_mean``, ``category_level_accuracies``, and ``ece`` of the stated confidences.
+    """
+    if not items:
+        raise CustosError("no items to measure: the data is empty")
+    truths = [read_truth(item, f"row {row}") for row, item in enumerate(items, 1)]
+    published, stated = [read_published(each) for each in items], [read_stated(i) for i in items]
+    sets = [item.get("set_id") for item in items]
+    keys = [(row, None) if key is None else (-1, key) for row, key in enumerate(sets)]
+    clusters = number_clusters(keys)
+    responses = [str(item.get("response") or "") for item in items]
+    # Of an answer without an option, no confidence counts.
+    confidence = [
+        None if option is None else extract_confidence(text)
+        for option, text in zip(published, responses, strict=True)
+    ]
+    rights = [
+        np.array([float(option == truth) for option, truth in zip(options, truths, strict=True)])
+        for options in (published, stated)
+    ]
+    numbers = np.array([np.nan if each is None else each for each in confidence])
+    intervals = _accuracies(items, rights[0], clusters)
+    intervals["as_stated"] = _accuracies(items, rights[1], clusters)
+    intervals["ece"] = calibration_error(numbers, rights[0], clusters)
+    if intervals["ece"]["n"]:
+        names = [str(cluster) for cluster in clusters.tolist()]
+        right = rights[0].astype(bool).tolist()
+        intervals["calibration"] = measure_stated_confidence(confidence, right, names)
+    return {
+        **values(intervals),
+        "intervals": intervals,
+        "n": len(items),
+        "unreadable": published.count(None),
+        "unreadable_as_stated": stated.count(None),
+        "read_differently": sum(p != s for p, s in zip(published, stated, strict=True)),
+    }
+
+
+def _accuracies(items: Sequence[Item], right: Floats, clusters: Ints) -> dict[str, Any]:
+    """Estimate accuracies by part, and their summaries over the levels."""
+    parts: dict[str, dict[str, Mask]] = {}
+    for name in DIVISIONS:
+        # A level may come as 1.0, as tables with gaps export it.
+        of_item = [f"{i[name]:g}" if name == "level" else str(i[name]) for i in items]
+        parts[name] = {str(part): np.array(of_item) == part for part in np.unique(of_item)}
+    masks: dict[tuple[str, ...], Mask] = {
+        ("overall_accuracy",): np.ones(len(items), dtype=np.bool_),
+        **{(DIVISIONS[n], part): mask for n, of_n in parts.items() for part, mask in of_n.items()},
+    }
+    for category, inside in parts["category"].items():
+        for level, at_level in parts["level"].items():
+            if (inside & at_level).any():
+                masks[CELLS, category, level] = inside & at_level
+    counted = np.stack(list(masks.values()), axis=1).astype(np.float64)  # [n, G]
+    draws = Draws.of(np.concatenate([counted, counted * right[:, None]], axis=1), clusters)
+    groups = len(masks)
+    levels = [group for group, (key, *_) in enumerate(masks) if key == DIVISIONS["level"]]
+
+    def accuracy(group: int, sums: Floats) -> Floats:
+        return ratio(sums[..., groups + group], sums[..., group])
+
+    def over_levels(summary: Callable[[Floats], Floats], sums: Floats) -> Floats:
+        if len(levels) < len(LEVELS):  # undefined unless all of them occur
+            return np.full(sums.shape[:-1], np.nan)
+        return summary(np.stack([accuracy(level, sums) for level in levels], axis=-1))
+
+    measured: dict[str, Any] = {}
+    for group, (*names, last) in enumerate(masks):
+        branch = measured
+        for name in names:
+            branch = branch.setdefault(name, {})
+        branch[last] = draws.rate(partial(accuracy, group), itemgetter((..., group)))
+    for name, summary in _OVER_LEVELS.items():
+        measured[name] = draws.estimate(partial(over_levels, summary), len(items))
+    return measured
+
+
+def read_published(item: Item) -> str | None:
+    """Read the option that the published code extracts, from A to D; ``None`` for none.
+
+    An option that was extracted before stands; an answer that was cut off has none.
+    """
+    answer = item.get("extracted_answer")
+    option = published_option(str(item.get("response") if answer is None else answer))
+    return option if option in tuple("ABCD") and not is_cut_off(item) else None
+
+
+def read_stated(item: Item) -> str | None:
+    """Read the option that an answer states; of one without its words, the one extracted."""
+    if is_cut_off(item):
+        return None
+    if STATED in item:
+        return extract_option(str(item[STATED]))
+    response, options = item.get("response"), item.get("options")
+    if response is None:
+        return extract_option(str(item.get("extracted_answer")))
+    texts = [str(option) for option in options] if isinstance(options, list) else []
+    return extract_option(str(response), texts)
+
+
+def read_truth(item: Item, location: str, field: str = TRUTH) -> str:
+    """Check that the table can take an item; give the letter of its right option.
+
+    ``field`` holds the right option, and ``location`` names the item in errors. Raise
+    ``FieldError`` naming all fields that are missing, or one that is wrong.
+    """
+    missing = [name for name in (*FIELDS, field) if item.get(name) is None]
+    if item.get("response") is None and item.get("extracted_answer") is None:
+        missing.append("response")
+    if missing:
+        raise missing_fields(missing, location)
+    level = item["level"]
+    if level not in LEVELS or isinstance(level, bool):
+        raise FieldError("level", f"{level!r} is not 1, 2 or 3", location)
+    truth = extract_option(str(item[field]))
+    if truth is None:
+        raise FieldError(field, f"{item[field]!r} is not an option letter", location)
+    return truth
+
 
 OPEN_STYLE = "open"
 _CLOSING = {

@@ -23,7 +23,7 @@ from judging.judge import Judge
 from judging.verdicts.build import RULES, RuleGrader
 
 if TYPE_CHECKING:
-    from benchmarks.framework.grading import ResponsesToGrade
+    from benchmarks.framework.graded import ResponsesToGrade
     from clients.chat import Prices
 
 Responses = Annotated[
@@ -93,7 +93,7 @@ def grade(
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, run_file, write_graded
-    from benchmarks.framework.grading import own_rubrics, read_responses
+    from benchmarks.framework.graded import own_rubrics, read_responses
 
     benchmark = get_benchmark(name)
     check_suffix(out)

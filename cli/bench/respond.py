@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from benchmarks.framework.base import Benchmark
     from benchmarks.framework.files import Row
     from benchmarks.framework.responses import ItemQuestion
-    from clients.jobs import JobResult
+    from clients.chat import JobResult
     from clients.messages import Decoding
 
 Backbone = Annotated[
@@ -177,7 +177,7 @@ def respond(
         join_answers,
         read_wording,
     )
-    from clients.jobs import run_job
+    from clients.chat import run_job
     from judging.files.kept_work import locked
 
     if option_logits and backbone is None:

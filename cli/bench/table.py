@@ -129,8 +129,7 @@ def _one_model(model: GradedModel, people: Sequence[str]) -> Rendered:
     """Print the table of one graded file, with the files of items that people graded."""
     from benchmarks.framework.files import error_location, read_run
     from benchmarks.framework.leaderboard import build_table, model_name, paper_tables, with_people
-    from benchmarks.framework.report.page import render_html
-    from benchmarks.framework.report.text import render_markdown, summary_lines
+    from benchmarks.framework.report.page import render_html, render_markdown, summary_lines
 
     if len(people) > 1:
         raise CustosError("--people: one file beside --graded")
@@ -157,7 +156,7 @@ def _several_models(benchmark: Benchmark, models: Mapping[str, GradedModel]) -> 
     """Print the tables of several models and their paired differences."""
     from benchmarks.framework.leaderboard import build_leaderboard
     from benchmarks.framework.report.leaderboard import render_leaderboard_html
-    from benchmarks.framework.report.text import render_leaderboard_markdown, several_models
+    from benchmarks.framework.report.page import render_leaderboard_markdown, several_models
 
     result = build_leaderboard(benchmark, models)
     shown = several_models(benchmark, result)
@@ -185,7 +184,7 @@ def _several_models(benchmark: Benchmark, models: Mapping[str, GradedModel]) -> 
 
 def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:
     """Print published tables; where they have a main column, only that has room for intervals."""
-    from benchmarks.framework.report.text import figure_parts, figure_text
+    from benchmarks.framework.report.page import figure_parts, figure_text
 
     console = wide_console()
     for paper in papers:
@@ -228,7 +227,7 @@ def compare(
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location, read_file
     from benchmarks.framework.graded import ScoredItems, compare_graded
-    from benchmarks.framework.report.text import interval_cells
+    from benchmarks.framework.report.page import interval_cells
     from evaluation.report.cautions import few_questions
     from evaluation.report.markdown import p_value
 

@@ -154,7 +154,7 @@ def _read_others(file: Path, matches: Sequence[ModelMatch]) -> list[Verdict]:
 
 
 def _show(result: Mapping[str, Any], num_matches: int, against: Path | None) -> None:
-    from benchmarks.framework.report.text import interval_cells
+    from benchmarks.framework.report.page import interval_cells
     from evaluation.intervals import RESAMPLES
     from evaluation.ranking.tournament import TAIL
     from evaluation.report.markdown import order_line

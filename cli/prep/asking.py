@@ -29,7 +29,7 @@ from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
 
 if TYPE_CHECKING:
-    from clients.jobs import OnProgress
+    from clients.chat import OnProgress
     from data_prep.construction.model_writer import ModelWriter
 
 Rows = Annotated[
@@ -209,8 +209,7 @@ def verdicts(
         graded: Take the labels of this file of custos grade too: one more judge. May be repeated.
             Default: none.
     """
-    from data_prep.construction.responses import model_folder
-    from data_prep.construction.verdict_lists import VERDICTS, write_verdicts
+    from data_prep.construction.responses import VERDICTS, model_folder, write_verdicts
 
     if (base_url is None) != (not models):
         raise CustosError("--base-url and --model go together; give both or neither")

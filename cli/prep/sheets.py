@@ -239,8 +239,7 @@ def _write_sheet(
     name: str, rows: Path, out: Path, seed: int, gold: Path | None = None, gold_share: float = 0.0
 ) -> tuple[int, int]:
     """Write a sheet of a form; return the numbers of its rows and of gold items among them."""
-    from data_prep.construction.sheet_page import write_sheet
-    from data_prep.construction.sheets import mix_in_gold, read_gold_rows
+    from data_prep.construction.sheets import mix_in_gold, read_gold_rows, write_sheet
 
     claim(out)  # it may be filled in
     form = FORMS.get(name)

@@ -12,14 +12,6 @@ from cli.shared.options import with_groups
 from cli.shared.screen import check_skipped, show_skipped
 from cli.shared.splits import Cal, FilterOptions, Out, Seed, SourceFile, SplitOptions, Val
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, note_doubts
-from data_prep.splits.balance import (
-    PUBLISHED_TEST,
-    balanced_splits,
-    class_of,
-    hard_and_new_test,
-    in_both_orders,
-    item_of,
-)
 from data_prep.splits.manifest import (
     Ingredient,
     count_near_duplicate_clusters,
@@ -27,7 +19,17 @@ from data_prep.splits.manifest import (
     load_generic,
 )
 from data_prep.splits.manifest import mix as mix_data_sets
-from data_prep.splits.splits import SPLITS, all_to_test, shuffled
+from data_prep.splits.splits import (
+    PUBLISHED_TEST,
+    SPLITS,
+    all_to_test,
+    balanced_splits,
+    class_of,
+    hard_and_new_test,
+    in_both_orders,
+    item_of,
+    shuffled,
+)
 from data_prep.tables.examples import (
     describe_source,
     read_examples,

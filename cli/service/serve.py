@@ -177,7 +177,7 @@ def serve(
     """
     from serve.app import create_app
     from serve.calls.limits import Limits
-    from serve.gate.keys import read_keys
+    from serve.gate.gate import read_keys
     from serve.pictures.received import RemoteImages
     from serve.queue.cache import VerdictCache
     from serve.queue.service import Service
@@ -258,7 +258,7 @@ def _loader(
     deadline: float,
 ) -> Callable[[str], Judge]:
     """Make a function that loads a judge and has it grade once, if its model runs here."""
-    from serve.pages.examples import warm_up
+    from serve.pages.routes import warm_up
 
     # Two tries and the wait between them fit into the time that a client waits.
     wait = deadline / 3
@@ -277,7 +277,7 @@ def _loader(
 
 def _announce(address: str, judges: Mapping[str, Judge], *, has_keys: bool) -> None:
     """Print where the judges answer, with a call to try."""
-    from serve.pages.examples import headline_example
+    from serve.pages.routes import headline_example
 
     key = "-H 'Authorization: Bearer KEY' " if has_keys else ""
     try:

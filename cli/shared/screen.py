@@ -20,8 +20,7 @@ from judging.progress import ProgressBar
 from judging.types import FAILURES
 
 if TYPE_CHECKING:
-    from clients.chat import Prices, Usage
-    from clients.jobs import JobProgress, OnProgress
+    from clients.chat import JobProgress, OnProgress, Prices, Usage
 
 WIDTH_IN_FILES = 160
 """Columns of a table that is piped or written to a file, where rich would wrap it at 80."""
@@ -58,7 +57,7 @@ def show_counts(heading: str, counted: str, counts: Mapping[str, int]) -> None:
 def interval_table(title: str, intervals: Mapping[str, Any]) -> Table:
     """Build a table with one estimate and its interval on every line."""
     from benchmarks.framework.estimates import estimates
-    from benchmarks.framework.report.text import interval_cells
+    from benchmarks.framework.report.page import interval_cells
 
     table = Table("", "value", "95 % interval", "n", title=title)
     for path, estimate in estimates(intervals):
@@ -78,7 +77,7 @@ def counting_bar(description: str, total: int) -> Iterator[Callable[[int], None]
 def job_bar(prices: Prices | None = None) -> Iterator[OnProgress]:
     """Show how far a job of chat requests is, with tokens, their cost and failed items.
 
-    Gives what ``clients.jobs.run_job`` calls with its progress.
+    Gives what ``clients.chat.run_job`` calls with its progress.
     """
     columns = (TextColumn("{task.fields[spent]}"), TextColumn("{task.fields[failed]}"))
     with ProgressBar(*columns) as progress:

@@ -17,9 +17,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from clients.chat import Prices, Reply
+from clients.chat import JobResult, OnProgress, Prices, Reject, Reply, run_job
 from clients.connection import ModelServer
-from clients.jobs import JobResult, OnProgress, Reject, run_job
 from clients.messages import ChatItem, Decoding
 from data_prep.construction.steps.base import Step, StepRow
 from data_prep.errors import UnusableText

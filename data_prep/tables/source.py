@@ -13,10 +13,9 @@ from typing import Any
 from data_prep.splits.manifest import MANIFEST_NAME
 from data_prep.tables.cells import DEFAULT_SEPARATOR, is_split, with_nested_columns
 from judging.errors import CustosError
-from judging.files.arrow_rows import arrow_rows
 from judging.files.csv_rows import DELIMITERS, CsvFile, row_location
 from judging.files.opening import NOTHING_STATED, TextFormat
-from judging.files.records import ROW_SUFFIXES, read_rows
+from judging.files.records import ROW_SUFFIXES, arrow_rows, read_rows
 from judging.models.fetched import ask_hub
 
 _HUB_NAME = re.compile(

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from docs.hooks.models import field_table, summary
 from train.methods import methods
-from train.setup.recipe_files import sections
+from train.setup.recipe import sections
 
 INTRODUCTION = """\
 # Recipe keys

@@ -7,16 +7,16 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from evaluation.attacks.families import family_of
+from evaluation.attacks.items import family_of
 from evaluation.attacks.rows import (
     REFERENCE_ORDER,
     AttackRow,
     Frozen,
+    SearchSummary,
     Share,
     StabilityRow,
     measure_share,
 )
-from evaluation.attacks.search import SearchSummary
 from evaluation.measure import CORRECT
 from evaluation.report.cautions import few_questions, questions_text, too_wide
 from evaluation.report.markdown import markdown_templates

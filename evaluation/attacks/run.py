@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evaluation.attacks.families import family_of
-from evaluation.attacks.items import read_items
+from evaluation.attacks.items import family_of, read_items
 from evaluation.attacks.report import (
     AttackReport,
     Graded,
@@ -16,11 +15,15 @@ from evaluation.attacks.report import (
     family_report,
     measure_stability,
 )
-from evaluation.attacks.rows import AttackRow, StabilityRow, attack_rows, check_task, stability_rows
-from evaluation.attacks.search import (
+from evaluation.attacks.rows import (
+    AttackRow,
     SearchResult,
+    StabilityRow,
     SuffixSearch,
+    attack_rows,
+    check_task,
     largest_pool,
+    stability_rows,
     suffix_pool,
     summarise_search,
     wrong_answers,

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation.correction.scores import variance_ratio
+from evaluation.estimate import LEVEL, POWER, PRECISION, tango_score
 from evaluation.intervals import (
     LIKENESS,
     LIKENESS_EVENTS,
@@ -28,7 +29,6 @@ from evaluation.intervals import (
     design_bounds,
     wilson_half_width,
 )
-from evaluation.paired import LEVEL, POWER, PRECISION, tango_score
 from judging.errors import CustosError
 from judging.verdicts.calibration import CHANCE
 

@@ -23,7 +23,7 @@ from evaluation.intervals import (
 from evaluation.measure import CORRECT
 from evaluation.metrics import ratio
 from evaluation.outcomes import Outcomes
-from evaluation.ranking.agreement import MAX_ANSWERERS
+from evaluation.ranking.bradley_terry import MAX_ANSWERERS
 from judging.types import score_of
 
 SHOWN = 0.05

@@ -18,7 +18,6 @@ from evaluation.intervals import (
     resample_clusters,
 )
 from evaluation.metrics import ratio
-from evaluation.ranking.agreement import order_probabilities
 from evaluation.ranking.bradley_terry import (
     LOG_ODDS_PER_POINT,
     RATING_MEAN,
@@ -26,6 +25,7 @@ from evaluation.ranking.bradley_terry import (
     bradley_terry,
     clusters_met,
     fit_strengths,
+    order_probabilities,
     resampled_wins,
     win_matrix,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaluation.regressions import OVERLAP
+from evaluation.baselines import OVERLAP
 from evaluation.report.markdown import with_interval
 from judging.judge.notes import untrained_mode_caution
 

@@ -13,17 +13,21 @@ import numpy as np
 
 from evaluation import metrics
 from evaluation.baselines import (
+    OVERLAP,
     PAIR_RULES,
     RULES,
+    SENTENCES,
     majority_verdicts,
     measure_by_task,
+    overlap_verdicts,
     rule_verdicts,
+    sentence_verdicts,
 )
 from evaluation.calibration_error import chance_band, slope, squared_error
 from evaluation.correction.judged import error_rates
 from evaluation.correction.scores import corrected_rate
 from evaluation.declared_labels import label_set
-from evaluation.estimate import share, without_nan
+from evaluation.estimate import paired_accuracies, share, without_nan
 from evaluation.intervals import RESAMPLES, Floats, Mask
 from evaluation.measure import (
     ACCURACIES,
@@ -37,7 +41,6 @@ from evaluation.measure import (
     slice_metrics,
 )
 from evaluation.outcomes import Outcomes, check_scored, full_label, gather, unscored_reasons
-from evaluation.paired import paired_accuracies
 from evaluation.pairs.agreement import (
     PAIR_LABELS,
     measure_pairs,
@@ -45,11 +48,9 @@ from evaluation.pairs.agreement import (
     self_consistency,
     verbosity_effect,
 )
-from evaluation.people.alternative import EPSILON
-from evaluation.people.annotators import measure_people, second_annotator
-from evaluation.ranking.agreement import answerer_of, rank_answerers
+from evaluation.people.annotators import EPSILON, measure_people, second_annotator
+from evaluation.ranking.bradley_terry import answerer_of, rank_answerers
 from evaluation.ranking.favour import favour
-from evaluation.regressions import OVERLAP, SENTENCES, overlap_verdicts, sentence_verdicts
 from evaluation.report.cautions import cautions
 from evaluation.report.markdown import render_markdown
 from judging.files.atomic import write_text
@@ -101,7 +102,7 @@ def build_report(
         risk: Stated risk that the verdicts' ``needs_review`` was set at.
         drawn: Labels that judges gave when they were drawn anew: name, example, run.
         epsilon: Margin of the alternative annotator test.
-        family: Family of the judge's backbone, as :func:`evaluation.ranking.favour.family_of` says.
+        family: Family of the judge's backbone, as ``family_of`` says.
         seed: Seed of the resamples.
     """
     check_scored(verdicts)

@@ -14,13 +14,13 @@ from scipy.special import expit
 
 from evaluation.correction.judged import judged_rate, measure_errors
 from evaluation.intervals import Floats, Ints, Mask, percentile_interval, resample_clusters
-from evaluation.ranking.agreement import order_probabilities
 from evaluation.ranking.bradley_terry import (
     LOG_ODDS_PER_POINT,
     RATING_MEAN,
     MatchResults,
     bradley_terry,
     fit_strengths,
+    order_probabilities,
     win_matrix,
 )
 from evaluation.ranking.tournament import rank_by_people

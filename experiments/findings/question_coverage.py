@@ -21,16 +21,14 @@ from evaluation.attacks.rows import measure_share
 from evaluation.calibration_error import calibration_error
 from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import corrected_rate
-from evaluation.estimate import Draws, share
+from evaluation.estimate import Draws, loss_within_p, lowest_difference, share
 from evaluation.intervals import Floats, Ints, Mask, percentile_interval, sign_flip_p
 from evaluation.measure import METRICS, Tally, TallyDraws
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
-from evaluation.paired import loss_within_p, lowest_difference
 from evaluation.people.agreement import PeoplesLabels, krippendorff_alpha
 from evaluation.ranking.favour import differences_from_others
-from judging.verdicts.calibration import HeldOutVerdicts
-from judging.verdicts.calibration_fit import draw_rows, fit_calibration
+from judging.verdicts.calibration import HeldOutVerdicts, draw_rows, fit_calibration
 
 SIZES: dict[str, Callable[[int], Ints]] = {
     "1": lambda questions: np.ones(questions, dtype=np.int64),

@@ -25,7 +25,7 @@ from judging.models.devices import use_device
 
 ROOT = Path(__file__).parents[2]
 IMPORTED = (
-    *("judging.models.backbones", "train.hieval_stage1", "train.launch.random_checkpoint"),
+    *("judging.models.backbones", "train.hieval_stage1", "train.launch.rehearsal"),
     *("serve.app", "cli.main", "trl", "pytest"),
 )
 """Modules that the steps need; each imports the libraries it is written for."""

@@ -61,7 +61,7 @@ def backbone(hour: Hour, name: str) -> str:
 
 def random_weights(hour: Hour, name: str) -> str:
     """Return a folder with random weights in a shape, which is made once."""
-    from train.launch.random_checkpoint import random_checkpoint
+    from train.launch.rehearsal import random_checkpoint
 
     return str(random_checkpoint(backbone(hour, name)))
 
@@ -87,7 +87,7 @@ def _small_config(name: str) -> dict[str, Any]:
 
 def use_tokenizer(hour: Hour) -> str:
     """See to a tokenizer for random weights without fetching one; return which it is."""
-    from train.launch.random_checkpoint import REAL_TOKENIZER, TOKENIZER_VARIABLE
+    from train.launch.rehearsal import REAL_TOKENIZER, TOKENIZER_VARIABLE
 
     made = hour.folder / "tokenizer"
     given = Path(os.environ.get(TOKENIZER_VARIABLE, REAL_TOKENIZER))

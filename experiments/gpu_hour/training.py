@@ -20,8 +20,7 @@ from experiments.gpu_hour.figures import ABSENT, Figure
 from experiments.gpu_hour.subjects import LARGE, Hour, backbone, made_rows, random_weights
 from judging.errors import CustosError
 from judging.files.records import write_records
-from train.setup.recipe import read_values
-from train.setup.recipe_files import find_recipe
+from train.setup.recipe import find_recipe, read_values
 
 RECIPE = "hieval_stage1"
 GIGA = 1e9

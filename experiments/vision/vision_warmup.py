@@ -30,7 +30,7 @@ from experiments.vision.trainer import WarmupTrainer
 from judging.files.atomic import atomic_path
 from judging.files.records import write_json
 from judging.models.backbones import load_backbone
-from train.launch.command_line import command_line
+from train.launch.front import command_line
 from train.loop.checkpoint import check_run_folder, run_identity
 from train.setup.recipe import OptimSection, RunSection, Section, parse_recipe
 

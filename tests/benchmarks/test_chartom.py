@@ -17,7 +17,7 @@ from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.correction import corrected_score
 from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
 from benchmarks.framework.leaderboard import build_table, number_of
-from benchmarks.framework.report.text import summary_lines
+from benchmarks.framework.report.page import summary_lines
 from evaluation.correction.scores import corrected_rate
 from judging.errors import CustosError, FieldError
 from judging.types import Verdict

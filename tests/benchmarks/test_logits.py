@@ -24,8 +24,7 @@ from benchmarks.truthfulvqa.logits import (
     measure_lal,
     option_logits,
 )
-from clients.chat import Reply
-from clients.jobs import JobResult
+from clients.chat import JobResult, Reply
 from judging.errors import CustosError
 from judging.files.pictures import read_image
 from judging.models.backbones import load_backbone

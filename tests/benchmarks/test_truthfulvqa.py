@@ -18,8 +18,9 @@ from benchmarks.truthfulvqa.benchmark import (
     CALIBRATION,
     CATEGORIES,
     OVER_LEVELS,
+    cai,
+    measure_levels,
 )
-from benchmarks.truthfulvqa.levels import cai, measure_levels
 from judging.errors import CustosError, FieldError
 
 TRUTHFULVQA = get_benchmark("truthfulvqa")

@@ -20,8 +20,7 @@ from judging.errors import CustosError
 from tests.cli.prep.made_up import evouna_rows
 from tests.cli.test_main import EVERY_VERB
 from train.methods.focal import FocalRecipe
-from train.setup.recipe import parse_recipe
-from train.setup.recipe_files import find_recipe
+from train.setup.recipe import find_recipe, parse_recipe
 
 QUICK = Plan(
     minutes=1,

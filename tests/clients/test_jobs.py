@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from clients.chat import Prices
+from clients.chat import JobProgress, JobResult, KeptAnswer, OnProgress, Prices, run_job
 from clients.connection import ServerRefusal
-from clients.jobs import JobProgress, JobResult, KeptAnswer, OnProgress, run_job
 from clients.messages import ChatItem, Decoding
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, locked
@@ -155,7 +154,7 @@ JOB = """
 import sys
 from pathlib import Path
 from clients.connection import ModelServer
-from clients.jobs import run_job
+from clients.chat import run_job
 from clients.messages import ChatItem, Decoding
 from judging.messages import Message
 

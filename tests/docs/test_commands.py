@@ -22,8 +22,7 @@ from serve.chat.contract import CHAT_CONTRACTS
 from tests.docs.commands_in_text import commands_in, commands_of
 from tests.docs.markdown_pages import PAGES, ROOT, blocks, name_of, spans
 from train.methods import method_of, methods
-from train.setup.recipe import parse_recipe, read_values
-from train.setup.recipe_files import find_recipe, recipe_names
+from train.setup.recipe import find_recipe, parse_recipe, read_values, recipe_names
 
 COMMANDS = dict(commands())
 ROOMS = sorted(

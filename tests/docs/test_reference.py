@@ -11,7 +11,7 @@ from docs.hooks.models import field_table
 from docs.hooks.recipe_keys import recipe_keys_page
 from judging.tasks import task_names
 from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
-from train.setup.recipe_files import find_recipe, recipe_names
+from train.setup.recipe import find_recipe, recipe_names
 
 
 def rows(page: str) -> Iterator[list[str]]:

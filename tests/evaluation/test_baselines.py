@@ -15,13 +15,15 @@ from evaluation.baselines import (
     majority_verdicts,
     measure_by_task,
     nearer_reference,
+    overlap_features,
+    overlap_verdicts,
     parse_number,
     relaxed_accuracy,
     rule_verdicts,
+    sentence_verdicts,
     shared_token_f1,
 )
 from evaluation.intervals import Floats
-from evaluation.regressions import overlap_features, overlap_verdicts, sentence_verdicts
 from evaluation.report.report import baseline_verdicts
 from judging.files.questions import minilm
 from judging.types import JudgeRequest, LabelledExample, Verdict

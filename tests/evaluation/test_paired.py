@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.paired import newcombe_interval, paired_accuracies
+from evaluation.estimate import newcombe_interval, paired_accuracies
 
 
 def test_the_interval_is_that_of_the_mean_difference() -> None:

@@ -30,8 +30,7 @@ from tests.train.made_up import write_split
 from train.launch.run_plan import plan_run
 from train.methods import method_of
 from train.methods.base import Method
-from train.setup.recipe import read_values
-from train.setup.recipe_files import find_recipe
+from train.setup.recipe import find_recipe, read_values
 
 STEPS = 10
 KILLED_BEFORE = 6

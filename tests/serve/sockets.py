@@ -15,7 +15,7 @@ import pytest
 from judging.judge import Judge
 from serve.app import create_app
 from serve.calls.limits import Limits
-from serve.gate.keys import KnownKeys, parse_keys
+from serve.gate.gate import KnownKeys, parse_keys
 from serve.queue.service import Service
 from serve.server import DrainingServer, TlsFiles, bind, url
 

@@ -27,7 +27,7 @@ from serve import app
 from serve.app import create_app, openapi, task_schema
 from serve.calls.limits import CallLimits, Limits
 from serve.gate.gate import HEALTH_ROUTES
-from serve.pages.examples import (
+from serve.pages.routes import (
     headline_example,
     headline_judge,
     known_choices,

@@ -17,7 +17,7 @@ from judging.types import LabelledExample, Verdict
 from tests.train.made_up import examples, write_recipe
 from train import hieval_stage1
 from train.finish import grading as kept_grades
-from train.finish import report
+from train.finish import write_judge
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -123,7 +123,7 @@ def test_a_run_that_is_stopped_while_it_grades_goes_on(
             raise ConnectionError("the machine is gone")
         return grade_examples(judge, rows, **options)
 
-    monkeypatch.setattr(report, "grade_examples", count)
+    monkeypatch.setattr(write_judge, "grade_examples", count)
     with pytest.raises(SystemExit):
         hieval_stage1.main(["--config", str(recipe)])
     assert sizes == [4, 4]

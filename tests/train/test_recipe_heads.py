@@ -14,15 +14,14 @@ import yaml
 from typer.testing import CliRunner
 
 from cli.main import app
-from data_prep.splits.balance import class_of, item_of
-from data_prep.splits.splits import SPLITS
+from data_prep.splits.splits import SPLITS, class_of, item_of
 from judging.files.records import read_records
 from judging.tasks import get_task
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from train import hieval_stage1
-from train.setup.recipe_files import find_recipe
+from train.setup.recipe import find_recipe
 
 TABLE_1 = {"QS": (21_996, 2_000, 2_000), "EA": (8_545, 1_000, 1_000)}
 

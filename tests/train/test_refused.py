@@ -13,7 +13,7 @@ from judging.types import LabelledExample
 from tests.train.made_up import analysed, critique_pair, example, examples, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
 from train.methods import methods
-from train.setup.recipe_files import find_recipe
+from train.setup.recipe import find_recipe
 
 SCRIPTS: dict[str, Any] = {
     "hieval_stage1": hieval_stage1,

@@ -1,13 +1,15 @@
-"""A training run as ``custos train`` starts it: a recipe, the user's files, and processes."""
+"""A training run as ``custos train`` and the scripts start it: recipe, files, processes, errors."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,10 +17,15 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+from rich.console import Console
+from safetensors import SafetensorError
 
 from data_prep.tables.mapping import TableMapping, read_mapping
-from judging.errors import CustosError
+from judging import errors
+from judging.errors import CustosError, Missing, lacks_memory
 from judging.files.csv_rows import DELIMITERS
 from judging.models.devices import has_gpu
 from judging.tasks import get_task, task_names
@@ -27,11 +34,28 @@ from train.loop.checkpoint import checkpoints
 from train.methods import method_of
 from train.methods.base import Method
 from train.rows.held_out import DATA_FOLDER, MAPPING_FILE, WrittenData, write_run_data
-from train.setup.engines import CPU, LAUNCH_FILES, asks_for, launch_file
-from train.setup.recipe import parse_recipe, read_values
-from train.setup.recipe_files import find_recipe, recipe_names, recipe_of_task, section_keys
-from train.setup.run_log import COMMAND_VARIABLE, GRADE_VARIABLE, LAUNCH_LOG
+from train.setup.engines import (
+    CPU,
+    LAUNCH_FILES,
+    asks_for,
+    check_engine,
+    check_installed,
+    check_processes,
+    launch_file,
+)
+from train.setup.recipe import (
+    find_recipe,
+    parse_recipe,
+    read_values,
+    recipe_names,
+    recipe_of_task,
+    section_keys,
+)
+from train.setup.run_log import COMMAND_VARIABLE, GRADE_VARIABLE, LAUNCH_LOG, RUN_LOG
 from train.setup.starting_adapter import with_shape_of_init
+
+if TYPE_CHECKING:
+    from train.methods.base import Method
 
 HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
 SHOWN = ("error: ", "warning: ", "dry run: ")
@@ -312,3 +336,125 @@ def _num_gpus() -> int:
     if asks_for(CPU, os.environ) or not has_gpu():
         return 1
     return torch.cuda.device_count()
+
+
+SECONDS_TO_BE_STOPPED = 10
+DRY_RUN_HELP = (
+    "take N optimizer steps on the first rows, then validate, save, load, calibrate, grade and "
+    "serve, all in a temporary folder, and print the seconds and the memory of each part"
+)
+RANDOM_WEIGHTS_HELP = (
+    "train on random weights in the shape of the recipe's backbone, where its own cannot be had, "
+    "and from a fresh adapter; the judge knows nothing"
+)
+
+
+def load_recipe(
+    method: type[Method],
+    path: Path,
+    keys: Sequence[str],
+    values: Mapping[str, Any] | None = None,
+) -> Any:
+    """Validate the recipe of a run, which this process must be able to train.
+
+    ``values`` are what :func:`read_values` returned for file and keys, if they have been read.
+    Raises ``CustosError`` if the launcher's engine is not supported, or a package that the recipe
+    needs is not installed; ``FieldError`` if a key is unknown, missing or out of range.
+    """
+    check_engine(os.environ)
+    values = {**(values or read_values(path, keys)), "method": method.name}
+    recipe = parse_recipe(method.recipe_class, path, keys, values)
+    check_installed(recipe)
+    check_processes(recipe, os.environ)
+    return recipe
+
+
+def parse_arguments(
+    script: str, argv: Sequence[str] | None = None, default: str | None = None
+) -> argparse.Namespace:
+    """Parse the arguments of a training script: config, overrides, dry_run, random_weights.
+
+    Without ``default``, the name of a recipe, ``--config`` must be given.
+    """
+    launch = f"accelerate launch train/{script}.py"
+    parser = argparse.ArgumentParser(
+        prog=launch,
+        description=f"Train with a recipe. Example: {launch} "
+        "--config embedded/demo optim.lr=1e-4 run.output=runs/try. Try it out first: "
+        f"{launch} --dry-run 2",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="RECIPE",
+        default=default,
+        required=default is None,
+        help="a file, or the name of a recipe that came with custos (custos recipe list)"
+        + ("; default %(default)s" if default else ""),
+    )
+    parser.add_argument("--dry-run", metavar="N", type=_positive, help=DRY_RUN_HELP)
+    parser.add_argument("--random-weights", action="store_true", help=RANDOM_WEIGHTS_HELP)
+    parser.add_argument("overrides", nargs="*", metavar="key.path=value")
+    return parser.parse_intermixed_args(argv)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: give the number of steps, 1 or more")
+    return int(text)
+
+
+def launch_command(script: str, argv: Sequence[str] | None) -> str:
+    """Repeat the command that was typed, ready to be typed again."""
+    arguments = shlex.join(sys.argv[1:] if argv is None else argv)
+    launched = f"accelerate launch train/{script}.py {arguments}".rstrip()
+    return os.environ.get(COMMAND_VARIABLE, launched)
+
+
+@contextmanager
+def command_line(instead: str = "") -> Iterator[None]:
+    """End on a known error with one line and exit status 2; keep library notices off the screen.
+
+    ``instead`` are commands to run where the recipe's backbone or data cannot be had.
+    """
+    try:
+        with RUN_LOG.collecting():
+            yield
+    except KeyboardInterrupt:
+        command = launch_command(Path(sys.argv[0]).stem, None)
+        _end(f"\n{stop_message(RUN_LOG.folder, command) if RUN_LOG.folder else 'stopped'}", 130)
+    except Exception as error:
+        text = known_error(error)
+        if text is None:
+            raise
+        advice = f"; without it: {instead}" if instead and isinstance(error, Missing) else ""
+        if os.environ.get("RANK", "0") != "0":
+            # Most mistakes meet every process: the first one reports it, and the others are stopped
+            # before they do.
+            time.sleep(SECONDS_TO_BE_STOPPED)
+        _end(f"error: {' '.join(f'{text}{advice}'.split())}", 2)
+    if torch.distributed.is_initialized():
+        # Gloo's threads may abort an interpreter that ends; the launcher then stops the process
+        # that still writes the report.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def known_error(error: Exception) -> str | None:
+    """Word an error that the user can mend; ``None`` for any other error."""
+    if lacks_memory(error):
+        return (
+            "out of memory; lower optim.token_budget (DPO and GRPO: critiques.micro_batch) and, if "
+            "that is not enough, set run.gradient_checkpointing=true"
+        )
+    if isinstance(error, SafetensorError):  # a full disk, a damaged file
+        return f"{RUN_LOG.folder or 'run folder'}: {error}"
+    return errors.known_error(error)
+
+
+def _end(line: str, status: int) -> NoReturn:
+    Console(stderr=True).print(line, markup=False, highlight=False, soft_wrap=True)
+    if torch.distributed.is_initialized():
+        sys.stdout.flush()
+        os._exit(status)  # the other processes wait for this one
+    sys.exit(status)

@@ -23,8 +23,7 @@ from train.plan.row_sizes import (
     row_sizes,
 )
 from train.setup.engines import FSDP, check_processes
-from train.setup.recipe import Recipe, parse_recipe, read_values
-from train.setup.recipe_files import find_recipe, recipe_of_task
+from train.setup.recipe import Recipe, find_recipe, parse_recipe, read_values, recipe_of_task
 from train.setup.starting_adapter import with_shape_of_init
 
 

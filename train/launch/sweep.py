@@ -16,7 +16,7 @@ from evaluation.report.evaluate import RECIPE_FILE
 from judging.errors import CustosError, errors_at
 from judging.files.records import decode_json, write_json
 from judging.fingerprint import file_sha256
-from train.setup.recipe_files import find_recipe
+from train.setup.recipe import find_recipe
 
 RESULT_FILE = "sweep.json"
 REPORT_FILE = "report.json"

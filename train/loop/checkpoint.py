@@ -20,8 +20,7 @@ from judging.errors import CustosError, FieldError
 from judging.files.atomic import whole_folder
 from judging.fingerprint import file_sha256
 from judging.models.adapters import save_adapter
-from train.loop.optimizer import set_state, state_tensors
-from train.loop.sharding import like, whole
+from train.loop.sharding import like, set_state, state_tensors, whole
 from train.rows.held_out import check_holds_run
 from train.setup.recipe import Section
 

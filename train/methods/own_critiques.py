@@ -35,8 +35,8 @@ from train.loop.checkpoint import (
     trainable,
 )
 from train.loop.objective import Measured
-from train.loop.optimizer import check_finite, learning_rate, make_optimizer
 from train.loop.progress import Progress
+from train.loop.sharding import check_finite, learning_rate, make_optimizer
 from train.methods.base import Method
 from train.methods.policy import Policy
 from train.methods.trainer import BaseTrainer, dropout_seed

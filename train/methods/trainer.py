@@ -33,9 +33,16 @@ from train.loop.checkpoint import (
     trainable,
 )
 from train.loop.objective import Measured, ModelRunner, Objective
-from train.loop.optimizer import check_finite, learning_rate, prepare
 from train.loop.progress import Progress, early_stop_line, validations_without_gain
-from train.loop.sharding import divides_gradients, free_weights, is_sharded, whole
+from train.loop.sharding import (
+    check_finite,
+    divides_gradients,
+    free_weights,
+    is_sharded,
+    learning_rate,
+    prepare,
+    whole,
+)
 from train.plan.planner import decide_checkpointing
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe

@@ -12,8 +12,7 @@ import yaml
 from judging.errors import CustosError
 from judging.files.yaml_text import yaml_errors
 from judging.models.adapters import check_bitsandbytes
-from train.setup.recipe import Recipe
-from train.setup.recipe_files import RECIPES
+from train.setup.recipe import RECIPES, Recipe
 
 SUPPORTED = ("NO", "MULTI_GPU", "MULTI_CPU", "FSDP", "DEEPSPEED")
 """Values of accelerate's ``distributed_type``."""

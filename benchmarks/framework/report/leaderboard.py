@@ -12,11 +12,11 @@ import numpy as np
 
 from benchmarks.framework.base import Benchmark
 from benchmarks.framework.leaderboard import number_of
-from benchmarks.framework.report.page import rate_charts
-from benchmarks.framework.report.text import (
+from benchmarks.framework.report.page import (
     TEMPLATES,
     figure_parts,
     points,
+    rate_charts,
     reversed_difference,
     several_models,
 )

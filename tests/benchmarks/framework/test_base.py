@@ -13,7 +13,7 @@ import benchmarks
 from benchmarks.framework import base
 from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from benchmarks.framework.files import join_responses
-from benchmarks.framework.grading import ResponsesToGrade, own_rubrics, read_responses
+from benchmarks.framework.graded import ResponsesToGrade, own_rubrics, read_responses
 from judging.errors import CustosError, FieldError
 from judging.judge import Judge
 from judging.tasks import base as tasks

@@ -22,8 +22,7 @@ from benchmarks.framework.correction import (
 )
 from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import build_leaderboard, build_table
-from benchmarks.framework.report.page import rate_charts
-from benchmarks.framework.report.text import order_text, summary_lines
+from benchmarks.framework.report.page import order_text, rate_charts, summary_lines
 from evaluation.correction.judged import judged_rate, parse_errors
 from evaluation.correction.scores import corrected_rate
 from judging.errors import CustosError, FieldError

@@ -15,8 +15,7 @@ from PIL import Image
 
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.responses import build_questions, join_answers, read_wording
-from clients.chat import Reply
-from clients.jobs import JobResult
+from clients.chat import JobResult, Reply
 from clients.messages import Decoding
 from judging.errors import CustosError, FieldError
 from judging.tasks import get_task

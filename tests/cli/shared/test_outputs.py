@@ -20,7 +20,7 @@ from cli.shared.outputs import Verb, claim, own
 from judging.errors import CustosError
 from judging.judge import Judge
 from tests.cli.test_main import EVERY_VERB
-from train.launch.command_line import known_error
+from train.launch.front import known_error
 
 MAY_BE_EMPTY = {("custos doctor", "--key")}
 """No key at all."""

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.shared.screen import counting_bar, in_columns, job_bar, show_problems, show_skipped
-from clients.chat import Prices, Usage
-from clients.jobs import JobProgress
+from clients.chat import JobProgress, Prices, Usage
 
 
 def test_cells_stand_below_each_other_without_trailing_blanks() -> None:

@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from train.setup.recipe_files import RECIPES, recipe_names
+from train.setup.recipe import RECIPES, recipe_names
 
 
 def test_the_list_says_what_each_recipe_is_for() -> None:

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from clients.chat import Reply
-from clients.jobs import JobProgress
+from clients.chat import JobProgress, Reply
 from clients.messages import ChatItem
 from data_prep.construction.model_writer import Request, load_rows, run_step
 from data_prep.construction.steps.base import (

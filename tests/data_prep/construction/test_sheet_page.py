@@ -10,8 +10,7 @@ from PIL import Image
 from selenium.webdriver import ActionChains, Chrome, Keys
 
 from data_prep.construction.forms.base import FORMS
-from data_prep.construction.sheet_page import write_sheet
-from data_prep.construction.sheets import item_name, read_table
+from data_prep.construction.sheets import item_name, read_table, write_sheet
 from data_prep.construction.steps.base import Row
 from judging.errors import CustosError
 from tests.data_prep.construction.made_up import question, response_rows

@@ -16,8 +16,10 @@ from cli.main import app
 from data_prep.construction.critiques import critique_item
 from data_prep.construction.forms.base import Value
 from data_prep.construction.forms.truthful import TruthfulPair
-from data_prep.splits.balance import (
+from data_prep.splits.splits import (
     PUBLISHED_TEST,
+    SPLITS,
+    HeldOut,
     balanced_sample,
     balanced_splits,
     class_of,
@@ -25,7 +27,6 @@ from data_prep.splits.balance import (
     in_both_orders,
     item_of,
 )
-from data_prep.splits.splits import SPLITS, HeldOut
 from evaluation.report.markdown import TABLE_5
 from judging.errors import CustosError
 from judging.files.records import read_records, write_records

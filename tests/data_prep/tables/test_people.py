@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from data_prep.splits.balance import in_both_orders
+from data_prep.splits.splits import in_both_orders
 from data_prep.tables.examples import read_examples
 from data_prep.tables.labels import UnknownLabel
 from data_prep.tables.mapping import TableMapping, read_mapping, write_mapping

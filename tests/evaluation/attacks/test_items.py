@@ -9,15 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.attacks.families import (
+from evaluation.attacks.items import (
     PADDING_WORDS,
     AttackFamily,
+    AttackItem,
+    change_number,
     families,
     family_of,
+    kind_of,
+    may_mean,
     padding,
+    read_items,
     slot_names,
 )
-from evaluation.attacks.items import AttackItem, change_number, kind_of, may_mean, read_items
 from evaluation.attacks.rows import AttackRow, attack_rows
 from judging import CustosError, JudgeRequest
 from judging.tasks import get_task

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evaluation.attacks.search import (
+from evaluation.attacks.rows import (
     SuffixSearch,
     largest_pool,
     suffix_pool,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from data_prep.made.hard import kinds
 from data_prep.made.words.wordings import words_of
-from evaluation.attacks.families import attack_words, families
-from evaluation.attacks.search import largest_pool, suffix_pool
+from evaluation.attacks.items import attack_words, families
+from evaluation.attacks.rows import largest_pool, suffix_pool
 
 SIZE = 5
 SLOT = re.compile(r"\{\w+\}")

@@ -12,10 +12,9 @@ from scipy.stats import norm
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.comparisons.compare import compare_evaluations
-from evaluation.comparisons.gate import gate
+from evaluation.comparisons.compare import compare_evaluations, gate
+from evaluation.estimate import lowest_difference
 from evaluation.outcomes import save_evaluation
-from evaluation.paired import lowest_difference
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored

@@ -19,9 +19,8 @@ from evaluation.correction.label_plan import (
     threshold_needs,
 )
 from evaluation.correction.scores import corrected_rate, ppi_plus_plus
-from evaluation.estimate import share
+from evaluation.estimate import lowest_difference, share
 from evaluation.intervals import Ints
-from evaluation.paired import lowest_difference
 from experiments.findings.interval_coverage import ITEMS, Setting, draw
 from experiments.findings.question_coverage import alike
 from judging.errors import CustosError

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm, ttest_1samp
 
+from evaluation.estimate import loss_within_p, lowest_difference
 from evaluation.intervals import Ints
-from evaluation.paired import loss_within_p, lowest_difference
 from evaluation.people.agreement import MIN_ROWS, PeoplesLabels
-from evaluation.people.alternative import alternative_annotator_test, duels
+from evaluation.people.annotators import alternative_annotator_test, duels
 from tests.evaluation.people.made_up import labels_of_people
 
 

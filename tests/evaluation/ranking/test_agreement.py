@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evaluation.outcomes import Outcomes
-from evaluation.ranking.agreement import (
+from evaluation.ranking.bradley_terry import (
+    Ratings,
     answerer_of,
     kendall_tau_b,
     rank_answerers,
     ranking_agreement,
     sampling_ceiling,
 )
-from evaluation.ranking.bradley_terry import Ratings
 from evaluation.report.report import build_report
 from judging.errors import CustosError
 from tests.evaluation.made_up import evaluation, example

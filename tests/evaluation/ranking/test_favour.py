@@ -12,19 +12,14 @@ import pytest
 from scipy.stats import permutation_test
 
 from evaluation.comparisons.compare import compare_evaluations, render_comparison
+from evaluation.estimate import newcombe_interval
 from evaluation.intervals import sign_flip_p
 from evaluation.outcomes import Outcomes, save_evaluation
-from evaluation.paired import newcombe_interval
-from evaluation.ranking.favour import (
-    family_of,
-    favour,
-    flip_p,
-    weighted_rates,
-)
+from evaluation.ranking.favour import family_of, favour, flip_p, weighted_rates
 from evaluation.report.disagreements import find_disagreements
+from evaluation.report.markdown import summary_lines
 from evaluation.report.page import render_page
 from evaluation.report.report import build_report
-from evaluation.report.summary import summary_lines
 from experiments.findings.question_coverage import simulate_questions
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import example, scored

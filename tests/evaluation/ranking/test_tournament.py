@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from evaluation.intervals import RESAMPLES, Z_95, wilson_interval
-from evaluation.ranking.agreement import kendall_tau_b, order_probabilities
-from evaluation.ranking.bradley_terry import MatchResults, fit_strengths, win_matrix
+from evaluation.ranking.bradley_terry import (
+    MatchResults,
+    fit_strengths,
+    kendall_tau_b,
+    order_probabilities,
+    win_matrix,
+)
 from evaluation.ranking.tournament import elo_table, online_elo, rank_by_people, rank_models
 from experiments.findings.correction_coverage import draw_matches, match_coverage
 from judging.errors import CustosError

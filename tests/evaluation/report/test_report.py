@@ -23,12 +23,12 @@ from evaluation.report.markdown import (
     published_shares,
     render_markdown,
     review_line,
+    summary_lines,
     table_row,
     with_interval,
 )
 from evaluation.report.page import write_page
 from evaluation.report.report import abstention, build_report, risk_coverage, write_report
-from evaluation.report.summary import summary_lines
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, scored, typed_records, unscored

@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judging.errors import CustosError
-from judging.files.arrow_rows import arrow_rows, named_columns
-from judging.files.records import read_rows
+from judging.files.records import arrow_rows, named_columns, read_rows
 
 VERDICT = datasets.ClassLabel(names=["bad", "good"])
 

@@ -22,8 +22,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from judging import CustosError
 from serve.app import create_app
 from serve.calls.limits import Limits
-from serve.gate import keys as wrong_keys
-from serve.gate.keys import KnownKeys, read_key_file, read_keys
+from serve.gate import gate as wrong_keys
+from serve.gate.gate import KnownKeys, read_key_file, read_keys
 from serve.queue.cache import FILE, VerdictCache
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row

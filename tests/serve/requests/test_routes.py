@@ -22,7 +22,7 @@ from serve.app import create_app
 from serve.calls.limits import Limits
 from serve.queue.cache import cache_key
 from serve.queue.service import Service
-from serve.requests.routes import not_measured_headers
+from serve.requests.parse import not_measured_headers
 from tests.clients.fake_server import FakeServer, Say, completion
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, qa

@@ -17,9 +17,8 @@ from evaluation.report.evaluate import grade_examples
 from judging.errors import CustosError
 from judging.types import Verdict
 from tests.train.made_up import example
-from train.finish.calibrate import calibrate, score_rows
-from train.finish.grading import KeptGrades, KeptWindow, Processes
-from train.launch import command_line
+from train.finish.grading import KeptGrades, KeptWindow, Processes, calibrate, score_rows
+from train.launch import front
 
 
 def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None:
@@ -55,6 +54,6 @@ def run(folder: Path, out: Path, count: int, failing: int | None = None) -> None
 
 
 if __name__ == "__main__":
-    command_line.SECONDS_TO_BE_STOPPED = 1
-    with command_line.command_line():
+    front.SECONDS_TO_BE_STOPPED = 1
+    with front.command_line():
         run(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), *map(int, sys.argv[4:]))

@@ -20,8 +20,7 @@ from serve.app import create_app
 from serve.queue.service import Service
 from tests.tiny import save_picture
 from tests.train.made_up import example
-from train.finish.calibrate import calibrate
-from train.finish.grading import KeptGrades, Processes
+from train.finish.grading import KeptGrades, Processes, calibrate
 
 
 def test_a_calibration_split_with_pictures_is_read_some_at_a_time(

@@ -14,11 +14,16 @@ from evaluation.report.plots import draw_learning_curve
 from judging.files.questions import write_question_hashes
 from judging.models.backbones import load_backbone
 from tests.train.made_up import encoded, example, examples, recipe
-from train.finish.report import ENOUGH_QUESTIONS, WIDEST, RunResult, announce, validation_accuracy
-from train.finish.write_judge import watched_table
+from train.finish.write_judge import (
+    ENOUGH_QUESTIONS,
+    WIDEST,
+    RunResult,
+    announce,
+    validation_accuracy,
+    watched_table,
+)
 from train.loop.progress import Progress
-from train.rows.data import RunSplits
-from train.rows.examples import Examples
+from train.rows.data import Examples, RunSplits
 
 FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94, "n": 1400}
 

@@ -16,9 +16,9 @@ import torch
 from judging.errors import CustosError, Missing
 from tests.cuda_stand_in import with_gpus
 from train.launch import front as processes
-from train.launch.command_line import command_line, load_recipe
+from train.launch.front import command_line, load_recipe
 from train.methods.focal import Focal
-from train.setup.recipe_files import find_recipe
+from train.setup.recipe import find_recipe
 from train.setup.run_log import LOG_FILE, RUN_LOG, RunLog
 
 STAGE1 = "hieval_stage1"

@@ -17,8 +17,8 @@ from tests.hub import LAYOUTS
 from tests.judging.made_up import ask
 from tests.train.made_up import write_recipe
 from train import hieval_stage1
-from train.launch import random_checkpoint as writer
-from train.launch.random_checkpoint import random_checkpoint
+from train.launch import rehearsal as writer
+from train.launch.rehearsal import random_checkpoint
 
 
 @pytest.fixture(autouse=True)

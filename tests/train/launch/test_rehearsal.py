@@ -102,7 +102,7 @@ def test_several_machines_are_refused_at_once(
 ) -> None:
     for name, value in (("RANK", rank), ("WORLD_SIZE", 4), ("LOCAL_WORLD_SIZE", 2)):
         monkeypatch.setenv(name, str(value))
-    monkeypatch.setattr("train.launch.command_line.SECONDS_TO_BE_STOPPED", 0)
+    monkeypatch.setattr("train.launch.front.SECONDS_TO_BE_STOPPED", 0)
     with pytest.raises(SystemExit) as ended:
         hieval_stage1.main(["--config", str(write_recipe(tmp_path, small)), "--dry-run", "1"])
     assert ended.value.code == 2

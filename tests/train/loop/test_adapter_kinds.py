@@ -17,7 +17,7 @@ from tests.tiny import save_picture
 from tests.train.loop.test_checkpoint import load_checkpoint
 from tests.train.made_up import example, examples, recipe, trainer
 from train.loop.checkpoint import best_folder, save_checkpoint, trainable
-from train.loop.optimizer import make_optimizer
+from train.loop.sharding import make_optimizer
 from train.methods.trainer import Trainer
 from train.setup.engines import check_installed, check_processes
 

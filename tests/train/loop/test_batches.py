@@ -15,11 +15,9 @@ from judging.scoring.prompts import Encoder
 from tests.tiny import save_picture
 from tests.train.made_up import encoded, example, examples
 from train.loop.batches import RowCosts, StepPlan
-from train.rows.data import RunSplits
-from train.rows.examples import Examples
+from train.rows.data import Examples, RunSplits
 from train.rows.rows import Rows, Supervision, index_splits
-from train.setup.recipe import OptimSection, read_values
-from train.setup.recipe_files import find_recipe, recipe_names
+from train.setup.recipe import OptimSection, find_recipe, read_values, recipe_names
 from train.setup.run_log import RUN_LOG
 
 

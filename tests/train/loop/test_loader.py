@@ -22,7 +22,7 @@ from tests.train.made_up import example, killed_after, recipe, trainer
 from train.loop.batches import Loader, default_workers
 from train.loop.checkpoint import trainable
 from train.methods.trainer import Trainer
-from train.rows.examples import Examples
+from train.rows.data import Examples
 from train.rows.rows import Batch, Rows, Supervision
 
 PLAN = [[0, 1, 2], [5, 3], [4], [2, 6], [0]]

@@ -10,8 +10,8 @@ import pytest
 
 from tests.train.made_up import examples, recipe, trainer
 from train.loop.objective import Measured
-from train.loop.optimizer import learning_rate
 from train.loop.progress import early_stop_line, selection_key, validations_without_gain
+from train.loop.sharding import learning_rate
 from train.methods.focal import FocalObjective
 from train.setup.recipe import OptimSection
 

@@ -31,8 +31,7 @@ from train.methods.critique import (
     answer_tokens,
 )
 from train.methods.trainer import Trainer
-from train.rows.data import RunSplits, under_task
-from train.rows.examples import Examples
+from train.rows.data import Examples, RunSplits, under_task
 from train.rows.rows import IndexedSplits, Rows
 from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter

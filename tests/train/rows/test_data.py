@@ -20,6 +20,7 @@ from judging.types import LabelledExample, Split
 from tests.tiny import save_picture
 from tests.train.made_up import example, examples, write_split
 from train.rows.data import (
+    Examples,
     ReplaySection,
     RunSplits,
     check_overlaps,
@@ -27,7 +28,6 @@ from train.rows.data import (
     replay_sample,
     with_replay,
 )
-from train.rows.examples import Examples
 from train.rows.held_out import held_out_sizes, hold_out, write_run_data
 from train.setup.recipe import DataSection
 

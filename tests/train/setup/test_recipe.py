@@ -15,11 +15,11 @@ from train.methods import find_method
 from train.methods.base import Method
 from train.methods.focal import FocalRecipe
 from train.methods.joint import JointRecipe
-from train.setup.recipe import parse_recipe
-from train.setup.recipe_files import (
+from train.setup.recipe import (
     RECIPES,
     RECIPES_OF_TASKS,
     find_recipe,
+    parse_recipe,
     recipe_names,
     recipe_of_task,
     summary_of,
