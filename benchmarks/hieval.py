@@ -17,10 +17,9 @@ from benchmarks.framework.estimates import (
 )
 from benchmarks.framework.files import Row, item_name, parse_row, stored_verdicts
 from evaluation.baselines import exact_match, relaxed_accuracy, rule_verdicts
-from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import without_nan
 from evaluation.measure import error_types, measure, measure_error_types
-from evaluation.outcomes import full_label, gather
+from evaluation.outcomes import check_labels, full_label, gather, label_set
 from evaluation.report.markdown import TABLE_4, TABLE_5
 from judging.errors import CustosError
 from judging.tasks.hieval_ea import ERROR_TYPES

@@ -1,7 +1,8 @@
-"""``custos eval``: how far a judge agrees with people."""
+"""``custos eval``, ``compare`` and ``calibrate``: judges measured on labelled rows, and fitted."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,8 @@ import typer
 from cli.shared.judges import EngineOptions
 from cli.shared.measuring import Batch, KeptMeasurement, RetryFailed, by_scores_of, read_examples
 from cli.shared.options import AllowFailed, Risk, RivalOptions, command_line, with_groups
-from cli.shared.outputs import OutFolder, claim, own
+from cli.shared.outputs import OutFolder, claim, output_file, own
+from cli.shared.screen import counting_bar
 from cli.shared.tables import (
     TABLE_FORMATS,
     AllowDropped,
@@ -19,14 +21,25 @@ from cli.shared.tables import (
     leaves_mode_open,
     warn_of_open_modes,
 )
+from clients.kept_verdicts import request_key
+from evaluation.comparisons.compare import (
+    MARGIN,
+    MIN_COMMON,
+    compare_evaluations,
+    gate,
+    gate_outcome,
+    render_comparison,
+)
 from evaluation.pairs.paradigms import RUNS
 from evaluation.people.annotators import EPSILON
-from judging.errors import CustosError, FieldError
-from judging.files.kept_work import locked
-from judging.judge import Judge
+from judging.errors import CustosError, FieldError, errors_at
+from judging.files.kept_work import KeptFile, KeptLine, Origin, locked
+from judging.files.records import write_json
+from judging.judge import CALIBRATION_FILE, Judge
 from judging.log_lines import one_line
 from judging.scoring.ask_model import WINDOW
-from judging.types import MAX_CRITIQUE_TOKENS
+from judging.tasks import get_task
+from judging.types import MAX_CRITIQUE_TOKENS, LabelledExample
 
 FILES = (
     *("report.html", "report.md", "report.json", "disagreements.csv", "examples.jsonl"),
@@ -177,3 +190,174 @@ def evaluate(
     if failed and not allow_failed:
         typer.echo(f"error: {failed} of {report['n']} rows failed; see above", err=True)
         raise typer.Exit(1)
+
+
+NOT_ENOUGH_ROWS = 3
+"""Exit status where it is not shown that a judge is no worse; 2 is that of a wrong command line."""
+
+
+@with_groups
+def compare(
+    a: Path,
+    b: Path,
+    json_out: Annotated[Path | None, typer.Option("--json", callback=output_file)] = None,
+    gated: Annotated[bool, typer.Option("--gate")] = False,
+    margin: Annotated[float, typer.Option(min=0.0, max=1.0)] = MARGIN,
+    min_common: Annotated[int, typer.Option(min=1)] = MIN_COMMON,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Say which of two judges agrees better with people, and how sure that is.
+
+    Both folders come from custos eval on the same data. Differences are B minus A, on the items
+    that both judges scored. Intervals resample questions.
+
+    With --gate, a line says for every part of the items whether B is shown to be no worse than A by
+    the margin, worse, or neither. The tests are paired and one-sided and keep whole questions
+    together. Those of a loss are corrected for their number (Holm), so that a judge that is nowhere
+    worse is refused in at most 5 % of all cases. The exit status is 0 if B is shown to be no worse
+    on all items and worse on no part, 1 if it is worse somewhere, 3 if there are not enough rows.
+
+    Before a new judge replaces an old one: custos compare runs/old/eval runs/new/eval --gate
+
+    Example: custos compare runs/plain/eval runs/focal/eval --json comparison.json
+
+    Options:
+        a: Evaluation folder of judge A.
+        b: Evaluation folder of judge B.
+        json_out: Write the comparison to this file too.
+        gated: Exit with status 1 if B is significantly worse than A, on all items or on a data set,
+            a label of people or a slice of the report; with 3 if the items are too few to show that
+            B is no worse.
+        margin: Take a loss of accuracy below this for none, with --gate.
+        min_common: Refuse to compare on fewer shared items than this.
+        seed: Seed of the bootstrap.
+    """
+    if json_out is not None:
+        evaluated = [folder / name for folder in (a, b) for name in FILES]
+        claim(json_out, lambda out: True, option="--json", sources=evaluated)
+    comparison = compare_evaluations(a, b, min_common=min_common, seed=seed)
+    if json_out is not None:
+        write_json(json_out, comparison)
+    typer.echo(render_comparison(comparison))
+    if not gated:
+        return
+    checks = gate(a, b, margin=margin, min_common=min_common)
+    typer.echo()
+    for check in checks:
+        typer.echo(str(check))
+    outcome = gate_outcome(checks)
+    if outcome == "worse":
+        num_worse = sum(check.outcome == outcome for check in checks)
+        typer.echo(f"B is significantly worse in {num_worse} of {len(checks)} checks", err=True)
+        raise typer.Exit(1)
+    if outcome == "not enough rows":
+        typer.echo(
+            f"not enough rows: B is nowhere significantly worse, but may lose "
+            f"{-checks[0].lowest:.3f} on all items, which is not below the margin of {margin:g}; "
+            f"these rows would show a loss of {checks[0].visible:.3f}",
+            err=True,
+        )
+        raise typer.Exit(NOT_ENOUGH_ROWS)
+    typer.echo(
+        f"B is no worse: it loses less than {margin:g} on all items, and is significantly worse in "
+        f"none of {len(checks)} checks"
+    )
+
+
+class _Scores(KeptLine):
+    """How the judge scored a row."""
+
+    row: int
+    logprobs: tuple[float, ...]
+    """Log-probabilities of the labels of the row's rubric."""
+
+    @property
+    def origin(self) -> Origin:
+        return self.row, self.key
+
+
+@with_groups
+def calibrate(
+    run: str,
+    data: Annotated[
+        Path,
+        typer.Option(
+            help=f"Read labelled examples that nothing was trained on from this {TABLE_FORMATS}."
+        ),
+    ],
+    table_options: TableOptions,
+    allow_dropped: AllowDropped = False,
+) -> None:
+    """Fit the calibration of a judge again, in its folder.
+
+    Training does this by itself. Do it again for confidences that are honest on data of your own,
+    or for a judge of an older version that has no thresholds for --risk. Measure the judge on other
+    rows than these.
+
+    Scores are kept in the folder while the command runs. If it is stopped, the same command
+    continues where it stopped.
+
+    Example: custos calibrate runs/mine --data data/mine/cal.jsonl
+
+    Options:
+        run: Run folder or shipped judge.
+    """
+    from train.finish.grading import Processes, fit_calibrations, rows_to_score
+    from train.rows.rows import check_readable
+
+    asked = (table_options.read(), allow_dropped, None, 0)
+    examples = read_examples(data, *asked, check_pictures=True)
+    judge = Judge.load(run)
+    if judge.folder is None:
+        raise CustosError(f"{run}: an untrained judge has no folder for a calibration")
+    judge.calibration = None
+    resolved = []
+    for example in examples:
+        with errors_at(f"{data}: row '{example.id}'"):
+            resolved.append(judge.resolve(example))
+            get_task(example.task).target(resolved[-1])
+    rows = rows_to_score(judge, resolved, Processes())
+    if not rows:
+        raise CustosError(f"{data}: no rubric can be calibrated; see above")
+    check_readable(rows, judge.encoder, str(data))
+    path = judge.folder / CALIBRATION_FILE
+    with locked(path):
+        kept = KeptFile(path.with_name(f"{path.name}.partial"), _Scores)
+        logprobs = _score(kept, judge, rows)
+        fitted = fit_calibrations(judge, rows, logprobs, Processes(), judge.folder)
+        kept.remove()
+    for key, calibration in fitted.rubrics.items():
+        held_out = fitted.held_out.get(key)
+        questions = len(held_out.confidence) if held_out else 0
+        typer.echo(
+            f"{key}: {calibration.n} rows, {questions} questions; negative log-likelihood "
+            f"{calibration.nll_before:.3f} before, {calibration.nll_after:.3f} after"
+        )
+    typer.echo(f"calibration: {path}")
+
+
+def _score(
+    kept: KeptFile[_Scores], judge: Judge, rows: Sequence[LabelledExample]
+) -> list[tuple[float, ...]]:
+    """Score the rows that have no scores in the file yet, behind a progress bar.
+
+    The result has the log-probabilities of each row's labels, in the order of the rows.
+    """
+    from evaluation.report.evaluate import grading_order
+    from train.finish.grading import score_rows
+
+    order = grading_order(rows)
+
+    def origin(index: int) -> Origin:
+        return index, request_key(judge, rows[index].request())
+
+    def score(indices: Sequence[int]) -> Iterator[_Scores]:
+        scores = score_rows(judge, [rows[index] for index in indices])
+        for index, logprobs in zip(indices, scores, strict=True):
+            row, key = origin(index)
+            yield _Scores(row=row, key=key, logprobs=tuple(logprobs))
+
+    with counting_bar("calibrating", len(rows)) as show:
+        for num_scored in kept.fill(lambda: order, origin, score, batch=WINDOW):
+            show(num_scored)
+    return [line.logprobs for line in sorted(kept.lines(), key=lambda line: line.row)]

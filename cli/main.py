@@ -7,29 +7,21 @@ from typing import Annotated
 
 import typer
 
-from cli import plan, recipe
+from cli import plan
 from cli.attack import attack
-from cli.backbone import backbone, backbones
 from cli.bench.app import app as bench_app
-from cli.calibrate import calibrate
-from cli.compare import compare
 from cli.demo import demo
-from cli.eval import evaluate
+from cli.eval import calibrate, compare, evaluate
 from cli.grade import grade
-from cli.judges import card, export, judges, push
+from cli.judges import backbone, backbones, card, export, judges, push
 from cli.prep.app import app as prep_app
 from cli.review import review
 from cli.service.doctor import doctor
-from cli.service.load import UNREAD, load
 from cli.service.serve import serve
 from cli.shared.outputs import CommandGroup, Verb, Verbs
 from cli.tasks import tasks
+from cli.train import app as recipe_app
 from cli.train import sweep, train
-
-BENCH_PLAN = """Say how many items people must label; the same as 'custos plan labels'.
-
-Example: custos bench plan --half-width .03 --items 2000 --sensitivity .9 --specificity .85
-"""
 
 app = typer.Typer(
     cls=Verbs,
@@ -42,20 +34,18 @@ app = typer.Typer(
 for group, name, example in (
     (prep_app, "prep", "prep synthetic --out data --rows 2000"),
     (bench_app, "bench", "bench table charthal --graded gpt.eval.json --json table.json"),
-    (recipe.app, "recipe", "recipe copy embedded/demo my.yaml"),
+    (recipe_app, "recipe", "recipe copy embedded/demo my.yaml"),
 ):
     app.add_typer(group, name=name, cls=CommandGroup, epilog=f"Example: custos {example}")
 app.add_typer(
     plan.app, name="plan", cls=plan.Plans, epilog="Example: custos plan labels --margin .02"
 )
-bench_app.command("plan", cls=Verb, help=BENCH_PLAN)(plan.labels)
 app.command("eval", cls=Verb)(evaluate)
 for verb in (
     *(train, sweep, attack, compare, demo, grade, serve, judges, tasks, doctor),
     *(backbone, backbones, calibrate, card, export, push, review),
 ):
     app.command(cls=Verb)(verb)
-app.command(hidden=True, context_settings=UNREAD, add_help_option=False)(load)
 
 
 def _print_version(is_wanted: bool) -> None:

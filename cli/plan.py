@@ -260,9 +260,8 @@ def labels(
         risk_needs,
         threshold_needs,
     )
-    from evaluation.declared_labels import label_set
     from evaluation.intervals import LIKENESS
-    from evaluation.outcomes import gather, load_evaluation
+    from evaluation.outcomes import gather, label_set, load_evaluation
     from evaluation.report.page import drawn_url, page_templates
     from evaluation.report.plots import draw_label_plan
 

@@ -24,9 +24,8 @@ from data_prep.tables.reader import BadRow, read_table
 from data_prep.tables.source import open_table
 from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import SAMPLING_PROBABILITY, UnknownSampling, corrected_rate
-from evaluation.declared_labels import label_set
 from evaluation.intervals import number_clusters
-from evaluation.outcomes import full_label
+from evaluation.outcomes import full_label, label_set
 from evaluation.report.markdown import with_interval
 from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.csv_rows import DELIMITER_BY_SUFFIX, CsvFile, write_spreadsheet

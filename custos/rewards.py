@@ -18,7 +18,7 @@ from judging.errors import FieldError, errors_at
 from judging.files.records import decode_json
 from judging.tasks import get_task
 from judging.types import LabelledExample, field_names, parse_record
-from judging.verdicts.critique_reward import AnyJudge, CritiqueScore, CritiqueScorer, critique_in
+from judging.verdicts.build import AnyJudge, CritiqueScore, CritiqueScorer, critique_in
 
 __all__ = ["CritiqueReward", "CritiqueScore"]
 

@@ -19,11 +19,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.declared_labels import label_set
 from evaluation.estimate import paired_accuracies
 from evaluation.intervals import Floats
 from evaluation.measure import measure
-from evaluation.outcomes import full_label, gather, question_numbers
+from evaluation.outcomes import full_label, gather, label_set, question_numbers
 from judging.files.questions import Embed
 from judging.rules.whole_words import holds, normalise, plain_numbers
 from judging.tasks import get_task

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from evaluation import metrics
-from evaluation.calibration_error import chance_band
 from evaluation.estimate import Draws
 from evaluation.intervals import NO_INTERVAL, Floats, Ints, cluster_standard_error
+from evaluation.metrics import chance_band
 from evaluation.outcomes import Outcomes
 from judging.types import LabelledExample, score_of, type_of
 
@@ -259,7 +259,7 @@ def measure(
 
     Each has ``value``, ``low``, ``high`` and ``n``, the number of items that it is about. Accuracy
     also has ``se``, its cluster-robust standard error, and the calibration error has ``chance``:
-    ``mean`` and ``high`` of :func:`evaluation.calibration_error.chance_band`.
+    ``mean`` and ``high`` of :func:`evaluation.metrics.chance_band`.
     """
     draws = TallyDraws.of(outcomes, seed)
     table = metrics_for(outcomes.labels)

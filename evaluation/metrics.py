@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.intervals import Floats, Ints
+from evaluation.intervals import NO_INTERVAL, Floats, Ints, Mask, cluster_sums
 
 UNSCORED = -1
 """Predicted label index of an item that the judge gave no label."""
@@ -217,3 +217,155 @@ def reliability_table(sums: Floats) -> dict[str, Any]:
 def _diagonal(confusion: Floats) -> Floats:
     """Count the agreements per label. Shape ``[..., K]``."""
     return np.diagonal(confusion, axis1=-2, axis2=-1)
+
+
+NEWTON_STEPS = 100
+SIMULATIONS = 1000
+AT_ONCE = 1 << 21
+"""Simulated items that are in memory at once."""
+SUREST = 1e-6
+"""Distance from 0 and 1 at which log-odds are cut off."""
+
+
+def calibration_error(
+    confidence: Floats,
+    right: Mask,
+    clusters: Ints,
+    *,
+    binning: Binning = equal_mass_bins,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Measure the calibration error over bins beside what chance alone would give.
+
+    Arguments as :func:`chance_band`. ``low`` and ``high`` are nan: chance can only add to the
+    error, so resamples tell nothing of it.
+    """
+    columns = calibration_columns(confidence, right.astype(np.float64), binning=binning)
+    return {
+        "value": float(expected_calibration_error(columns.sum(axis=0))),
+        **NO_INTERVAL._asdict(),
+        "n": int((~np.isnan(confidence)).sum()),
+        "chance": chance_band(confidence, right, clusters, binning=binning, seed=seed),
+    }
+
+
+def chance_band(
+    confidence: Floats,
+    right: Mask,
+    clusters: Ints,
+    *,
+    binning: Binning = equal_mass_bins,
+    seed: int = 0,
+) -> dict[str, float]:
+    """Simulate the calibration error that a calibrated judge would show on these very rows.
+
+    Rows are right with the probability that they state (Bröcker & Smith 2007, whose bars are of
+    single bins). Rows of one cluster resemble each other as they do here: each takes, with the
+    square root of the correlation as its chance, one draw that its cluster shares. From ``right``,
+    the correlation within clusters alone is taken. Shapes are ``[n]``; a confidence of nan leaves
+    its row out.
+
+    ``mean`` is that of the simulated errors and ``high`` their 95th percentile; both are nan
+    without confidences.
+    """
+    known = ~np.isnan(confidence)
+    stated, groups = confidence[known], np.unique(clusters[known], return_inverse=True)[1]
+    if not len(stated):
+        return {"mean": float("nan"), "high": float("nan")}
+    order = np.argsort(binning(stated, ECE_BINS), kind="stable")
+    stated, groups = stated[order], groups[order]
+    bins = binning(stated, ECE_BINS)
+    starts = np.unique(bins, return_index=True)[1]
+    shares = np.sqrt(likeness(stated, right[known][order], groups))
+    rng = np.random.default_rng(seed)
+    errors = np.empty(SIMULATIONS)
+    chunk = max(1, AT_ONCE // len(stated))
+    for start in range(0, SIMULATIONS, chunk):
+        draws = min(chunk, SIMULATIONS - start)
+        uniform = rng.random((draws, len(stated)))
+        if shares > 0:
+            shared = rng.random((draws, int(groups.max()) + 1))[:, groups]
+            uniform = np.where(rng.random(uniform.shape) < shares, shared, uniform)
+        gaps = np.add.reduceat(stated - (uniform < stated), starts, axis=1)
+        errors[start : start + draws] = np.abs(gaps).sum(axis=1) / len(stated)
+    return {"mean": float(errors.mean()), "high": float(np.quantile(errors, 0.95))}
+
+
+def likeness(stated: Floats, right: Mask, groups: Ints) -> float:
+    """Estimate the correlation of errors within clusters, by products of standardised residuals.
+
+    It is 0 where their mean is negative or every row is a cluster of its own, and 1 at most. Shapes
+    ``[n]``.
+    """
+    residuals = (right - stated) / np.sqrt(np.clip(stated * (1 - stated), SUREST, None))
+    residuals = np.clip(residuals - residuals.mean(), -3, 3)  # one sure error would drown all
+    columns = np.stack([residuals, residuals**2, np.ones(len(residuals))], axis=1)
+    sums, squares, sizes = cluster_sums(columns, groups).T
+    pairs = np.sum(sizes * (sizes - 1))
+    if not pairs or not squares.sum():
+        return 0.0
+    return float(np.clip(np.sum(sums**2 - squares) / pairs * len(stated) / squares.sum(), 0, 1))
+
+
+def squared_error(confidence: Floats, right: Mask, clusters: Ints) -> float:
+    """Estimate the mean squared gap of confidence and accuracy over bins, without what chance adds.
+
+    The square of a bin's gap is the mean product of the residuals of two rows. Only rows of
+    different clusters are paired, so that errors are independent and the square is unbiased for
+    independent rows, as that of Kumar, Liang & Ma (2019), and for clustered ones. It is about 0,
+    and as often below it as above, for a calibrated judge. nan without two clusters in any bin.
+    Arguments as :func:`chance_band`.
+    """
+    known = np.flatnonzero(~np.isnan(confidence))
+    residuals = confidence[known] - right[known]
+    bins = equal_mass_bins(confidence[known], ECE_BINS)
+    total, weight = 0.0, 0
+    for number in np.unique(bins):
+        inside = bins == number
+        columns = np.stack([residuals[inside], np.ones(inside.sum())], axis=1)
+        sums, sizes = cluster_sums(columns, clusters[known][inside]).T
+        pairs = sizes.sum() ** 2 - np.sum(sizes**2)
+        if pairs:
+            total += inside.sum() * (sums.sum() ** 2 - np.sum(sums**2)) / pairs
+            weight += int(inside.sum())
+    return float(ratio(np.array(total), np.array(weight)))
+
+
+def slope(confidence: Floats, right: Mask, clusters: Ints) -> dict[str, Any]:
+    """Fit how log-odds of being right rise with those that are stated (Cox 1958).
+
+    The slope is 1 for a calibrated judge, below 1 where confidences are too extreme, 0 where they
+    say nothing. The interval is Student's over clusters, by the sandwich variance. Arguments as
+    :func:`chance_band`.
+
+    ``value``, ``low``, ``high`` and ``n`` are nan (but for ``n``) where no finite slope exists, as
+    where all rows are right or state one confidence; fewer than three clusters have no interval.
+    """
+    from scipy.stats import t  # slow to import, and most commands need none
+
+    known = np.flatnonzero(~np.isnan(confidence))
+    stated = np.clip(confidence[known], SUREST, 1 - SUREST)
+    design = np.stack([np.ones(len(known)), np.log(stated / (1 - stated))], axis=1)
+    hits = right[known].astype(np.float64)
+    none = {"value": float("nan"), **NO_INTERVAL._asdict(), "n": len(known)}
+    if not len(known) or hits.min() == hits.max():
+        return none
+    of_right, of_wrong = design[hits == 1, 1], design[hits == 0, 1]
+    if of_right.min() >= of_wrong.max() or of_right.max() <= of_wrong.min():
+        return none  # one confidence, or confidences that part the right from the wrong
+    fitted = np.zeros(2)
+    for _ in range(NEWTON_STEPS):
+        chance = 1 / (1 + np.exp(-np.clip(design @ fitted, -30, 30)))
+        curvature = (design * (chance * (1 - chance))[:, None]).T @ design
+        step = np.linalg.solve(curvature, design.T @ (hits - chance))
+        fitted += step / max(1.0, float(np.abs(step).max()))
+        if np.abs(step).max() < 1e-10:
+            break
+    scores = cluster_sums(design * (hits - chance)[:, None], clusters[known])
+    groups, bread = len(scores), np.linalg.inv(curvature)
+    estimate = {**none, "value": float(fitted[1])}
+    if groups > 2:
+        variance = (bread @ (scores.T @ scores) @ bread)[1, 1] * groups / (groups - 1)
+        half = float(t.ppf(0.975, groups - 2) * np.sqrt(variance))
+        estimate |= {"low": estimate["value"] - half, "high": estimate["value"] + half}
+    return estimate

@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from evaluation.report.measured_tasks import measured_lines
+from evaluation.report.reliability import measured_lines
 from judging import JudgeRequest, Verdict
 from judging.tasks import JudgeTask, get_task
 from serve import chat, pages, requests

@@ -115,7 +115,7 @@ class Tournament:
         decides. Matches without a decision are left out and counted. Intervals resample questions,
         because the matches on one question are not independent.
 
-        The result is that of ``evaluation.ranking.bradley_terry.rank_models`` with ``questions``,
+        The result is that of ``evaluation.ranking.tournament.rank_models`` with ``questions``,
         ``statuses``, ``coverage`` and ``judges``. Raise ``CustosError`` if nothing was decided or a
         model cannot be ranked.
         """

@@ -13,8 +13,8 @@ from cli.bench.grade import grade
 from cli.bench.respond import respond
 from cli.bench.table import compare, table
 from cli.bench.tournament import tournament
-from cli.shared.options import Items, JsonOut, Name
-from cli.shared.outputs import Verb, claim, output_file, output_folder
+from cli.shared.options import Items, JsonOut, Name, with_groups
+from cli.shared.outputs import OutFile, OutFolder, Verb, claim
 from cli.shared.screen import interval_table, wide_console
 from judging.files.records import write_json
 
@@ -34,15 +34,10 @@ def list_benchmarks() -> None:
     wide_console().print(table)
 
 
+@with_groups
 def example(
     name: Name,
-    out: Annotated[
-        Path,
-        typer.Option(
-            callback=output_file,
-            help="Write the items to this JSON or JSONL file, which must not exist.",
-        ),
-    ],
+    out: OutFile,
 ) -> None:
     """Write a small valid file of responses to a benchmark, to see the shape of such files.
 
@@ -50,6 +45,9 @@ def example(
     place. custos bench grade takes the file as it is.
 
     Example: custos bench example simplevqa --out responses.json
+
+    Options:
+        out: Write the items to this JSON or JSONL file, which must not exist.
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, write_graded
@@ -68,19 +66,18 @@ def example(
     )
 
 
+@with_groups
 def lal(
-    results: Annotated[
-        Path,
-        typer.Option(
-            help="Read this JSON list of objects with case (set_id, id, level, answer) and "
-            "result.option_logits."
-        ),
-    ],
+    results: Annotated[Path, typer.Option()],
     json_out: JsonOut = None,
 ) -> None:
     """Measure the logit advantage loss between the levels of TruthfulVQA, per set and on average.
 
     Example: custos bench lal --results logits.json --json lal.json
+
+    Options:
+        results: Read this JSON list of objects with case (set_id, id, level, answer) and
+            result.option_logits.
     """
     from benchmarks.framework.files import error_location, read_file
     from benchmarks.truthfulvqa.logits import measure_lal
@@ -96,14 +93,10 @@ def lal(
     console.print(f"{measured['sets']} sets, {measured['complete_sets']} with all three levels")
 
 
+@with_groups
 def hmi(
     items: Items,
-    out: Annotated[
-        Path,
-        typer.Option(
-            callback=output_folder, help="Write hmi.md, hmi.json and a picture to this folder."
-        ),
-    ],
+    out: OutFolder,
 ) -> None:
     """Report CHARTOM's human misleadingness index (HMI) from people's answers to FACT questions.
 
@@ -112,6 +105,9 @@ def hmi(
     acceptable answers and what people answered (Table 2), and all charts sorted (Figure 3).
 
     Example: custos bench hmi --items items.jsonl --out hmi
+
+    Options:
+        out: Write hmi.md, hmi.json and a picture to this folder.
     """
     from benchmarks.chartom.hmi_report import HEADINGS, measure_hmi, pair_rows, write_hmi_report
     from benchmarks.framework.base import get_benchmark

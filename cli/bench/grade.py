@@ -12,7 +12,7 @@ import typer
 from cli.shared.judges import BenchmarkJudgeOptions
 from cli.shared.measuring import Batch, RetryFailed, fill_showing, show_failed
 from cli.shared.options import Name, PriceOptions, command_line, with_groups
-from cli.shared.outputs import output_file
+from cli.shared.outputs import OutFile
 from cli.shared.screen import fail_without_verdict, show_problems
 from cli.shared.tables import Reasoning
 from clients.kept_verdicts import Grader, KeptVerdict, partial_file
@@ -29,47 +29,16 @@ if TYPE_CHECKING:
 Responses = Annotated[
     Path, typer.Option(help="Read items with their responses, in the benchmark's own shape.")
 ]
-JudgeSource = Annotated[
-    str | None,
-    typer.Option(
-        "--judge",
-        help="Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of custos "
-        "serve or, with --model, of an OpenAI-compatible server; 'rules' for the rules of its "
-        "tasks, without a model (chartom, simplevqa). Default: none, where rules decide "
-        "everything.",
-    ),
-]
-OfficialItems = Annotated[
-    str | None,
-    typer.Option(
-        help="Read the official items from this file, folder or hub data set. Responses that hold "
-        "only ids need it. Default: none."
-    ),
-]
-RubricFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="charthal, simplevqa: read rubric names and your own instructions from this YAML "
-        "file, to repeat a published grader. For zero-shot judges and servers. An instruction with "
-        "<|QUESTION|>, <|REF_ANS|> or <|RESPONSE|> is the whole prompt, for servers alone. "
-        "Default: our own rubrics."
-    ),
-]
 
 
 @with_groups
 def grade(
     name: Name,
     responses: Responses,
-    out: Annotated[
-        Path,
-        typer.Option(
-            callback=output_file, help="Write the graded items to this JSON or JSONL file."
-        ),
-    ],
-    judge: JudgeSource = None,
-    items: OfficialItems = None,
-    rubric_file: RubricFile = None,
+    out: OutFile,
+    judge: Annotated[str | None, typer.Option("--judge")] = None,
+    items: str | None = None,
+    rubric_file: Path | None = None,
     reasoning: Reasoning = None,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
@@ -90,6 +59,19 @@ def grade(
 
     Example: custos bench grade charthal --responses gpt.response.json
     --judge runs/charthal/fold-1/judge --out gpt.eval.json
+
+    Options:
+        out: Write the graded items to this JSON or JSONL file.
+        judge: Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of custos
+            serve or, with --model, of an OpenAI-compatible server; 'rules' for the rules of its
+            tasks, without a model (chartom, simplevqa). Default: none, where rules decide
+            everything.
+        items: Read the official items from this file, folder or hub data set. Responses that hold
+            only ids need it. Default: none.
+        rubric_file: charthal, simplevqa: read rubric names and your own instructions from this YAML
+            file, to repeat a published grader. For zero-shot judges and servers. An instruction
+            with <|QUESTION|>, <|REF_ANS|> or <|RESPONSE|> is the whole prompt, for servers alone.
+            Default: our own rubrics.
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, run_file, write_graded
@@ -167,7 +149,7 @@ def _fill(
 def _what_was_measured(grader: Grader, work: ResponsesToGrade) -> list[str]:
     """Say what was measured of the judge on the tasks of the requests, or that nothing was."""
     from clients.judge_client import JudgeClient
-    from evaluation.report.measured_tasks import measured_lines
+    from evaluation.report.reliability import measured_lines
 
     if isinstance(grader, RuleGrader):
         return ["rules: not a judge; what they do not decide has no label"]

@@ -20,7 +20,7 @@ from cli.shared.options import (
     command_line,
     with_groups,
 )
-from cli.shared.outputs import output_file
+from cli.shared.outputs import OutFile
 from cli.shared.screen import counting_bar, job_bar, show_problems, spent_text, write_problems
 from judging.errors import CustosError, FieldError
 from judging.files.records import write_json
@@ -38,77 +38,30 @@ Backbone = Annotated[
         help="Ask this local backbone: a hub id, a folder or embedded. Default: ask the server."
     ),
 ]
-Style = Annotated[
-    str | None, typer.Option(help="Way of asking. Default: the first one that the benchmark has.")
-]
-NoImage = Annotated[
-    bool,
-    typer.Option("--no-image", help="Leave out the pictures, to see what the model knows blind."),
-]
-WordingFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--wording",
-        help="Ask in the words of this YAML file (response field: text with {question}), to repeat "
-        "a paper's exact prompt. Default: our own words of the style.",
-    ),
-]
-OptionLogits = Annotated[
-    bool,
-    typer.Option(
-        "--option-logits",
-        help="With --backbone: write OUT.logits.json too, for custos bench lal: the logits of all "
-        "options where the model names its own, after what it wrote before. Answers that name none "
-        "are listed.",
-    ),
-]
 
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """How a model's answers are sampled."""
+    """How a model's answers are sampled.
 
-    published: Annotated[
-        str | None,
-        typer.Option(
-            "--decoding",
-            metavar="NAME",
-            help="Sample as the paper does, such as chat or mulberry of TruthfulVQA's Table 5; "
-            "another name lists all. Default: temperature 0, no limit.",
-        ),
-    ] = None
-    temperature: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="Sampling temperature. Some servers' reasoning models need 1. Default: that of "
-            "--decoding, else 0.",
-        ),
-    ] = None
-    top_p: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            max=1,
-            help="Sample from this share of the probability. Default: that of --decoding, else the "
-            "server's own.",
-        ),
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Stop an answer after this many tokens. Default: that of --decoding, else no "
-            "limit on a server and 512 with --backbone.",
-        ),
-    ] = None
-    reasoning_effort: Annotated[
-        str | None,
-        typer.Option(
-            help="Have a reasoning model think so long, in the server's words, such as low or "
-            "high. Default: the server's own."
-        ),
-    ] = None
+    Options:
+        published: Sample as the paper does, such as chat or mulberry of TruthfulVQA's Table 5;
+            another name lists all. Default: temperature 0, no limit.
+        temperature: Sampling temperature. Some servers' reasoning models need 1. Default: that of
+            --decoding, else 0.
+        top_p: Sample from this share of the probability. Default: that of --decoding, else the
+            server's own.
+        max_tokens: Stop an answer after this many tokens. Default: that of --decoding, else no
+            limit on a server and 512 with --backbone.
+        reasoning_effort: Have a reasoning model think so long, in the server's words, such as low
+            or high. Default: the server's own.
+    """
+
+    published: Annotated[str | None, typer.Option("--decoding", metavar="NAME")] = None
+    temperature: Annotated[float | None, typer.Option(min=0)] = None
+    top_p: Annotated[float | None, typer.Option(min=0.001, max=1)] = None
+    max_tokens: Annotated[int | None, typer.Option(min=1)] = None
+    reasoning_effort: str | None = None
 
     def read(self, benchmark: Benchmark) -> Decoding:
         """Take a paper's decoding, or temperature 0, and change what the options set.
@@ -130,29 +83,15 @@ class AnswerOptions:
 def respond(
     name: Name,
     items: Items,
-    out: Annotated[
-        Path,
-        typer.Option(
-            callback=output_file,
-            help="Write items with their responses to this JSON or JSONL file.",
-        ),
-    ],
-    base_url: Annotated[
-        str | None,
-        typer.Option(
-            help="Ask the OpenAI-compatible server at this address, as in http://host:8000/v1. "
-            "Default: ask the --backbone."
-        ),
-    ] = None,
+    out: OutFile,
+    base_url: str | None = None,
     model: ChatModel = None,
     backbone: Backbone = None,
-    style: Style = None,
-    no_image: NoImage = False,
-    option_logits: OptionLogits = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Ask only this many items, the first. Default: all.")
-    ] = None,
-    wording: WordingFile = None,
+    style: str | None = None,
+    no_image: Annotated[bool, typer.Option("--no-image")] = False,
+    option_logits: Annotated[bool, typer.Option("--option-logits")] = False,
+    limit: Annotated[int | None, typer.Option(min=1)] = None,
+    wording: Annotated[Path | None, typer.Option("--wording")] = None,
     *,
     answer_options: AnswerOptions,
     request_options: RequestOptions,
@@ -168,6 +107,19 @@ def respond(
 
     Example: custos bench respond charthal --items charthal.json --base-url https://api.openai.com/v1
     --model gpt-4o --key-env OPENAI_API_KEY --out gpt.response.json
+
+    Options:
+        out: Write items with their responses to this JSON or JSONL file.
+        base_url: Ask the OpenAI-compatible server at this address, as in http://host:8000/v1.
+            Default: ask the --backbone.
+        style: Way of asking. Default: the first one that the benchmark has.
+        no_image: Leave out the pictures, to see what the model knows blind.
+        option_logits: With --backbone: write OUT.logits.json too, for custos bench lal: the logits
+            of all options where the model names its own, after what it wrote before. Answers that
+            name none are listed.
+        limit: Ask only this many items, the first. Default: all.
+        wording: Ask in the words of this YAML file (response field: text with {question}), to
+            repeat a paper's exact prompt. Default: our own words of the style.
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import check_suffix, write_graded

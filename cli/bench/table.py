@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from cli.shared.options import JsonOut, Name, read_assignments
+from cli.shared.options import JsonOut, Name, read_assignments, with_groups
 from cli.shared.outputs import output_file
 from cli.shared.screen import interval_table, wide_console
 from judging import CustosError
@@ -40,23 +40,6 @@ Graded = Annotated[
         "every item. Default: the files that are named as arguments."
     ),
 ]
-MarkdownOut = Annotated[
-    Path | None,
-    typer.Option(
-        "--markdown",
-        callback=output_file,
-        help="Write the tables to this file as Markdown. Default: none.",
-    ),
-]
-HtmlOut = Annotated[
-    Path | None,
-    typer.Option(
-        "--html",
-        callback=output_file,
-        help="Write a page to this file: tables and pictures and, for one model, every item. "
-        "Default: none.",
-    ),
-]
 People = Annotated[
     list[str] | None,
     typer.Option(
@@ -64,10 +47,6 @@ People = Annotated[
         "same graded shape (ids and grades are enough), to correct the score and to show how far "
         "the judge agrees. Default: none."
     ),
-]
-RandomSample = Annotated[
-    bool,
-    typer.Option("--random-sample", help="Say that people graded a random sample of the items."),
 ]
 
 MeasuredJudge = Annotated[
@@ -80,15 +59,16 @@ MeasuredJudge = Annotated[
 ]
 
 
+@with_groups
 def table(
     name: Name,
     models: Models = None,
     graded: Graded = None,
     json_out: JsonOut = None,
-    markdown_out: MarkdownOut = None,
-    html_out: HtmlOut = None,
+    markdown_out: Annotated[Path | None, typer.Option("--markdown", callback=output_file)] = None,
+    html_out: Annotated[Path | None, typer.Option("--html", callback=output_file)] = None,
     people: People = None,
-    random_sample: RandomSample = False,
+    random_sample: Annotated[bool, typer.Option("--random-sample")] = False,
     measured: MeasuredJudge = None,
 ) -> None:
     """Print a benchmark's tables with 95 % intervals, beside every row that its paper reports.
@@ -98,6 +78,12 @@ def table(
     from their grades or from the judge's measured errors, or the word uncorrected.
 
     Example: custos bench table charthal gpt=gpt.eval.json qwen=qwen.eval.json --html models.html
+
+    Options:
+        markdown_out: Write the tables to this file as Markdown. Default: none.
+        html_out: Write a page to this file: tables and pictures and, for one model, every item.
+            Default: none.
+        random_sample: Say that people graded a random sample of the items.
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import read_items
@@ -204,17 +190,12 @@ def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:
         console.print(published)
 
 
+@with_groups
 def compare(
     name: Name,
-    a: Annotated[Path, typer.Argument(help="Graded file A.")],
-    b: Annotated[Path, typer.Argument(help="Graded file B.")],
-    measure: Annotated[
-        str | None,
-        typer.Option(
-            help="Compare this measure, such as 'MIND squared error' of chartom; another name "
-            "lists all. Default: the benchmark's main one."
-        ),
-    ] = None,
+    a: Path,
+    b: Path,
+    measure: str | None = None,
     json_out: JsonOut = None,
 ) -> None:
     """Compare two graded files of one benchmark, on the items that both score.
@@ -223,6 +204,12 @@ def compare(
     reasoning variant. Differences are shown overall and for every part of the benchmark.
 
     Example: custos bench compare charthal gpt.eval.json qwen.eval.json
+
+    Options:
+        a: Graded file A.
+        b: Graded file B.
+        measure: Compare this measure, such as 'MIND squared error' of chartom; another name lists
+            all. Default: the benchmark's main one.
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location, read_file

@@ -12,7 +12,7 @@ from rich.table import Table
 from cli.shared.judges import BenchmarkJudgeOptions
 from cli.shared.measuring import Batch, RetryFailed, fill_showing, show_failed
 from cli.shared.options import Items, JsonOut, read_assignments, with_groups
-from cli.shared.outputs import output_file
+from cli.shared.outputs import OutFile
 from cli.shared.screen import fail_without_verdict, show_problems, wide_console
 from clients.kept_verdicts import partial_file
 from judging import CustosError, Verdict
@@ -26,19 +26,8 @@ Responses = Annotated[
     list[str],
     typer.Option(help="MODEL=FILE: read a model's responses from this file. Repeat per model."),
 ]
-JudgeOfPairs = Annotated[
-    str,
-    typer.Option(
-        "--judge",
-        help="Judge of pairs: a run folder, a backbone, or the URL of custos serve or, with "
-        "--model, of an OpenAI-compatible server.",
-    ),
-]
 Critique = Annotated[
     bool, typer.Option("--critique", help="Have the judge write a critique before it decides.")
-]
-WithReference = Annotated[
-    bool, typer.Option("--with-reference", help="Show the judge the right option.")
 ]
 Against = Annotated[
     Path | None,
@@ -59,21 +48,14 @@ People = Annotated[
 
 @with_groups
 def tournament(
-    name: Annotated[
-        str, typer.Argument(help="Name of the benchmark; the paper does this for truthfulvqa.")
-    ],
+    name: str,
     items: Items,
     responses: Responses,
-    judge: JudgeOfPairs,
-    out: Annotated[
-        Path,
-        typer.Option(
-            callback=output_file, help="Write the verdicts on the matches to this JSONL file."
-        ),
-    ],
-    task: Annotated[str, typer.Option(help="Task that the judge is given.")] = "truthful-pair",
+    judge: Annotated[str, typer.Option("--judge")],
+    out: OutFile,
+    task: str = "truthful-pair",
     critique: Critique = False,
-    with_reference: WithReference = False,
+    with_reference: Annotated[bool, typer.Option("--with-reference")] = False,
     against: Against = None,
     people: People = None,
     json_out: JsonOut = None,
@@ -91,6 +73,14 @@ def tournament(
 
     Example: custos bench tournament truthfulvqa --items truthfulvqa --responses gpt=gpt.json
     --responses qwen=qwen.json --judge runs/truthful_judge --critique --out matches.jsonl
+
+    Options:
+        name: Name of the benchmark; the paper does this for truthfulvqa.
+        judge: Judge of pairs: a run folder, a backbone, or the URL of custos serve or, with
+            --model, of an OpenAI-compatible server.
+        out: Write the verdicts on the matches to this JSONL file.
+        task: Task that the judge is given.
+        with_reference: Show the judge the right option.
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location, read_file, read_items

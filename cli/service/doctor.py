@@ -11,6 +11,7 @@ import httpx
 import typer
 from rich.table import Table
 
+from cli.shared.options import with_groups
 from cli.shared.screen import wide_console
 from clients.connection import ModelServer, http_client
 from clients.judge_client import KEY_HELP, KEY_VARIABLE, no_answer
@@ -49,25 +50,11 @@ class Check:
     """Mean of the calls."""
 
 
+@with_groups
 def doctor(
-    url: Annotated[
-        str, typer.Option(help="Address of the service, with or without /v1.")
-    ] = "http://127.0.0.1:8000",
-    key: Annotated[
-        str,
-        typer.Option(
-            envvar=KEY_VARIABLE,
-            help="Access key. Give it in the environment variable, where other users of this "
-            "machine cannot read it. Default: no key.",
-        ),
-    ] = "",
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Check only this model, such as custos/qa or custos/qa@embedded-qs. May be "
-            "repeated. Default: all models of the service, and all that scripts may ask for."
-        ),
-    ] = None,
+    url: str = "http://127.0.0.1:8000",
+    key: Annotated[str, typer.Option(envvar=KEY_VARIABLE)] = "",
+    model: list[str] | None = None,
 ) -> None:
     """Check that a service answers benchmark scripts, each under its own model name.
 
@@ -79,6 +66,13 @@ def doctor(
     nothing is served.
 
     Example: custos doctor --url http://127.0.0.1:8000
+
+    Options:
+        url: Address of the service, with or without /v1.
+        key: Access key. Give it in the environment variable, where other users of this machine
+            cannot read it. Default: no key.
+        model: Check only this model, such as custos/qa or custos/qa@embedded-qs. May be repeated.
+            Default: all models of the service, and all that scripts may ask for.
     """
     # It checks the address and the key, so that no error of httpx can show the key.
     server = ModelServer(url.rstrip("/").removesuffix("/v1"), "", key, key_help=KEY_HELP)

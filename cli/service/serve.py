@@ -28,6 +28,7 @@ from cli.shared.options import (
     TokenBudget,
     api_key,
     read_assignments,
+    with_groups,
 )
 from cli.shared.outputs import output_folder
 from judging.errors import CustosError
@@ -45,14 +46,6 @@ Judges = Annotated[
         "untrained model for tasks that none of them takes.",
     ),
 ]
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="Read access keys from this file, one on each line: NAME: and the key's SHA-256, or "
-        "the key. A changed file is read again. Default: the environment variable "
-        "CUSTOS_API_KEYS, with commas between the keys."
-    ),
-]
 TlsFile = Annotated[
     Path | None,
     typer.Option(
@@ -60,107 +53,30 @@ TlsFile = Annotated[
         "Default: answer over http."
     ),
 ]
-ImageHosts = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--image-host",
-        help="Fetch pictures from this host over https. May be repeated. Default: from no host; "
-        "pictures come as data URLs.",
-    ),
-]
-MetricsAddress = Annotated[
-    str | None,
-    typer.Option(
-        help="Give the counters of all callers to Prometheus at this HOST:PORT, without a key: let "
-        "only yourself reach it, as at 127.0.0.1:9100. Default: nowhere; GET /metrics tells a key "
-        "its own.",
-    ),
-]
-Aliases = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--alias",
-        help="NAME=MODEL: let scripts that can ask only for the model NAME get MODEL, as in "
-        "gpt-4o=custos/qa. custos doctor lists the models. May be repeated. Default: none.",
-    ),
-]
 
 
+@with_groups
 def serve(
     judges: Judges = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Listen on this port; 0 takes a free one.")
-    ] = 8000,
-    host: Annotated[str, typer.Option(help="Listen on this address.")] = "127.0.0.1",
-    api_key_file: KeyFile = None,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    host: str = "127.0.0.1",
+    api_key_file: Path | None = None,
     tls_cert: TlsFile = None,
     tls_key: TlsFile = None,
-    allow_open: Annotated[
-        bool, typer.Option("--allow-open", help="Let other machines call without a key.")
-    ] = False,
-    image_hosts: ImageHosts = None,
-    cache: Annotated[
-        Path | None,
-        typer.Option(
-            callback=output_folder, help="Keep verdicts in this folder. Default: none are kept."
-        ),
-    ] = None,
-    cache_mb: Annotated[
-        int, typer.Option(min=1, help="Keep at most this many megabytes of verdicts.")
-    ] = 512,
-    share_cache: Annotated[
-        bool,
-        typer.Option(
-            "--share-cache", help="Answer one access key with verdicts that were kept for another."
-        ),
-    ] = False,
-    queue: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Let at most this many requests wait; answer others with an error (429)."
-        ),
-    ] = 512,
-    key_rate: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Grade at most this many requests of one access key in a minute; answer others "
-            "with an error (429). Default: no limit.",
-        ),
-    ] = None,
-    key_share: Annotated[
-        float,
-        typer.Option(
-            min=0.01, max=1, help="Let one access key take at most this share of the queue."
-        ),
-    ] = 0.5,
-    deadline: Annotated[
-        float,
-        typer.Option(
-            min=0.1, help="Answer with an error (504) what took longer than this many seconds."
-        ),
-    ] = 120.0,
-    watchdog: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            help="End the process, for a supervisor to start it again, if the model makes no "
-            "progress for this many seconds; 0: never.",
-        ),
-    ] = 600.0,
-    connections_per_address: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Let at most this many connections come from one address; answer others with an "
-            "error (503). A proxy in front needs as many as all its clients.",
-        ),
-    ] = 512,
-    metrics_address: MetricsAddress = None,
-    aliases: Aliases = None,
-    log_contents: Annotated[
-        bool, typer.Option("--log-contents", help="Log the contents of requests and answers.")
-    ] = False,
+    allow_open: Annotated[bool, typer.Option("--allow-open")] = False,
+    image_hosts: Annotated[list[str] | None, typer.Option("--image-host")] = None,
+    cache: Annotated[Path | None, typer.Option(callback=output_folder)] = None,
+    cache_mb: Annotated[int, typer.Option(min=1)] = 512,
+    share_cache: Annotated[bool, typer.Option("--share-cache")] = False,
+    queue: Annotated[int, typer.Option(min=1)] = 512,
+    key_rate: Annotated[int | None, typer.Option(min=1)] = None,
+    key_share: Annotated[float, typer.Option(min=0.01, max=1)] = 0.5,
+    deadline: Annotated[float, typer.Option(min=0.1)] = 120.0,
+    watchdog: Annotated[float, typer.Option(min=0.0)] = 600.0,
+    connections_per_address: Annotated[int, typer.Option(min=1)] = 512,
+    metrics_address: str | None = None,
+    aliases: Annotated[list[str] | None, typer.Option("--alias")] = None,
+    log_contents: Annotated[bool, typer.Option("--log-contents")] = False,
     engine: Engine = "tree",
     token_budget: TokenBudget = None,
     base_url: BaseUrl = None,
@@ -174,6 +90,34 @@ def serve(
     loaded.
 
     Example: custos serve --judge qs=runs/qs --port 8000
+
+    Options:
+        port: Listen on this port; 0 takes a free one.
+        host: Listen on this address.
+        api_key_file: Read access keys from this file, one on each line: NAME: and the key's
+            SHA-256, or the key. A changed file is read again. Default: the environment variable
+            CUSTOS_API_KEYS, with commas between the keys.
+        allow_open: Let other machines call without a key.
+        image_hosts: Fetch pictures from this host over https. May be repeated. Default: from no
+            host; pictures come as data URLs.
+        cache: Keep verdicts in this folder. Default: none are kept.
+        cache_mb: Keep at most this many megabytes of verdicts.
+        share_cache: Answer one access key with verdicts that were kept for another.
+        queue: Let at most this many requests wait; answer others with an error (429).
+        key_rate: Grade at most this many requests of one access key in a minute; answer others with
+            an error (429). Default: no limit.
+        key_share: Let one access key take at most this share of the queue.
+        deadline: Answer with an error (504) what took longer than this many seconds.
+        watchdog: End the process, for a supervisor to start it again, if the model makes no
+            progress for this many seconds; 0: never.
+        connections_per_address: Let at most this many connections come from one address; answer
+            others with an error (503). A proxy in front needs as many as all its clients.
+        metrics_address: Give the counters of all callers to Prometheus at this HOST:PORT, without a
+            key: let only yourself reach it, as at 127.0.0.1:9100. Default: nowhere; GET /metrics
+            tells a key its own.
+        aliases: NAME=MODEL: let scripts that can ask only for the model NAME get MODEL, as in
+            gpt-4o=custos/qa. custos doctor lists the models. May be repeated. Default: none.
+        log_contents: Log the contents of requests and answers.
     """
     from serve.app import create_app
     from serve.calls.limits import Limits

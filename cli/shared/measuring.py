@@ -18,7 +18,7 @@ from data_prep.tables import examples as tables
 from data_prep.tables.examples import check_row_pictures
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow
-from evaluation.declared_labels import check_labels
+from evaluation.outcomes import check_labels
 from evaluation.people.annotators import EPSILON
 from judging.errors import CustosError, FieldError
 from judging.files.csv_rows import row_location

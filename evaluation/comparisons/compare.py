@@ -11,11 +11,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.declared_labels import check_labels, label_set
 from evaluation.estimate import LEVEL, lowest_difference, mean, without_nan
 from evaluation.intervals import Mask, holm, sign_flip_p
 from evaluation.measure import METRICS, TallyDraws, divisions, paired_difference
-from evaluation.outcomes import Outcomes, full_label, gather, load_evaluation
+from evaluation.outcomes import (
+    Outcomes,
+    check_labels,
+    full_label,
+    gather,
+    label_set,
+    load_evaluation,
+)
 from evaluation.people.agreement import gather_people
 from evaluation.people.annotators import SMALLEST, advantage_by_row, duels
 from evaluation.ranking.bradley_terry import answerer_of

@@ -14,11 +14,10 @@ import numpy as np
 from scipy import special
 
 from evaluation import metrics
-from evaluation.calibration_error import calibration_error
 from evaluation.estimate import Draws, mean, share, share_of_columns
 from evaluation.intervals import Floats, Ints, number_clusters, sign_flip_p
 from evaluation.measure import METRICS, Metric, TallyDraws
-from evaluation.metrics import UNSCORED
+from evaluation.metrics import UNSCORED, calibration_error
 from evaluation.outcomes import Outcomes, gather
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Pass, Verdict

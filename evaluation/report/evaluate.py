@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from evaluation.declared_labels import check_labels
+from evaluation.outcomes import check_labels
 from judging.errors import CustosError
 from judging.files.questions import count_trained_on
 from judging.files.yaml_text import yaml_errors

@@ -23,10 +23,8 @@ from evaluation.baselines import (
     rule_verdicts,
     sentence_verdicts,
 )
-from evaluation.calibration_error import chance_band, slope, squared_error
 from evaluation.correction.judged import error_rates
 from evaluation.correction.scores import corrected_rate
-from evaluation.declared_labels import label_set
 from evaluation.estimate import paired_accuracies, share, without_nan
 from evaluation.intervals import RESAMPLES, Floats, Mask
 from evaluation.measure import (
@@ -40,7 +38,15 @@ from evaluation.measure import (
     metrics_for,
     slice_metrics,
 )
-from evaluation.outcomes import Outcomes, check_scored, full_label, gather, unscored_reasons
+from evaluation.metrics import chance_band, slope, squared_error
+from evaluation.outcomes import (
+    Outcomes,
+    check_scored,
+    full_label,
+    gather,
+    label_set,
+    unscored_reasons,
+)
 from evaluation.pairs.agreement import (
     PAIR_LABELS,
     measure_pairs,

@@ -1,16 +1,33 @@
-"""Verdicts made: of judged requests from their passes, and of those that rules decide."""
+"""Verdicts made: of judged requests from their passes, and of those that rules decide.
+
+The reward of a critique is how probable the label tree makes the right label after it. The verdict
+after a critique holds, for every order of a pair, the probability of every label before any
+calibration. So the reward is exact, and the same from a judge in this process and from a service.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Literal, Unpack
+from typing import Literal, Protocol, Unpack
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
-from judging.labels import best_label
+from judging.labels import best_label, log_probabilities
 from judging.tasks import JudgeTask, Ruling, get_task
-from judging.types import JudgeRequest, Pass, Signature, Verdict, score_of, type_of
+from judging.tasks.base import CritiqueFormat
+from judging.types import (
+    FAILURES,
+    MAX_CRITIQUE_TOKENS,
+    JudgeRequest,
+    LabelledExample,
+    Pass,
+    Signature,
+    Verdict,
+    score_of,
+    type_of,
+)
 
 NEAR_TIE = 0.02
 """Two labels of a pair whose probabilities differ by less are called about equally likely."""
@@ -216,3 +233,91 @@ def certain_verdict(request: JudgeRequest) -> Verdict | None:
 def _verdict(request: JudgeRequest, ruling: Ruling) -> Verdict:
     rubric = get_task(request.task).full_rubric(request)
     return ruled_verdict(request, ruling, judge_name=RULES, rubric=rubric, judge=RULES)
+
+
+class AnyJudge(Protocol):
+    """Gives verdicts: a judge in this process, or a client of a service."""
+
+    def grade(self, requests: Iterable[JudgeRequest], /) -> Iterator[Verdict]:
+        """Yield one verdict per request, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class CritiqueScore:
+    """The score of a critique."""
+
+    logprobs: tuple[float, ...]
+    """Log-probability of the right label among all labels, for each order of the responses."""
+    flips: bool
+    """The orders lead to different labels."""
+    reward: float
+    """Mean of ``logprobs``, less the penalty if the orders lead to different labels."""
+
+
+class CritiqueScorer:
+    """Scorer of critiques by the labels that a judge with exact probabilities gives after them.
+
+    A pair is read in both orders; in the swapped one the critique names the responses the other way
+    round. If the orders lead to different labels, it is worth ``flip_penalty`` less.
+    """
+
+    def __init__(self, judge: AnyJudge, flip_penalty: float = 1.0) -> None:
+        self.judge, self.flip_penalty = judge, flip_penalty
+
+    def score(
+        self, examples: Sequence[LabelledExample], critiques: Sequence[str]
+    ) -> list[CritiqueScore | None]:
+        """Score a critique, without its tags, of each example; ``None`` where a rule decides.
+
+        Raises ``CustosError`` if an example cannot be judged, or its label is none of its task.
+        """
+        requests = [
+            example.request().model_copy(
+                update={
+                    "mode": "critique",
+                    "order": "both",
+                    "risk": None,
+                    "given_critique": critique,
+                    "critique_tokens": MAX_CRITIQUE_TOKENS,
+                }
+            )
+            for example, critique in zip(examples, critiques, strict=True)
+        ]
+        verdicts = self.judge.grade(requests)
+        return [
+            self.score_of(example, verdict)
+            for example, verdict in zip(examples, verdicts, strict=True)
+        ]
+
+    def score_of(self, example: LabelledExample, verdict: Verdict) -> CritiqueScore | None:
+        """Score what the critiques of a verdict led to; ``None`` if a rule decided.
+
+        Raises ``CustosError`` without exact probabilities, or if they lack the label.
+        """
+        if verdict.status in FAILURES:
+            raise CustosError(f"row '{example.id}': {verdict.message}")
+        if not verdict.passes:
+            return None
+        if verdict.posterior != "exact":
+            raise CustosError(f"judge '{verdict.judge_name}' gives no exact probabilities")
+        task, logprobs = get_task(example.task), []
+        for record in verdict.passes:
+            label = task.unswap(example.label) if record.order == "swapped" else example.label
+            if label not in record.posterior:
+                known = ", ".join(record.posterior)
+                raise FieldError("label", f"row '{example.id}': '{label}' is not one of {known}")
+            logprobs.append(log_probabilities(record.posterior)[label])
+        flips = len({best_label(merge_passes(task, [record])) for record in verdict.passes}) > 1
+        reward = sum(logprobs) / len(logprobs) - self.flip_penalty * flips
+        return CritiqueScore(tuple(logprobs), flips, reward)
+
+
+def critique_in(answer: str, form: CritiqueFormat) -> str:
+    """Return the critique in an answer: what stands between its tags.
+
+    An answer that was cut has no closing tag; one that goes on after an opening tag in its prompt
+    has no opening tag.
+    """
+    before, opening, after = answer.partition(form.opening)
+    return (after if opening else before).partition(form.closing)[0]

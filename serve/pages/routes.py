@@ -17,8 +17,7 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from evaluation.report.measured_tasks import unmeasured_tasks
-from evaluation.report.reliability import HEADING
+from evaluation.report.reliability import HEADING, unmeasured_tasks
 from evaluation.report.reliability import JSON as RELIABILITY
 from judging.errors import CustosError
 from judging.judge import Judge

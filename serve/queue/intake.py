@@ -13,7 +13,7 @@ from judging.judge import Judge
 from judging.tasks import get_task
 from serve.calls.context import call_bytes, caller_name, request_id, require_open
 from serve.calls.waiting import SHORT, Readers
-from serve.pictures.decoders import Decoders
+from serve.pictures.received import Decoders
 from serve.queue.worker import ModelJob
 
 TokenCounter = Callable[[str], int]

@@ -28,7 +28,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
-from evaluation.report.measured_tasks import unmeasured_tasks
+from evaluation.report.reliability import unmeasured_tasks
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize

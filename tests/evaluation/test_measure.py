@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from evaluation.declared_labels import label_set
 from evaluation.intervals import wilson_interval
 from evaluation.measure import length_thirds, measure, measure_error_types, seed_statistics
-from evaluation.outcomes import Outcomes, gather
+from evaluation.outcomes import Outcomes, gather, label_set
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import (

@@ -14,15 +14,15 @@ from scipy.special import expit, logit
 from sklearn import metrics as sklearn
 
 from evaluation import metrics
-from evaluation.calibration_error import (
+from evaluation.intervals import Floats, Ints
+from evaluation.metrics import (
     calibration_error,
     chance_band,
+    equal_mass_bins,
     likeness,
     slope,
     squared_error,
 )
-from evaluation.intervals import Floats, Ints
-from evaluation.metrics import equal_mass_bins
 
 # Rows people, columns judge. 13 of 20 agree; people 10/6/4, judge 9/5/6.
 CONFUSION = np.array([[7.0, 1, 2], [2, 3, 1], [0, 1, 3]])

@@ -7,14 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.declared_labels import check_labels, label_set
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import (
     MAX_REASONS,
+    check_labels,
     check_scored,
     describe_reason,
     full_label,
     gather,
+    label_set,
     load_evaluation,
     save_evaluation,
     unscored_reasons,

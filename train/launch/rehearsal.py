@@ -50,8 +50,7 @@ from judging.types import JudgeRequest, LabelledExample
 from train.launch.front import interrupted_by, known_error, load_recipe
 from train.launch.run_plan import backbone_config, plan_run
 from train.methods.base import Method
-from train.plan.planner import gpu_memory, in_gib
-from train.plan.row_sizes import PUBLISHED_LIMITS
+from train.plan.planner import PUBLISHED_LIMITS, gpu_memory, in_gib
 from train.rows.data import ReplaySection, read_splits
 from train.setup.recipe import Recipe, parse_recipe, section_keys
 from train.setup.run_log import LOG_FILE

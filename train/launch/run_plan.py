@@ -14,10 +14,13 @@ from judging.models.checkpoints import CONFIG, check_config
 from judging.scoring.prompts import Encoder
 from train.methods import method_of
 from train.methods.own_critiques import OwnCritiques
-from train.plan.planner import MEMORY_OF_GPU, Hardware, RunPlan, machine_memory
-from train.plan.row_sizes import (
+from train.plan.planner import (
     CHARACTERS_PER_TOKEN,
+    MEMORY_OF_GPU,
     CharacterEncoder,
+    Hardware,
+    RunPlan,
+    machine_memory,
     made_up_row,
     pixel_limits,
     row_sizes,

@@ -27,14 +27,15 @@ from judging.progress import ProgressBar
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
-from judging.verdicts.critique_reward import CritiqueScorer
+from judging.verdicts.build import CritiqueScorer
 from train.methods.own_critiques import (
+    JUDGED_AT_ONCE,
     CritiqueRun,
     CritiqueSection,
     OwnCritiqueRecipe,
     OwnCritiques,
+    Policy,
 )
-from train.methods.policy import JUDGED_AT_ONCE, Policy
 from train.rows.data import RunSplits
 from train.setup.recipe import Section
 from train.tracking.parts import PARTS

@@ -55,7 +55,7 @@ class Scored:
 def scored(monkeypatch: pytest.MonkeyPatch) -> Scored:
     scored = Scored()
     monkeypatch.setattr(Judge, "logprobs", scored.counting(Judge.logprobs))
-    monkeypatch.setattr("cli.calibrate.WINDOW", BATCH)
+    monkeypatch.setattr("cli.eval.WINDOW", BATCH)
     return scored
 
 

@@ -34,7 +34,7 @@ from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
-from serve.pictures.decoders import Decoders
+from serve.pictures.received import Decoders
 from tests.conftest import HubFolders
 from tests.judging.made_up import ask
 from tests.tiny import save_picture

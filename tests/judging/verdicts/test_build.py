@@ -13,8 +13,13 @@ from judging.errors import CustosError
 from judging.tasks import get_task
 from judging.tasks.base import CritiqueFormat
 from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
-from judging.verdicts.build import RuleGrader, make_verdict, merge_passes
-from judging.verdicts.critique_reward import CritiqueScorer, critique_in
+from judging.verdicts.build import (
+    CritiqueScorer,
+    RuleGrader,
+    critique_in,
+    make_verdict,
+    merge_passes,
+)
 from tests.judging.made_up import ask
 
 REQUEST = JudgeRequest(task="truthful-pair", question="q", responses=("nine", "ten"))

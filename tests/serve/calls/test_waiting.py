@@ -28,7 +28,7 @@ from serve.calls.context import (
     require_open,
 )
 from serve.calls.waiting import SHORT, Readers, Turns, started_threads, unless_gone
-from serve.pictures.decoders import Decoders
+from serve.pictures.received import Decoders
 from serve.queue.service import Service
 from serve.requests import parse
 from serve.requests.parse import parse_request

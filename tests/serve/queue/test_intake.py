@@ -20,7 +20,7 @@ from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from serve.calls.limits import Limits
 from serve.calls.waiting import Readers
-from serve.pictures.decoders import Decoders
+from serve.pictures.received import Decoders
 from serve.queue.intake import (
     MOST_SENT_PIXELS,
     CheckedRequest,

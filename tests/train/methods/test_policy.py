@@ -16,7 +16,7 @@ from judging.tasks import get_task
 from tests.train.made_up import recipe
 from tests.train.methods.made_up import labelled_pair
 from train.loop.accelerator import make_accelerator
-from train.methods.policy import Policy
+from train.methods.own_critiques import Policy
 
 BUDGET = 6
 

@@ -21,7 +21,7 @@ from tests.train.made_up import example
 from train.loop.batches import MicroBatch
 from train.methods.focal import FocalRecipe
 from train.methods.trainer import Trainer
-from train.plan.row_sizes import longest, row_sizes
+from train.plan.planner import longest, row_sizes
 from train.plan.step_memory import StepMemory, StepSize, step_memory
 from train.rows.rows import Supervision
 
@@ -76,7 +76,7 @@ import torch
 from tests.train.made_up import recipe, trainer
 from tests.train.plan.measured import ROWS, long_rows
 from train.plan.planner import Hardware, RunPlan, machine_memory
-from train.plan.row_sizes import largest_rows
+from train.plan.planner import largest_rows
 torch.set_num_threads(1)
 settings = recipe(Path({str(folder / "run")!r}), run__precision="bf16", optim__batch_size=ROWS,
                   optim__token_budget=10**4, adapter__r=16, adapter__alpha=32)
