@@ -1,4 +1,4 @@
-"""``custos train`` and ``sweep``: from labelled rows to a judge; ``recipe``: the recipes there are."""
+"""``custos train``, ``sweep`` and ``recipe``: from labelled rows to a judge, by the recipes there are."""
 
 from __future__ import annotations
 
