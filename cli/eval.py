@@ -116,8 +116,12 @@ def evaluate(
     """
     from evaluation.baselines import RULES_NAME, verdicts_of_rules
     from evaluation.outcomes import NothingScored, save_evaluation
-    from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
-    from evaluation.report.evaluate import resolve_examples
+    from evaluation.report.evaluate import (
+        FILE,
+        find_disagreements,
+        resolve_examples,
+        write_disagreements,
+    )
     from evaluation.report.markdown import summary_lines
     from evaluation.report.page import write_page
     from evaluation.report.report import write_report

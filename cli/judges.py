@@ -20,8 +20,7 @@ from judging.errors import CustosError
 from judging.files.kept_work import locked
 from judging.judge import Judge
 from judging.judge.card import CARD_FILE, SHIPPED
-from judging.models.embedded import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE, PUBLISHED
-from judging.models.fetched import is_made
+from judging.models.fetched import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE, PUBLISHED, is_made
 from judging.models.gguf_files import NAMED
 from judging.scoring.ask_model import WINDOW
 

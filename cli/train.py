@@ -1,4 +1,4 @@
-"""``custos train``, ``sweep`` and ``recipe``: from labelled rows to a judge, by the recipes there are."""
+"""``custos train``, ``sweep`` and ``recipe``: from labelled rows to a judge, and its recipes."""
 
 from __future__ import annotations
 

@@ -11,9 +11,8 @@ from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest, package_versions
 from judging.judge.notes import left_out_note
 from judging.log_lines import one_line
-from judging.messages import Message, conversation
 from judging.tasks import JudgeTask, get_task
-from judging.types import JudgeRequest, Signature, Verdict, score_of, type_of
+from judging.types import JudgeRequest, Message, Signature, Verdict, conversation, score_of, type_of
 from judging.verdicts.build import disagreement, ruled_verdict, thoughts_note
 
 GREEDY = Decoding(temperature=0.0)

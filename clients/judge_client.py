@@ -28,11 +28,11 @@ from clients.connection import (
     run_coroutine,
 )
 from clients.messages import picture_url
-from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.fingerprint import digest
 from judging.judge.card import RequestT, in_known_mode
 from judging.log_lines import one_line
+from judging.progress import in_batches
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict, each_request
 

@@ -23,7 +23,7 @@ from judging.files.pictures import (
     was_scaled,
 )
 from judging.fingerprint import picture_sha256
-from judging.messages import Message
+from judging.types import Message
 
 if TYPE_CHECKING:
     from PIL.Image import Image

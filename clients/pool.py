@@ -29,8 +29,8 @@ from clients.connection import (
     run_together,
 )
 from clients.judge_client import CALLS, AsyncJudgeClient, JudgeClient
-from judging.batches import in_batches
 from judging.errors import CustosError
+from judging.progress import in_batches
 from judging.types import JudgeRequest, Verdict
 
 TRIES = 2

@@ -45,17 +45,11 @@ from judging.fingerprint import digest
 from judging.judge import Judge
 from judging.judge.card import BACKBONES, read_card, run_folder
 from judging.log_lines import one_line
-from judging.messages import END_TOKEN, Message
 from judging.models.backbones import check_version, load_backbone
-from judging.models.embedded import EMBEDDED
+from judging.models.fetched import EMBEDDED
 from judging.models.gguf_files import is_gguf
-from judging.scoring.engine import (
-    UNWANTED,
-    GeneratedText,
-    LabelLogprobs,
-    Sampling,
-    TextBatch,
-)
+from judging.scoring.engine import UNWANTED, GeneratedText, LabelLogprobs, Sampling, TextBatch
+from judging.types import END_TOKEN, Message
 
 if TYPE_CHECKING:
     from judging.models.backbones import Backbone

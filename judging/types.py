@@ -1,4 +1,4 @@
-"""Requests to a judge, examples that people have labelled, and verdicts.
+"""Requests to a judge, examples that people have labelled, verdicts, and turns of conversations.
 
 The same request object is a JSONL or Parquet row, the body of ``POST /judge`` and an item of a
 training batch. Everything is validated at the boundary and immutable afterwards.
@@ -6,7 +6,7 @@ training batch. Everything is validated at the boundary and immutable afterwards
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, Unpack
 
 from pydantic import (
@@ -346,3 +346,27 @@ def parse_record(model: type[R], data: Any, location: str) -> R:
         raise FieldError.from_validation(error, location, field_names(model)) from None
     except UnicodeEncodeError:  # the name of a field
         raise FieldError("", "a name holds half a character (a lone surrogate)", location) from None
+
+
+START_TOKEN, END_TOKEN = "<|im_start|>", "<|im_end|>"
+"""Control tokens around every turn of a prompt."""
+
+
+class Message(BaseModel):
+    """One turn of a conversation; its pictures come before its text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+    images: tuple[str, ...] = ()
+    """File paths, data URLs or web addresses."""
+
+
+def conversation(
+    instruction: str, texts: Sequence[str], images: tuple[str, ...] = ()
+) -> tuple[Message, ...]:
+    """Return the instruction and a user's turn for every text; the first one has the pictures."""
+    first, *others = (Message(role="user", text=text) for text in texts)
+    first = first.model_copy(update={"images": images})
+    return (Message(role="system", text=instruction), first, *others)

@@ -19,7 +19,7 @@ from transformers import (
     Qwen3VLForConditionalGeneration,
 )
 
-from judging.models.embedded import CHAT_TEMPLATE
+from judging.models.fetched import CHAT_TEMPLATE
 
 Family = Literal["qwen2_5_vl", "qwen3_vl"]
 

@@ -15,10 +15,10 @@ from benchmarks.framework.base import Benchmark
 from benchmarks.framework.files import CUT_OFF, WITHOUT_IMAGE, Row
 from clients.chat import REQUEST_FAILED, JobResult, OnProgress, Reject, Reply, Usage, open_job
 from clients.messages import ChatItem, Decoding
-from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
-from judging.files.yaml_text import load_yaml
-from judging.messages import END_TOKEN, Message
+from judging.files.opening import load_yaml
+from judging.progress import in_batches
+from judging.types import END_TOKEN, Message
 
 if TYPE_CHECKING:
     from judging.scoring.prompts import Encoder

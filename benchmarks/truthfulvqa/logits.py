@@ -22,8 +22,8 @@ from clients.chat import Reply
 from evaluation.estimate import Draws
 from evaluation.intervals import Floats
 from evaluation.metrics import ratio
-from judging.batches import in_batches
 from judging.errors import CustosError, FieldError, errors_at
+from judging.progress import in_batches
 from judging.rules.answer_options import extract_option, find_option
 
 if TYPE_CHECKING:

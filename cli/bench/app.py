@@ -109,7 +109,7 @@ def hmi(
     Options:
         out: Write hmi.md, hmi.json and a picture to this folder.
     """
-    from benchmarks.chartom.hmi_report import HEADINGS, measure_hmi, pair_rows, write_hmi_report
+    from benchmarks.chartom.item import HEADINGS, measure_hmi, pair_rows, write_hmi_report
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location
 

@@ -26,7 +26,7 @@ from judging.judge import Judge
 from judging.judge.card import shipped_judges
 from judging.models.backbones import load_backbone
 from judging.models.devices import has_gpu
-from judging.models.embedded import EMBEDDED
+from judging.models.fetched import EMBEDDED
 from judging.verdicts.build import RULES, RuleGrader
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ import typer
 from cli.shared.outputs import claim
 from clients.kept_verdicts import KeptVerdict
 from data_prep.tables.source import Table
-from judging.batches import in_batches
 from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import atomic_path
 from judging.files.csv_rows import CsvFile, row_location, write_spreadsheet
@@ -29,6 +28,7 @@ from judging.files.records import named_columns, read_rows, write_records
 from judging.judge import Judge
 from judging.judge.notes import is_in_untrained_mode, untrained_mode_caution
 from judging.log_lines import one_line
+from judging.progress import in_batches
 from judging.types import FAILURES, Verdict, parse_record, score_of
 
 if TYPE_CHECKING:

@@ -18,10 +18,9 @@ from data_prep.construction.model_writer import ModelWriter, Request
 from data_prep.errors import UnusableText
 from data_prep.sources.conversations import MEANINGS, PAIR_TASK, parse_judgement, to_conversation
 from data_prep.splits.manifest import check_replaceable
-from judging.messages import Message
 from judging.tasks import get_task
 from judging.tasks.truthful import TIE, A, B
-from judging.types import LabelledExample
+from judging.types import LabelledExample, Message
 
 ROWS, CONVERSATIONS = "rows.jsonl", "conversations.jsonl"
 

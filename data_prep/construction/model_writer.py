@@ -26,7 +26,7 @@ from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from judging.errors import CustosError, FieldError
 from judging.files.records import read_records, write_records
 from judging.fingerprint import file_sha256
-from judging.messages import Message
+from judging.types import Message
 
 ANSWERS, ROWS, REJECTS = "answers.jsonl", "rows.jsonl", "rejects.jsonl"
 

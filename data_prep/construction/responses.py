@@ -29,9 +29,8 @@ from data_prep.sources.conversations import PAIR_TASK
 from data_prep.splits.manifest import check_replaceable, write_with_manifest
 from judging.errors import CustosError, FieldError
 from judging.files.records import read_records, write_json, write_records
-from judging.messages import Message
 from judging.tasks import get_task
-from judging.types import JudgeRequest, ReferenceMode, Verdict, label_of
+from judging.types import JudgeRequest, Message, ReferenceMode, Verdict, label_of
 
 ITEM, ANSWERER, CUT_OFF = "item", "answerer", "cut_off"
 """Metadata of a response: id of its question, its model, whether the token limit ended it."""

@@ -16,8 +16,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from judging.errors import CustosError, nearest_name
 from judging.files.csv_rows import DELIMITER_NAMES
-from judging.files.opening import TextFormat, nearest_file
-from judging.files.yaml_text import load_yaml
+from judging.files.opening import TextFormat, load_yaml, nearest_file
 from judging.tasks import task_names
 from judging.types import JudgeRequest, LabelledExample, Reasoning, ReferenceMode, parse_record
 

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import yaml
 
 from judging.errors import CustosError
-from judging.files.yaml_text import load_yaml
+from judging.files.opening import load_yaml
 from judging.rules.answer_options import letter_of, option_named
 from judging.rules.whole_words import normalise
 from judging.tasks import get_task

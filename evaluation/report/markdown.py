@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaluation.outcomes import describe_reason
 from evaluation.people.agreement import MIN_ROWS
-from evaluation.report.disagreements import Disagreement
+from evaluation.report.evaluate import Disagreement
 from judging.log_lines import one_line
 from judging.tasks.hieval_ea import ERROR_TYPES
 

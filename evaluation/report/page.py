@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.report.disagreements import FILE, Disagreement
+from evaluation.report.evaluate import FILE, Disagreement
 from evaluation.report.markdown import (
     METRIC_NAMES,
     TEMPLATES,

@@ -22,13 +22,12 @@ from typing import Any, Literal, get_args
 
 from data_prep.made.quick_scores import generate_examples
 from judging.files.records import read_records, write_records
-from judging.messages import END_TOKEN
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.models.devices import computes_bfloat16, use_device
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
-from judging.types import LabelledExample
+from judging.types import END_TOKEN, LabelledExample
 from train.hieval_stage1 import main as train_quick_scores
 
 TrainerName = Literal["custos", "TRL"]

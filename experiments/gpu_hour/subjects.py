@@ -11,8 +11,7 @@ from typing import Any
 from data_prep.made.quick_scores import generate_examples
 from experiments.gpu_hour.figures import Book
 from judging.files.records import write_json
-from judging.models.embedded import EMBEDDED
-from judging.models.fetched import cache_folder
+from judging.models.fetched import EMBEDDED, cache_folder
 from judging.types import LabelledExample
 
 LARGE, SMALL = "Qwen/Qwen3-VL-4B-Instruct", "Qwen/Qwen2.5-VL-3B-Instruct"

@@ -11,9 +11,14 @@ import torch
 from experiments.vision.model import WarmupModel
 from experiments.vision.pictures import WarmupPicture, by_size, vary
 from judging.errors import FieldError
-from train.loop.accelerator import make_accelerator, uses_autocast
 from train.loop.checkpoint import read_checkpoint, recipe_values, save_checkpoint
-from train.loop.sharding import check_finite, learning_rate, make_optimizer
+from train.loop.sharding import (
+    check_finite,
+    learning_rate,
+    make_accelerator,
+    make_optimizer,
+    uses_autocast,
+)
 from train.setup.recipe import OptimSection, RunSection
 from train.tracking.trackers import Tracker
 

@@ -22,10 +22,10 @@ from typing import Any, Generic, TypeVar
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
-from judging.batches import in_batches
 from judging.errors import CustosError, system_errors_at
 from judging.files.atomic import sync
 from judging.files.records import write_json, write_records
+from judging.progress import in_batches
 
 Origin = tuple[int | str, str]
 """Row number or id of the item that a line is a result of, and the line's key."""

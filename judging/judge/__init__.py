@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judging.batches import made_ahead
 from judging.errors import CustosError
 from judging.files.pictures import PixelLimits
 from judging.fingerprint import digest, file_sha256, package_versions
@@ -35,6 +34,7 @@ from judging.judge.notes import (
 from judging.labels import log_probabilities
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone, Dtype, load_backbone
+from judging.progress import made_ahead
 from judging.scoring.ask_model import (
     GPU_WINDOW,
     OrderedPrompt,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
-from judging.batches import in_batches
 from judging.errors import CustosError, FieldError
 from judging.judge import Judge
+from judging.progress import in_batches
 from judging.scoring.ask_model import WINDOW
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict

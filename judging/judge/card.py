@@ -17,7 +17,7 @@ from judging.files.records import decode_json
 from judging.fingerprint import digest
 from judging.models.adapters import ADAPTER_FILE
 from judging.models.backbones import Backbone
-from judging.models.embedded import EMBEDDED, EMBEDDED_2
+from judging.models.fetched import EMBEDDED, EMBEDDED_2
 from judging.models.gguf_files import NAMED, is_gguf
 from judging.scoring.prompts import Encoder
 from judging.tasks import JudgeTask, get_task

@@ -21,7 +21,6 @@ from judging.files.records import write_json
 from judging.judge import CALIBRATION_FILE, Judge
 from judging.judge.card import CARD_FILE, JudgeCard, check_name, encoder_of, run_folder
 from judging.judge.notes import KNOWS_NOTHING
-from judging.messages import END_TOKEN
 from judging.models.adapters import weight_changes
 from judging.models.backbones import Backbone, Dtype, empty_model, on_device
 from judging.models.checkpoints import (
@@ -32,13 +31,13 @@ from judging.models.checkpoints import (
     stored_weights,
     weight_files,
 )
-from judging.models.embedded import EMBEDDED_2, vision_weights
+from judging.models.fetched import EMBEDDED_2, vision_weights
 from judging.models.processors import load_processor
 from judging.scoring.ask_model import make_ordered_prompts
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import get_task
-from judging.types import JudgeRequest
+from judging.types import END_TOKEN, JudgeRequest
 
 _PUBLISHED = ("*.json", "*.jinja", "*.txt", "LICENSE*", "NOTICE*")
 _IMAGE_FILES = ("preprocessor_config.json", "processor_config.json")

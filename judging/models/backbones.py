@@ -31,8 +31,13 @@ from judging.models.devices import (
     use_cores_of_quota,
     use_device,
 )
-from judging.models.embedded import EMBEDDED, EMBEDDED_2, embedded_folder, vision_weights
-from judging.models.fetched import snapshot_folder
+from judging.models.fetched import (
+    EMBEDDED,
+    EMBEDDED_2,
+    embedded_folder,
+    snapshot_folder,
+    vision_weights,
+)
 from judging.models.gguf_files import NAMED, folder_of_gguf, is_gguf, named_folder
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from transformers import (
 )
 
 from judging.errors import CustosError
-from judging.messages import END_TOKEN, START_TOKEN
 from judging.models.checkpoints import TEMPLATE_JSON, TEXT_FAMILIES, reading
+from judging.types import END_TOKEN, START_TOKEN
 
 _TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json", "vocab.json", "merges.txt")
 _IMAGE_FILES = ("preprocessor_config.json", "processor_config.json")

@@ -12,7 +12,6 @@ from typing import Literal, TypeVar
 from judging.errors import CustosError
 from judging.files.pictures import picture_size
 from judging.labels import best_label, normalise
-from judging.messages import END_TOKEN
 from judging.scoring.engine import (
     Engine,
     GeneratedText,
@@ -25,7 +24,7 @@ from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.tasks import JudgeTask, get_task
 from judging.tasks.base import CritiqueFormat, confidence_in
-from judging.types import JudgeRequest, Pass
+from judging.types import END_TOKEN, JudgeRequest, Pass
 
 CONFIDENCES = tuple(f"{step / 100:.2f}" for step in range(101))
 """The confidences that a judge can state, spelled as in training."""

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize, picture_size, read_image, was_scaled
-from judging.messages import END_TOKEN, START_TOKEN, Message, conversation
 from judging.scoring.label_tree import LabelTree
 from judging.tasks.base import Field, JudgeTask
-from judging.types import JudgeRequest
+from judging.types import END_TOKEN, START_TOKEN, JudgeRequest, Message, conversation
 
 if TYPE_CHECKING:
     from PIL.Image import Image

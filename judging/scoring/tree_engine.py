@@ -16,21 +16,15 @@ import torch
 from torch import Tensor
 
 from judging.errors import CustosError
-from judging.messages import END_TOKEN
 from judging.models.attention import describe_attention, enabled_kernels, missing_kernels_line
 from judging.models.devices import computed_in
-from judging.scoring.engine import (
-    UNWANTED,
-    GeneratedText,
-    LabelLogprobs,
-    Sampling,
-    TextBatch,
-)
+from judging.scoring.engine import UNWANTED, GeneratedText, LabelLogprobs, Sampling, TextBatch
 from judging.scoring.generation import TextMemory, generate_texts
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import lay_out, pack, pack_apart, pack_texts
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import Prefix, TreeModel, label_logprobs
+from judging.types import END_TOKEN
 
 logger = logging.getLogger("custos")
 

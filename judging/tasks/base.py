@@ -14,7 +14,7 @@ from typing import Any, ClassVar, get_args
 import yaml
 
 from judging.errors import CustosError, FieldError
-from judging.files.yaml_text import load_yaml
+from judging.files.opening import load_yaml
 from judging.fingerprint import digest
 from judging.registry import Registry
 from judging.types import JudgeRequest, LabelledExample, ReferenceMode, Status

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from judging.base64_pictures import one_form
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize
-from judging.messages import Message
+from judging.types import Message
 from serve.calls.errors import ApiError
 from serve.calls.limits import Limits
 from serve.queue.service import Service

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.judge import Judge
-from judging.messages import Message
-from judging.types import ReferenceMode, score_of
+from judging.types import Message, ReferenceMode, score_of
 from serve.calls.errors import ApiError
 from serve.calls.limits import MAX_SEED
 from serve.calls.waiting import Deadline
@@ -299,8 +298,8 @@ def complete(
         RequestRefused: If the model's server cannot read the conversation.
         CustosError: If the model's server fails.
     """
-    from judging.messages import END_TOKEN
     from judging.scoring.engine import texts_in_order
+    from judging.types import END_TOKEN
 
     prompt = writer.encoder.encode_conversation(conversation)
     num_tokens = len(prompt.suffix_ids)

@@ -12,7 +12,7 @@ from PIL import Image
 from scipy.stats import binomtest
 
 from benchmarks.chartom.benchmark import ANSWERS, HMI, JUSTIFICATION, MIND_ERROR, MODELS
-from benchmarks.chartom.hmi_report import measure_hmi
+from benchmarks.chartom.item import measure_hmi
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.correction import corrected_score
 from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded

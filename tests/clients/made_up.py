@@ -10,8 +10,8 @@ from clients.chat import ChatClient, Reply
 from clients.connection import ModelServer
 from clients.messages import ChatItem, Decoding
 from judging import JudgeRequest
-from judging.messages import Message
 from judging.scoring.engine import Sampling
+from judging.types import Message
 from tests.clients.fake_server import FakeServer, Say, Seen
 
 SHORT = Sampling(max_new_tokens=6, temperature=0)

@@ -29,7 +29,7 @@ from clients.remote_judge import label_masses, tokens_after
 from judging import JudgeRequest
 from judging.errors import CustosError
 from judging.files.pictures import read_image
-from judging.messages import Message, conversation
+from judging.types import Message, conversation
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
 from tests.clients.made_up import KEY, ask, item, keyed
 from tests.serve.made_up import FakeJudge, row

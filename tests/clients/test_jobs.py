@@ -156,7 +156,7 @@ from pathlib import Path
 from clients.connection import ModelServer
 from clients.chat import run_job
 from clients.messages import ChatItem, Decoding
-from judging.messages import Message
+from judging.types import Message
 
 folder = Path(sys.argv[2])
 items = [

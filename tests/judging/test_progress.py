@@ -10,9 +10,8 @@ import pytest
 from rich.progress import TextColumn
 
 from judging import progress as progress_module
-from judging.batches import made_ahead
 from judging.log_lines import LineFormatter, one_line
-from judging.progress import ProgressBar, progress_over
+from judging.progress import ProgressBar, made_ahead, progress_over
 
 
 def test_a_log_holds_a_line_now_and_then(

@@ -15,8 +15,8 @@ from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.types import LabelledExample
 from tests.tiny import save_picture
-from train.loop.accelerator import make_accelerator
 from train.loop.checkpoint import run_identity
+from train.loop.sharding import make_accelerator
 from train.methods.focal import FocalObjective, FocalRecipe
 from train.methods.trainer import Trainer
 from train.rows.rows import IndexedSplits, Rows, Supervision

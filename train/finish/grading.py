@@ -26,7 +26,6 @@ from safetensors.torch import load_file
 
 from evaluation.intervals import number_clusters
 from evaluation.report.evaluate import grade_examples
-from judging.batches import in_batches
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile, KeptLine, Origin
 from judging.files.records import write_json
@@ -35,7 +34,7 @@ from judging.judge import CALIBRATION_FILE, Judge
 from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
 from judging.models.backbones import load_backbone
-from judging.progress import progress_over
+from judging.progress import in_batches, progress_over
 from judging.scoring.ask_model import WINDOW
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
@@ -55,7 +54,7 @@ from judging.verdicts.calibration import (
 from train.loop.sharding import is_sharded
 from train.methods.trainer import BaseTrainer
 from train.setup.starting_adapter import with_adapter
-from train.tracking.parts import PARTS
+from train.tracking.throughput import PARTS
 
 LONGEST_WAIT = timedelta(days=2)
 """How long a process waits for the slowest; collectives of a GPU give up after ten minutes."""

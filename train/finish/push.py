@@ -13,12 +13,12 @@ from typing import Any
 import yaml
 
 from judging.errors import CustosError
-from judging.files.yaml_text import yaml_errors
+from judging.files.opening import yaml_errors
 from judging.judge import CALIBRATION_FILE
 from judging.judge.card import CARD_FILE, JudgeCard, read_card, run_folder
 from judging.judge.notes import KNOWS_NOTHING
 from judging.models.adapters import ADAPTER_CONFIG, ADAPTER_FILE
-from judging.models.embedded import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE
+from judging.models.fetched import EMBEDDED, EMBEDDED_2, EMBEDDED_BASE, LICENSE
 from judging.models.gguf_files import NAMED
 
 README, REPORT = "README.md", "report.json"

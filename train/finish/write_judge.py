@@ -51,13 +51,18 @@ from judging.rules.answer_options import options_of
 from judging.tasks import get_task
 from judging.types import LabelledExample, Mode, Verdict
 from train.finish.grading import KeptGrades, KeptWindow
-from train.loop.checkpoint import best_folder
-from train.loop.progress import Progress, early_stop_line, selection_key, validations_in
+from train.loop.checkpoint import (
+    Progress,
+    best_folder,
+    early_stop_line,
+    selection_key,
+    validations_in,
+)
 from train.rows.data import RunSplits
 from train.rows.rows import IndexedSplits, Rows
 from train.setup.recipe import Recipe
 from train.setup.run_log import GRADE_VARIABLE, RUN_LOG
-from train.tracking.parts import PARTS
+from train.tracking.throughput import PARTS
 
 WIDEST = 0.1
 """Half the width of the interval of an accuracy above which steps are chosen by chance."""

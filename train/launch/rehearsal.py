@@ -43,8 +43,7 @@ from judging.fingerprint import digest, file_sha256
 from judging.judge import Judge
 from judging.models.backbones import RANDOM_WEIGHTS, empty_model
 from judging.models.checkpoints import INDEX, TEXT_FAMILIES
-from judging.models.embedded import CHAT_TEMPLATE, embedded_folder
-from judging.models.fetched import cache_folder
+from judging.models.fetched import CHAT_TEMPLATE, cache_folder, embedded_folder
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample
 from train.launch.front import interrupted_by, known_error, load_recipe
@@ -54,7 +53,7 @@ from train.plan.planner import PUBLISHED_LIMITS, gpu_memory, in_gib
 from train.rows.data import ReplaySection, read_splits
 from train.setup.recipe import Recipe, parse_recipe, section_keys
 from train.setup.run_log import LOG_FILE
-from train.tracking.parts import PARTS, Part, process_peak
+from train.tracking.throughput import PARTS, Part, process_peak
 
 TOKENIZER_VARIABLE = "CUSTOS_REAL_TOKENIZER"
 """Environment variable with a folder of tokenizer files; 'make real-tokenizer' makes one."""

@@ -1,17 +1,23 @@
-"""Division of a model among processes (FSDP2 or ZeRO, stage 2), the optimizer and its state."""
+"""Processes of a run, a model divided among them (FSDP2, ZeRO), the optimizer and its state."""
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import math
+import os
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
 from accelerate.optimizer import AcceleratedOptimizer
+from accelerate.utils import InitProcessGroupKwargs, ProjectConfiguration
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
@@ -19,7 +25,11 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from judging.errors import CustosError
-from train.setup.recipe import OptimSection
+from judging.models.attention import missing_kernels_line
+from judging.models.devices import computes_bfloat16, device_name, num_cores, use_device
+from train.setup.engines import CPU, FSDP, ZERO, asks_for, check_distributed_type
+from train.setup.recipe import OptimSection, RunSection
+from train.tracking.trackers import check_trackers
 
 _TOWER = ".visual"
 
@@ -312,3 +322,137 @@ def learning_rate(optim: OptimSection, step: int, total_steps: int) -> float:
     if optim.schedule == "linear":
         return optim.lr * (1 - done)
     return optim.lr * 0.5 * (1 + math.cos(math.pi * done))
+
+
+LONGEST_WAIT = timedelta(hours=2)
+"""How long GPUs wait for each other before a run fails."""
+_THREADS = "OMP_NUM_THREADS"
+_THREADS_OPTION = "--num-cpu"  # -threads-per-process, also with underscores or cut short
+
+
+def make_accelerator(run: RunSection) -> Accelerator:
+    """Make the accelerator of a run: its precision, on the CPU when there is no CUDA device.
+
+    On the CPU, one process takes all cores unless the user asked for another number of threads.
+    Several processes shard the model if they were launched with FSDP, and divide what it learns if
+    they were launched with DeepSpeed. Raises ``CustosError`` if accelerate chose an engine that
+    training does not support, or PyTorch cannot use the GPUs that are there and nobody asked for
+    the CPU; ``FieldError`` if the package of a tracker is not installed.
+    """
+    check_trackers(run.trackers)
+    on_cpu = asks_for(CPU, os.environ) or use_device().type == "cpu"
+    if on_cpu and launcher_set_threads():
+        torch.set_num_threads(num_cores())
+    if on_cpu:
+        bound_caches()
+    autocast = uses_autocast(run, torch.device("cpu" if on_cpu else "cuda"))
+    kind = Accelerator
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if asks_for(FSDP, os.environ):
+            kind = ShardingAccelerator
+        elif asks_for(ZERO, os.environ):
+            kind = ZeroAccelerator
+    # Accelerate and transformers, which read them too, would share in ways of their own on a GPU.
+    for variable in (FSDP, ZERO):
+        os.environ.pop(variable, None)
+    accelerator = kind(
+        mixed_precision="bf16" if autocast else "no",
+        cpu=on_cpu,
+        log_with=list(run.trackers) or None,
+        # The others wait while one process writes, calibrates or grades; NCCL's is 10 minutes.
+        kwargs_handlers=[] if on_cpu else [InitProcessGroupKwargs(timeout=LONGEST_WAIT)],
+        project_config=ProjectConfiguration(logging_dir=str(run.output / "tensorboard")),
+    )
+    check_distributed_type(accelerator.distributed_type.value)
+    return accelerator
+
+
+def uses_autocast(run: RunSection, device: torch.device) -> bool:
+    """Tell whether a run asks for ``bf16`` and the device computes in bfloat16."""
+    return run.precision == "bf16" and computes_bfloat16(device)
+
+
+def launcher_set_threads() -> bool:
+    """Tell whether ``accelerate launch``, not the user, set one CPU thread for this process.
+
+    The launcher sets ``OMP_NUM_THREADS=1`` if the user asked for nothing. Its own environment and
+    command line show whether he did. If they cannot be read (no ``/proc``), he may have: False.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 or os.environ.get(_THREADS) != "1":
+        return False
+    launcher = Path("/proc") / str(os.getppid())
+    try:
+        arguments = (launcher / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        environment = (launcher / "environ").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return False
+    return (
+        any("accelerate" in Path(argument).name for argument in arguments[:3])
+        and not any(a.replace("_", "-").startswith(_THREADS_OPTION) for a in arguments)
+        and not any(variable.startswith(f"{_THREADS}=") for variable in environment)
+    )
+
+
+def processes_here(accelerator: Accelerator) -> int:
+    """Count the training processes on this machine, as the launcher says."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", accelerator.num_processes))
+
+
+def device_lines(accelerator: Accelerator, backbone: Any) -> Iterator[str]:
+    """Yield lines on the GPU that trains, and what to install for it; none on a CPU."""
+    if accelerator.device.type == "cpu":
+        return
+    processes = accelerator.num_processes
+    among = f", one of {processes}" if processes > 1 else ""
+    yield f"device: {device_name(accelerator.device)}{among}"
+    if line := missing_kernels_line(backbone, accelerator.device):
+        yield line
+
+
+def thread_hint(accelerator: Accelerator) -> str | None:
+    """Advise where training runs on one CPU thread and there are cores to spare."""
+    if accelerator.device.type != "cpu" or torch.get_num_threads() > 1:
+        return None
+    if num_cores() <= processes_here(accelerator):
+        return None
+    return "training on one CPU thread; set OMP_NUM_THREADS to the number of cores to use them all"
+
+
+CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+"""Environment variables for the sizes of oneDNN's cache of kernels, and of PyTorch's above it."""
+KERNELS = "128"
+"""More than a micro-batch needs, whose layers are alike."""
+SHARE = 0.02
+"""Largest share of the time that giving memory back may take."""
+
+
+class FreeMemory:
+    """Memory of freed tensors, given back to the system where the C library is glibc.
+
+    Rows differ in length, so the tensors of one batch leave gaps that those of the next do not fit
+    into. glibc keeps the gaps, and the process grows with every step.
+    """
+
+    def __init__(self) -> None:
+        self._trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        self._due = 0.0
+
+    def give_back(self) -> None:
+        """Give memory back, only so often that this takes at most ``SHARE`` of the time."""
+        started = time.perf_counter()
+        if self._trim is None or started < self._due:
+            return
+        self._trim(0)
+        ended = time.perf_counter()
+        self._due = ended + (ended - started) / SHARE
+
+
+def bound_caches() -> None:
+    """Keep fewer kernels for products in bfloat16, unless the user chose how many.
+
+    Every shape of a batch gets kernels of its own, about half a megabyte each, and rows differ in
+    length: the thousand that each cache would hold are of shapes that do not come again. Call this
+    before the first product.
+    """
+    for variable in CACHES:
+        os.environ.setdefault(variable, KERNELS)

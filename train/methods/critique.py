@@ -18,12 +18,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from judging.errors import FieldError
-from judging.messages import END_TOKEN
 from judging.models.devices import to_device
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.prompts import Encoder
 from judging.tasks import JudgeTask, get_task
-from judging.types import LabelledExample, Mode
+from judging.types import END_TOKEN, LabelledExample, Mode
 from train.loop.objective import Measured, ModelRunner, Numbers, Objective, TextModel, share_right
 from train.methods.base import LossMethod
 from train.rows.data import RunSplits, read_splits, under_task

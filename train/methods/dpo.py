@@ -38,7 +38,7 @@ from train.methods.own_critiques import (
 )
 from train.rows.data import RunSplits
 from train.setup.recipe import Section
-from train.tracking.parts import PARTS
+from train.tracking.throughput import PARTS
 
 PREFERENCES_FILE = "preferences.jsonl"
 

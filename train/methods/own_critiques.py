@@ -28,32 +28,43 @@ from evaluation.outcomes import full_label
 from judging.errors import CustosError, FieldError, errors_at
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
-from judging.messages import END_TOKEN
 from judging.models.backbones import Backbone
 from judging.scoring.engine import GeneratedText, Sampling, texts_in_order
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
-from judging.types import MAX_CRITIQUE_TOKENS, JudgeRequest, LabelledExample, Mode, Verdict
+from judging.types import (
+    END_TOKEN,
+    MAX_CRITIQUE_TOKENS,
+    JudgeRequest,
+    LabelledExample,
+    Mode,
+    Verdict,
+)
 from judging.verdicts.build import CritiqueScorer
-from train.loop.accelerator import device_lines, uses_autocast
 from train.loop.checkpoint import (
+    Progress,
     read_checkpoint,
     recipe_values,
     run_identity,
     trainable,
 )
 from train.loop.objective import Measured, share_right
-from train.loop.progress import Progress
-from train.loop.sharding import check_finite, learning_rate, make_optimizer
+from train.loop.sharding import (
+    check_finite,
+    device_lines,
+    learning_rate,
+    make_optimizer,
+    uses_autocast,
+)
 from train.methods.base import Method
 from train.methods.trainer import BaseTrainer, dropout_seed
 from train.rows.data import RunSplits, read_splits
 from train.rows.rows import IndexedSplits, Supervision, index_splits
 from train.setup.recipe import Recipe, Section
 from train.setup.starting_adapter import with_adapter
-from train.tracking.parts import PARTS
+from train.tracking.throughput import PARTS
 
 JUDGED_AT_ONCE = 64
 """Requests whose pictures are in memory at the same time."""

@@ -19,11 +19,12 @@ from judging.errors import CustosError
 from judging.models.attention import describe_attention
 from judging.models.backbones import Backbone
 from judging.scoring.tree_batch import TreeModel
-from train.loop.accelerator import FreeMemory, device_lines, processes_here, thread_hint
 from train.loop.batches import Loader, MicroBatch, StepPlan, default_workers
 from train.loop.checkpoint import (
     Checkpoint,
+    Progress,
     chosen_steps,
+    early_stop_line,
     keep_best,
     newest_checkpoint,
     read_checkpoint,
@@ -31,23 +32,26 @@ from train.loop.checkpoint import (
     save_best,
     save_checkpoint,
     trainable,
+    validations_without_gain,
 )
 from train.loop.objective import Measured, ModelRunner, Objective
-from train.loop.progress import Progress, early_stop_line, validations_without_gain
 from train.loop.sharding import (
+    FreeMemory,
     check_finite,
+    device_lines,
     divides_gradients,
     free_weights,
     is_sharded,
     learning_rate,
     prepare,
+    processes_here,
+    thread_hint,
     whole,
 )
 from train.plan.planner import decide_checkpointing
 from train.rows.rows import Batch, IndexedSplits
 from train.setup.recipe import Recipe
-from train.tracking.parts import PARTS
-from train.tracking.throughput import Throughput
+from train.tracking.throughput import PARTS, Throughput
 from train.tracking.trackers import Tracker
 
 

@@ -25,8 +25,8 @@ from data_prep.tables.examples import check_dropped, check_row_pictures
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, read_table, task_fields
 from data_prep.tables.source import open_table
-from judging.batches import in_batches
 from judging.errors import CustosError, FieldError, Missing, errors_at
+from judging.progress import in_batches
 from judging.tasks import get_task
 from judging.types import LabelledExample
 from train.rows.held_out import hold_out

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from judging.batches import in_batches
 from judging.errors import CustosError, errors_at
 from judging.files.pictures import megapixels
+from judging.progress import in_batches
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import lay_out, shared_rows
 from judging.scoring.prompts import EncodedPrompt, Encoder

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from judging.errors import CustosError
-from judging.files.yaml_text import yaml_errors
+from judging.files.opening import yaml_errors
 from judging.models.adapters import check_bitsandbytes
 from train.setup.recipe import RECIPES, Recipe
 

@@ -20,7 +20,7 @@ from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.source import open_table
 from judging.errors import CustosError, FieldError
 from judging.field_text import default_text, meaning, type_text
-from judging.files.yaml_text import load_yaml, yaml_errors
+from judging.files.opening import load_yaml, yaml_errors
 from judging.judge.card import run_folder
 from judging.models.adapters import ADAPTER_FILE, ALL_MODULES, Module, Quantization
 from judging.models.backbones import Dtype

@@ -19,7 +19,7 @@ from judging.models.adapters import (
     load_adapter,
 )
 from judging.models.backbones import Backbone
-from judging.models.embedded import text_version
+from judging.models.fetched import text_version
 from train.setup.recipe import Recipe
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)

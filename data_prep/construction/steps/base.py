@@ -20,10 +20,9 @@ from clients.messages import ChatItem
 from data_prep.errors import UnusableText
 from judging.errors import CustosError, FieldError
 from judging.files.records import decode_json
-from judging.messages import Message
 from judging.reasoning import without_thoughts
 from judging.registry import Registry
-from judging.types import parse_record
+from judging.types import Message, parse_record
 
 CUT_OFF, NOT_JSON, OTHER_SCHEMA = "cut off", "not JSON", "does not fit the schema"
 """Reasons for which every step rejects replies."""

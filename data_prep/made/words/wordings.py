@@ -15,7 +15,6 @@ from random import Random
 from typing import Any, Literal, TypeVar
 
 import yaml
-
 from judging.files.yaml_text import load_yaml
 
 _FOLDER = Path(__file__).parent

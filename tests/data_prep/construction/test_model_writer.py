@@ -25,7 +25,7 @@ from data_prep.construction.steps.base import (
 )
 from data_prep.errors import UnusableText
 from judging.errors import CustosError
-from judging.messages import Message
+from judging.types import Message
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
 from tests.data_prep.construction.made_up import lines, reply, say, writer
 

@@ -16,7 +16,7 @@ from evaluation.estimate import newcombe_interval
 from evaluation.intervals import sign_flip_p
 from evaluation.outcomes import Outcomes, save_evaluation
 from evaluation.ranking.favour import family_of, favour, flip_p, weighted_rates
-from evaluation.report.disagreements import find_disagreements
+from evaluation.report.evaluate import find_disagreements
 from evaluation.report.markdown import summary_lines
 from evaluation.report.page import render_page
 from evaluation.report.report import build_report

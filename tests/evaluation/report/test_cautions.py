@@ -7,7 +7,7 @@ import pytest
 
 from evaluation.attacks.report import attack_caution
 from evaluation.attacks.rows import Share, measure_share
-from evaluation.report.disagreements import find_disagreements
+from evaluation.report.evaluate import find_disagreements
 from evaluation.report.markdown import WIDTH, summary_lines, with_interval
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from data_prep.tables.examples import read_examples
-from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
+from evaluation.report.evaluate import FILE, find_disagreements, write_disagreements
 from judging.types import Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
 from tests.evaluation.pairs.made_up import pair

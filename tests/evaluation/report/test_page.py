@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evaluation.report import page as agreement_page
-from evaluation.report.disagreements import find_disagreements
+from evaluation.report.evaluate import find_disagreements
 from evaluation.report.page import render_page, write_page
 from evaluation.report.plots import (
     draw_confusion,

@@ -12,7 +12,7 @@ import pytest
 
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
-from evaluation.report.disagreements import find_disagreements
+from evaluation.report.evaluate import find_disagreements
 from evaluation.report.markdown import (
     JUDGES_IN_REPORTS,
     TABLE_4,

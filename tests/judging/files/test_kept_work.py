@@ -25,7 +25,6 @@ from cli.shared.verdicts import write_verdicts
 from clients.kept_verdicts import KeptVerdict, partial_file
 from data_prep.tables.source import open_table
 from judging import Verdict
-from judging.batches import in_batches
 from judging.errors import CustosError
 from judging.files.atomic import atomic_path, atomic_write, whole_folder
 from judging.files.kept_work import (
@@ -35,6 +34,7 @@ from judging.files.kept_work import (
     append_lines,
     locked,
 )
+from judging.progress import in_batches
 from tests.judging.files.squares import Square, origin, squares
 
 

@@ -29,11 +29,11 @@ from judging.files.rgb import orientation
 from judging.fingerprint import picture_sha256
 from judging.judge import Judge
 from judging.judge.card import JudgeCard, read_card
-from judging.messages import Message
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
+from judging.types import Message
 from serve.pictures.received import Decoders
 from tests.conftest import HubFolders
 from tests.judging.made_up import ask

@@ -21,9 +21,8 @@ from data_prep.splits.manifest import load_generic
 from data_prep.tables.cells import as_list, as_metadata
 from data_prep.tables.reader import BadRow, parse_table
 from judging.errors import CustosError, FieldError
-from judging.files.opening import nearest_file
+from judging.files.opening import load_yaml, nearest_file
 from judging.files.records import read_records, read_rows, write_records
-from judging.files.yaml_text import load_yaml
 from judging.types import JudgeRequest, LabelledExample, Verdict
 
 GOOD = {"question": "?", "response": "a"}

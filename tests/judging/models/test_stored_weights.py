@@ -20,7 +20,7 @@ from judging.judge import Judge
 from judging.judge.card import SHIPPED
 from judging.models.adapters import add_adapter, load_adapter, save_adapter
 from judging.models.backbones import load_backbone
-from judging.models.embedded import EMBEDDED_2, embedded_folder, vision_weights
+from judging.models.fetched import EMBEDDED_2, embedded_folder, vision_weights
 from tests.conftest import HubFolders
 from tests.hub import LAYOUTS
 from tests.judging.made_up import moved_adapter

@@ -11,7 +11,7 @@ from torch import Tensor
 from judging.models import attention
 from judging.models.attention import FUSED, GROUPED
 from judging.models.backbones import Backbone, load_backbone
-from judging.models.embedded import embedded_folder
+from judging.models.fetched import embedded_folder
 from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import EncodedPrompt, Encoder

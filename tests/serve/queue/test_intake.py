@@ -14,10 +14,10 @@ from clients.messages import encode_message
 from judging import JudgeRequest
 from judging.errors import FieldError
 from judging.files.pictures import PictureSize, picture_size
-from judging.messages import Message
 from judging.models.backbones import Backbone, load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
+from judging.types import Message
 from serve.calls.limits import Limits
 from serve.calls.waiting import Readers
 from serve.pictures.received import Decoders

@@ -22,7 +22,7 @@ from train.finish.write_judge import (
     validation_accuracy,
     watched_table,
 )
-from train.loop.progress import Progress
+from train.loop.checkpoint import Progress
 from train.rows.data import Examples, RunSplits
 
 FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94, "n": 1400}

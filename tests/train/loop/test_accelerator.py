@@ -23,8 +23,8 @@ from judging.models.devices import computes_bfloat16
 from tests.cuda_stand_in import with_gpus
 from tests.hub import save_hub_layout
 from tests.train.made_up import recipe
-from train.loop import accelerator as accelerators
-from train.loop.accelerator import (
+from train.loop import sharding as accelerators
+from train.loop.sharding import (
     CACHES,
     SHARE,
     FreeMemory,
@@ -96,7 +96,7 @@ def test_a_run_names_its_gpu_and_what_it_lacks_and_no_cpu(
 
 
 THREADS = """
-from train.loop.accelerator import make_accelerator
+from train.loop.sharding import make_accelerator
 from train.setup.recipe import RunSection
 import torch
 make_accelerator(RunSection(output="unused"))
@@ -213,7 +213,7 @@ def test_kernels_of_past_shapes_are_dropped() -> None:
     program = """
 import sys, psutil, torch
 from judging.models.devices import computes_bfloat16
-from train.loop.accelerator import FreeMemory, bound_caches
+from train.loop.sharding import FreeMemory, bound_caches
 if sys.argv[1] == "bounded":
     bound_caches()
 weight = torch.ones(512, 512, dtype=torch.bfloat16)

@@ -24,8 +24,13 @@ from tests.train.made_up import (
 )
 from train import hieval_stage1
 from train.launch.front import stop_message
-from train.loop.checkpoint import keep_best, read_checkpoint, run_identity, save_checkpoint
-from train.loop.progress import Progress
+from train.loop.checkpoint import (
+    Progress,
+    keep_best,
+    read_checkpoint,
+    run_identity,
+    save_checkpoint,
+)
 from train.methods.trainer import Trainer
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.train.made_up import examples, recipe, trainer
+from train.loop.checkpoint import early_stop_line, selection_key, validations_without_gain
 from train.loop.objective import Measured
-from train.loop.progress import early_stop_line, selection_key, validations_without_gain
 from train.loop.sharding import learning_rate
 from train.methods.focal import FocalObjective
 from train.setup.recipe import OptimSection

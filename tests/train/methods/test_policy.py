@@ -15,7 +15,7 @@ from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from tests.train.made_up import recipe
 from tests.train.methods.made_up import labelled_pair
-from train.loop.accelerator import make_accelerator
+from train.loop.sharding import make_accelerator
 from train.methods.own_critiques import Policy
 
 BUDGET = 6

@@ -28,10 +28,9 @@ from losses import BradleyTerryLoss
 from tests.tiny import Family, save_picture
 from tests.train.made_up import analysed, critique_pair, example, killed_after, recipe
 from tests.train.plan.measured import ROWS, long_rows, num_bytes, peak_of_step
-from train.loop.accelerator import make_accelerator
 from train.loop.checkpoint import run_identity
 from train.loop.objective import Objective
-from train.loop.sharding import first_device, whole
+from train.loop.sharding import first_device, make_accelerator, whole
 from train.methods.critique import TextObjective, TextSupervision
 from train.methods.focal import FocalObjective, FocalRecipe
 from train.methods.joint import JointObjective

@@ -16,7 +16,7 @@ from tensorboard.summary.writer import event_file_writer
 
 from judging.errors import CustosError
 from tests.train.made_up import recipe
-from train.loop.accelerator import make_accelerator
+from train.loop.sharding import make_accelerator
 from train.setup.recipe import TrackerName
 from train.setup.run_log import LOG_FILE
 from train.tracking.trackers import METRICS_FILE, RUNS_FILE, ExperimentLog, Tracker

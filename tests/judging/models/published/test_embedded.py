@@ -19,10 +19,17 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, Llama
 
 from judging.errors import CustosError
 from judging.fingerprint import file_sha256
-from judging.models import embedded
+from judging.models import fetched
 from judging.models.backbones import Backbone, load_backbone
-from judging.models.embedded import PUBLISHED, VISION_WEIGHTS, VISION_WEIGHTS_SHA256
-from judging.models.fetched import PublishedFile, cache_folder, fetch, made_once
+from judging.models.fetched import (
+    PUBLISHED,
+    VISION_WEIGHTS,
+    VISION_WEIGHTS_SHA256,
+    PublishedFile,
+    cache_folder,
+    fetch,
+    made_once,
+)
 from tests.hub_server import hub_of
 from tests.tiny import tiny_tokenizer
 
@@ -30,7 +37,7 @@ from tests.tiny import tiny_tokenizer
 def _tiny_llama() -> tuple[LlamaForCausalLM, Any]:
     """A random Llama, and its tokenizer with the vision tokens appended last."""
     tokenizer = tiny_tokenizer()
-    tokens = [token for token in embedded.VISION_TOKENS if token in tokenizer.get_vocab()]
+    tokens = [token for token in fetched.VISION_TOKENS if token in tokenizer.get_vocab()]
     assert len(tokens) == 4
     config = LlamaConfig(
         vocab_size=len(tokenizer) - 4,
@@ -54,7 +61,7 @@ def _tiny_llama() -> tuple[LlamaForCausalLM, Any]:
 def test_a_graft_keeps_every_text_logit_and_fills_what_llama_lacks() -> None:
     llama, tokenizer = _tiny_llama()
     state = torch.random.get_rng_state()
-    model = embedded.graft(llama, tokenizer)
+    model = fetched.graft(llama, tokenizer)
     assert torch.equal(torch.random.get_rng_state(), state), "the caller's generator is untouched"
     ids = torch.randint(0, llama.config.vocab_size, (2, 50))
     with torch.inference_mode():
@@ -70,12 +77,12 @@ def test_a_graft_keeps_every_text_logit_and_fills_what_llama_lacks() -> None:
     sections = model.config.text_config.rope_parameters["mrope_section"]
     assert sum(sections) == 48 // 3 // 2
     torch.manual_seed(1234)  # the vision tower comes from a seed of its own
-    first, second = model.model.visual, embedded.graft(llama, tokenizer).model.visual
+    first, second = model.model.visual, fetched.graft(llama, tokenizer).model.visual
     again = second.state_dict()
     assert all(torch.equal(value, again[name]) for name, value in first.state_dict().items())
     llama.model.extra = torch.nn.Linear(2, 2)
     with pytest.raises(RuntimeError, match=r"graft does not fit.*extra\.weight"):
-        embedded.graft(llama, tokenizer)
+        fetched.graft(llama, tokenizer)
 
 
 @pytest.fixture
@@ -117,8 +124,8 @@ def vision_file(embedded: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         for name, tensor in embedded.model.model.visual.state_dict().items()
     }
     save_file(weights, path)
-    monkeypatch.setattr("judging.models.embedded.VISION_WEIGHTS", path)
-    monkeypatch.setattr("judging.models.embedded.VISION_WEIGHTS_SHA256", file_sha256(path))
+    monkeypatch.setattr("judging.models.fetched.VISION_WEIGHTS", path)
+    monkeypatch.setattr("judging.models.fetched.VISION_WEIGHTS_SHA256", file_sha256(path))
     return path
 
 
