@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, Literal, TypeVar
 
 import yaml
-from judging.files.yaml_text import load_yaml
+from judging.files.opening import load_yaml
 
 _FOLDER = Path(__file__).parent
 _HELD_OUT = {"train": False, "held_out": True}
