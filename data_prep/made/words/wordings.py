@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, Literal, TypeVar
 
 import yaml
+
 from judging.files.opening import load_yaml
 
 _FOLDER = Path(__file__).parent
