@@ -167,11 +167,11 @@ class Encoder:
             truncations.append(truncated)
         encoded = self._encode_conversations(conversations)
         prompts = []
-        for messages, truncated, (ids, vision, num_scaled) in zip(
-            conversations, truncations, encoded, strict=True
+        for (_, request), messages, truncated, (ids, vision, num_scaled) in zip(
+            requests, conversations, truncations, encoded, strict=True
         ):
             prefix = ids[: self._prefix_length(ids)]
-            self._check_length(len(ids))
+            self._check_length(len(ids), request)
             positions = self.backbone.positions(ids, vision.get("image_grid_thw"))
             suffix = ids[len(prefix) :]
             prompts.append(
@@ -203,7 +203,7 @@ class Encoder:
                 self.instruction(task, request), len(texts), len(shown)
             )
             num_tokens = prefix + around + sum(islice(lengths, len(texts))) + pictures
-            self._check_length(num_tokens)
+            self._check_length(num_tokens, request)
             scaled = tuple(n for n in dict.fromkeys(shown) if sizes[n].pixels > most)
             yield PromptSize(num_tokens - prefix, scaled, prefix)
 
@@ -252,10 +252,10 @@ class Encoder:
         self._check_length(len(prompt.suffix_ids))
         return prompt
 
-    def _check_length(self, num_tokens: int) -> None:
+    def _check_length(self, num_tokens: int, request: JudgeRequest | None = None) -> None:
         if num_tokens >= self.backbone.context:
             raise FieldError(
-                "question",
+                longest_field(request) if request else "question",
                 f"the prompt has {num_tokens:,} tokens; {self.backbone.name} "
                 f"reads {self.backbone.context:,}; shorten the question, references or choices",
             )
@@ -341,6 +341,12 @@ class Encoder:
         tail = self.response_budget - head
         start = offsets[head - 1][1] if head else 0
         return text[:start] + CUT_MARK + text[offsets[-tail][0] :], True
+
+
+def longest_field(request: JudgeRequest) -> str:
+    """Name the field with most text of those that a judge reads whole."""
+    names = ("question", "choices", "references", "criteria")
+    return max(names, key=lambda name: len("".join(getattr(request, name))))
 
 
 def _turn(message: Message, opened: Mapping[str, Image]) -> dict[str, Any]:

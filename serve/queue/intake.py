@@ -10,6 +10,7 @@ from judging import JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.files.pictures import MOST_PIXELS, PictureSize
 from judging.judge import Judge
+from judging.scoring.prompts import longest_field
 from judging.tasks import get_task
 from serve.calls.context import call_bytes, caller_name, request_id, require_open
 from serve.calls.waiting import SHORT, Readers
@@ -193,7 +194,7 @@ def request_tokens(checked: CheckedRequest, count: TokenCounter) -> int:
         num_tokens = sum(map(count, texts))
         if num_tokens >= context:
             raise FieldError(
-                "question",
+                longest_field(request),
                 f"the prompt has more than {num_tokens:,} tokens; {judge.backbone.name} reads "
                 f"{context:,}; shorten the question, references or choices",
             )

@@ -12,7 +12,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judging.errors import CustosError
+from judging.errors import CustosError, FieldError
 from judging.files.pictures import read_image
 from judging.judge import Judge
 from judging.models.backbones import Backbone
@@ -226,3 +226,17 @@ def test_label_trees_end_with_the_turns_end(backbone: Backbone) -> None:
         tokens = [token for _, token in path]
         assert tokens[-1] == end
         assert backbone.tokenizer.decode(tokens[:-1]) == label
+
+
+@pytest.mark.parametrize("field", ["question", "references", "choices"])
+def test_an_error_names_the_longest_field_that_is_read_whole(
+    backbone: Backbone, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(backbone), "context", 200)
+    long = "word " * 300
+    request = ask("word " * 900, **{field: long if field == "question" else ("19", long)})
+    encoder = Encoder(backbone, 40)
+    for read in (encoder.encode, lambda rows: list(encoder.measure(rows))):
+        with pytest.raises(FieldError) as raised:
+            read([(get_task(request.task), request)])
+        assert raised.value.field == field
