@@ -10,7 +10,6 @@ import json
 import os
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -148,7 +147,9 @@ def demo(data: Path | None = None) -> None:
         test = ("--data", str(split / "test.jsonl"), "--out", str(out), "--no-zero-shot")
         screen.run("custos", "eval", str(JUDGE), *test)
         screen.show(accuracy_table(read_json(out / "report.json")))
-    with served(screen) as url:
+    screen.step("It is served over HTTP and asked for a verdict")
+    judges = ("--judge", f"mine={JUDGE}", "--judge", "embedded-ea")
+    with screen.serving("custos", "serve", *judges, "--port", "0") as url:
         ask_for_a_verdict(screen, url)
         name_an_error(screen, url)
     typer.echo(f"\n{NEXT}")
@@ -189,31 +190,6 @@ def make_data(screen: Screen, plan: Plan) -> None:
         row = next(row for row in rows if row["label"] == label)
         accepted = " or ".join(row["references"])
         screen.show([f"{row['question']}  Accepted: {accepted}.", f"  {label}: {shown(row)}"])
-
-
-@contextmanager
-def served(screen: Screen) -> Iterator[str]:
-    """Serve the trained judge and ``embedded-ea``; yield the address when both are loaded."""
-    import httpx
-
-    screen.step("It is served over HTTP and asked for a verdict")
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    judges = ("--judge", f"mine={JUDGE}", "--judge", "embedded-ea")
-    command = ("custos", "serve", *judges, "--port", str(port))
-    with screen.running(*command) as process:
-        give_up_at = time.monotonic() + READY_SECONDS
-        while time.monotonic() < give_up_at:
-            screen.check_running(process, *command)
-            try:
-                if httpx.get(f"{url}/health/ready", trust_env=False).status_code == httpx.codes.OK:
-                    break
-            except httpx.TransportError:
-                pass  # it does not listen yet
-            time.sleep(0.5)
-        else:
-            raise CustosError(f"{url}: not ready after {READY_SECONDS} s; see {screen.log}")
-        yield url
 
 
 def ask_for_a_verdict(screen: Screen, url: str) -> None:
@@ -281,13 +257,6 @@ def accuracy_table(report: Mapping[str, Any]) -> Sequence[str]:
     return in_columns(rows)
 
 
-def free_port() -> int:
-    """Find a port of this machine that nothing listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 PROGRAMS = {"custos": "cli", "accelerate": "accelerate.commands.accelerate_cli"}
 """Modules that run a program, which may not be on the path."""
 
@@ -331,22 +300,17 @@ class Screen:
             raise self._failed(command)
 
     @contextmanager
-    def running(self, *command: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Show a command and run it while the block runs; what it prints goes to the log."""
-        with self._open_log(command) as log:
-            process = subprocess.Popen(
-                _arguments(command), stdout=log, stderr=log, env=_environment()
-            )
-            try:
-                yield process
-            finally:
-                process.terminate()
-                process.wait()
+    def serving(self, *command: str) -> Iterator[str]:
+        """Show a command and have it serve while the block runs; yield its address."""
+        from train.launch.rehearsal import serving
 
-    def check_running(self, process: subprocess.Popen[bytes], *command: str) -> None:
-        """Raise ``CustosError`` if a command of :meth:`running` has ended by itself."""
-        if process.poll() is not None:
-            raise self._failed(command)
+        with (
+            self._open_log(command) as log,
+            serving(_arguments(command), log, _environment()) as (_, address),
+        ):
+            if address is None:
+                raise self._failed(command)
+            yield address
 
     @contextmanager
     def _open_log(self, command: tuple[str, ...]) -> Iterator[IO[bytes]]:

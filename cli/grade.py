@@ -114,9 +114,9 @@ def grade(
     opened = open_table(source, in_table.text_format)
     path = opened.path
     check_verdict_files(path, *outputs)
-    note_doubts(source, in_table)
+    note_doubts(opened, in_table)
     before = file_digest(path)
-    rows = ParsedRows(read_requests(Path(source), in_table, risk), outputs[0])
+    rows = ParsedRows(read_requests(opened, in_table, risk), outputs[0])
     warn_of_open_modes(path, rows.num_open)
     partial = partial_file(outputs[0])
     with locked(partial.path):

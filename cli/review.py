@@ -145,8 +145,9 @@ def read_review_rows(
     """
     num_rows = 0
     by_file = [_read_by_row(path, source, mapping) for path in files]
-    cells = open_table(source, mapping.text_format).rows()
-    for (number, request), (_, row) in zip(read_requests(source, mapping), cells, strict=True):
+    table = open_table(source, mapping.text_format)
+    read = zip(read_requests(table, mapping), table.rows(), strict=True)
+    for (number, request), (_, row) in read:
         num_rows += 1
         verdicts = [verdicts.get(number) for verdicts in by_file]
         for path, verdict in zip(files, verdicts, strict=True):

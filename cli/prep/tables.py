@@ -85,7 +85,7 @@ def table(
         source, in_table, bad_rows, allow_dropped=allow_dropped, image_folder=out / "images"
     )
     show_skipped(row.error for row in bad_rows.values())
-    note_doubts(source, in_table)
+    note_doubts(opened, in_table)
     name = opened.path.stem
     examples = []
     for number, row in rows:

@@ -18,6 +18,7 @@ from data_prep.tables import examples as tables
 from data_prep.tables.examples import check_row_pictures
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow
+from data_prep.tables.source import open_table
 from evaluation.outcomes import check_labels
 from evaluation.people.annotators import EPSILON
 from judging.errors import CustosError, FieldError
@@ -90,7 +91,7 @@ def read_examples(
     bad_rows: dict[int, BadRow] = {}
     rows = tables.read_examples(data, mapping, bad_rows, allow_dropped=allow_dropped)
     show_skipped(row.error for row in bad_rows.values())
-    note_doubts(data, mapping)
+    note_doubts(open_table(data, mapping.text_format), mapping)
     if not rows:
         raise CustosError(f"{data}: no rows")
     if check_pictures:

@@ -13,9 +13,8 @@ from cli.shared.options import read_assignments
 from clients.kept_verdicts import NumberedRequest
 from data_prep.tables.mapping import TableMapping, read_mapping
 from data_prep.tables.reader import BadRow, parse_table
-from data_prep.tables.source import open_table
+from data_prep.tables.source import Table, open_table
 from judging.errors import CustosError, FieldError
-from judging.files.csv_rows import row_location
 from judging.files.pictures import check_pictures
 from judging.fingerprint import file_sha256
 from judging.log_lines import one_line
@@ -111,7 +110,7 @@ class TableOptions:
 
 
 def read_requests(
-    source: Path, mapping: TableMapping | None = None, risk: float | None = None
+    source: Path | Table, mapping: TableMapping | None = None, risk: float | None = None
 ) -> Iterator[NumberedRequest]:
     """Yield ``(row number, request)`` for every row; a row without an id gets its number as one.
 
@@ -119,10 +118,11 @@ def read_requests(
     that of every request; ``None``: that of its row, if it states one. Raises ``CustosError`` if
     the table cannot be read or lacks a column.
     """
-    columns = {} if mapping is None else mapping.columns
-    for row, parsed in parse_table(source, JudgeRequest, mapping):
+    mapping = mapping or TableMapping()
+    table = open_table(source, mapping.text_format)
+    for row, parsed in parse_table(table, JudgeRequest, mapping):
         if isinstance(parsed, BadRow):
-            message = str(parsed.error).removeprefix(f"{row_location(source, row)}: ")
+            message = str(parsed.error).removeprefix(f"{table.location(row)}: ")
             row_id = shortened(parsed.id) or str(row)
             yield row, Verdict(id=row_id, status="invalid", message=shortened(message))
             continue
@@ -134,7 +134,7 @@ def read_requests(
             check_pictures(request.images)
         except CustosError as error:
             if isinstance(error, FieldError) and not getattr(request, error.field, None):
-                if column := columns.get(error.field):
+                if column := mapping.columns.get(error.field):
                     message = f"column '{column}' is empty; {error.message}"
                     error = FieldError(error.field, message)
             yield row, Verdict.from_error(error, request)
@@ -174,9 +174,8 @@ def warn_of_open_modes(source: Path, num_rows: int) -> None:
         )
 
 
-def note_doubts(source: Path | str, mapping: TableMapping) -> None:
+def note_doubts(table: Table, mapping: TableMapping) -> None:
     """Print what was decided about the text of a table and can be stated by an option."""
-    table = open_table(source, mapping.text_format)
     column = mapping.columns.get("references", "references")
     for doubt in table.doubts(column, mapping.separator):
-        typer.echo(one_line(f"note: {source}: {doubt}"), err=True)
+        typer.echo(one_line(f"note: {table.name}: {doubt}"), err=True)

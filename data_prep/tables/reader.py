@@ -58,7 +58,7 @@ class BadRow:
 
 
 def parse_table(
-    source: Path | str,
+    source: Table | Path | str,
     model: type[RequestT],
     mapping: TableMapping | None = None,
     *,

@@ -122,13 +122,15 @@ class Table:
         return row_location(self.path, number)
 
 
-def open_table(source: Path | str, stated: TextFormat = NOTHING_STATED) -> Table:
+def open_table(source: Table | Path | str, stated: TextFormat = NOTHING_STATED) -> Table:
     """Open the table of a file or of a hub data set, without reading it.
 
     A source is a CSV, TSV, JSONL, JSON or Parquet file, or ``OWNER/NAME[@REVISION][:SPLIT]`` on the
     hub; ``:CONFIG/SPLIT`` names a configuration. The split is ``train`` by default. Raise
-    ``CustosError`` if it is a folder.
+    ``CustosError`` if it is a folder. An open table is given back.
     """
+    if isinstance(source, Table):
+        return source
     path = Path(source)
     if path.is_dir():
         for file, split in (("dataset_dict.json", "['train']"), ("state.json", "")):

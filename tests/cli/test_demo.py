@@ -201,18 +201,18 @@ def test_a_failed_command_is_named_with_its_last_line(screen: Screen) -> None:
     )
 
 
-def test_a_running_command_ends_with_the_block(
-    screen: Screen, program: Callable[[str, str], None]
-) -> None:
-    program("waiting", "import time; time.sleep(60)")
+def test_a_service_ends_with_the_block(screen: Screen, program: Callable[[str, str], None]) -> None:
+    serve = "from http.server import *; s = HTTPServer(('127.0.0.1', 0), BaseHTTPRequestHandler)"
+    say = "print(f'serving it at http://127.0.0.1:{s.server_port}', flush=True); s.serve_forever()"
+    program("waiting", f"{serve}; {say}")
     program("ending", "raise SystemExit('error: it ends')")
-    with screen.running("waiting") as process:
-        screen.check_running(process, "waiting")
-    assert process.returncode is not None
-    with screen.running("ending") as process:
-        process.wait()
-        with pytest.raises(CustosError, match="'ending' failed: it ends; all of it"):
-            screen.check_running(process, "ending")
+    with screen.serving("waiting") as url:
+        assert httpx.get(url).status_code == httpx.codes.NOT_IMPLEMENTED
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url)
+    with pytest.raises(CustosError, match="'ending' failed: it ends; all of it"):
+        with screen.serving("ending"):
+            pass
 
 
 def test_commands_use_every_core_and_no_gpu(

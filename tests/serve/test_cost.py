@@ -109,7 +109,7 @@ def test_a_prompt_that_is_too_long_never_enters_the_queue(
     assert [verdict["status"] for verdict in verdicts] == ["scored", "invalid", "scored"]
     assert "the prompt has" in verdicts[1]["message"]
     long = row(references=["Paris", "?! " * 60_000])
-    assert http.post("/judge", json=long).json()["message"].startswith("references: ")
+    assert http.post("/judge", json=long).json()["message"].startswith("field 'references'")
     assert service.queue().counters["accepted"] == accepted + 2
 
 

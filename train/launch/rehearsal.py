@@ -418,24 +418,33 @@ def serve_once(judge: Path, example: LabelledExample) -> int:
 @contextmanager
 def _service(judge: Path, log: IO[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run ``custos serve`` while the block runs; yield the process and its address."""
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "cli", "serve", "--judge", str(judge), "--port", "0"),
-            *("--deadline", str(DEADLINE_S), "--watchdog", str(DEADLINE_S)),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-    )
-    assert process.stdout is not None
-    try:
-        matches = (_ADDRESS.match(line.strip()) for line in process.stdout)
-        address = next((match[1] for match in matches if match), None)
+    command = [
+        *(sys.executable, "-m", "cli", "serve", "--judge", str(judge), "--port", "0"),
+        *("--deadline", str(DEADLINE_S), "--watchdog", str(DEADLINE_S)),
+    ]
+    with serving(command, log) as (process, address):
         if address is None:
             log.seek(0)
             errors = log.read().strip().splitlines() or ["it printed no error"]
             raise CustosError(f"custos serve did not start: {errors[-1]}")
         yield process, address
+
+
+@contextmanager
+def serving(
+    command: Sequence[str], log: IO[Any], environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str | None]]:
+    """Run a ``custos serve`` while the block runs, its standard error in a log.
+
+    Yield the process and, once its judges are loaded, its address; ``None`` if it ended before.
+    """
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=log, env=environment, text=True
+    )
+    assert process.stdout is not None
+    try:
+        matches = (_ADDRESS.match(line.strip()) for line in process.stdout)
+        yield process, next((match[1] for match in matches if match), None)
     finally:
         process.terminate()
         process.wait()
