@@ -137,11 +137,8 @@ def read_review_rows(
     """Yield the rows of a table with their verdicts in files of ``custos grade``.
 
     The files hold whole verdicts as JSONL, or tables. A row that is no valid request has its cells
-    as they stand, for a person to mend.
-
-    Raises:
-        CustosError: If a file holds no verdict on a row, has one on another row, or one under
-            another rubric than the row has as it is read.
+    as they stand, for a person to mend. Raises ``CustosError`` if a file holds no verdict on a row,
+    has one on another row, or one under another rubric than the row has as it is read.
     """
     num_rows = 0
     by_file = [_read_by_row(path, source, mapping) for path in files]

@@ -118,8 +118,7 @@ class ChatCompletion(ReplyBody):
     def tokens(self) -> list[ChatToken]:
         """Return the tokens drawn, with their alternatives.
 
-        Raises:
-            CustosError: If the server gave none.
+        Raises ``CustosError`` if the server gave none.
         """
         logprobs = self.choices[0].logprobs
         if logprobs is None or not logprobs.content:
@@ -186,10 +185,8 @@ class ChatClient(ServerConnection):
         """Ask for every item, never more at once than the server's settings allow.
 
         ``done`` is called with each item and its answer, or why there is none, as they come. If
-        this method is cancelled, it has been called for every answer that arrived.
-
-        Raises:
-            ServerRefusal: As soon as the server refuses all items alike.
+        this method is cancelled, it has been called for every answer that arrived. Raises
+        ``ServerRefusal`` as soon as the server refuses all items alike.
         """
         remaining = iter(items)
 
@@ -351,10 +348,8 @@ def open_job(
     """Open a :class:`ChatJob`, and keep other processes from its answers until it is closed.
 
     ``answers`` is a JSONL file of ``KeptAnswer``, in order of completion, that grows line by line;
-    ``on_progress`` is called at the start and whenever an item is done.
-
-    Raises:
-        CustosError: If another process is writing the answers, or two items have the same id.
+    ``on_progress`` is called at the start and whenever an item is done. Raises ``CustosError`` if
+    another process is writing the answers, or two items have the same id.
     """
     with locked(answers):
         yield ChatJob(items, model, decoding, answers, on_progress)

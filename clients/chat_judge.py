@@ -65,10 +65,8 @@ class ChatJudge:
         """Grade requests, in order, many at once.
 
         A verdict has status ``judge_error`` if the server does not answer, and ``unparsed`` if its
-        answer contains no label.
-
-        Raises:
-            ServerRefusal: If the server refuses the key, or has no such model or address.
+        answer contains no label. Raises ``ServerRefusal`` if the server refuses the key, or has no
+        such model or address.
         """
         window = list(requests)
         verdicts: dict[int, Verdict] = {}

@@ -50,8 +50,7 @@ class TooMuch(RequestRefused):
 class ModelServer:
     """A server, the model to ask there, and limits on requests and tries.
 
-    Raises:
-        CustosError: If the address is none, or it or the key cannot or should not be sent.
+    Raises ``CustosError`` if the address is none, or it or the key cannot or should not be sent.
     """
 
     base_url: str

@@ -57,8 +57,7 @@ class Decoding(BaseModel, frozen=True, extra="forbid"):
 def request_body(item: ChatItem, model: str, decoding: Decoding) -> bytes:
     """Make the JSON body of ``POST /chat/completions``.
 
-    Raises:
-        FieldError: If a picture cannot be read.
+    Raises ``FieldError`` if a picture cannot be read.
     """
     settings = decoding.model_dump(exclude_none=True)
     if "max_tokens" in settings and _TAKES_COMPLETION_LIMIT.match(model):
@@ -87,9 +86,7 @@ def picture_url(source: str) -> str:
     """Return a picture as a URL that a server can read: files become data URLs.
 
     A file that is no JPEG, PNG or WebP becomes a PNG of what a judge on this machine sees of it.
-
-    Raises:
-        FieldError: If the file is not a readable picture.
+    Raises ``FieldError`` if the file is not a readable picture.
     """
     if source.startswith(("data:", "http://", "https://")):
         return plain_url(source)
@@ -107,10 +104,8 @@ def picture_url(source: str) -> str:
 def upright_url(source: str) -> str:
     """Return a picture as a URL whose pixels are upright, as not every server reads EXIF.
 
-    A web address stays as it is, and so does what the service has decoded and scaled before.
-
-    Raises:
-        FieldError: If the picture cannot be read.
+    A web address stays as it is, and so does what the service has decoded and scaled before. Raises
+    ``FieldError`` if the picture cannot be read.
     """
     is_address = source.startswith(("http://", "https://"))
     if is_address or was_scaled(source) or not is_turned(source):
@@ -143,8 +138,7 @@ def one_user_turn(messages: Sequence[Message]) -> tuple[Message, ...]:
 def encode_message(message: Message) -> dict[str, Any]:
     """Return a turn as the chat API spells it: text alone, or pictures and text.
 
-    Raises:
-        FieldError: If a picture cannot be read.
+    Raises ``FieldError`` if a picture cannot be read.
     """
     if not message.images:
         return {"role": message.role, "content": message.text}

@@ -118,8 +118,7 @@ def remote_judge(
 def remote_source(text: str) -> tuple[str, str | None]:
     """Split ``MODEL=SOURCE`` or ``MODEL`` into the model to ask for and its source here, if any.
 
-    Raises:
-        CustosError: If either side is empty.
+    Raises ``CustosError`` if either side is empty.
     """
     model, separator, source = text.partition("=")
     if not model or (separator and not source):
@@ -135,8 +134,7 @@ def remote_source(text: str) -> tuple[str, str | None]:
 async def _gives_any_logprob(server: ModelServer, backbone: Backbone) -> bool:
     """Find out whether a server takes token ids and gives the log-probability of any token.
 
-    Raises:
-        CustosError: If it does, but its tokens are not the backbone's.
+    Raises ``CustosError`` if it does, but its tokens are not the backbone's.
     """
     ids = backbone.tokenizer.encode(PROBE, add_special_tokens=False)
     token_ids = sorted({backbone.tokenizer.convert_tokens_to_ids(END_TOKEN), *ids})
@@ -163,8 +161,7 @@ async def _gives_any_logprob(server: ModelServer, backbone: Backbone) -> bool:
 async def _check_chat(server: ModelServer) -> None:
     """Ask a server for one word and its log-probability.
 
-    Raises:
-        CustosError: If the server gives no log-probability.
+    Raises ``CustosError`` if the server gives no log-probability.
     """
     messages = [{"role": "user", "content": PROBE}]
     logprobs = {"max_tokens": 1, "logprobs": True, "top_logprobs": TOP_LOGPROBS}
@@ -277,8 +274,7 @@ class RemoteEngine:
     ) -> list[ResultT | CustosError]:
         """Return the result for every prompt, or why there is none.
 
-        Raises:
-            CustosError: If no prompt has a result, unless the server refused them all.
+        Raises ``CustosError`` if no prompt has a result, unless the server refused them all.
         """
 
         async def ask_one(connection: Connection, index: int) -> ResultT | CustosError:

@@ -36,9 +36,7 @@ def one_form(source: str) -> str:
     Upper case, parameters, line breaks, the alphabet for addresses, escaped characters and missing
     padding are let pass, and so is base64 without a header. The kind is that of the content where
     the header names none. File names, addresses and other data URLs are returned as they are.
-
-    Raises:
-        ValueError: If the base64 is bad; the message shows nothing of it.
+    Raises ``ValueError`` if the base64 is bad; the message shows nothing of it.
     """
     header = _HEADER.match(source)
     if header is None and not is_bare(source):

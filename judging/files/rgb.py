@@ -35,10 +35,8 @@ def as_rgb(picture: Image.Image) -> Image.Image:
 
     Transparent parts are white, and 16 bits of grey keep their range. Pillow's own ``convert``
     shows what a viewer hides: the colours below transparent parts. Of grey in 16 bits it makes all
-    but the darkest 256 values white.
-
-    Raises:
-        UnclearShades: If grey has 32 bits or a sign, as in measurements. Any number may be white.
+    but the darkest 256 values white. Raises ``UnclearShades`` if grey has 32 bits or a sign, as in
+    measurements. Any number may be white.
     """
     turn = _TURNS.get(orientation(picture))  # now, as loading a PNG may find another
     seen = _rgb(picture)

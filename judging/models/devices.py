@@ -23,10 +23,8 @@ def use_device(asked: str | torch.device | None = None) -> torch.device:
 
     On a GPU, memory grows in segments, because batches of other sizes would leave holes in it, and
     cuDNN computes no attention: it plans anew for every shape, and shapes here hardly repeat.
-    float32 is computed in full.
-
-    Raises:
-        CustosError: As :func:`has_gpu`, unless the CPU is asked for.
+    float32 is computed in full. Raises ``CustosError`` as :func:`has_gpu`, unless the CPU is asked
+    for.
     """
     import torch
 

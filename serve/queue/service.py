@@ -174,10 +174,8 @@ class Service:
         They enter the queue together or not at all. A request that the judge cannot take has status
         ``invalid``, and if that is seen beforehand it never enters the queue. One that breaks the
         judge has ``judge_error``. The others are graded all the same. ``timing`` is filled in.
-
-        Raises:
-            ApiError: As :meth:`admit`; 503 when a model's server fails (what is graded by then
-                stays in the cache), 504 past the deadline.
+        Raises ``ApiError`` as :meth:`admit`; 503 when a model's server fails (what is graded by
+        then stays in the cache), 504 past the deadline.
         """
         async with deadline.within():
             keys = await self._keys(requests)

@@ -190,11 +190,9 @@ def read_splits(data: DataSection) -> RunSplits:
 
     Every row is checked here, and nowhere later: its task can judge it and declares its label.
     Without ``val`` a part of ``train`` is held out for it. Rows that a task decides without the
-    model (empty responses) are not trained on.
-
-    Raises:
-        CustosError: If a file is missing or has no rows to use, a row is bad (the message names
-            file, row and field), or the answerer to exclude is in no split or leaves one empty.
+    model (empty responses) are not trained on. Raises ``CustosError`` if a file is missing or has
+    no rows to use, a row is bad (the message names file, row and field), or the answerer to exclude
+    is in no split or leaves one empty.
     """
     train = reduce(operator.add, (_read(path, data.limit, data.mapping) for path in data.train))
     if data.val:
