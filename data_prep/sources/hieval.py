@@ -7,25 +7,21 @@ type of error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, Field, field_validator
 
-from data_prep.tables.cells import image_names
-from data_prep.tables.source import HubOptions, hub_rows, is_hub_id, split_files
-from judging.errors import CustosError, FieldError
-from judging.files.csv_rows import row_location
-from judging.files.records import read_rows
-from judging.files.values import as_text
-from judging.tasks.hieval_ea import ERROR_TYPES
+from data_prep.tables.cells import with_nested_columns
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.reader import TableReader
+from data_prep.tables.source import HubOptions, Table, is_hub_id, split_files
+from judging.errors import CustosError
 from judging.tasks.hieval_qs import CORRECT, PARTIAL, WRONG
-from judging.types import LabelledExample, parse_record
+from judging.types import LabelledExample
 
 SCORES = (CORRECT, PARTIAL, WRONG)
-
-T = TypeVar("T")
 
 
 class Columns(BaseModel, frozen=True, extra="forbid"):
@@ -55,13 +51,11 @@ class Columns(BaseModel, frozen=True, extra="forbid"):
                 raise ValueError(f"'{label}' is not one of {', '.join(SCORES)}")
         return labels
 
-    def names(self) -> tuple[str, ...]:
-        """List every column that is read."""
-        columns = (
-            *(self.question, self.references, self.response, self.label, self.error_type),
-            *(self.id, self.group, self.images, *self.metadata.values()),
-        )
-        return tuple(column for column in columns if column is not None)
+    @property
+    def of_fields(self) -> dict[str, str]:
+        """Map each of our fields that has a column to it."""
+        others = {"metadata", "labels", "separator"}
+        return self.model_dump(exclude=others, exclude_none=True)
 
 
 def load_hieval(
@@ -84,106 +78,49 @@ def load_hieval(
     ``bad_rows`` gets the errors of rows, which name source, row and field; ``None`` raises the
     first. Raise ``CustosError`` if the source cannot be read, or a column is empty in every row.
     """
-    columns = columns or Columns()
-    path, hub = Path(source), hub or HubOptions()
-    folder = path if path.is_dir() else path.parent
+    columns, hub, path = columns or Columns(), hub or HubOptions(), Path(source)
     if is_hub_id(source):
-        folder = Path.cwd()
-        numbered = hub_rows(str(source), hub)
-        rows = ((f"{path.stem}-{n}", f"{source} row {n}", row) for n, row in numbered)
+        tables = [Table(str(source), Path.cwd(), hub)]
     else:
-        rows = (
-            (f"{file.stem}-{n}", row_location(file, n), row)
-            for file in (split_files(path, hub.split) if path.is_dir() else [path])
-            for n, row in read_rows(file)
-        )
+        folder = path if path.is_dir() else path.parent
+        files = split_files(path, hub.split) if path.is_dir() else [path]
+        tables = [Table(str(file), folder) for file in files]
+    mapping = TableMapping(
+        columns=columns.of_fields,
+        labels=columns.labels,
+        separator=columns.separator,
+        task="hieval-ea" if columns.error_type else "hieval-qs",
+        variant=variant,
+    )
     examples: list[LabelledExample] = []
-    filled_columns: set[str] = set()
-    for row_id, location, row in rows:
-        try:
-            fields = {"id": row_id, "variant": variant, "source": path.stem}
-            fields |= _fields(row, location, columns, folder, image_folder)
-            examples.append(parse_record(LabelledExample, fields, location))
-            filled_columns |= {name for name, cell in row.items() if cell not in (None, "", [])}
-            filled_columns.add(columns.response)  # an empty one is a response
-        except CustosError as error:
-            if bad_rows is None:
-                raise
-            bad_rows.append(str(error))
-    empty_columns = [column for column in columns.names() if column not in filled_columns]
-    if examples and empty_columns:
-        raise CustosError(f"{source}: column '{empty_columns[0]}' is missing or empty in every row")
+    filled: set[str] = set()
+    for table in tables:
+        reader = TableReader(table, LabelledExample, mapping, image_folder)
+        for number, row in table.rows():
+            try:
+                example = reader.read(number, _picked(row, columns.of_fields))
+            except CustosError as error:
+                text = str(error).replace("--map ", "--field ").replace("--labels ", "--label ")
+                if bad_rows is None:
+                    raise CustosError(text) from None
+                bad_rows.append(text)
+                continue
+            kept = {ours: row[their] for ours, their in columns.metadata.items() if their in row}
+            names = {"id": example.id or f"{table.path.stem}-{number}", "source": path.stem}
+            kind = {"error_type": example.error_type} if columns.error_type else {}
+            fields = example.model_dump(exclude={"second_label"}, exclude_unset=True)
+            examples.append(LabelledExample(**{**fields, **kind, **names, "metadata": kept}))
+            filled |= {name for name, cell in row.items() if cell not in (None, "", [])}
+            filled.add(columns.response)  # an empty one is a response
+    named = (*columns.of_fields.values(), *columns.metadata.values())
+    if examples and (empty := [column for column in named if column not in filled]):
+        raise CustosError(f"{source}: column '{empty[0]}' is missing or empty in every row")
     return examples
 
 
-def _fields(
-    row: Any, location: str, columns: Columns, folder: Path, image_folder: Path | None
-) -> dict[str, Any]:
-    """Read the fields of one example; optional fields only where the row has a value."""
-    if isinstance(row, CustosError):
-        raise row
+def _picked(row: Any, columns: Mapping[str, str]) -> Any:
+    """Keep the cells of our fields, so that no other column is read for its name."""
     if not isinstance(row, dict):
-        raise CustosError(f"{location}: expected an object, got {type(row).__name__}")
-
-    def cell(field: str, column: str, read: Callable[[Any], T]) -> T:
-        try:
-            return read(row.get(column))
-        except CustosError as error:
-            raise FieldError(field, f"column '{column}': {error}", location) from None
-
-    def elements(value: Any) -> tuple[str, ...]:
-        parts = value.split(columns.separator) if isinstance(value, str) else value
-        parts = parts if isinstance(parts, list) else [parts]
-        texts = tuple(text for part in parts if (text := _text(part).strip()))
-        if not texts:
-            raise CustosError("expected at least one element of the answer, got none")
-        return texts
-
-    def error_type(value: Any) -> str | None:
-        if value is None or not str(value).strip():
-            if score == CORRECT:
-                return None
-            raise CustosError(f"a label '{score}' needs one of {', '.join(ERROR_TYPES)}")
-        if score == CORRECT:
-            raise CustosError(f"a label '{CORRECT}' has no type of error, got '{value}'")
-        return _choice(ERROR_TYPES, value, {})
-
-    score = cell("label", columns.label, lambda value: _choice(SCORES, value, columns.labels))
-    fields: dict[str, Any] = {
-        "task": "hieval-qs",
-        "question": cell("question", columns.question, _text),
-        "references": cell("references", columns.references, elements),
-        "response": cell("response", columns.response, _text),
-        "label": score,
-        "metadata": {ours: row[their] for ours, their in columns.metadata.items() if their in row},
-    }
-    if columns.images is not None:
-        fields["images"] = cell(
-            "images", columns.images, lambda value: image_names(value, folder, image_folder)
-        )
-    if columns.id is not None:
-        fields["id"] = cell("id", columns.id, _text)
-    if columns.group is not None and columns.group in row:
-        fields["group"] = cell("group", columns.group, _text)
-    if columns.error_type is not None:
-        cause = cell("error_type", columns.error_type, error_type)
-        label = f"{score}; {cause}" if cause else score
-        fields |= {"task": "hieval-ea", "error_type": cause, "label": label}
-    return fields
-
-
-def _text(value: Any) -> str:
-    text = None if isinstance(value, bool) else as_text(value)
-    if isinstance(text, str):
-        return text
-    raise CustosError(f"expected text, got {'nothing' if value is None else repr(value)[:80]}")
-
-
-def _choice(choices: Sequence[str], value: Any, renamed: Mapping[str, str]) -> str:
-    """Read one of some choices in any case, or under the name that ``renamed`` maps to it."""
-    text = "" if value is None else str(value).strip()
-    by_name = {choice.casefold(): choice for choice in choices}
-    choice = renamed.get(text) or by_name.get(text.casefold())
-    if choice is None:
-        raise CustosError(f"'{text}' is not one of {', '.join(choices)}")
-    return choice
+        return row
+    row = with_nested_columns(row, columns.values())
+    return {column: row[column] for column in columns.values() if column in row}

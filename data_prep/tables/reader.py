@@ -78,7 +78,7 @@ def parse_table(
     """
     mapping = mapping or TableMapping()
     table = open_table(source, mapping.text_format)
-    reader = _TableReader(table, model, mapping, image_folder)
+    reader = TableReader(table, model, mapping, image_folder)
     reader.check_columns()
     for number, stored in table.rows():
         row = with_nested_columns(stored, mapping.columns.values())
@@ -124,7 +124,7 @@ def _labels(row: JudgeRequest) -> tuple[str, ...]:
     return task.labels(task.rubric(row))
 
 
-class _TableReader(Generic[RequestT]):
+class TableReader(Generic[RequestT]):
     """Reader of the records of one table.
 
     A column fills the fields that the mapping says, and the field of its own name unless another

@@ -112,7 +112,7 @@ def test_references(tmp_path: Path, answer: Any, separator: str, references: tup
 @pytest.mark.parametrize(
     ("row", "field"),
     [
-        ({**ROW, "label": "maybe"}, "field 'label': column 'label'"),
+        ({**ROW, "label": "maybe"}, "field 'label': 'maybe' is not one of .*; add --label 'maybe="),
         ({**ROW, "answer": " ; "}, "field 'references'"),
         ({**ROW, "answer": None}, "field 'references'"),
         ({**ROW, "question": None}, "field 'question'"),
