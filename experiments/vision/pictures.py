@@ -15,8 +15,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from data_prep.made.charts.rows import CaptionedPicture, draw_captioned
-from data_prep.made.charts.scenes import NAME, VALUES
+from data_prep.made.charts.drawing import ItemPosition, render_with_positions
+from data_prep.made.charts.scenes import KINDS, NAME, VALUES, ChartScene, draw_scene, draw_style
+from data_prep.made.words.wordings import seeded_rng
 from judging.errors import CustosError
 from judging.models.backbones import Backbone
 from judging.models.devices import num_cores
@@ -32,6 +33,16 @@ POOL_FROM = 1000
 
 Shift = tuple[int, int]
 """Pixels to the right and down."""
+
+
+@dataclass(frozen=True)
+class CaptionedPicture:
+    """A picture, the scene that it shows, and where each item of the scene is to be seen."""
+
+    png: bytes
+    scene: ChartScene
+    positions: list[ItemPosition]
+    """In pixels from the upper left corner."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,17 @@ class WarmupPicture:
     except the last."""
     sources: tuple[tuple[int, ...], ...]
     """For every target, the indices of the points that show what it writes."""
+
+
+def draw_captioned(seed: int, number: int) -> CaptionedPicture:
+    """Draw one picture of an endless series, to warm up a vision tower.
+
+    Kinds of scenes take turns. The pictures are not those of ``custos prep charts``.
+    """
+    rng = seeded_rng(seed, "caption", number)
+    scene = draw_scene(rng, list(KINDS.values())[number % len(KINDS)])
+    png, positions = render_with_positions(scene, draw_style(rng))
+    return CaptionedPicture(png, scene, positions)
 
 
 def draw(backbone: Backbone, count: int, seed: int) -> list[WarmupPicture]:

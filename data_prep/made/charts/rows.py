@@ -21,10 +21,8 @@ from random import Random
 from typing import Any, Literal
 
 from data_prep.made.charts.drawing import (
-    ItemPosition,
     picture_path,
     render,
-    render_with_positions,
     save_picture,
 )
 from data_prep.made.charts.operations import Solution, operations_for, twin_operations_for
@@ -95,16 +93,6 @@ class ChartRow:
     """``None`` where the question says what the picture shows; the example has no image then."""
 
 
-@dataclass(frozen=True)
-class CaptionedPicture:
-    """A picture, the scene that it shows, and where each item of the scene is to be seen."""
-
-    png: bytes
-    scene: ChartScene
-    positions: list[ItemPosition]
-    """In pixels from the upper left corner."""
-
-
 def plan_rows(
     num_rows: int,
     seed: int,
@@ -151,17 +139,6 @@ def write_captions(planned: Iterable[PlannedRow]) -> Iterator[ChartRow]:
     for row in planned:
         question = f"Picture: {row.scene.describe()}. {row.example.question}"
         yield ChartRow(row.example.model_copy(update={"question": question}), None)
-
-
-def draw_captioned(seed: int, number: int) -> CaptionedPicture:
-    """Draw one picture of an endless series, to warm up a vision tower.
-
-    Kinds of scenes take turns. The pictures are not those of :func:`plan_rows`.
-    """
-    rng = seeded_rng(seed, "caption", number)
-    scene = draw_scene(rng, list(KINDS.values())[number % len(KINDS)])
-    png, positions = render_with_positions(scene, draw_style(rng))
-    return CaptionedPicture(png, scene, positions)
 
 
 def write_charts(

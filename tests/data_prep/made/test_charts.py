@@ -18,7 +18,6 @@ from data_prep.made.charts.operations import GENERAL, operations_for, twin_opera
 from data_prep.made.charts.responses import draw_exercise, frames, questions, score_answers, steps
 from data_prep.made.charts.rows import (
     PlannedRow,
-    draw_captioned,
     draw_pictures,
     plan_rows,
     write_charts,
@@ -33,6 +32,7 @@ from data_prep.made.charts.scenes import (
     draw_style,
 )
 from data_prep.splits.manifest import load_generic
+from experiments.vision.pictures import draw_captioned
 from judging.files.pictures import read_image
 from judging.files.records import read_records
 from judging.tasks.hieval_ea import ERROR_TYPES, IMAGE, REASONING

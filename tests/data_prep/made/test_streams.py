@@ -6,11 +6,12 @@ from itertools import islice
 import pytest
 
 from data_prep.made.benchmark_answers import generate_benchmark_answers
-from data_prep.made.charts.rows import draw_captioned, draw_pictures, plan_rows, plan_twins
+from data_prep.made.charts.rows import draw_pictures, plan_rows, plan_twins
 from data_prep.made.claims import generate_claims
 from data_prep.made.objective import generate_objective
 from data_prep.made.pairs import generate_pairs
 from data_prep.made.quick_scores import generate_examples
+from experiments.vision.pictures import draw_captioned
 from judging.tasks import get_task
 from judging.types import LabelledExample
 
