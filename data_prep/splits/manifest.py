@@ -13,7 +13,7 @@ from data_prep.splits.overlap import without_overlap
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, shuffled
 from judging.errors import CustosError
 from judging.files.questions import normalise_question
-from judging.files.records import decode_json, read_records, write_json, write_records
+from judging.files.records import known_object, read_records, write_json, write_records
 from judging.fingerprint import file_sha256, package_versions
 from judging.types import LabelledExample, Split
 
@@ -35,11 +35,7 @@ def check_replaceable(out: Path, names: Iterable[str]) -> None:
     existing = [name for name in (*names, MANIFEST_NAME) if (out / name).exists()]
     if not existing or (out / _BEGUN).exists():
         return
-    try:
-        manifest = decode_json((out / MANIFEST_NAME).read_bytes())
-    except (OSError, CustosError):
-        manifest = None
-    if not (isinstance(manifest, dict) and manifest.keys() >= _KEYS):
+    if not known_object(out / MANIFEST_NAME).keys() >= _KEYS:
         raise CustosError(
             f"--out '{out}': the folder holds files of yours that would be replaced "
             f"({', '.join(existing)}); name a new folder"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from evaluation.report.markdown import TEMPLATES, markdown_templates, with_inter
 from evaluation.report.report import versions
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import write_text
-from judging.files.records import write_json
+from judging.files.records import known_object, write_json
 from judging.judge import Judge
 from judging.judge.card import CARD_FILE, SHIPPED, shipped_judges
 from judging.tasks import get_task
@@ -182,7 +181,7 @@ def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list
     A judge that is not trained has no run folder, and its name is that of its backbone. The judge's
     own figures leave out the rows that it gave no label. Beside rules, such rows count as wrong.
     """
-    report = _read(folder / REPORT_FILE) if folder is not None else {}
+    report = known_object(folder / REPORT_FILE) if folder is not None else {}
     lines = []
     for task in tasks:
         figures = [
@@ -211,7 +210,7 @@ def measured_lines(name: str, folder: Path | None, tasks: Iterable[str]) -> list
 
 def unmeasured_tasks(folder: Path | None, tasks: Iterable[str]) -> list[str]:
     """List the tasks that a judge's run folder, if it has one, has no figures for."""
-    report = _read(folder / REPORT_FILE) if folder is not None else {}
+    report = known_object(folder / REPORT_FILE) if folder is not None else {}
     return [task for task in tasks if not any(_accuracies(report, task))]
 
 
@@ -227,18 +226,9 @@ def _zero_shot(backbone: str) -> Iterator[str]:
     """Yield what shipped judges measured of their backbone before it was trained."""
     family = backbone.partition("@")[0]
     for judge in shipped_judges():
-        trained_on = str(_read(SHIPPED / judge / CARD_FILE).get("backbone", ""))
-        report = _read(SHIPPED / judge / REPORT_FILE)
+        trained_on = str(known_object(SHIPPED / judge / CARD_FILE).get("backbone", ""))
+        report = known_object(SHIPPED / judge / REPORT_FILE)
         baseline = report.get("baselines", {}).get("zero_shot")
         if baseline and trained_on.partition("@")[0] == family:
             tasks = ", ".join(report.get("slices", {}).get("task", {}))
             yield f"{trained_on} on {tasks}: accuracy {with_interval(baseline['accuracy'])}"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Read a JSON object; a folder from elsewhere need not hold one."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}

@@ -458,6 +458,15 @@ def write_records(path: Path, records: Iterable[BaseModel | Mapping[str, Any]]) 
     return count
 
 
+def known_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object; empty where the file is missing or holds something else."""
+    try:
+        content = decode_json(path.read_bytes())
+    except (OSError, CustosError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write one JSON document, indented, atomically."""
     with atomic_write(path) as file:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from data_prep.splits.manifest import MANIFEST_NAME, describe_file, write_prepared
 from data_prep.splits.splits import SPLITS, HeldOut, Splits, split_examples
@@ -16,7 +15,7 @@ from data_prep.tables.source import open_table
 from judging.errors import CustosError
 from judging.files.atomic import whole_folder
 from judging.files.opening import nearest_file
-from judging.files.records import ROW_SUFFIXES
+from judging.files.records import ROW_SUFFIXES, known_object
 from judging.models.adapters import ADAPTER_FILE
 from judging.tasks import get_task
 from judging.types import LabelledExample, Split
@@ -121,7 +120,7 @@ def write_run_data(
             raise CustosError(
                 f"{table}: lies where --out {run} puts its rows; choose another --out"
             )
-    manifest = _manifest(folder)
+    manifest = known_object(folder / MANIFEST_NAME)
     is_begun = (run / ADAPTER_FILE).is_file() or any(run.glob("checkpoint-*"))
     if is_begun and manifest and manifest["source"] != division:
         raise CustosError(f"{run}: holds a run on other rows; choose another --out")
@@ -208,12 +207,4 @@ def _check_critiques(table: str, rows: Sequence[LabelledExample], mapping: Table
 
 def _is_ours(folder: Path) -> bool:
     """Tell whether the rows in a folder were written by this module."""
-    return str(_manifest(folder).get("command", "")).startswith("custos train")
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return {}
-    return manifest if isinstance(manifest, dict) else {}
+    return str(known_object(folder / MANIFEST_NAME).get("command", "")).startswith("custos train")

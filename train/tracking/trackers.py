@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from judging.errors import CustosError, FieldError, system_errors_at
 from judging.files.atomic import atomic_write
-from judging.files.records import write_json
+from judging.files.records import known_object, write_json
 from train.setup.run_log import RUN_LOG
 
 METRICS_FILE = "metrics.jsonl"
@@ -249,11 +249,7 @@ class ExperimentLog:
             return
         for variable, value in QUIET.items():
             os.environ.setdefault(variable, value)
-        try:
-            runs = json.loads((self.folder / RUNS_FILE).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            runs = {}
-        runs, is_new = runs if isinstance(runs, dict) else {}, True
+        runs, is_new = known_object(self.folder / RUNS_FILE), True
         settings: dict[str, dict[str, Any]] = {}
         scalars = {
             key: value if isinstance(value, bool | int | float | str) else json.dumps(value)

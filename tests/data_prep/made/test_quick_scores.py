@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from data_prep.made.behaviours import BEHAVIOURS, Behaviour, Situation
 from data_prep.made.elements import Element, quantity
 from data_prep.made.quick_scores import draw_world, generate_examples, questions, responses
-from data_prep.made.words.names import Language, WordingSplit
+from data_prep.made.words.names import Language
+from data_prep.made.words.wordings import WordingSplit
 from data_prep.made.worlds import OPEN_WORLDS, SET_WORLDS
 from judging.types import LabelledExample
 from tests.data_prep.examples import values_of
