@@ -329,10 +329,10 @@ class Verdict(_Record):
         return FieldError(*self._field_error) if self._field_error else None
 
 
-def shortened(text: str) -> str:
-    """Return the message on a bad row; of a very long one, the beginning and the end."""
-    half = MAX_ERROR_CHARS // 2
-    return text if len(text) <= 2 * half else f"{text[:half]} [...] {text[-half:]}"
+def shortened(text: str, max_chars: int = MAX_ERROR_CHARS) -> str:
+    """Leave out the middle of a text, such as the message on a bad row, that is very long."""
+    half = max_chars // 2
+    return text if len(text) <= max_chars else f"{text[:half]} [...] {text[-half:]}"
 
 
 def parse_record(model: type[R], data: Any, location: str) -> R:

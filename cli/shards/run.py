@@ -318,14 +318,15 @@ def grade_shard(shard: Shard, grader: Grader, judge: str, settings: ShardSetting
     with tempfile.TemporaryDirectory(prefix="custos-") as name:
         folder = Path(name)
         source = fetch(shard.source, folder / "in")
-        rows = functools.partial(read_requests, source, settings.mapping, settings.risk)
+        table = open_table(source, settings.mapping.text_format)
+        rows = functools.partial(read_requests, table, settings.mapping, settings.risk)
         kept = partial_file(folder / "verdicts")
         for _ in fill_verdicts(kept, grader, rows, batch=settings.batch):
             pass
         if version_of(shard.source) != shard.version:
             raise CustosError(f"{shard.source}: the file has changed while it was graded")
         with whole_file(shard.out, folder / "out") as out:
-            write_verdicts(out, open_table(source, settings.mapping.text_format), kept)
+            write_verdicts(out, table, kept)
         summary = Summary(kept.lines())
         first = summary.first_failure
         record = ShardRecord(

@@ -73,9 +73,12 @@ def whole_folder(final: Path) -> Iterator[Path]:
     with system_errors_at(final):
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        yield partial
-        for path in (*partial.rglob("*"), partial):
-            sync(path)
-        shutil.rmtree(final, ignore_errors=True)
-        partial.rename(final)
-        sync(final.parent)
+        try:
+            yield partial
+            for path in (*partial.rglob("*"), partial):
+                sync(path)
+            shutil.rmtree(final, ignore_errors=True)
+            partial.rename(final)
+            sync(final.parent)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)

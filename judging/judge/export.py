@@ -7,7 +7,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from judging.errors import CustosError
-from judging.files.atomic import sync, write_text
+from judging.files.atomic import whole_folder, write_text
 from judging.files.pictures import PixelLimits
 from judging.files.records import write_json
 from judging.judge import CALIBRATION_FILE, Judge
@@ -275,7 +274,8 @@ def export_merged(
             f"judge '{source}': a model without an adapter, so that there is nothing to merge; "
             f"name a run folder or one of 'custos judges'"
         )
-    with _new_folder(folder) as partial:
+    _check_free(folder)
+    with whole_folder(folder) as partial:
         judge = Judge.load(source, device=device, dtype=dtype)
         card, name = judge.card, judge.name
         assert card is not None  # a run folder has one
@@ -304,7 +304,11 @@ def export_merged(
         write_text(
             partial / "README.md", _readme(folder.name, name, card, shell, weights_dtype, parity)
         )
-        num_bytes = sum(path.stat().st_size for path in partial.rglob("*") if path.is_file())
+        files = [path for path in partial.rglob("*") if path.is_file()]
+        num_bytes = sum(path.stat().st_size for path in files)
+        for path in files:
+            path.chmod(0o644)  # safetensors' are their owner's alone
+        _check_free(folder)  # it may have been made meanwhile
     return Export(name, card.backbone, weights_dtype, num_bytes, parity, card.random_weights)
 
 
@@ -321,25 +325,6 @@ def example_requests(card: JudgeCard, picture: Path | None) -> list[JudgeRequest
         Image.radial_gradient("L").convert("RGB").save(picture)
         rows.append({**rows[0], "images": [str(picture)]})
     return [JudgeRequest.model_validate(row) for row in rows]
-
-
-@contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
-    """Yield a folder that gets its name when the block ends without an error, if that is free."""
-    _check_free(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        yield partial
-        for path in (*partial.rglob("*"), partial):
-            path.chmod(0o755 if path.is_dir() else 0o644)  # temporary ones are their owner's alone
-            sync(path)
-        _check_free(folder)
-        partial.rename(folder)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    sync(folder.parent)
 
 
 def _check_free(folder: Path) -> None:

@@ -9,6 +9,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from judging.types import shortened
+
 RETRY_AFTER_S = 5
 """When to try again while the service starts or drains, while a model's server fails, and while too
 many bodies are in memory, as each try sends its body again."""
@@ -82,12 +84,6 @@ class ApiError(Exception):
     def response(self) -> JSONResponse:
         """Build the whole answer."""
         return JSONResponse(self.body(), status_code=self.status, headers=self.headers)
-
-
-def shortened(text: str, max_chars: int) -> str:
-    """Leave out the middle of a text that is longer than some characters."""
-    half = max_chars // 2
-    return text if len(text) <= max_chars else f"{text[:half]} [...] {text[-half:]}"
 
 
 def add_error_handling(app: FastAPI) -> None:
