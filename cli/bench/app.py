@@ -1,22 +1,232 @@
-"""The verbs of ``custos bench``, in the order of its help, and the short ones themselves."""
+"""The verbs of ``custos bench`` in the order of its help; the short ones, table and compare."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
 from cli.bench.grade import grade
 from cli.bench.respond import respond
-from cli.bench.table import compare, table
 from cli.bench.tournament import tournament
-from cli.shared.options import Items, JsonOut, Name, with_groups
-from cli.shared.outputs import OutFile, OutFolder, Verb, claim
+from cli.shared.options import Items, JsonOut, Name, read_assignments, with_groups
+from cli.shared.outputs import OutFile, OutFolder, Verb, claim, output_file
 from cli.shared.screen import interval_table, wide_console
+from judging import CustosError
+from judging.files.atomic import write_text
 from judging.files.records import write_json
+
+if TYPE_CHECKING:
+    from benchmarks.framework.base import Benchmark
+    from benchmarks.framework.graded import GradedModel
+
+Rendered = tuple[Mapping[str, Any], Callable[[], str], Callable[[], str]]
+"""Figures for JSON, and what makes Markdown and the page of them."""
+
+Graded = Annotated[
+    Path | None,
+    typer.Option(
+        help="Read graded items from this file, ours or the benchmark's own, for a report with "
+        "every item. Default: the files that are named as arguments."
+    ),
+]
+
+
+@with_groups
+def table(
+    name: Name,
+    models: Annotated[list[str] | None, typer.Argument(metavar="MODEL=FILE")] = None,
+    graded: Graded = None,
+    json_out: JsonOut = None,
+    markdown_out: Annotated[Path | None, typer.Option("--markdown", callback=output_file)] = None,
+    html_out: Annotated[Path | None, typer.Option("--html", callback=output_file)] = None,
+    people: list[str] | None = None,
+    random_sample: Annotated[bool, typer.Option("--random-sample")] = False,
+    measured: Annotated[Path | None, typer.Option("--measured")] = None,
+) -> None:
+    """Print a benchmark's tables with 95 % intervals, beside every row that its paper reports.
+
+    Several models stand in one table, with their paired differences. Published tables are sorted by
+    their main column. Beside a score that a judge decided stands the one that people would give,
+    from their grades or from the judge's measured errors, or the word uncorrected.
+
+    Example: custos bench table charthal gpt=gpt.eval.json qwen=qwen.eval.json --html models.html
+
+    Options:
+        models: Graded files of several models. A file or folder that names its models itself needs
+            no MODEL=: a SimpleVQA file with several models, a clone of ChartHal's repository, the
+            results folder of TruthfulVQA's code. Default: the file of --graded.
+        markdown_out: Write the tables to this file as Markdown. Default: none.
+        html_out: Write a page to this file: tables and pictures and, for one model, every item.
+            Default: none.
+        people: FILE or, beside several models, MODEL=FILE: read items that people graded, in the
+            same graded shape (ids and grades are enough), to correct the score and to show how far
+            the judge agrees. Default: none.
+        random_sample: Say that people graded a random sample of the items.
+        measured: Correct the score by how the judge errs in this report.json or reliability.json,
+            or in the one of this folder. Default: what custos bench grade knew of the judge.
+    """
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.files import read_items
+    from benchmarks.framework.graded import GradedModel
+    from benchmarks.framework.leaderboard import read_models
+
+    benchmark = get_benchmark(name)
+    if (graded is None) == (not models):
+        raise CustosError("give either models as MODEL=FILE, or one file with --graded")
+    by_model = {} if graded is None else benchmark.by_model(read_items(graded))
+    if graded is not None and len(by_model) == 1:
+        [items] = by_model.values()
+        model = GradedModel(benchmark, items, str(graded), (), random_sample, None, measured)
+        rendered = _one_model(model, people or [])
+    else:
+        labelled = read_assignments(people, "--people", "MODEL=FILE, a model only once", once=True)
+        sources = models or [str(graded)]
+        read = read_models(benchmark, sources, labelled, random_sample, measured)
+        rendered = _several_models(benchmark, read)
+    result, markdown, html = rendered
+    if json_out is not None:
+        write_json(json_out, result)
+    for path, render in ((markdown_out, markdown), (html_out, html)):
+        if path is not None:
+            write_text(path, render())
+
+
+def _one_model(model: GradedModel, people: Sequence[str]) -> Rendered:
+    """Print the table of one graded file, with the files of items that people graded."""
+    from benchmarks.framework.files import error_location, read_run
+    from benchmarks.framework.leaderboard import build_table, model_name, paper_tables, with_people
+    from benchmarks.framework.report.page import render_html, render_markdown, summary_lines
+
+    if len(people) > 1:
+        raise CustosError("--people: one file beside --graded")
+    benchmark, graded = model.benchmark, Path(model.source)
+    pictures = graded.with_name(f"{graded.stem}-images")
+    with error_location(graded):
+        rows = [benchmark.with_images(row, graded.parent, pictures) for row in model.rows]
+        benchmark.scores(rows)
+    model = replace(model, rows=rows)
+    for file in people:
+        model = with_people(model, Path(file))
+    with error_location(graded):
+        model = replace(model, run=read_run(graded))
+        result = build_table(model)
+    console = wide_console()
+    console.print(interval_table(benchmark.name, result["intervals"]))
+    for line in summary_lines(result):
+        console.print(line)
+    _show_published(paper_tables(benchmark, {model_name(result): result}))
+    return result, lambda: render_markdown(model, result), lambda: render_html(model, result)
+
+
+def _several_models(benchmark: Benchmark, models: Mapping[str, GradedModel]) -> Rendered:
+    """Print the tables of several models and their paired differences."""
+    from benchmarks.framework.leaderboard import build_leaderboard
+    from benchmarks.framework.report.leaderboard import render_leaderboard_html
+    from benchmarks.framework.report.page import render_leaderboard_markdown, several_models
+
+    result = build_leaderboard(benchmark, models)
+    shown = several_models(benchmark, result)
+    _show_published(result["tables"])
+    console = wide_console()
+    if rows := shown["difference_rows"]:
+        columns = ("difference", "95 % interval", "n", "p", "p, Holm")
+        title = f"Paired differences of {result['metric']} in points of 100"
+        differences = Table("", *columns, title=title)
+        for cells in rows:
+            differences.add_row(*cells)
+        console.print(differences)
+    if shown["order"]:
+        console.print(shown["order"])
+    for reason in result["not_compared"]:
+        console.print(f"not compared: {reason}")
+    for model in shown["models"]:
+        console.print(f"{model['name']}: {'; '.join(model['summary'])}")
+    return (
+        result,
+        lambda: render_leaderboard_markdown(benchmark, result),
+        lambda: render_leaderboard_html(benchmark, result),
+    )
+
+
+def _show_published(papers: Sequence[Mapping[str, Any]]) -> None:
+    """Print published tables; where they have a main column, only that has room for intervals."""
+    from benchmarks.framework.report.page import figure_parts, figure_text
+
+    console = wide_console()
+    for paper in papers:
+        published = Table(title=paper["title"])
+        longest = max((len(row["name"]) for row in paper["rows"]), default=0)
+        published.add_column("", min_width=longest, no_wrap=True)
+        for column in paper["columns"]:
+            published.add_column(column, no_wrap=column == paper["ranked_by"])
+        for row in paper["rows"]:
+            cells = [
+                figure_text(figure)
+                if paper["ranked_by"] in (None, column)
+                else figure_parts(figure)[0]
+                for column, figure in zip(paper["columns"], row["figures"], strict=True)
+            ]
+            published.add_row(row["name"], *cells, style="bold" if row["ours"] else None)
+        console.print(published)
+
+
+@with_groups
+def compare(
+    name: Name,
+    a: Path,
+    b: Path,
+    measure: str | None = None,
+    json_out: JsonOut = None,
+) -> None:
+    """Compare two graded files of one benchmark, on the items that both score.
+
+    The files may be of two models, of two ways of asking one model, or of a chat model and its
+    reasoning variant. Differences are shown overall and for every part of the benchmark.
+
+    Example: custos bench compare charthal gpt.eval.json qwen.eval.json
+
+    Options:
+        a: Graded file A.
+        b: Graded file B.
+        measure: Compare this measure, such as 'MIND squared error' of chartom; another name lists
+            all. Default: the benchmark's main one.
+    """
+    from benchmarks.framework.base import get_benchmark
+    from benchmarks.framework.files import error_location, read_file
+    from benchmarks.framework.graded import ScoredItems, compare_graded
+    from benchmarks.framework.report.page import interval_cells
+    from evaluation.report.markdown import p_value
+    from evaluation.report.report import few_questions
+
+    benchmark, graded = get_benchmark(name), []
+    for path in (a, b):
+        rows = list(read_file(path))
+        with error_location(path):
+            graded.append(ScoredItems.of(benchmark, rows, measure))
+    result = compare_graded(*graded)
+    if json_out is not None:
+        write_json(json_out, result)
+    shown = Table(result["metric"], "value", "95 % interval", "n")
+    for label, side in ((str(a), "a"), (str(b), "b"), ("B minus A", "difference")):
+        shown.add_row(label, *interval_cells(result[side]))
+    for facet, parts in result["by"].items():
+        for part, estimate in parts.items():
+            shown.add_row(f"B minus A, {facet} {part}", *interval_cells(estimate))
+    console = wide_console()
+    console.print(shown)
+    console.print(
+        f"higher in A on {result['a_higher']} items, in B on {result['b_higher']}: "
+        f"p by questions {p_value(result['p'])}"
+    )
+    if caution := few_questions(result["clusters"]):
+        console.print(f"caution: {caution}")
+    console.print(f"scored on one side alone: {result['only_a']} in A, {result['only_b']} in B")
 
 
 def list_benchmarks() -> None:

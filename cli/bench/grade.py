@@ -26,15 +26,11 @@ if TYPE_CHECKING:
     from benchmarks.framework.graded import ResponsesToGrade
     from clients.chat import Prices
 
-Responses = Annotated[
-    Path, typer.Option(help="Read items with their responses, in the benchmark's own shape.")
-]
-
 
 @with_groups
 def grade(
     name: Name,
-    responses: Responses,
+    responses: Annotated[Path, typer.Option()],
     out: OutFile,
     judge: Annotated[str | None, typer.Option("--judge")] = None,
     items: str | None = None,
@@ -61,6 +57,7 @@ def grade(
     --judge runs/charthal/fold-1/judge --out gpt.eval.json
 
     Options:
+        responses: Read items with their responses, in the benchmark's own shape.
         out: Write the graded items to this JSON or JSONL file.
         judge: Run folder, shipped judge, a backbone for a zero-shot judge, or the URL of custos
             serve or, with --model, of an OpenAI-compatible server; 'rules' for the rules of its

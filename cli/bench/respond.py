@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from clients.chat import JobResult
     from clients.messages import Decoding
 
-Backbone = Annotated[
-    str | None,
-    typer.Option(
-        help="Ask this local backbone: a hub id, a folder or embedded. Default: ask the server."
-    ),
-]
-
 
 @dataclass(frozen=True)
 class AnswerOptions:
@@ -86,7 +79,7 @@ def respond(
     out: OutFile,
     base_url: str | None = None,
     model: ChatModel = None,
-    backbone: Backbone = None,
+    backbone: str | None = None,
     style: str | None = None,
     no_image: Annotated[bool, typer.Option("--no-image")] = False,
     option_logits: Annotated[bool, typer.Option("--option-logits")] = False,
@@ -112,6 +105,7 @@ def respond(
         out: Write items with their responses to this JSON or JSONL file.
         base_url: Ask the OpenAI-compatible server at this address, as in http://host:8000/v1.
             Default: ask the --backbone.
+        backbone: Ask this local backbone: a hub id, a folder or embedded. Default: ask the server.
         style: Way of asking. Default: the first one that the benchmark has.
         no_image: Leave out the pictures, to see what the model knows blind.
         option_logits: With --backbone: write OUT.logits.json too, for custos bench lal: the logits

@@ -22,42 +22,19 @@ from judging.files.records import read_records, write_json, write_records
 if TYPE_CHECKING:
     from benchmarks.framework.matches import ModelMatch
 
-Responses = Annotated[
-    list[str],
-    typer.Option(help="MODEL=FILE: read a model's responses from this file. Repeat per model."),
-]
-Critique = Annotated[
-    bool, typer.Option("--critique", help="Have the judge write a critique before it decides.")
-]
-Against = Annotated[
-    Path | None,
-    typer.Option(
-        help="Compare outcomes of matches and ranking with those of another judge, or of people. "
-        "Give its --out of the same tournament. Default: no comparison."
-    ),
-]
-People = Annotated[
-    Path | None,
-    typer.Option(
-        help="Correct the ranking by people's labels (id of a match, as in --out, and label A, B "
-        "or None) of a random sample of the matches, in this JSON, JSONL, CSV or Parquet file, and "
-        "say how likely their order is the judge's. Default: none."
-    ),
-]
-
 
 @with_groups
 def tournament(
     name: str,
     items: Items,
-    responses: Responses,
+    responses: Annotated[list[str], typer.Option()],
     judge: Annotated[str, typer.Option("--judge")],
     out: OutFile,
     task: str = "truthful-pair",
-    critique: Critique = False,
+    critique: Annotated[bool, typer.Option("--critique")] = False,
     with_reference: Annotated[bool, typer.Option("--with-reference")] = False,
-    against: Against = None,
-    people: People = None,
+    against: Path | None = None,
+    people: Path | None = None,
     json_out: JsonOut = None,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
@@ -76,11 +53,18 @@ def tournament(
 
     Options:
         name: Name of the benchmark; the paper does this for truthfulvqa.
+        responses: MODEL=FILE: read a model's responses from this file. Repeat per model.
         judge: Judge of pairs: a run folder, a backbone, or the URL of custos serve or, with
             --model, of an OpenAI-compatible server.
         out: Write the verdicts on the matches to this JSONL file.
         task: Task that the judge is given.
+        critique: Have the judge write a critique before it decides.
         with_reference: Show the judge the right option.
+        against: Compare outcomes of matches and ranking with those of another judge, or of people.
+            Give its --out of the same tournament. Default: no comparison.
+        people: Correct the ranking by people's labels (id of a match, as in --out, and label A, B
+            or None) of a random sample of the matches, in this JSON, JSONL, CSV or Parquet file,
+            and say how likely their order is the judge's. Default: none.
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location, read_file, read_items

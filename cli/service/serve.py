@@ -37,15 +37,6 @@ from judging.judge.notes import KNOWS_NOTHING
 
 logger = logging.getLogger("custos.serve")
 
-Judges = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--judge",
-        help="Serve this judge: a run folder, a shipped judge, or a backbone for an untrained one. "
-        "NAME=RUN gives it another name. May be repeated. Default: every shipped judge, and the "
-        "untrained model for tasks that none of them takes.",
-    ),
-]
 TlsFile = Annotated[
     Path | None,
     typer.Option(
@@ -57,7 +48,7 @@ TlsFile = Annotated[
 
 @with_groups
 def serve(
-    judges: Judges = None,
+    judges: Annotated[list[str] | None, typer.Option("--judge")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
     host: str = "127.0.0.1",
     api_key_file: Path | None = None,
@@ -92,6 +83,9 @@ def serve(
     Example: custos serve --judge qs=runs/qs --port 8000
 
     Options:
+        judges: Serve this judge: a run folder, a shipped judge, or a backbone for an untrained one.
+            NAME=RUN gives it another name. May be repeated. Default: every shipped judge, and the
+            untrained model for tasks that none of them takes.
         port: Listen on this port; 0 takes a free one.
         host: Listen on this address.
         api_key_file: Read access keys from this file, one on each line: NAME: and the key's
