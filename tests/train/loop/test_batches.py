@@ -229,7 +229,7 @@ def test_a_calibration_row_that_is_too_long_is_named_before_step_0(backbone: Bac
     long = example(7, references=("green " * backbone.context,))
     short = Examples.write(examples(2))
     splits = RunSplits(short, short, cal=Examples.write([long]))
-    with pytest.raises(CustosError, match=r"^split 'cal': row '7': field 'question': the prompt"):
+    with pytest.raises(CustosError, match=r"^split 'cal': row '7': field 'references': the prompt"):
         index_splits(splits, Supervision(Encoder(backbone)))
 
 
