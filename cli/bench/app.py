@@ -201,8 +201,8 @@ def compare(
     from benchmarks.framework.files import error_location, read_file
     from benchmarks.framework.graded import ScoredItems, compare_graded
     from benchmarks.framework.report.page import interval_cells
+    from evaluation.report.cautions import few_questions
     from evaluation.report.markdown import p_value
-    from evaluation.report.report import few_questions
 
     benchmark, graded = get_benchmark(name), []
     for path in (a, b):

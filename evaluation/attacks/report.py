@@ -18,9 +18,9 @@ from evaluation.attacks.rows import (
     measure_share,
 )
 from evaluation.measure import CORRECT
+from evaluation.report.cautions import few_questions, questions_text, too_wide
 from evaluation.report.markdown import markdown_templates
 from evaluation.report.page import page_templates
-from evaluation.report.report import few_questions, questions_text, too_wide
 from judging.files.atomic import write_text
 from judging.files.records import write_json, write_records
 from judging.types import Verdict

@@ -26,6 +26,7 @@ from evaluation.people.agreement import gather_people
 from evaluation.people.annotators import SMALLEST, advantage_by_row, duels
 from evaluation.ranking.bradley_terry import answerer_of
 from evaluation.ranking.favour import favour_change
+from evaluation.report.cautions import few_questions
 from evaluation.report.markdown import (
     FINDINGS,
     favoured,
@@ -34,7 +35,6 @@ from evaluation.report.markdown import (
     p_value,
     with_interval,
 )
-from evaluation.report.report import few_questions
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample, Verdict
 

@@ -27,7 +27,8 @@ from evaluation.metrics import UNSCORED, calibration_error
 from evaluation.outcomes import Outcomes
 from evaluation.people.agreement import PeoplesLabels, krippendorff_alpha
 from evaluation.ranking.favour import differences_from_others
-from judging.verdicts.calibration import HeldOutVerdicts, draw_rows, fit_calibration
+from judging.verdicts.calibration import HeldOutVerdicts
+from judging.verdicts.calibration_fit import draw_rows, fit_calibration
 
 SIZES: dict[str, Callable[[int], Ints]] = {
     "1": lambda questions: np.ones(questions, dtype=np.int64),

@@ -41,11 +41,13 @@ from judging.scoring.tree_engine import TreeEngine
 from judging.tasks import get_task
 from judging.types import LabelledExample, Verdict, score_of
 from judging.verdicts.calibration import (
-    SMALL_SPLIT,
     Calibration,
     CalibrationSet,
     HeldOutVerdicts,
     calibration_key,
+)
+from judging.verdicts.calibration_fit import (
+    SMALL_SPLIT,
     check_labels,
     cross_fitted_verdicts,
     fit_score_calibration,

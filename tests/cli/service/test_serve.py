@@ -3,6 +3,7 @@ import re
 import signal
 import subprocess
 import time
+from importlib import import_module
 from typing import Any
 
 import httpx
@@ -98,7 +99,7 @@ def test_the_log_names_the_gpu_of_the_judges(
 
     with_gpus(monkeypatch, gpus)
     monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
-    monkeypatch.setattr("serve.pages.routes.warm_up", lambda judge: None)
+    monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
     monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
     with caplog.at_level(logging.INFO, "custos.serve"):
         result = CliRunner().invoke(app, ["serve", "--judge", "m=mine", "--port", "0"])

@@ -21,12 +21,14 @@ from judging.verdicts.calibration import (
     Calibration,
     CalibrationSet,
     HeldOutVerdicts,
+    with_review,
+)
+from judging.verdicts.calibration_fit import (
     cross_fitted_verdicts,
     draw_rows,
     fit_calibration,
     fit_score_calibration,
     fit_type_calibration,
-    with_review,
 )
 
 
