@@ -52,7 +52,8 @@ People = Annotated[
     typer.Option(
         help="Correct the ranking by people's labels (id of a match, as in --out, and label A, B "
         "or None) of a random sample of the matches, in this JSON, JSONL, CSV or Parquet file, and "
-        "say how likely their order is the judge's. Default: none."
+        "say how likely their order is the judge's. Where some matches were likelier to be drawn, "
+        "give each its sampling_probability. Default: none."
     ),
 ]
 
