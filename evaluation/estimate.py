@@ -14,6 +14,7 @@ from evaluation.intervals import (
     NO_INTERVAL,
     RESAMPLES,
     TINY,
+    Z_95,
     Floats,
     Interval,
     Ints,
@@ -168,18 +169,25 @@ class Draws:
         return np.asarray(np.sqrt(squares * clusters / (clusters - 1)))
 
 
-def value_interval(value: float, samples: Floats) -> Interval:
-    """Take the percentile interval of a value that is a step function, as a rank correlation.
+def value_interval(value: float, samples: Floats, clusters: float = math.inf) -> Interval:
+    """Take the percentile interval of a value that is known to no error in a resample.
 
-    One that does not hold its value is widened to hold it. Where all resamples ``[B]`` have the
-    value itself they show no spread, and the ends are nan.
+    ``samples`` are the values of resamples, ``[B]``. One that does not hold its value is widened to
+    hold it. Where all resamples have the value itself they show no spread, and the ends are nan.
+    With ``C`` clusters it is stretched by Student's quantile over the normal one and by
+    ``sqrt(C / (C - 1))``, by which resamples of few clusters spread too little.
     """
+    from scipy.special import stdtrit  # slow to import, and most commands need none
+
     interval = percentile_interval(samples)
     # Sums of equal numbers in another order differ in their last digits.
     if np.allclose(interval, value, rtol=1e-9, atol=1e-12):
         return NO_INTERVAL
-    low, high = np.minimum(interval.low, value), np.maximum(interval.high, value)
-    return Interval(float(low), float(high))
+    stretch = 1.0
+    if clusters < math.inf:
+        stretch = float(stdtrit(clusters - 1, 0.975)) / Z_95 * math.sqrt(clusters / (clusters - 1))
+    low, high = (value + stretch * (end - value) for end in interval)
+    return Interval(float(np.minimum(low, value)), float(np.maximum(high, value)))
 
 
 def mean(

@@ -59,12 +59,13 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
     wins = win_matrix(results)
     games = wins + wins.T
     is_finite = ~np.isnan(ratings.resampled[:, 0])
+    num_clusters = len(results) if clusters is None else len(np.unique(clusters))
     has_intervals = is_finite.mean() >= 1 - TAIL and not ratings.is_penalised
     models = {}
     for i in np.argsort(-ratings.values, kind="stable"):
         value, interval = float(ratings.values[i]), NO_INTERVAL
         if has_intervals:
-            interval = value_interval(value, ratings.resampled[:, i])
+            interval = value_interval(value, ratings.resampled[:, i], num_clusters)
         models[names[i]] = {
             "rating": {"value": value, **interval._asdict()},
             "matches": int(games[i].sum()),
@@ -165,7 +166,8 @@ def rank_by_people(
     judge's on all matches; ``n`` counts the matches that people decided, and ``power`` is lambda.
     """
     known = ~np.isnan(people)
-    if len(np.unique(clusters[known])) < 2:
+    questions = len(np.unique(clusters[known]))
+    if questions < 2:
         raise CustosError("people decided matches on fewer than two questions; decide more")
     drawn_by = None if probabilities is None else unequal_probabilities(probabilities, known)
     weights = known.astype(np.float64) if drawn_by is None else np.nan_to_num(1 / drawn_by)
@@ -181,11 +183,11 @@ def rank_by_people(
     models = {}
     for i in np.argsort(-values, kind="stable"):
         value = float(values[i])
-        interval = value_interval(value, drawn[:, i])
+        interval = value_interval(value, drawn[:, i], questions)
         models[results.names[i]] = {"value": value, "low": interval.low, "high": interval.high}
     return {
         "models": models,
-        **order_probabilities(judged, drawn, len(np.unique(clusters[known]))),
+        **order_probabilities(judged, drawn, questions),
         "n": int(known.sum()),
         "power": power,
     }
