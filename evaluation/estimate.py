@@ -41,6 +41,9 @@ resamples may be alike in all of theirs that no end could be given."""
 FEW_MOVERS = 6
 """Clusters that move a difference, below which resamples say too little of it; and no test that
 flips their signs can go below .05."""
+UNEVEN = 1.2
+"""Jackknife's error over that of a resample from which on some cluster is too large to resample: it
+is nearly the mean, and so seems to move nothing (our own rule)."""
 SMALLEST_ERROR = 1e-5
 """Share of the standard error below which that of a resample is rounding."""
 
@@ -99,6 +102,9 @@ class Draws:
         fewer than :data:`FEW_MOVERS` clusters move is nearer than Student's quantile. For ``K`` of
         equal weight its degrees of freedom are ``2 K``, those of the variance (Satterthwaite 1946).
 
+        A cluster with most of the items hides its own error, with a plain jackknife the most
+        (Tukey 1958). Where that says more by :data:`UNEVEN`, no end is nearer than by it.
+
         ``bounds`` are the smallest and largest value of the function, and ``n`` the number of items
         that it is about. The ends are nan where the clusters show no spread, as kappa where judge
         and people never differ.
@@ -134,13 +140,18 @@ class Draws:
         scaled = np.nan_to_num(scaled, nan=0.0, posinf=math.inf, neginf=-math.inf)
         most = MOST_QUANTILES * float(stdtrit(clusters - 1, 0.975))
         below, above = np.clip(np.quantile(scaled, [0.025, 0.975], method="nearest"), -most, most)
-        least = 0.0  # An interval holds its value, on whichever side most resamples lie.
+        below, above = min(below, 0.0) * error, max(above, 0.0) * error  # it holds its value
         if is_difference:
             squares = (self.sums @ slopes_here) ** 2
-            movers = float(squares.sum() ** 2 / np.sum(squares**2))
-            least = float(stdtrit(2 * movers, 0.975)) if movers < FEW_MOVERS else 0.0
-        below, above = min(below, -least), max(above, least)
-        return Interval(float(point - above * error), float(point - below * error))
+            least = _least_quantile(squares) * error
+            below, above = min(below, -least), max(above, least)
+        left_out = np.nan_to_num(value(self.total - self.sums) - point)
+        squares = (left_out - left_out.mean()) ** 2
+        jackknife = math.sqrt(squares.sum() * (clusters - 1) / clusters)
+        if jackknife > UNEVEN * error:
+            least = max(_least_quantile(squares), Z_95) * jackknife
+            below, above = min(below, -least), max(above, least)
+        return Interval(float(point - above), float(point - below))
 
     def _slopes(self, value: Sums, totals: Floats, columns: Iterable[int]) -> Floats:
         """Compute the derivatives of a function by columns of the sums; 0 by the others.
@@ -167,6 +178,17 @@ class Draws:
         clusters = len(self.sums)
         squares = np.einsum("rc,rc,rc->r", weights, influence, influence)
         return np.asarray(np.sqrt(squares * clusters / (clusters - 1)))
+
+
+def _least_quantile(squares: Floats) -> float:
+    """Compute how many errors away the ends of an interval are at least, by what clusters move.
+
+    It is 0 where enough clusters move the value. Shape ``[C]``.
+    """
+    from scipy.special import stdtrit  # slow to import, and most commands need none
+
+    movers = float(squares.sum() ** 2 / np.sum(squares**2))
+    return float(stdtrit(2 * movers, 0.975)) if movers < FEW_MOVERS else 0.0
 
 
 def value_interval(value: float, samples: Floats, clusters: float = math.inf) -> Interval:
