@@ -141,12 +141,12 @@ def _gains(draws: int, rng: np.random.Generator) -> Iterator[Row]:
         before, now = list[bool](), list[bool]()
         for number in range(draws):
             drawn = alike(clusters, 0.2, rng)
-            sides = [drawn > 0.1, drawn < 0.9]
-            columns = np.stack([*sides, np.ones(len(drawn))], axis=1).astype(np.float64)
+            first, second = drawn > 0.1, drawn < 0.9
+            columns = np.stack([first, second, np.ones(len(drawn))], axis=1).astype(np.float64)
             won, lost, size_drawn = Draws.of(columns, clusters, number % 4).resampled.T
             low, high = percentile_interval((won - lost) / size_drawn)
             before.append(low <= 0 <= high)
-            found = paired_accuracies(*(side.tolist() for side in sides), clusters, number % 4)
+            found = paired_accuracies(first.tolist(), second.tolist(), clusters, number % 4)
             gain = found["difference"]
             now.append(gain["low"] <= 0 <= gain["high"])
         setting = f"{questions} questions, {size} rows"

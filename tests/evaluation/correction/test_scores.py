@@ -173,7 +173,7 @@ def correct(judge: Floats, human: Floats, groups: Ints, method: str) -> Rate | N
 
 def test_chances_of_one_that_leave_items_out_say_nothing() -> None:
     """Whoever drew every item and labelled a part left the rest out by an unknown rule."""
-    judge, everybody = np.arange(40) % 2 * 1.0, np.ones(40)
+    judge, everybody = (np.arange(40) % 2).astype(np.float64), np.ones(40)
     human = np.where(np.arange(40) < 15, judge, np.nan)
     with pytest.raises(UnknownSampling, match="25 of 40"):
         corrected_rate(judge, human, probabilities=everybody)
