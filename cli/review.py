@@ -425,7 +425,8 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
         human[number] = full_label(example)
         probabilities[number] = example.sampling_probability or np.nan
     unknown = next((e.id for e in examples if e.sampling_probability is None), None)
-    if unknown is not None and not np.isnan(probabilities).all():
+    is_unknown = bool(np.isnan(probabilities).all())
+    if unknown is not None and not is_unknown:
         fault = f"row '{unknown}' has a label and no probability; others have one"
         raise FieldError(SAMPLING_PROBABILITY, fault, str(path))
     questions = number_clusters([row.question for row in rows])
@@ -443,10 +444,15 @@ def _estimates(rows: Sequence[ReviewRow], path: Path, in_table: TableMapping) ->
                 found = corrected_rate(
                     by_judge[part],
                     by_people[part],
-                    probabilities=None if np.isnan(probabilities).all() else probabilities[part],
+                    # Rows of the file without a label are those that nobody came to.
+                    random_sample=not is_unknown and len(examples) + len(bad_rows) == len(rows),
+                    probabilities=None if is_unknown else probabilities[part],
                     groups=questions[part],
                 )
             except UnknownSampling:
+                if not is_unknown:
+                    fault = "1 throughout says that all rows were drawn, but the file lacks some"
+                    raise FieldError(SAMPLING_PROBABILITY, fault, str(path)) from None
                 raise CustosError(
                     f"{path}: its rows were picked as doubtful and not drawn, so that their labels "
                     "say nothing of the others; draw rows with custos review --rows N"

@@ -17,6 +17,7 @@ from evaluation.intervals import (
     NO_INTERVAL,
     RESAMPLES,
     TINY,
+    Z_95,
     Floats,
     Interval,
     Ints,
@@ -46,6 +47,9 @@ resamples may be alike in all of theirs that no end could be given."""
 FEW_MOVERS = 6
 """Clusters that move a difference, below which resamples say too little of it; and no test that
 flips their signs can go below .05."""
+UNEVEN = 1.2
+"""Jackknife's error over that of a resample from which on some cluster is too large to resample: it
+is nearly the mean, and so seems to move nothing (our own rule)."""
 SMALLEST_ERROR = 1e-5
 """Share of the standard error below which that of a resample is rounding."""
 
@@ -104,6 +108,9 @@ class Draws:
         fewer than :data:`FEW_MOVERS` clusters move is nearer than Student's quantile. For ``K`` of
         equal weight its degrees of freedom are ``2 K``, those of the variance (Satterthwaite 1946).
 
+        A cluster with most of the items hides its own error, with a plain jackknife the most
+        (Tukey 1958). Where that says more by :data:`UNEVEN`, no end is nearer than by it.
+
         ``bounds`` are the smallest and largest value of the function, and ``n`` the number of items
         that it is about. The ends are nan where the clusters show no spread, as kappa where judge
         and people never differ.
@@ -139,13 +146,18 @@ class Draws:
         scaled = np.nan_to_num(scaled, nan=0.0, posinf=math.inf, neginf=-math.inf)
         most = MOST_QUANTILES * float(stdtrit(clusters - 1, 0.975))
         below, above = np.clip(np.quantile(scaled, [0.025, 0.975], method="nearest"), -most, most)
-        least = 0.0  # An interval holds its value, on whichever side most resamples lie.
+        below, above = min(below, 0.0) * error, max(above, 0.0) * error  # it holds its value
         if is_difference:
             squares = (self.sums @ slopes_here) ** 2
-            movers = float(squares.sum() ** 2 / np.sum(squares**2))
-            least = float(stdtrit(2 * movers, 0.975)) if movers < FEW_MOVERS else 0.0
-        below, above = min(below, -least), max(above, least)
-        return Interval(float(point - above * error), float(point - below * error))
+            least = _least_quantile(squares) * error
+            below, above = min(below, -least), max(above, least)
+        left_out = np.nan_to_num(value(self.total - self.sums) - point)
+        squares = (left_out - left_out.mean()) ** 2
+        jackknife = math.sqrt(squares.sum() * (clusters - 1) / clusters)
+        if jackknife > UNEVEN * error:
+            least = max(_least_quantile(squares), Z_95) * jackknife
+            below, above = min(below, -least), max(above, least)
+        return Interval(float(point - above), float(point - below))
 
     def _slopes(self, value: Sums, totals: Floats, columns: Iterable[int]) -> Floats:
         """Compute the derivatives of a function by columns of the sums; 0 by the others.
@@ -174,18 +186,36 @@ class Draws:
         return np.asarray(np.sqrt(squares * clusters / (clusters - 1)))
 
 
-def value_interval(value: float, samples: Floats) -> Interval:
-    """Take the percentile interval of a value that is a step function, as a rank correlation.
+def _least_quantile(squares: Floats) -> float:
+    """Compute how many errors away the ends of an interval are at least, by what clusters move.
 
-    One that does not hold its value is widened to hold it. Where all resamples ``[B]`` have the
-    value itself they show no spread, and the ends are nan.
+    It is 0 where enough clusters move the value. Shape ``[C]``.
     """
+    from scipy.special import stdtrit  # slow to import, and most commands need none
+
+    movers = float(squares.sum() ** 2 / np.sum(squares**2))
+    return float(stdtrit(2 * movers, 0.975)) if movers < FEW_MOVERS else 0.0
+
+
+def value_interval(value: float, samples: Floats, clusters: float = math.inf) -> Interval:
+    """Take the percentile interval of a value that is known to no error in a resample.
+
+    ``samples`` are the values of resamples, ``[B]``. One that does not hold its value is widened to
+    hold it. Where all resamples have the value itself they show no spread, and the ends are nan.
+    With ``C`` clusters it is stretched by Student's quantile over the normal one and by
+    ``sqrt(C / (C - 1))``, by which resamples of few clusters spread too little.
+    """
+    from scipy.special import stdtrit  # slow to import, and most commands need none
+
     interval = percentile_interval(samples)
     # Sums of equal numbers in another order differ in their last digits.
     if np.allclose(interval, value, rtol=1e-9, atol=1e-12):
         return NO_INTERVAL
-    low, high = np.minimum(interval.low, value), np.maximum(interval.high, value)
-    return Interval(float(low), float(high))
+    stretch = 1.0
+    if clusters < math.inf:
+        stretch = float(stdtrit(clusters - 1, 0.975)) / Z_95 * math.sqrt(clusters / (clusters - 1))
+    low, high = (value + stretch * (end - value) for end in interval)
+    return Interval(float(np.minimum(low, value)), float(np.maximum(high, value)))
 
 
 def mean(

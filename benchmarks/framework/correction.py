@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -66,7 +66,7 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
     """
     items = ScoredItems.of(model.benchmark, model.rows, measure)
     scored, full = list(items.scores.values()), items.full
-    human, drawn = human_scores(model, measure), _sampling_probabilities(model)
+    human, drawn = human_scores(model, measure), _probabilities(model)
 
     def column(by_id: Mapping[str, float]) -> Floats:
         return np.array([by_id.get(score.id, np.nan) for score in scored])
@@ -99,13 +99,20 @@ def corrected_score(model: GradedModel, measure: str | None = None) -> dict[str,
     return corrected
 
 
-def _sampling_probabilities(model: GradedModel) -> dict[str, float]:
-    """Read the probability with which each item was drawn for people, by id."""
+def _probabilities(model: GradedModel) -> dict[str, float]:
+    return sampling_probabilities(model.people, model.benchmark.item_id)
+
+
+def sampling_probabilities(people: Iterable[Row], id_field: str) -> dict[str, float]:
+    """Read the probability with which each item was drawn for people, by id.
+
+    Raise ``FieldError`` if one is no number.
+    """
     drawn: dict[str, float] = {}
-    for row in model.people:
-        key, given = str(row.get(model.benchmark.item_id)), row.get(SAMPLING_PROBABILITY)
+    for row in people:
+        key, given = str(row.get(id_field)), row.get(SAMPLING_PROBABILITY)
         try:
-            drawn |= {} if given is None else {key: float(given)}
+            drawn |= {} if given in (None, "") else {key: float(given)}
         except (TypeError, ValueError):
             fault = f"'{given}' is no number"
             raise FieldError(SAMPLING_PROBABILITY, fault, f"item '{key}' of people") from None
@@ -303,10 +310,7 @@ def order_by_people(
     """
     if len(models) < 2 or any(table["judged"] is None for table in tables.values()):
         return None
-    sampled = {
-        name: bool(table.get("corrected")) and table["corrected"]["method"] == "ppi++"
-        for name, table in tables.items()
-    }
+    sampled = {name: bool(table.get("corrected")) for name, table in tables.items()}
     uncorrected = [
         name
         for name, table in tables.items()
@@ -338,24 +342,26 @@ def order_by_people(
 
 
 class _SampledByPeople:
-    """Scores of a model, of which people gave a random sample."""
+    """Scores of a model, of which people gave a sample with known probabilities."""
 
     def __init__(self, model: GradedModel, power: float) -> None:
         scored = list(ScoredItems.of(model.benchmark, model.rows).scores.values())
-        people = human_scores(model)
-        rows = [
-            (1, people[score.id], score.value, 0, 0)
-            if score.id in people
-            else (0, 0, 0, 1, score.value)
-            for score in scored
-        ]
-        # Labelled, people's score, the judge's; not labelled, the judge's. Shape [n, 5].
+        people, drawn = human_scores(model), _probabilities(model)
+        rows = []
+        for score in scored:
+            is_labelled, by_judge = score.id in people, score.value or 0.0
+            weight = is_labelled / drawn.get(score.id, 1.0)
+            by_people = people.get(score.id, 0.0)
+            rows.append((weight, weight * by_people, weight * by_judge, is_labelled, 1, by_judge))
+        # Of labelled items their weight, weighted scores by people and judge, and number; of all
+        # items their number and the judge's scores. Shape [n, 6].
         self.columns = np.array(rows, np.float64)
         self.clusters = [score.cluster for score in scored]
         self._power = power
 
     def score(self, sums: Floats) -> Floats:
-        """Score resamples from their sums. Shapes ``[B, 5]`` to ``[B]``."""
-        labelled, people, judged, others, judged_others = sums.T
-        gap = np.nan_to_num(ratio(judged, labelled) - ratio(judged_others, others))
-        return ratio(people, labelled) - self._power * gap
+        """Score resamples from their sums, as PPI++ does. Shapes ``[B, 6]`` to ``[B]``."""
+        weight, people, judged, labelled, items, judged_all = sums.T
+        on_labelled = ratio(judged, weight)
+        gap = on_labelled - ratio(judged_all - labelled * on_labelled, items - labelled)
+        return ratio(people, weight) - self._power * np.nan_to_num(gap)

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.framework.base import Benchmark
+from benchmarks.framework.correction import sampling_probabilities
 from benchmarks.framework.files import Row
+from evaluation.correction.scores import SAMPLING_PROBABILITY, UnknownSampling
 from evaluation.estimate import share, without_nan
 from evaluation.intervals import Ints, number_clusters
 from evaluation.ranking.bradley_terry import (
@@ -157,13 +159,16 @@ class Tournament:
         """Estimate the ranking by people, who decided a random sample of the matches.
 
         Rows have the ``id`` of a match and people's ``label``: ``A``, ``B``, or ``tie`` or the
-        label ``None`` (a text) for neither; rows without a label are left out. The result is that
-        of ``rank_by_people``. Raise ``FieldError`` if a row names no match, or one twice, or has
-        another label, and ``CustosError`` if people decided too few matches.
+        label ``None`` (a text) for neither; rows without a label are left out. Where some matches
+        were likelier to be drawn, rows have their ``sampling_probability``. The result is that
+        of ``evaluation.ranking.tournament.rank_by_people``. Raise ``FieldError`` if a row names no
+        match, or one twice, or has another label or probability, and ``CustosError`` if people
+        decided too few matches.
         """
         ids = {match.request.id for match in self.matches}
         by_id: dict[str, float] = {}
-        for number, row in enumerate(people, 1):
+        rows = list(people)
+        for number, row in enumerate(rows, 1):
             key, label = str(row.get("id", "")), row.get("label")
             if key not in ids or key in by_id:
                 fault = f"'{key}' occurs twice" if key in by_id else f"'{key}' is no match"
@@ -175,8 +180,17 @@ class Tournament:
                 raise FieldError("label", f"'{label}' is not A, B, {TIE} or tie", f"row {number}")
             by_id[key] = HALF_POINTS[outcome]
         decided, results, clusters = _decided(self.matches, map(_outcome, self.verdicts))
-        labels = np.array([by_id.get(match.request.id, np.nan) for match in decided])
-        cleaned: dict[str, Any] = without_nan(rank_by_people(results, labels, clusters))
+        drawn = sampling_probabilities(rows, "id")
+        labels, chances = (
+            np.array([of_match.get(match.request.id, np.nan) for match in decided])
+            for of_match in (by_id, drawn)
+        )
+        try:
+            ranked = rank_by_people(results, labels, clusters, chances if drawn else None)
+        except UnknownSampling:
+            fault = "1 throughout says that all matches were drawn, but some have no label"
+            raise FieldError(SAMPLING_PROBABILITY, fault, "matches by people") from None
+        cleaned: dict[str, Any] = without_nan(ranked)
         return cleaned
 
 

@@ -64,7 +64,8 @@ def tournament(
             Give its --out of the same tournament. Default: no comparison.
         people: Correct the ranking by people's labels (id of a match, as in --out, and label A, B
             or None) of a random sample of the matches, in this JSON, JSONL, CSV or Parquet file,
-            and say how likely their order is the judge's. Default: none.
+            and say how likely their order is the judge's. Where some matches were likelier to be
+            drawn, give each its sampling_probability. Default: none.
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location, read_file, read_items

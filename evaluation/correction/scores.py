@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from evaluation.intervals import Floats, Ints, design, design_bounds, wilson_bounds
+from evaluation.intervals import Floats, Ints, Mask, design, design_bounds, wilson_bounds
 from evaluation.metrics import ratio
 from judging.errors import CustosError
 
@@ -132,11 +132,14 @@ class CorrectedRate:
 class UnknownSampling(CustosError):
     """Nobody knows how the labelled items were picked, so that they say nothing of the others."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        fault: str = "nobody said how the labelled items were picked, and doubtful or first ones "
+        "differ from the rest",
+    ) -> None:
         super().__init__(
-            "not corrected: nobody said how the labelled items were picked, and doubtful or first "
-            "ones differ from the rest; say --random-sample if every item was as likely, or give "
-            "the sampling_probability of each, which custos review --rows writes"
+            f"not corrected: {fault}; say --random-sample if every item was as likely, or give the "
+            "sampling_probability of each, which custos review --rows writes"
         )
 
 
@@ -152,17 +155,19 @@ def corrected_rate(
 
     All rates are over the questions that the items are a sample of. Raise ``CustosError`` if the
     labels are not as below, people labelled items of fewer than two groups, or
-    (:class:`UnknownSampling`) neither argument says how the labelled items were drawn and some are
-    not labelled.
+    (:class:`UnknownSampling`) some are not labelled and neither argument says how the labelled ones
+    were drawn, or every probability is 1.
 
     Args:
         judge: The judge's label of every item, 0 or 1, or its probability of 1. Shape ``[N]``.
         human: People's label, 0 or 1, or any number between, such as a squared error: the interval
             is then wider than it need be; nan where nobody labelled. Shape ``[N]``.
-        random_sample: Whether every item was equally likely to be labelled.
+        random_sample: Whether every item was equally likely to be labelled. With probabilities:
+            whether chance alone left out a part of the drawn ones.
         probabilities: Probability with which each labelled item was drawn for people, every item
             having had one above 0; those of other items are not looked at. Where chance alone left
-            out a part of the drawn ones, the same probabilities hold. Shape ``[N]``.
+            out a part of the drawn ones, the same probabilities hold, unless all are 1: that says
+            that none was left out. Shape ``[N]``.
         groups: Group of each item, any integers: items that share a question or an image are not
             independent. Shape ``[N]``. ``None``: all items are independent.
     """
@@ -170,15 +175,7 @@ def corrected_rate(
     _check(judge, human, groups)
     is_labelled = ~np.isnan(human)
     if probabilities is not None:
-        probabilities = np.where(is_labelled, probabilities, np.nan)
-        wrong = np.flatnonzero(is_labelled & ~((probabilities > 0) & (probabilities <= 1)))
-        if len(wrong):
-            raise CustosError(
-                f"item {wrong[0]}: was labelled, and its sampling probability is "
-                f"{probabilities[wrong[0]]}, not above 0 and at most 1"
-            )
-        if np.ptp(probabilities[is_labelled]) == 0:
-            probabilities = None
+        probabilities = unequal_probabilities(probabilities, is_labelled, random_sample)
     elif not random_sample and not is_labelled.all():
         raise UnknownSampling
     cells = Cells(judge, human, np.ones_like(judge), probabilities=probabilities)
@@ -199,6 +196,30 @@ def corrected_rate(
         float(ratio(np.sum(hits * cells.judge, axis=-1), hits.sum(axis=-1))),
         1 - float(ratio(np.sum(rest * cells.judge, axis=-1), rest.sum(axis=-1))),
     )
+
+
+def unequal_probabilities(
+    probabilities: Floats, is_labelled: Mask, random_sample: bool = False
+) -> Floats | None:
+    """Check sampling probabilities of labelled items; ``None`` where all are the same.
+
+    Those of other items become nan. Arguments and errors as :func:`corrected_rate`.
+    """
+    probabilities = np.where(is_labelled, probabilities, np.nan)
+    wrong = np.flatnonzero(is_labelled & ~((probabilities > 0) & (probabilities <= 1)))
+    if len(wrong):
+        raise CustosError(
+            f"item {wrong[0]}: was labelled, and its sampling probability is "
+            f"{probabilities[wrong[0]]}, not above 0 and at most 1"
+        )
+    given = probabilities[is_labelled]
+    left_out = int(np.sum(~is_labelled))
+    if left_out and not random_sample and np.all(given == 1):
+        raise UnknownSampling(
+            f"by their sampling probability of 1 all items were drawn, but {left_out:,} of "
+            f"{len(is_labelled):,} have no label"
+        )
+    return probabilities if len(given) and np.ptp(given) else None
 
 
 def _check(judge: Floats, human: Floats, groups: Ints | None) -> None:

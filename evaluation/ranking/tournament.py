@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from evaluation.correction.scores import unequal_probabilities
 from evaluation.estimate import value_interval
 from evaluation.intervals import (
     NO_INTERVAL,
@@ -58,12 +59,13 @@ def rank_models(results: MatchResults, clusters: Ints | None = None) -> dict[str
     wins = win_matrix(results)
     games = wins + wins.T
     is_finite = ~np.isnan(ratings.resampled[:, 0])
+    num_clusters = len(results) if clusters is None else len(np.unique(clusters))
     has_intervals = is_finite.mean() >= 1 - TAIL and not ratings.is_penalised
     models = {}
     for i in np.argsort(-ratings.values, kind="stable"):
         value, interval = float(ratings.values[i]), NO_INTERVAL
         if has_intervals:
-            interval = value_interval(value, ratings.resampled[:, i])
+            interval = value_interval(value, ratings.resampled[:, i], num_clusters)
         models[names[i]] = {
             "rating": {"value": value, **interval._asdict()},
             "matches": int(games[i].sum()),
@@ -138,7 +140,11 @@ def elo_table(
 
 
 def rank_by_people(
-    results: MatchResults, people: Floats, clusters: Ints, seed: int = 0
+    results: MatchResults,
+    people: Floats,
+    clusters: Ints,
+    probabilities: Floats | None = None,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Estimate Bradley-Terry ratings by people, who decided a random sample of a judge's matches.
 
@@ -149,20 +155,26 @@ def rank_by_people(
     keeps all strengths finite.
 
     ``people`` are half points of the first model, 0 to 2, nan where people decided nothing.
-    ``clusters`` are the matches' questions, which are resampled. Shapes ``[n]``. Raise
-    ``CustosError`` if people decided matches of fewer than two questions, or no chain of matches
-    that they decided leads from a model to another one.
+    ``clusters`` are the matches' questions, which are resampled. ``probabilities`` are those with
+    which decided matches were drawn, where some were likelier: matches then weigh by the inverse,
+    as in :func:`evaluation.correction.scores.ppi_plus_plus`. Shapes ``[n]``. Raise ``CustosError``
+    if people decided matches of fewer than two questions, no chain of matches that they decided
+    leads from a model to another one, or probabilities are no such thing.
 
     ``models`` has by name, the strongest first, ``value``, ``low`` and ``high`` of the rating;
     ``same_order`` and ``same_winner`` are as ``order_probabilities``, for people's ranking and the
     judge's on all matches; ``n`` counts the matches that people decided, and ``power`` is lambda.
     """
     known = ~np.isnan(people)
-    if len(np.unique(clusters[known])) < 2:
+    questions = len(np.unique(clusters[known]))
+    if questions < 2:
         raise CustosError("people decided matches on fewer than two questions; decide more")
+    drawn_by = None if probabilities is None else unequal_probabilities(probabilities, known)
+    weights = known.astype(np.float64) if drawn_by is None else np.nan_to_num(1 / drawn_by)
+    weights *= weights.sum() / np.sum(weights**2)  # their sum is the effective number (Kish 1965)
     judged = fit_strengths(win_matrix(results), penalised=True)
-    power = _power(results, people, judged)
-    sums = cluster_sums(_columns(results, people), clusters)
+    power = _power(results, people, weights, judged)
+    sums = cluster_sums(_columns(results, people, weights), clusters)
     total = sums.sum(axis=0, keepdims=True)
     if np.isnan(_strengths(total, 0)).any():
         raise CustosError("no chain of matches that people decided connects all models")
@@ -171,17 +183,17 @@ def rank_by_people(
     models = {}
     for i in np.argsort(-values, kind="stable"):
         value = float(values[i])
-        interval = value_interval(value, drawn[:, i])
+        interval = value_interval(value, drawn[:, i], questions)
         models[results.names[i]] = {"value": value, "low": interval.low, "high": interval.high}
     return {
         "models": models,
-        **order_probabilities(judged, drawn, len(np.unique(clusters[known]))),
+        **order_probabilities(judged, drawn, questions),
         "n": int(known.sum()),
         "power": power,
     }
 
 
-def _power(results: MatchResults, people: Floats, judged: Floats) -> float:
+def _power(results: MatchResults, people: Floats, weights: Floats, judged: Floats) -> float:
     """Compute the weight of the judge: of its residuals in people's, from 0 to 1."""
     known = ~np.isnan(people)
     if known.all():
@@ -191,35 +203,40 @@ def _power(results: MatchResults, people: Floats, judged: Floats) -> float:
     of_judge = results.half_points[known] / 2 - chance
     of_people = people[known] / 2 - chance
     sampled = known.sum() / (~known).sum()
-    best = ratio(np.sum(of_judge * of_people), np.sum(of_judge**2) * (1 + sampled))
+    squares = weights[known] ** 2  # a residual counts as often in the sum whose variance this is
+    best = ratio(np.sum(squares * of_judge * of_people),
+                 np.sum(squares * of_judge**2) * (1 + sampled))  # fmt: skip
     return float(np.clip(np.nan_to_num(best), 0, 1))
 
 
-def _columns(results: MatchResults, people: Floats) -> Floats:
-    """Lay out each match's part of three win tables, and whether it is in the sample or not.
+def _columns(results: MatchResults, people: Floats, weights: Floats) -> Floats:
+    """Lay out each match's part of three win tables, with its weight and number.
 
-    The tables are people's and the judge's on the sample, and the judge's on the other matches.
-    Shape ``[n, 3 m² + 2]``.
+    The tables are people's and the judge's on the sample, by ``weights``, and the judge's on all
+    matches. The numbers are the weight, whether it is in the sample, and 1.
+    Shape ``[n, 3 m² + 3]``.
     """
     models, matches = len(results.names), len(results)
     known = ~np.isnan(people)
     tables = np.zeros((matches, 3, models, models))
     rows = np.arange(matches)
     for place, among, half_points in (
-        (0, known, np.nan_to_num(people)),
-        (1, known, results.half_points),
-        (2, ~known, results.half_points),
+        (0, weights, np.nan_to_num(people)),
+        (1, weights, results.half_points),
+        (2, np.ones(matches), results.half_points),
     ):
         tables[rows, place, results.first, results.second] = among * half_points / 2
         tables[rows, place, results.second, results.first] = among * (1 - half_points / 2)
-    return np.concatenate([tables.reshape(matches, -1), np.stack([known, ~known], axis=1)], axis=1)
+    numbers = np.stack([weights, known, np.ones(matches)], axis=1)
+    return np.concatenate([tables.reshape(matches, -1), numbers], axis=1)
 
 
 def _strengths(sums: Floats, power: float) -> Floats:
-    """Fit strengths to the moved tables of resamples. Shapes ``[B, 3 m² + 2]`` to ``[B, m]``."""
-    models = round(((sums.shape[1] - 2) / 3) ** 0.5)
-    tables = sums[:, :-2].reshape(len(sums), 3, models, models)
-    sample, others = sums[:, -2, None, None], sums[:, -1, None, None]
-    gap = ratio(tables[:, 1], sample) - ratio(tables[:, 2], others)
+    """Fit strengths to the moved tables of resamples. Shapes ``[B, 3 m² + 3]`` to ``[B, m]``."""
+    models = round(((sums.shape[1] - 3) / 3) ** 0.5)
+    tables = sums[:, :-3].reshape(len(sums), 3, models, models)
+    sample, decided, matches = (sums[:, [number], None] for number in (-3, -2, -1))
+    on_sample = ratio(tables[:, 1], sample)
+    gap = on_sample - ratio(tables[:, 2] - decided * on_sample, matches - decided)
     moved = ratio(tables[:, 0], sample) - power * np.nan_to_num(gap)
     return fit_strengths(moved * sample, penalised=True)

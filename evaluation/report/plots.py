@@ -242,7 +242,7 @@ def draw_favour(favour: Mapping[str, Any], path: Path) -> None:
                     color=colour,
                     alpha=0.75,
                     capsize=3,
-                    label=finding,
+                    label="neither is shown" if finding == "not shown" else finding,
                 )
         names = [f"{_short(name)} (own family)" if name in own else _short(name)
                  for name in systems]  # fmt: skip

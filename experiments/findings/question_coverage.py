@@ -20,7 +20,7 @@ from scipy.stats import binomtest, ttest_1samp
 from evaluation.attacks.rows import measure_share
 from evaluation.correction.label_plan import sampling_probabilities, systematic_sample
 from evaluation.correction.scores import corrected_rate
-from evaluation.estimate import Draws, loss_within_p, lowest_difference, share
+from evaluation.estimate import Draws, loss_within_p, lowest_difference, paired_accuracies, share
 from evaluation.intervals import Floats, Ints, Mask, percentile_interval, sign_flip_p
 from evaluation.measure import METRICS, Tally, TallyDraws
 from evaluation.metrics import UNSCORED, calibration_error
@@ -35,9 +35,10 @@ SIZES: dict[str, Callable[[int], Ints]] = {
     "5": lambda questions: np.full(questions, 5),
     "6": lambda questions: np.full(questions, 6),
     "10": lambda questions: np.full(questions, 10),
+    "200 or 5": lambda questions: np.where(np.arange(questions) == 0, 200, 5),
     "5 or 40": lambda questions: np.where(np.arange(questions) % 5 == 0, 40, 5),
 }
-"""Numbers of rows of the questions, by name; one in five of the last kind has 40."""
+"""Numbers of rows of the questions, by name. One question has 200, one in five 40."""
 
 Row = dict[str, Any]
 
@@ -129,6 +130,25 @@ def _accuracies(draws: int, rng: np.random.Generator) -> Iterator[Row]:
                 now.append(found["low"] <= rate <= found["high"])
             setting = f"{questions} questions, {size} rows, rate {rate:g}"
             yield promise_row("interval of an accuracy", setting, ".95", before, now)
+
+
+def _gains(draws: int, rng: np.random.Generator) -> Iterator[Row]:
+    """Simulate two equal judges where one question has most rows."""
+    for questions, size in ((10, "5"), (10, "200 or 5"), (30, "200 or 5"), (89, "5")):
+        clusters = _clusters(questions, size)
+        before, now = list[bool](), list[bool]()
+        for number in range(draws):
+            drawn = alike(clusters, 0.2, rng)
+            first, second = drawn > 0.1, drawn < 0.9
+            columns = np.stack([first, second, np.ones(len(drawn))], axis=1).astype(np.float64)
+            won, lost, size_drawn = Draws.of(columns, clusters, number % 4).resampled.T
+            low, high = percentile_interval((won - lost) / size_drawn)
+            before.append(low <= 0 <= high)
+            found = paired_accuracies(first.tolist(), second.tolist(), clusters, number % 4)
+            gain = found["difference"]
+            now.append(gain["low"] <= 0 <= gain["high"])
+        setting = f"{questions} questions, {size} rows"
+        yield promise_row("interval of a gain", setting, ".95", before, now)
 
 
 def _judged(
@@ -375,6 +395,7 @@ def _resampled_difference(
 PARTS: Mapping[str, Callable[[int, np.random.Generator], Iterator[Row]]] = {
     "tests": _tests,
     "accuracies": _accuracies,
+    "gains": _gains,
     "metrics": _metrics,
     "calibration": _calibration,
     "risk": _risk,

@@ -220,6 +220,7 @@ def card(name: str, judge: Judge) -> dict[str, Any]:
         "rows": _rows(judge.name, report) if report else [],
         "measures": list(MEASURES.values()),
         "notes": notes,
+        "cautions": [*(report or {}).get("cautions", ()), *(reliability or {}).get("cautions", ())],
         "about": sentence.partition(" for ")[2],
         "reliability": reliability,
     }
@@ -256,6 +257,11 @@ def _reliability(folder: Path) -> dict[str, Any] | None:
             for kind in ("attacks", "controls")
             for family, measured in ((known["attacks"] or {}).get(kind) or {}).items()
         ],
+        "cautions": [
+            f"{name}: {text}"
+            for name, measured in known["data"].items()
+            for text in measured["cautions"]
+        ],
         "not_measured": known["not_measured"],
     }
 
@@ -277,9 +283,11 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _cell(metric: dict[str, Any] | None) -> tuple[str, str]:
-    """Format a value and its interval; a dash if there is no value."""
+    """Format a value and its interval, or what chance may give; a dash if there is no value."""
     if not metric or metric["value"] is None:
         return "–", ""
+    if chance := metric.get("chance"):
+        return f"{metric['value']:.3f}", f"up to {chance['high']:.3f}"
     if metric["low"] is None:
         return f"{metric['value']:.3f}", ""
     return f"{metric['value']:.3f}", f"[{metric['low']:.3f}, {metric['high']:.3f}]"
@@ -294,4 +302,4 @@ def _paragraphs(card_text: str) -> list[list[str]]:
     paragraphs = [
         block for block in blocks if not block.startswith("Measured on") and block[-1] != ":"
     ]
-    return [" ".join(block.split()).split("`") for block in paragraphs]
+    return [" ".join(block.replace("**", "").split()).split("`") for block in paragraphs]

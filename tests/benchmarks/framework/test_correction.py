@@ -340,6 +340,45 @@ def test_people_on_a_sample_say_how_likely_their_order_is() -> None:
     assert order_text(mixed) == "Ranking uncorrected, as are the scores of bad"
 
 
+def test_grades_that_were_likelier_to_be_drawn_weigh_less_in_the_ranking() -> None:
+    """People mostly saw what the judge calls wrong."""
+    rng = np.random.default_rng(6)
+    truth = {"one": rng.random(400) < 0.6, "other": rng.random(400) < 0.6}
+    models, shares, chances = {}, {}, {}
+    for name, labels in truth.items():
+        said = np.where(rng.random(400) < 0.7, labels, rng.random(400) < 0.5)
+        chances[name] = np.where(said, 0.2, 0.8)
+        drawn = rng.random(400) < chances[name]
+        people = [
+            {"id": str(n), "score": int(labels[n]), "sampling_probability": chances[name][n]}
+            for n in np.flatnonzero(drawn)
+        ]
+        models[name] = judged(said, people=people)
+        shares[name] = drawn / chances[name], labels, said, drawn
+    board = build_leaderboard(CHARTHAL, models)
+    assert {table["corrected"]["method"] for table in board["models"].values()} == {
+        "weighted ppi++"
+    }
+    powers = {name: table["corrected"]["power"] for name, table in board["models"].items()}
+
+    def score(name: str, rows: npt.NDArray[Any]) -> float:
+        weights, labels, said, drawn = (of_row[rows] for of_row in shares[name])
+        among = np.average(said, weights=weights)
+        others = (said.sum() - drawn.sum() * among) / (~drawn).sum()
+        return float(np.average(labels, weights=weights) - powers[name] * (among - others))
+
+    wins = []
+    for _ in range(2000):
+        figures = rng.integers(200, size=200)
+        rows = np.concatenate([2 * figures, 2 * figures + 1])
+        wins.append(score("one", rows) > score("other", rows))
+    best = max(models, key=lambda name: board["models"][name]["judged"]["raw"]["value"])
+    expected = np.mean(wins) if best == "one" else 1 - np.mean(wins)
+    assert 0.05 < expected < 0.95
+    assert board["order"]["uncorrected"] == []
+    assert board["order"]["same_order"] == pytest.approx(expected, abs=0.04)
+
+
 def test_a_rubric_that_misleads_changes_the_order(report: Path) -> None:
     """One model answers questions under a rubric that the judge is too strict with."""
     strict = "charthal/normal-closed"

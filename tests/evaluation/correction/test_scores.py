@@ -171,6 +171,18 @@ def correct(judge: Floats, human: Floats, groups: Ints, method: str) -> Rate | N
         return None
 
 
+def test_chances_of_one_that_leave_items_out_say_nothing() -> None:
+    """Whoever drew every item and labelled a part left the rest out by an unknown rule."""
+    judge, everybody = (np.arange(40) % 2).astype(np.float64), np.ones(40)
+    human = np.where(np.arange(40) < 15, judge, np.nan)
+    with pytest.raises(UnknownSampling, match="25 of 40"):
+        corrected_rate(judge, human, probabilities=everybody)
+    left_by_chance = corrected_rate(judge, human, probabilities=everybody, random_sample=True)
+    assert left_by_chance == corrected_rate(judge, human, random_sample=True)
+    assert corrected_rate(judge, judge, probabilities=everybody).corrected.n == 40
+    assert corrected_rate(judge, human, probabilities=everybody / 2) == left_by_chance
+
+
 METHODS = st.sampled_from(["ppi++", "weighted"])
 
 

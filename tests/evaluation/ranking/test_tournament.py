@@ -7,6 +7,7 @@ import pytest
 
 from evaluation.intervals import RESAMPLES, Z_95, wilson_interval
 from evaluation.ranking.bradley_terry import (
+    LOG_ODDS_PER_POINT,
     MatchResults,
     fit_strengths,
     kendall_tau_b,
@@ -121,6 +122,38 @@ def test_a_biased_judges_ranking_is_moved_to_peoples() -> None:
     for rating, value in zip(ratings, expected, strict=True):
         assert rating["low"] < value < rating["high"]
     assert list(found["models"]) == ["m2", "m1", "m0"]
+
+
+@pytest.mark.parametrize("is_weighed", [True, False])
+def test_matches_that_were_likelier_to_be_drawn_weigh_less(is_weighed: bool) -> None:
+    """Matches that people decide for the first model are six times as likely among theirs."""
+    rng, truth = np.random.default_rng(3), np.zeros(3)
+    found = []
+    for _ in range(25):
+        results, people, clusters = draw_matches(rng, truth, -truth, 80, agrees=0.7, sampled=1.0)
+        chances = np.where((people == 2) & (results.first == 0), 0.9, 0.15)
+        people[rng.random(len(people)) >= chances] = np.nan
+        given = chances if is_weighed else None
+        ranked = rank_by_people(results, people, clusters, given)["models"]["m0"]
+        found.append(ranked["value"] - 1500)
+    error = np.std(found) / 5
+    assert bool(abs(np.mean(found)) < 2.5 * error) == is_weighed
+
+
+def test_intervals_of_ratings_on_few_questions_hold() -> None:
+    rng, held = np.random.default_rng(6), []
+    for _ in range(40):
+        truth = rng.normal(0, 0.6, 4)
+        truth -= truth.mean()
+        drawn = draw_matches(rng, truth, truth, 8, sampled=1.0)
+        models = rank_by_people(*drawn)["models"]
+        held += [
+            models[f"m{number}"]["low"]
+            <= 1500 + strength / LOG_ODDS_PER_POINT
+            <= models[f"m{number}"]["high"]
+            for number, strength in enumerate(truth)
+        ]
+    assert np.mean(held) > 0.92  # .87 by the quantiles of the resamples alone
 
 
 def test_where_people_decided_all_it_is_their_ranking() -> None:

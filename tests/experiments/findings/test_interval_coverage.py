@@ -90,7 +90,7 @@ def test_drawn_groups_are_alike(picked: Any) -> None:
 
 
 def test_promises_on_questions_are_kept_now_and_were_not_before() -> None:
-    rows = simulate_questions(60, 5, ("tests", "accuracies", "risk", "gate", "wordings"))
+    rows = simulate_questions(60, 5, ("tests", "accuracies", "gains", "risk", "gate", "wordings"))
     rows += simulate_questions(60, 11, ("people",))
     by_promise: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

@@ -398,3 +398,13 @@ def test_the_report_is_that_of_the_judge_s_own_folder(tmp_path: Path) -> None:
     report["slices"]["task"] = {"charthal/irrelevant": {}}
     (folder / "report.json").write_text(json.dumps(report))
     assert card("qs", judge)["unmeasured"] == ["hieval-qs"]
+
+
+def test_a_card_repeats_the_cautions_of_its_data_sets() -> None:
+    judge = FakeJudge("embedded-qs")
+    judge.folder = SHIPPED
+    measured = json.loads((SHIPPED / "reliability.json").read_text())["data"]
+    fields = card("qs", judge)
+    wanted = [f"{name}: {text}" for name in measured for text in measured[name]["cautions"]]
+    assert wanted and set(wanted) <= set(fields["cautions"])
+    assert "**" not in str(fields["notes"])
