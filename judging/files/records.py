@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,6 +30,18 @@ from judging.types import R, parse_record
 ROW_SUFFIXES = (".jsonl", ".json", ".parquet", *DELIMITERS)
 WHOLE_ARRAY = "the name of a file that is one JSON array must end in .json"
 _PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
+
+
+class _TooLarge:
+    """Number of JSON that a float cannot hold, such as ``1e999``."""
+
+
+def _float(text: str) -> float | _TooLarge:
+    number = float(text)
+    return number if math.isfinite(number) else _TooLarge()
+
+
+_DECODER = json.JSONDecoder(parse_float=_float)
 
 
 def read_rows(path: Path, stated: TextFormat = NOTHING_STATED) -> Iterator[tuple[int, Any]]:
@@ -116,7 +129,7 @@ def decode_json(content: bytes | str) -> Any:
     """
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-        value = json.loads(text)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         is_line = "\n" not in error.doc.strip()  # then its number is that of the row
         where = f"character {error.pos}" if is_line else f"line {error.lineno} column {error.colno}"
@@ -150,6 +163,8 @@ def _fault_of_part(value: Any) -> FieldError | None:
 def _write_fault(error: ValueError) -> str:
     if "surrogates" in str(error):
         return "holds half a character (a lone surrogate, such as \\ud800)"
+    if "unknown type" in str(error):
+        return "holds a number that is too large"
     return "nested too deeply"
 
 
