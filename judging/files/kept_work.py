@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from judging.errors import CustosError, system_errors_at
-from judging.files.atomic import sync
+from judging.files.atomic import write_text
 from judging.files.records import write_json, write_records
 from judging.progress import in_batches
 
@@ -205,15 +205,12 @@ class KeptFile(Generic[Line]):
             self.path.unlink(missing_ok=True)
 
     def _is_ours(self) -> bool:
-        """Tell whether the file is missing or empty, or holds or begins a line of this type."""
+        """Tell whether the file is missing or empty, or holds a whole line of this type."""
         if self.path.is_symlink():  # its file may be anybody's
             return False
-        if not self.path.exists():
+        if not self.path.exists() or not self.path.stat().st_size:
             return True
-        first = f'{{"{next(iter(self._line_type.model_fields))}":'.encode()
-        with system_errors_at(self.path), self.path.open("rb") as file:
-            start = file.read(len(first))
-        return first.startswith(start) or any(True for _ in self.lines())
+        return any(True for _ in self.lines())
 
     def _check_is_ours(self) -> None:
         if not self._is_ours():
@@ -261,9 +258,13 @@ class KeptResult:
 def append_lines(path: Path, lines: Iterable[BaseModel]) -> None:
     """Write lines at the end of a JSONL file; they are on the disk when this returns.
 
-    An ``OSError``, as on a full disk, leaves the earlier lines whole.
+    An ``OSError``, as on a full disk, leaves the earlier lines whole. The first lines appear
+    together, so that no file of ours is without a whole one.
     """
     text = "".join(line.model_dump_json(exclude_unset=True) + "\n" for line in lines)
+    if not path.exists() or not path.stat().st_size:
+        write_text(path, text)
+        return
     with system_errors_at(path), path.open("ab", buffering=0) as file:
         end = file.tell()
         try:
@@ -271,8 +272,6 @@ def append_lines(path: Path, lines: Iterable[BaseModel]) -> None:
             while unwritten:
                 unwritten = unwritten[file.write(unwritten) :]
             os.fsync(file.fileno())
-            if not end:
-                sync(path.parent)  # the file's name is new
         except OSError:
             with suppress(OSError):
                 file.truncate(end)

@@ -6,6 +6,7 @@ Rows of Arrow tables, such as Parquet files and hub data sets, are read as the v
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -242,6 +243,18 @@ WHOLE_ARRAY = "the name of a file that is one JSON array must end in .json"
 _PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
+class _TooLarge:
+    """Number of JSON that a float cannot hold, such as ``1e999``."""
+
+
+def _float(text: str) -> float | _TooLarge:
+    number = float(text)
+    return number if math.isfinite(number) else _TooLarge()
+
+
+_DECODER = json.JSONDecoder(parse_float=_float)
+
+
 def read_rows(path: Path, stated: TextFormat = NOTHING_STATED) -> Iterator[tuple[int, Any]]:
     """Yield ``(row number from 1, decoded row)``, with an error in place of a bad line.
 
@@ -327,7 +340,7 @@ def decode_json(content: bytes | str) -> Any:
     """
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-        value = json.loads(text)
+        value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         is_line = "\n" not in error.doc.strip()  # then its number is that of the row
         where = f"character {error.pos}" if is_line else f"line {error.lineno} column {error.colno}"
@@ -361,6 +374,8 @@ def _fault_of_part(value: Any) -> FieldError | None:
 def _write_fault(error: ValueError) -> str:
     if "surrogates" in str(error):
         return "holds half a character (a lone surrogate, such as \\ud800)"
+    if "unknown type" in str(error):
+        return "holds a number that is too large"
     return "nested too deeply"
 
 

@@ -300,15 +300,17 @@ class Decoders:
 
     A picture may break or delay its decoder. So no picture of a client is decoded in the process of
     the model, and a process that takes more than ``seconds`` is killed. A new one takes its place.
-    There are at most ``num_processes``; default half of the cores. Callers take turns, as in the
-    queue.
+    There are at most ``num_processes``; default half of the cores, and at least two. Callers take
+    turns, as in the queue, and a named one has at most half of the processes, so that another one's
+    picture need not wait for its large ones.
 
     Used on one event loop.
     """
 
     def __init__(self, seconds: float, num_processes: int | None = None) -> None:
         self.seconds = seconds
-        self._turns = Turns(num_processes or max(1, num_cores() // 2))
+        num_processes = num_processes or max(2, num_cores() // 2)
+        self._turns = Turns(num_processes, max(1, num_processes // 2))
         self._idle: list[Process] = []
         self._processes: set[Process] = set()
 

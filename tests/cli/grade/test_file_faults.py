@@ -150,7 +150,7 @@ def final_name(call: str) -> str:
 @pytest.mark.parametrize("error", FAULTS)
 def test_whichever_call_fails_the_next_run_ends_as_if_none_had(start: Start, error: int) -> None:
     failed = check_every_fault(start, error, BATCHES)
-    assert failed["write"] >= 5 and failed["fsync"] >= 6 and failed["replace"] == 2, failed
+    assert failed["write"] >= 5 and failed["fsync"] >= 6 and failed["replace"] == 3, failed
 
 
 @pytest.mark.parametrize("error", FAULTS)

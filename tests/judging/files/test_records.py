@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -234,8 +235,21 @@ def test_marks_and_escapes_in_texts_are_no_keys(tmp_path: Path) -> None:
 def test_labelled_rows_hold_finite_numbers(tmp_path: Path, field: str, number: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(GOOD_ROW.replace(b"}", f', "{field}": {number}}}'.encode()))
-    with pytest.raises(FieldError, match=f"rows.jsonl row 1: field '{field}'"):
+    with pytest.raises(CustosError, match=f"rows.jsonl row 1: field '{field}'"):
         list(read_records(path, LabelledExample))
+
+
+@pytest.mark.parametrize("number", ["1e999", "-2.5E+400", "[0, 1e310]"])
+def test_a_number_that_no_float_holds_names_its_row_and_field(tmp_path: Path, number: str) -> None:
+    """Refuse it: it was kept as infinity, and written as ``null``."""
+    rows = ['{"a": 1.7e308, "b": 1e-999}', f'{{"a": 1, "b": {{"c": {number}}}}}']
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    (tmp_path / "rows.json").write_text(f"[{', '.join(rows)}]")
+    [(_, first), (_, second)] = read_rows(tmp_path / "rows.jsonl")
+    assert first == {"a": 1.7e308, "b": 0.0}
+    assert re.search("row 2: field 'b': .*too large", str(second))
+    with pytest.raises(FieldError, match="row 2: field 'b': .*too large"):
+        list(read_rows(tmp_path / "rows.json"))
 
 
 @pytest.mark.parametrize(

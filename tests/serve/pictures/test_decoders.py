@@ -25,6 +25,7 @@ from judging.files.pictures import PictureSize, picture_size, read_image
 from judging.models.backbones import Backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
+from serve.calls.context import AccessKey, access_key
 from serve.pictures import decode
 from serve.pictures.received import Decoders
 from tests.serve.made_up import picture, row
@@ -121,6 +122,29 @@ def test_a_process_that_ended_while_idle_is_no_fault_of_the_next_picture() -> No
                 os.kill(int(folder.name), signal.SIGKILL)
         await asyncio.sleep(0.5)
         await decoders.decode(picture(), None)
+        await decoders.close()
+
+    asyncio.run(main())
+
+
+def test_the_pictures_of_one_key_leave_a_process_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the one process that a key may have, as its large pictures do for seconds."""
+    monkeypatch.setattr("serve.pictures.decoders.num_cores", lambda: 2)
+
+    async def main() -> None:
+        decoders = Decoders(60)
+        access_key.set(AccessKey("alice", b""))
+        await decoders.decode(picture(), None)
+        for process in decoders._processes:
+            process.send_signal(signal.SIGSTOP)
+        waiting = [asyncio.create_task(decoders.decode(picture(), None)) for _ in range(4)]
+        await asyncio.sleep(0)
+        access_key.set(AccessKey("bob", b""))
+        await asyncio.wait_for(decoders.decode(picture(), None), 30)
+        assert not any(task.done() for task in waiting)
+        for process in decoders._processes:
+            process.send_signal(signal.SIGCONT)
+        await asyncio.gather(*waiting)
         await decoders.close()
 
     asyncio.run(main())
