@@ -1,7 +1,7 @@
 """The graders of SimpleQA and SimpleVQA. Each prompt has its examples before the new question."""
 
 from judging.tasks.simplevqa import CHINESE
-from serve.chat.contract import Contract, PromptLayout, Sample, chat_contract
+from serve.chat.contract import Contract, Label, PromptLayout, Sample, chat_contract
 
 LETTERS = {"Correct": "A", "Incorrect": "B", "Not attempted": "C"}
 ENGLISH = (
@@ -19,12 +19,13 @@ def simpleqa() -> Contract:
         task="simplevqa",
         layouts=(
             PromptLayout(
-                "new example{skip}\nQuestion: {question}\nGold target: {reference}\n"
+                "Here is a new example{skip}\nQuestion: {question}\nGold target: {reference}\n"
                 "Predicted answer: {response}\n```\n\nGrade",
                 variant="english",
             ),
         ),
         words=LETTERS,
+        refusal_status=400,  # simple-evals sends for ever after any other
     )
 
 
@@ -61,6 +62,6 @@ def simplevqa_chinese() -> Contract:
         ),
         words=CHINESE,
         reply='{"预测答案0": "{label}"}',
-        json_key="预测答案0",
+        form={"预测答案0": Label()},
         body={"temperature": 1},
     )

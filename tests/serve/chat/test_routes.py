@@ -132,13 +132,15 @@ def test_empty_responses_are_decided_by_rule(http: httpx.Client) -> None:
 
 def test_json_replies_hold_the_word_alone(http: httpx.Client) -> None:
     options: Any = {"response_format": {"type": "json_object"}}
-    assert json.loads(text_of(ask(http, qa("x", **options)))) == {"grade": "I"}
     lmms = CHAT_CONTRACTS.get("lmms-eval")
     assert text_of(ask(http, body(lmms, lmms.layouts[0], **options))) == '{"score": 1}'
     pair = CHAT_CONTRACTS.get("truthful-pair")
-    assert json.loads(text_of(ask(http, body(pair, pair.layouts[0], **options)))) == {"label": "A"}
-    schema: Any = {"response_format": {"type": "json_schema", "json_schema": {}}}
-    assert refused(http, qa("x", **schema))["param"] == "response_format.type"
+    for contract in (pair, CHAT_CONTRACTS.get("qa")):  # whose scripts read no object
+        sent = body(contract, contract.layouts[0], **options)
+        assert refused(http, sent)["param"] == "response_format"
+    asked = body(lmms, lmms.layouts[0], **options)
+    asked["messages"].insert(0, {"role": "system", "content": 'Reply {"pass": true, "score": 1}'})
+    assert "pass, score" in refused(http, asked)["message"]
 
 
 def test_pictures_seed_and_references_reach_the_judge(
@@ -186,7 +188,7 @@ def test_with_several_judges_the_first_of_the_task_answers_unless_one_is_named()
         assert ask(http, qa("x"))["model"] == "custos/qa@one"
         assert ask(http, {**qa("x"), "model": "custos/qa@two"})["model"] == "custos/qa@two"
         hints = {
-            "one": "'one' is a judge, and the model custos/compass-verifier asks it",
+            "one": "'one' is a judge, and the model custos/qa@one asks it",
             "qa": "did you mean 'custos/qa'",
             "custos/charthal": ": no judge here takes its task 'charthal'; see",
             "custos/qa@tow": "did you mean 'custos/qa@two'",
@@ -215,11 +217,11 @@ def test_of_several_judges_the_one_that_knows_the_contract_best_answers() -> Non
 @pytest.mark.parametrize(
     ("change", "param", "says"),
     [
-        ({"n": 2}, "n", "Input should be 1"),
+        ({"n": 9}, "n", "less than or equal to 8"),
         ({"temperature": 3}, "temperature", "less than or equal to 2"),
         ({"top_logprobs": 21}, "top_logprobs", "20"),
         ({"seed": -1}, "seed", "0 to"),
-        ({"tools": [{}]}, "tools", "not supported"),
+        ({"tools": [{}]}, "tools.0.type", "Field required"),
         ({"messages": []}, "messages", "at least 1"),
         ({"messages": user([{"type": "input_audio"}])}, "messages.0.content.0", "expected tags"),
         ({"messages": user("a" * 1_000_001)}, "messages", "longer than"),
@@ -248,7 +250,7 @@ def test_faults_have_a_real_status_and_no_internals(http: httpx.Client) -> None:
         assert error["type"] == "server_error"
         assert "secret" not in str(error)
     assert refused(http, [], 422)["param"] == "body"
-    for sent in (qa("x", n=2), qa("break")):  # which would fail again
+    for sent in (qa("x", n=9), qa("break")):  # which would fail again
         assert http.post(URL, json=sent).headers["x-should-retry"] == "false"
 
 
