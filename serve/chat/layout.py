@@ -25,6 +25,7 @@ FIELD = re.compile(
 SKIP = "skip"
 LABELLED = ("json", "lines", "labelled")
 """Fields that hold others under labels (:attr:`PromptLayout.labels`)."""
+PREFACE = ""
 ALTERNATIVES: Mapping[str, ReferenceMode] = {"<AND>": "all", "<OR>": "any"}
 
 
@@ -113,7 +114,8 @@ class PromptLayout:
     role: Literal["user", "system"] = "user"
     """Role of the message in which the script sends it. A lone message is read in either."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """From label to field: ``{"Actual Output": "response"}``. Labels may be missing."""
+    """From label to field: ``{"Actual Output": "response"}``. Labels may be missing. The empty
+    label stands for the text before the first block."""
     cues: tuple[str, ...] = ()
     """Lower-case words that must stand in the script's own text, outside the fields."""
     absent: tuple[str, ...] = ()
@@ -157,18 +159,27 @@ class PromptLayout:
         folded, listed = texts.pop(kind), texts.pop("listed", "")
         is_certain = fields.is_certain
         if kind == "labelled":
-            names = re.split(r",? and |, ", listed)
-            inner = _blocks(folded, tuple(names)) if len({*names}) == len(names) else None
+            inner = self._blocks(folded, re.split(r",? and |, ", listed))
             is_certain = is_certain and inner is not None and inner.is_certain
             values: Mapping[str, Any] | None = inner.texts if inner else None
         else:
             values = decoded(folded) if kind == "json" else _decoded_lines(folded)
         if values is None or not values.keys() <= self.labels.keys():
-            return None
+            return None if fields.is_certain else fields
         for label, value in values.items():
             name = self.labels[label]
-            texts[name] = "\n\n".join(filter(None, (texts.get(name), _as_text(value))))
+            texts[name] = "\n\n".join(filter(None, (texts.get(name), _as_text(value).strip())))
         return PromptFields(texts, fields.surroundings, is_certain)
+
+    def _blocks(self, text: str, names: list[str]) -> PromptFields | None:
+        """Cut a text into the blocks of all these labels, in this order."""
+        if len({*names}) < len(names) or not {*names} <= self.labels.keys():
+            return None
+        blocks = _Template([*(f"\n{name}:\n" for name in names), ""], names).cut(text)
+        before = blocks.surroundings.strip() if blocks else ""
+        if blocks and PREFACE in self.labels:
+            return replace(blocks, texts={PREFACE: before, **blocks.texts})
+        return None if before else blocks
 
     def suits(self, surroundings: str) -> bool:
         """Tell whether the script's own text has the cues of this layout."""
@@ -195,12 +206,15 @@ class PromptLayout:
 
     def filled(self, template: str, texts: Mapping[str, str]) -> str:
         """Fill one of the templates. Labels are written for the fields that have a text."""
-        values = {name: texts[key] for name, key in self.labels.items() if texts.get(key)}
+        first = {key: name for name, key in reversed(self.labels.items())}
+        values = {name: texts[key] for key, name in reversed(first.items()) if texts.get(key)}
+        preface = values.pop(PREFACE, "")
         folded = {
             SKIP: " (ours)",
             "json": json.dumps(values),
             "lines": "\n".join(f"{name}: {json.dumps(text)}" for name, text in values.items()),
-            "labelled": "".join(f"{name}:\n{text} \n\n" for name, text in values.items()),
+            "labelled": f"{preface}\n\n".lstrip()
+            + "".join(f"{name}:\n{text} \n\n" for name, text in values.items()),
             "listed": " and ".join(values),
             **{"low": "0", "high": "10"},
         }
@@ -287,13 +301,6 @@ class _Template:
 def _template(text: str) -> _Template:
     parts = FIELD.split(text)
     return _Template(parts[::2], parts[1::2])
-
-
-def _blocks(text: str, names: tuple[str, ...]) -> PromptFields | None:
-    """Cut a text into the blocks of all these labels, in this order, and nothing before them."""
-    literals = [f"\n{name}:\n" for name in names]
-    blocks = _Template([*literals, ""], list(names)).cut(text)
-    return blocks if blocks and not blocks.surroundings.strip() else None
 
 
 def decoded(text: str) -> dict[str, Any] | None:

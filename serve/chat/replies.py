@@ -132,20 +132,21 @@ def _form(
     Raises ``ApiError`` 422 if it would lack a key that the caller may look at, as some callers take
     a missing key for a pass.
     """
+    own = layout.form or contract.form
+    if {"low", "high"} <= fields.texts.keys():
+        own = _scaled(own, fields)
+    words = layout.words or contract.words
     index = chat.tool()
     if index is not None and chat.tools:
         if chat.format == "json_schema":
             raise ApiError(422, "give a schema or tools, not both", "tools")
         function = chat.tools[index].function
         path = f"tools.{index}.function.parameters"
-        return form_of_schema(function.parameters, path, contract, layout), function.name
+        return form_of_schema(function.parameters, path, contract, words, own), function.name
     if chat.format == "json_schema":
         given = chat.response_format and chat.response_format.json_schema
         path = "response_format.json_schema.schema"
-        return form_of_schema(given and given.content, path, contract, layout), None
-    own = layout.form or contract.form
-    if {"low", "high"} <= fields.texts.keys():
-        own = _scaled(own, fields)
+        return form_of_schema(given and given.content, path, contract, words, own), None
     if contract.reply == JSON_REPLY:
         return own, None
     if chat.format == "text":

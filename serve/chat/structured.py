@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from judging.labels import likely_label
 from judging.tasks import get_task
 from serve.calls.errors import ApiError
-from serve.chat.contract import Contract, PromptLayout
+from serve.chat.contract import Contract
 from serve.chat.slots import PARTIAL, Boolean, Fixed, Label, Score, Slot, Text
 
 VERDICTS = frozenset(
@@ -44,7 +44,10 @@ class _Schema:
     root: Mapping[str, Any]
     path: str
     contract: Contract
-    layout: PromptLayout
+    words: Mapping[str, str]
+    """The script's word of each label."""
+    form: Mapping[str, Slot]
+    """What the script's own keys hold."""
 
     def refuse(self, message: str, key: str = "") -> NoReturn:
         """Raise ``ApiError`` 422, which names a key."""
@@ -53,16 +56,17 @@ class _Schema:
 
 
 def form_of_schema(
-    schema: Any, path: str, contract: Contract, layout: PromptLayout
+    schema: Any, path: str, contract: Contract, words: Mapping[str, str], form: Mapping[str, Slot]
 ) -> dict[str, Slot]:
     """Find what stands under each key of an object of a JSON schema, in its order.
 
-    ``path`` is the schema's place in the body. Raises ``ApiError`` 422, which says why, if one
+    ``path`` is the schema's place in the body; ``words`` and ``form`` are those of the prompt's
+    layout. Raises ``ApiError`` 422, which says why, if one
     cannot be filled, or none holds the verdict.
     """
     if not isinstance(schema, dict):
         raise ApiError(422, "expected a JSON schema", path)
-    given = _Schema(schema, path, contract, layout)
+    given = _Schema(schema, path, contract, words, form)
     top = _resolved(given, schema, "")
     properties = top.get("properties")
     if not isinstance(properties, dict) or not properties:
@@ -71,12 +75,12 @@ def form_of_schema(
         given.refuse(f"more than {MOST_KEYS} properties")
     if missing := {*_names(top.get("required"))} - properties.keys():
         given.refuse(f"'{min(missing)}' is required, but not among the properties")
-    form = {key: _slot(given, key, part) for key, part in properties.items()}
-    if all(isinstance(slot, Text | Fixed) or _is_confidence(slot) for slot in form.values()):
+    slots = {key: _slot(given, key, part) for key, part in properties.items()}
+    if all(isinstance(slot, Text | Fixed) or _is_confidence(slot) for slot in slots.values()):
         given.refuse(
             "none of its keys holds a verdict: name one of them 'pass', 'score' or 'label'"
         )
-    return form
+    return slots
 
 
 def _names(value: Any) -> Iterable[str]:
@@ -129,7 +133,7 @@ def _slot(given: _Schema, key: str, part: Any) -> Slot:
     part = _resolved(given, part, key)
     if unreadable := next((word for word in UNREADABLE if word in part), None):
         given.refuse(f"'{unreadable}' is not supported", key)
-    known = (given.layout.form or given.contract.form).get(key)
+    known = given.form.get(key)
     choices = [part["const"]] if "const" in part else part.get("enum")
     if choices is not None and not isinstance(choices, list):
         given.refuse("expected a list", f"{key}.enum")
@@ -194,7 +198,7 @@ def _word(given: _Schema, key: str, plain: str, choices: list[Any], known: Slot 
         return Fixed(choices[0])
     if known is None and plain not in VERDICTS:
         _refuse_unknown(given, key)
-    words = given.layout.words or given.contract.words
+    words = given.words
     if {*words.values()} <= {*choices}:
         return Label(dict(words))
     labels = tuple(words)
@@ -231,7 +235,7 @@ def _score(
     high: Any = part.get("maximum")
     if values:
         low, high = values[0], values[-1]
-    elif isinstance(known, Score):
+    elif isinstance(known, Score) and (low is None or high is None):
         low, high, values = known.low, known.high, known.values
     if not (_is_number(low) and _is_number(high) and low < high):
         given.refuse(
