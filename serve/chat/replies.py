@@ -23,8 +23,17 @@ from serve.calls.waiting import Deadline
 from serve.chat.contract import JSON_REPLY, Contract
 from serve.chat.layout import ALTERNATIVES, PromptFields, PromptLayout
 from serve.chat.messages import ChatRequest, Turn
-from serve.chat.slots import Decision, Slot, Text, choice_piece, object_pieces, scaled
-from serve.chat.structured import form_of_schema
+from serve.chat.slots import (
+    Boolean,
+    Decision,
+    Label,
+    Slot,
+    Text,
+    choice_piece,
+    object_pieces,
+    scaled,
+)
+from serve.chat.structured import form_of_schema, is_verdict
 from serve.chat.wire import Ending, Piece, Reply
 from serve.queue.intake import CheckedRequest, TokenCounter, picture_tokens, text_tokens
 from serve.queue.service import Service
@@ -135,23 +144,32 @@ def _form(
     own = layout.form or contract.form
     if {"low", "high"} <= fields.texts.keys():
         own = _scaled(own, fields)
-    words = layout.words or contract.words
-    index = chat.tool()
+    named = {key for pair in NAMED_KEY.findall(fields.surroundings) for key in pair if key}
+    index, tool, schema, path = chat.tool(), None, None, ""
     if index is not None and chat.tools:
-        if chat.format == "json_schema":
-            raise ApiError(422, "give a schema or tools, not both", "tools")
         function = chat.tools[index].function
-        path = f"tools.{index}.function.parameters"
-        return form_of_schema(function.parameters, path, contract, words, own), function.name
+        tool, schema, path = (
+            function.name,
+            function.parameters,
+            f"tools.{index}.function.parameters",
+        )
     if chat.format == "json_schema":
+        if tool is not None:
+            raise ApiError(422, "give a schema or tools, not both", "tools")
         given = chat.response_format and chat.response_format.json_schema
-        path = "response_format.json_schema.schema"
-        return form_of_schema(given and given.content, path, contract, words, own), None
+        schema, path = given and given.content, "response_format.json_schema.schema"
+    if path:
+        form = form_of_schema(schema, path, contract, layout.words or contract.words, own)
+        wanted = {key for key in named if is_verdict(key)}
+        if contract.reply == JSON_REPLY:
+            wanted = {key for key, slot in own.items() if isinstance(slot, Boolean | Label)}
+        if lacking := wanted - form.keys():
+            raise ApiError(422, f"the prompt asks for '{min(lacking)}', but no such key", path)
+        return form, tool
     if contract.reply == JSON_REPLY:
         return own, None
     if chat.format == "text":
         return None, None
-    named = {key for pair in NAMED_KEY.findall(fields.surroundings) for key in pair if key}
     if not own or not named <= own.keys():
         wanted = f"{', '.join(sorted(named))[:200]}" if named else "the keys that you read"
         raise ApiError(

@@ -61,8 +61,8 @@ def form_of_schema(
     """Find what stands under each key of an object of a JSON schema, in its order.
 
     ``path`` is the schema's place in the body; ``words`` and ``form`` are those of the prompt's
-    layout. Raises ``ApiError`` 422, which says why, if one
-    cannot be filled, or none holds the verdict.
+    layout. Raises ``ApiError`` 422, which says why, if one cannot be filled, or none holds the
+    verdict.
     """
     if not isinstance(schema, dict):
         raise ApiError(422, "expected a JSON schema", path)
@@ -81,6 +81,15 @@ def form_of_schema(
             "none of its keys holds a verdict: name one of them 'pass', 'score' or 'label'"
         )
     return slots
+
+
+def is_verdict(key: str) -> bool:
+    """Tell whether a key's name says that it holds a verdict."""
+    return _plain(key) in VERDICTS
+
+
+def _plain(key: str) -> str:
+    return "".join(filter(str.isalnum, key)).casefold()
 
 
 def _names(value: Any) -> Iterable[str]:
@@ -142,7 +151,7 @@ def _slot(given: _Schema, key: str, part: Any) -> Slot:
             given.refuse(f"this script reads {known.value!r} there", key)
         return known
     kind = part.get("type") or _kind(choices)
-    plain = "".join(filter(str.isalnum, key)).casefold()
+    plain = _plain(key)
     if kind == "string" and choices:
         return _word(given, key, plain, choices, known)
     if kind == "string":
@@ -227,6 +236,9 @@ def _score(
     choices: list[Any] | None,
     known: Slot | None,
 ) -> Slot:
+    words = given.words
+    if isinstance(known, Label) and all(word.isdecimal() for word in words.values()):
+        return Label({label: int(word) for label, word in words.items()})
     if not isinstance(known, Score) and plain not in VERDICTS | CONFIDENCES:
         _refuse_unknown(given, key)
     values = tuple(sorted({each for each in choices or () if not isinstance(each, bool)}))

@@ -85,7 +85,10 @@ def test_any_contract_fills_a_schema_with_what_its_label_says(
         "schema": {"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}},
         "tool": {"tools": [{"type": "function", "function": {"name": "t", "parameters": SCHEMA}}]},
     }
-    for response, is_right in ((layout.sample.right, True), *((text, False) for text in HOSTILE[7:10])):
+    for response, is_right in (
+        (layout.sample.right, True),
+        *((text, False) for text in HOSTILE[7:10]),
+    ):
         sent = {**body(contract, layout), **options[form]}
         if not is_right:
             sent["messages"] = with_response(layout, response)

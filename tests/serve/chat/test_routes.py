@@ -159,6 +159,43 @@ def test_pictures_seed_and_references_reach_the_judge(
     assert text_of(reply) == "0.0"
 
 
+def test_alternatives_and_sets_of_references_have_one_form(
+    http: httpx.Client, judge: KnowingJudge
+) -> None:
+    for reference, expected in (
+        ("George Eliot <OR> Mary Ann Evans", (("George Eliot", "Mary Ann Evans"), "any")),
+        ("Malia <AND> Sasha", (("Malia", "Sasha"), "all")),
+        ("Eliot; Evans", (("Eliot; Evans",), "any")),
+    ):
+        assert text_of(ask(http, qa("x", reference=reference))) == "GRADE: I"
+        assert (judge.seen[-1].references, judge.seen[-1].reference_mode) == expected
+
+
+def test_a_lone_system_message_is_the_prompt(http: httpx.Client) -> None:
+    sent = qa("The capital of France is Paris.")
+    sent["messages"][0]["role"] = "system"
+    assert text_of(ask(http, sent)) == "GRADE: C"
+
+
+def test_the_contract_of_another_s_prompt_is_named(http: httpx.Client) -> None:
+    partial = CHAT_CONTRACTS.get("qa-partial")
+    sent = {**body(partial, partial.layouts[0]), "model": "custos/qa"}
+    assert "custos/qa-partial reads it" in refused(http, sent)["message"]
+    simpleqa = CHAT_CONTRACTS.get("simpleqa")
+    sent = {**body(simpleqa, simpleqa.layouts[0]), "model": "knowing"}
+    assert "custos/simpleqa@knowing asks it" in refused(http, sent, 404)["message"]
+    assert (
+        "custos/qa@knowing asks it"
+        in refused(http, {**qa("x"), "model": "knowing"}, 404)["message"]
+    )
+
+
+def test_simple_evals_would_send_for_ever_after_422(http: httpx.Client) -> None:
+    simpleqa = CHAT_CONTRACTS.get("simpleqa")
+    sent = {**body(simpleqa, simpleqa.layouts[0]), "messages": user("No marks.")}
+    assert refused(http, sent, 400)["param"] == "messages"
+
+
 @pytest.mark.parametrize("text", ["hello", "Hello!", "ping"])
 def test_probes_are_answered(http: httpx.Client, text: str) -> None:
     """Under the true name of the model that an alias stands for."""
