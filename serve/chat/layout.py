@@ -206,8 +206,10 @@ class PromptLayout:
 
     def filled(self, template: str, texts: Mapping[str, str]) -> str:
         """Fill one of the templates. Labels are written for the fields that have a text."""
-        first = {key: name for name, key in reversed(self.labels.items())}
-        values = {name: texts[key] for key, name in reversed(first.items()) if texts.get(key)}
+        names: dict[str, str] = {}
+        for name, key in self.labels.items():
+            names.setdefault(key, name)
+        values = {name: texts[key] for key, name in names.items() if texts.get(key)}
         preface = values.pop(PREFACE, "")
         folded = {
             SKIP: " (ours)",

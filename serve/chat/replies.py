@@ -144,15 +144,10 @@ def _form(
     own = layout.form or contract.form
     if {"low", "high"} <= fields.texts.keys():
         own = _scaled(own, fields)
-    named = {key for pair in NAMED_KEY.findall(fields.surroundings) for key in pair if key}
     index, tool, schema, path = chat.tool(), None, None, ""
     if index is not None and chat.tools:
-        function = chat.tools[index].function
-        tool, schema, path = (
-            function.name,
-            function.parameters,
-            f"tools.{index}.function.parameters",
-        )
+        called = chat.tools[index].function
+        tool, schema, path = called.name, called.parameters, f"tools.{index}.function.parameters"
     if chat.format == "json_schema":
         if tool is not None:
             raise ApiError(422, "give a schema or tools, not both", "tools")
@@ -160,18 +155,16 @@ def _form(
         schema, path = given and given.content, "response_format.json_schema.schema"
     if path:
         form = form_of_schema(schema, path, contract, layout.words or contract.words, own)
-        wanted = {key for key in named if is_verdict(key)}
-        if contract.reply == JSON_REPLY:
-            wanted = {key for key, slot in own.items() if isinstance(slot, Boolean | Label)}
-        if lacking := wanted - form.keys():
+        if lacking := _asked_for(contract, own, fields) - form.keys():
             raise ApiError(422, f"the prompt asks for '{min(lacking)}', but no such key", path)
         return form, tool
     if contract.reply == JSON_REPLY:
         return own, None
     if chat.format == "text":
         return None, None
+    named = _named_keys(fields)
     if not own or not named <= own.keys():
-        wanted = f"{', '.join(sorted(named))[:200]}" if named else "the keys that you read"
+        wanted = ", ".join(sorted(named))[:200] if named else "the keys that you read"
         raise ApiError(
             422,
             f"{contract.harness} reads no such object; for one with {wanted}, give its schema: "
@@ -179,6 +172,18 @@ def _form(
             "response_format",
         )
     return own, None
+
+
+def _asked_for(contract: Contract, form: Mapping[str, Slot], fields: PromptFields) -> set[str]:
+    """List the keys of verdicts that a prompt asks for."""
+    if contract.reply == JSON_REPLY:
+        return {key for key, slot in form.items() if isinstance(slot, Boolean | Label)}
+    return {key for key in _named_keys(fields) if is_verdict(key)}
+
+
+def _named_keys(fields: PromptFields) -> set[str]:
+    """List the keys of objects that the script's own words name."""
+    return {key for pair in NAMED_KEY.findall(fields.surroundings) for key in pair if key}
 
 
 def _scaled(form: Mapping[str, Slot], fields: PromptFields) -> Mapping[str, Slot]:

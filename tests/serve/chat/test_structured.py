@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from serve.calls.errors import ApiError
-from serve.chat.contract import CHAT_CONTRACTS, Boolean, Label, Score, Text
+from serve.chat.contract import CHAT_CONTRACTS, Boolean, Label, Score, Slot, Text
 from serve.chat.slots import Decision, object_pieces
 from serve.chat.structured import form_of_schema
 from tests.serve.chat.made_up import body, qa
@@ -186,7 +186,11 @@ def test_the_sentence_names_label_and_confidence() -> None:
 
 
 def test_the_label_s_own_piece_has_its_probability() -> None:
-    slots = {"pass": Boolean(), "grade": Label(), "score": Score(0, 10, is_integer=True)}
+    slots: dict[str, Slot] = {
+        "pass": Boolean(),
+        "grade": Label(),
+        "score": Score(0, 10, is_integer=True),
+    }
     pieces = list(object_pieces(slots, decision(0.8), WORDS))
     by_text = {piece.text: piece.logprobs for piece in pieces}
     assert by_text["true"] == pytest.approx({"true": math.log(0.8), "false": math.log(0.2)})
