@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from serve.chat.contract import Contract, PromptLayout
+from serve.chat.contract import Contract, Label, PromptLayout
 from tests.serve.chat.made_up import CASE_IDS, CASES, body
 
 URL = "/v1/chat/completions"
@@ -63,17 +63,24 @@ def said(answer: httpx.Response) -> str:
     return str(answer.json()["choices"][0]["message"]["content"])
 
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "reasoning": {"type": "string"},
-        "pass": {"type": "boolean"},
-        "score": {"type": "number", "minimum": 0, "maximum": 1},
-        "grade": {"type": "integer", "minimum": 1, "maximum": 5},
-        "verdict": {"enum": ["unknown", "pass", "fail"]},
-    },
-    "required": ["reasoning", "pass", "score", "grade", "verdict"],
+PROPERTIES: dict[str, Any] = {
+    "reasoning": {"type": "string"},
+    "pass": {"type": "boolean"},
+    "score": {"type": "number", "minimum": 0, "maximum": 1},
+    "grade": {"type": "integer", "minimum": 1, "maximum": 5},
+    "verdict": {"enum": ["unknown", "pass", "fail"]},
 }
+
+
+def schema_for(contract: Contract, layout: PromptLayout) -> dict[str, Any]:
+    """A caller's own schema, with the words that the script reads wherever it reads some."""
+    words = [*(layout.words or contract.words).values()]
+    own = {
+        key: {"enum": words}
+        for key, slot in (layout.form or contract.form).items()
+        if isinstance(slot, Label) and key not in PROPERTIES
+    }
+    return {"type": "object", "properties": {**PROPERTIES, **own}, "required": [*PROPERTIES]}
 
 
 @pytest.mark.parametrize(("contract", "layout"), CASES, ids=CASE_IDS)
@@ -81,9 +88,10 @@ SCHEMA: dict[str, Any] = {
 def test_any_contract_fills_a_schema_with_what_its_label_says(
     http: httpx.Client, contract: Contract, layout: PromptLayout, form: str
 ) -> None:
+    schema = schema_for(contract, layout)
     options: dict[str, Any] = {
-        "schema": {"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}},
-        "tool": {"tools": [{"type": "function", "function": {"name": "t", "parameters": SCHEMA}}]},
+        "schema": {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}},
+        "tool": {"tools": [{"type": "function", "function": {"name": "t", "parameters": schema}}]},
     }
     for response, is_right in (
         (layout.sample.right, True),
@@ -103,7 +111,7 @@ def test_any_contract_fills_a_schema_with_what_its_label_says(
         else:
             text = message["content"]
         reply = json.loads(text)
-        assert list(reply) == list(SCHEMA["properties"])
+        assert list(reply) == list(schema["properties"])
         assert reply["pass"] is is_right
         assert reply["verdict"] == ("pass" if is_right else "fail")
         assert (reply["score"] >= 0.5) is is_right
