@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from serve.calls.errors import ApiError
@@ -75,10 +75,8 @@ def renamed(error: ApiError) -> ApiError:
     return error
 
 
-def as_response(
-    frame: ReplyFrame, pieces: Sequence[Piece], ending: Ending, body: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Build the reply to a decoded ``body``: a message, or the call of a tool."""
+def as_response(frame: ReplyFrame, pieces: Sequence[Piece], ending: Ending) -> dict[str, Any]:
+    """Build the reply: a message, or the call of a tool."""
     number = frame.id.removeprefix("chatcmpl-")
     text = "".join(piece.text for piece in pieces)
     is_whole = ending.finish_reason == "stop"
@@ -114,12 +112,8 @@ def as_response(
         "model": frame.model,
         "output": [output],
         "parallel_tool_calls": False,
-        "tool_choice": body.get("tool_choice") or "auto",
-        "tools": body.get("tools") or [],
-        "text": body.get("text") or {"format": {"type": "text"}},
-        "instructions": body.get("instructions"),
-        "temperature": body.get("temperature"),
-        "top_p": body.get("top_p"),
+        "tool_choice": "auto",
+        "tools": [],
         "metadata": {"system_fingerprint": frame.fingerprint},
         "usage": {
             "input_tokens": ending.prompt_tokens,

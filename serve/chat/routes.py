@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -116,22 +117,14 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
     @router.post("/v1/responses", openapi_extra={"requestBody": RESPONSES_BODY})
     async def create_response(request: Request) -> Response:
         """Answer as the chat completions do, in the form of OpenAI's Responses API."""
-        sent: dict[str, Any] = {}
-
-        def translate(body: dict[str, Any]) -> dict[str, Any]:
-            sent.update(body)
-            return as_chat(body)
-
-        async def read(body: bytes, deadline: Deadline) -> tuple[ReplyFrame, Reply]:
-            _, frame, reply = await read_chat(body, deadline, translate)
-            return frame, reply
-
         try:
-            (frame, reply), _ = await read_body(request, service, read)
+            (_, frame, reply), _ = await read_body(
+                request, service, partial(read_chat, translate=as_chat)
+            )
             pieces, ending = await unless_gone(request, whole(reply))
         except ApiError as error:
             raise renamed(error) from None
-        return JSONResponse(as_response(frame, pieces, ending, sent))
+        return JSONResponse(as_response(frame, pieces, ending))
 
     return router
 
