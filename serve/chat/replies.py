@@ -234,7 +234,9 @@ async def verdict_reply(
     for piece in _verdict_pieces(prompt, verdict, tail if text else head + tail):
         text += piece.text
         yield piece
-    reason: Literal["stop", "length"] = "length" if verdict.status == "truncated" else "stop"
+    reason: Literal["stop", "length"] = (
+        "length" if verdict.status == "truncated" and prompt.form is None else "stop"
+    )
     async with deadline.within():
         ending = await _ending(reason, service, checked.name, prompt.text, text)
     yield ending

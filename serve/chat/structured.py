@@ -31,6 +31,8 @@ TEXTS = frozenset(
 )
 CONFIDENCES = frozenset(("confidence", "probability", "certainty"))
 MOST_KEYS = 32
+MOST_CHOICES = 64
+LARGEST_BOUND = 1e9
 MOST_HOPS = 16
 """Most references from one part of a schema to another, on the way to one key."""
 UNREADABLE = ("pattern", "format", "multipleOf", "not", "if", "minLength")
@@ -144,13 +146,17 @@ def _slot(given: _Schema, key: str, part: Any) -> Slot:
         given.refuse(f"'{unreadable}' is not supported", key)
     known = given.form.get(key)
     choices = [part["const"]] if "const" in part else part.get("enum")
-    if choices is not None and not isinstance(choices, list):
-        given.refuse("expected a list", f"{key}.enum")
+    if isinstance(choices, list):
+        choices = [each for each in choices if each is not None]
+    if choices is not None and _kind(choices) is None:
+        given.refuse(f"expected 1 to {MOST_CHOICES} values of one type", key)
     if isinstance(known, Fixed):
         if choices and known.value not in choices:
             given.refuse(f"this script reads {known.value!r} there", key)
         return known
     kind = part.get("type") or _kind(choices)
+    if choices and kind not in (_kind(choices), "integer"):
+        given.refuse(f"its values are of type '{_kind(choices)}'", key)
     plain = _plain(key)
     if kind == "string" and choices:
         return _word(given, key, plain, choices, known)
@@ -169,9 +175,9 @@ def _slot(given: _Schema, key: str, part: Any) -> Slot:
     given.refuse(f"a verdict has nothing to fill a value of type '{kind}' with", key)
 
 
-def _kind(choices: list[Any] | None) -> str | None:
-    """Tell the type of all choices, if it is one."""
-    if not choices:
+def _kind(choices: Any) -> str | None:
+    """Tell the type of all choices, if it is one and there are not too many."""
+    if not isinstance(choices, list) or not 0 < len(choices) <= MOST_CHOICES:
         return None
     for kind, name in ((bool, "boolean"), (str, "string"), (int | float, "number")):
         if all(isinstance(each, kind) for each in choices):
@@ -245,13 +251,17 @@ def _score(
     is_integer = part.get("type") == "integer"
     low: Any = part.get("minimum")
     high: Any = part.get("maximum")
+    if is_integer and not all(float(each).is_integer() for each in values if _is_number(each)):
+        given.refuse("its values are no integers", key)
     if values:
         low, high = values[0], values[-1]
     elif isinstance(known, Score) and (low is None or high is None):
         low, high, values = known.low, known.high, known.values
+    if is_integer and _is_number(low) and _is_number(high):
+        low, high = math.ceil(low), math.floor(high)
     if not (_is_number(low) and _is_number(high) and low < high):
         given.refuse(
-            "its scale is not told: give minimum and maximum, or an enum of at least two numbers",
+            "its scale is not told: give minimum and maximum, up to 1e9, or an enum of two numbers or more",
             key,
         )
     if part.get("exclusiveMinimum") is not None or part.get("exclusiveMaximum") is not None:
@@ -262,4 +272,5 @@ def _score(
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= LARGEST_BOUND

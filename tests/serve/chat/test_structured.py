@@ -17,7 +17,9 @@ from serve.calls.errors import ApiError
 from serve.chat.contract import CHAT_CONTRACTS, Boolean, Label, Score, Slot, Text
 from serve.chat.slots import Decision, object_pieces
 from serve.chat.structured import form_of_schema
-from tests.serve.chat.made_up import body, qa
+from tests.serve.chat.made_up import KnowingJudge, body, qa
+from tests.serve.made_up import FakeJudge
+from tests.serve.sockets import serving_judges
 
 QA = CHAT_CONTRACTS.get("qa")
 WORDS = {"Correct": "C", "Wrong": "I"}
@@ -58,6 +60,7 @@ def filled(slots: Any, made: Decision) -> dict[str, Any]:
         ({"type": "integer", **SCALE}, 9, 1),
         ({"type": "number", "minimum": -1, "maximum": 1}, 0.8, -0.8),
         ({"enum": [4, 2, 0]}, 4, 0),
+        ({"type": ["string", "null"], "enum": ["pass", "fail", None]}, "pass", "fail"),
         ({"type": "integer", "minimum": 0, "maximum": 1}, 1, 0),
     ],
 )
@@ -90,6 +93,15 @@ def test_a_verdict_fills(part: Any, right: Any, wrong: Any) -> None:
         ("verdict", {"anyOf": [{"type": "boolean"}, {"type": "string"}]}),
         ("verdict", {"$ref": "#/$defs/Missing"}),
         ("verdict", {"$ref": "#/$defs/Loop"}),
+        ("verdict", {"type": "string", "enum": [["pass"], "fail"]}),
+        ("verdict", {"enum": []}),
+        ("verdict", {"enum": ["pass", "fail", *map(str, range(99))]}),
+        ("verdict", {"type": "boolean", "enum": ["pass", "fail"]}),
+        ("score", {"type": "integer", "minimum": -(10**400), "maximum": 10**400}),
+        ("score", {"type": "number", "minimum": -1e308, "maximum": 1e308}),
+        ("score", {"type": "integer", "enum": [0, 0.5]}),
+        ("score", {"type": "integer", "minimum": 0.2, "maximum": 1.8}),
+        ("score", {"enum": [0, "1"]}),
         ("answer", {"type": "string"}),
         ("reason", {"type": "string", "pattern": "^x"}),
         ("verdict", {}),
@@ -183,6 +195,18 @@ def test_the_sentence_names_label_and_confidence() -> None:
     reply = filled({"reason": Text(), "pass": Boolean()}, decision(0.07))
     assert "Wrong" in reply["reason"] and "0.93" in reply["reason"]
     assert filled({"reason": Text(9)}, decision(0.07))["reason"] == reply["reason"][:9]
+
+
+def test_who_was_not_trained_for_the_task_says_so() -> None:
+    properties = {"reason": {"type": "string"}, "pass": {"type": "boolean"}}
+    schema = {"type": "json_schema", "json_schema": {"schema": {"properties": properties}}}
+    judges = {"trained": KnowingJudge(), "untrained": FakeJudge()}
+    with serving_judges(judges) as address, httpx.Client(base_url=address) as http:
+        for judge, says_so in (("trained", False), ("untrained", True)):
+            sent = {**qa("x", response_format=schema), "model": f"custos/qa@{judge}"}
+            answer = http.post("/v1/chat/completions", json=sent).json()
+            reply = json.loads(answer["choices"][0]["message"]["content"])
+            assert ("not measured on this task" in reply["reason"]) is says_so
 
 
 def test_the_label_s_own_piece_has_its_probability() -> None:
