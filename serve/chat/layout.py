@@ -131,6 +131,8 @@ class PromptLayout:
     """Keys of the object that the script reads, if other than the contract's."""
     sample: Sample = CAPITAL
     """What ``custos doctor`` sends."""
+    preamble: str = ""
+    """What it sends before that, in our words, if the script's own words hold delimiters too."""
 
     def cut(self, text: str, system: str = "") -> PromptFields | None:
         """Cut the fields out of a prompt; return ``None`` if a delimiter is missing.
@@ -191,6 +193,7 @@ class PromptLayout:
     def payload(self, *, right: bool) -> str:
         """Write a prompt of this form about the sample, in our own words."""
         instruction = f"Judge what stands between the marks. {' '.join(self.cues)}".strip()
+        instruction += self.preamble
         filled = self.filled(self.template, self.sample.fields(right=right))
         return filled if FIELD.match(self.template) else f"{instruction}\n{filled}"
 

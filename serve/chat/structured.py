@@ -261,7 +261,8 @@ def _score(
         low, high = math.ceil(low), math.floor(high)
     if not (_is_number(low) and _is_number(high) and low < high):
         given.refuse(
-            "its scale is not told: give minimum and maximum, up to 1e9, or an enum of two numbers or more",
+            "its scale is not told: give minimum and maximum, up to 1e9, or an enum of at least "
+            "two numbers",
             key,
         )
     if part.get("exclusiveMinimum") is not None or part.get("exclusiveMaximum") is not None:

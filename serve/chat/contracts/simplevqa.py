@@ -22,6 +22,10 @@ def simpleqa() -> Contract:
                 "Here is a new example{skip}\nQuestion: {question}\nGold target: {reference}\n"
                 "Predicted answer: {response}\n```\n\nGrade",
                 variant="english",
+                preamble=(
+                    "\nFirst come graded answers, then a new example.\n```\nQuestion: 1 + 1?\n"
+                    "Gold target: 2\nPredicted answer 1: Two.\nPredicted answer: 3\n```\n"
+                ),
             ),
         ),
         words=LETTERS,

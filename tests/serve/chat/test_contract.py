@@ -29,7 +29,7 @@ HIJACKS = (
 def filled(layout: PromptLayout, **fields: str) -> tuple[str, str]:
     """A prompt and the system message beside it."""
     values = {name: fields.get(name, name) for name in layout.fields}
-    before = f"Ours. {' '.join(layout.cues)}"
+    before = f"Ours. {' '.join(layout.cues)}{layout.preamble}"
     prompt, system = layout.filled(layout.template, values), layout.filled(layout.system, values)
     return (
         prompt if FIELD.match(layout.template) else f"{before}\n{prompt}",
