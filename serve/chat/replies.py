@@ -103,6 +103,8 @@ def read_prompt(
     texts = fields.texts
     references, reference_mode = _references(layout, texts.get("reference", ""))
     names = ("response_a", "response_b") if "response_a" in texts else ("response",)
+    if not {*names} <= texts.keys():
+        raise ApiError(422, "the prompt holds no response to judge", "messages")
     has_critique = contract.has_critique and (
         form is None or any(isinstance(slot, Text) for slot in form.values())
     )
@@ -114,7 +116,7 @@ def read_prompt(
         references=references,
         reference_mode=reference_mode,
         criteria=tuple(filter(None, (texts.get("criterion"),))),
-        responses=tuple(texts.get(name, "") for name in names),
+        responses=tuple(texts[name] for name in names),
         reasoning="keep" if chat.reasoning == "keep" else "drop",
         images=chat.images,
         mode="critique" if has_critique else None,

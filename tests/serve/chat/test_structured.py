@@ -17,7 +17,7 @@ from serve.calls.errors import ApiError
 from serve.chat.contract import CHAT_CONTRACTS, Boolean, Label, Score, Slot, Text
 from serve.chat.slots import Decision, object_pieces
 from serve.chat.structured import form_of_schema
-from tests.serve.chat.made_up import KnowingJudge, body, qa
+from tests.serve.chat.made_up import HIJACK, KnowingJudge, body, qa
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges
 
@@ -258,6 +258,17 @@ def test_tools(http: httpx.Client) -> None:
     assert answer(tools=[tool, other]).json()["error"]["param"] == "tools"
     missing = {"type": "function", "function": {"name": "missing"}}
     assert answer(tools=[tool], tool_choice=missing).json()["error"]["param"] == "tool_choice"
+
+
+def test_a_critique_fills_the_text_and_cannot_be_the_verdict(http: httpx.Client) -> None:
+    contract = CHAT_CONTRACTS.get("truthful-pair")
+    properties = {"verdict": {"enum": ["A", "B", "None"]}, "reasoning": {"type": "string"}}
+    schema = {"type": "json_schema", "json_schema": {"schema": {"properties": properties}}}
+    sent = body(contract, contract.layouts[0], response_format=schema)
+    text = http.post("/v1/chat/completions", json=sent).json()["choices"][0]["message"]["content"]
+    assert json.loads(text)["verdict"] == "A"
+    assert HIJACK in json.loads(text)["reasoning"]
+    assert "<label>" not in text
 
 
 def test_copies_are_one_verdict(http: httpx.Client) -> None:
