@@ -25,10 +25,11 @@ DEADLINE_S = 120.0
 REPLY_CHARS = 70
 """Characters of a reply that are printed."""
 
-Outcome = Literal["ok", "wrong", "refused", "not served"]
+Outcome = Literal["ok", "erred", "wrong", "refused", "not served"]
 EXPLANATIONS: dict[Outcome, str] = {
-    "wrong": "the reply has no verdict that the script can read, or not the right one. A judge may "
-    "err on one prompt: 'custos eval' measures how often.",
+    "erred": "the script can read the verdict, but it is not the right one. A judge may err on one "
+    "prompt: 'custos eval' measures how often.",
+    "wrong": "the reply has no verdict that the script can read, or not one of a custos judge.",
     "refused": "the service answered with the error that is shown.",
     "not served": "no judge there takes the task. 'custos tasks' says which judges do.",
 }
@@ -59,11 +60,12 @@ def doctor(
     """Check that a service answers benchmark scripts, each under its own model name.
 
     For every script a prompt in its form is sent twice, with a right and with a wrong response. The
-    outcome is 'ok' if both verdicts were right and in a form that the script can read, 'wrong' if
-    one was not, 'refused' if an error came back, and 'not served' if no judge there takes the task.
+    outcome is 'ok' if both verdicts were right and in a form that the script can read, 'erred' if
+    the judge mistook one, 'wrong' if one was no verdict of ours, 'refused' if an error came back,
+    and 'not served' if no judge there takes the task.
 
-    The exit status is 0 if everything that is served is ok. It is 1 if something is not, or if
-    nothing is served.
+    The exit status is 0 if everything that is served is ok or erred. It is 1 if something is not,
+    or if nothing is served.
 
     Example: custos doctor --url http://127.0.0.1:8000
 
@@ -88,7 +90,7 @@ def doctor(
     for outcome, explanation in EXPLANATIONS.items():
         if outcome in outcomes:
             typer.echo(f"{outcome}: {explanation}")
-    allowed = {"ok", "not served"} if model is None else {"ok"}
+    allowed = {"ok", "erred", "not served"} if model is None else {"ok", "erred"}
     if not outcomes <= allowed or "ok" not in outcomes:
         raise typer.Exit(1)
 
@@ -132,7 +134,7 @@ def contract_models() -> set[str]:
 
 
 def check_model(http: httpx.Client, name: str, served: Mapping[str, str]) -> Check:
-    """Send all payloads that fit a model; stop at the first that is not answered well."""
+    """Send all payloads that fit a model; stop at the first that the script could not use."""
     from serve.chat.contract import CHAT_CONTRACTS
 
     short = served.get(name, name).removeprefix(PREFIX).partition("@")[0]
@@ -140,9 +142,11 @@ def check_model(http: httpx.Client, name: str, served: Mapping[str, str]) -> Che
     if name not in served:
         return Check("not served", model=name, harness=contract.harness if contract else "")
     start, num_calls, check = time.perf_counter(), 0, Check("ok")
-    for check in _checks(http, name, contract):
+    for latest in _checks(http, name, contract):
         num_calls += 1
-        if check.outcome != "ok":
+        if check.outcome == "ok" or latest.outcome != "ok":
+            check = latest
+        if check.outcome not in ("ok", "erred"):
             break
     milliseconds = 1000 * (time.perf_counter() - start) / num_calls
     harness = contract.harness if contract else "free text"
@@ -164,22 +168,28 @@ def _check_names(names: Sequence[str], served: Mapping[str, str]) -> None:
 def _checks(http: httpx.Client, name: str, contract: Contract | None) -> Iterator[Check]:
     """Ask for free text, or for a right and a wrong verdict in each form of a script's prompt."""
     if contract is None:
-        yield _ask(http, name, {"max_tokens": 16}, "Say hello.")
+        greeting = [{"role": "user", "content": "Say hello."}]
+        yield _ask(http, name, {"max_tokens": 16}, greeting)
         return
     for layout in contract.layouts:
         best_word = next(iter((layout.words or contract.words).values()))
         for right in (True, False):
-            check = _ask(http, name, contract.body, layout.payload(right=right))
+            check = _ask(http, name, contract.body, layout.messages(right=right))
             if check.outcome == "ok":
                 word = contract.parse(layout, check.text)
-                if word is None or (word == best_word) is not right:
+                if word is None:
                     check = replace(check, outcome="wrong")
+                elif (word == best_word) is not right:
+                    is_ours = check.answered_by.startswith(f"{PREFIX}{contract.name}@")
+                    check = replace(check, outcome="erred" if is_ours else "wrong")
             yield check
 
 
-def _ask(http: httpx.Client, name: str, body: Mapping[str, Any], prompt: str) -> Check:
+def _ask(
+    http: httpx.Client, name: str, body: Mapping[str, Any], messages: Sequence[Mapping[str, str]]
+) -> Check:
     """Send one prompt; return the reply, or what is wrong with it."""
-    payload = {"model": name, "messages": [{"role": "user", "content": prompt}], **body}
+    payload = {"model": name, "messages": messages, **body}
     try:
         response = http.post("/v1/chat/completions", json=payload)
     except httpx.HTTPError as error:

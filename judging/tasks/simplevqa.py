@@ -152,9 +152,5 @@ class SimpleVQA(BareLabelTask):
         )
 
     def parse(self, text: str, rubric: str) -> str | None:
-        """Find the conclusion that a text consists of, in any spelling."""
-        return parse_conclusion(text)
-
-    def parse_official(self, text: str, rubric: str) -> str | None:
-        """Find the conclusion of a reply in the form that a published prompt asks for."""
+        """Find the conclusion of a reply, also in a form that a published prompt asks for."""
         return parse_official(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -15,8 +16,9 @@ from serve.calls.limits import Limits
 from serve.queue.service import Service
 from serve.requests.parse import check_items, decode_object, measured_pictures, refusal
 
-UNSUPPORTED = ("tools", "functions", "audio", "logit_bias", "prediction")
+UNSUPPORTED = ("functions", "audio", "logit_bias", "prediction")
 """Fields that would change the answer and are not supported here, unless they are empty."""
+MOST_COPIES = 8
 
 
 class _Object(BaseModel):
@@ -68,10 +70,31 @@ class ChatMessage(_Object):
         return tuple(part.image_url.url for part in self.content if isinstance(part, ImagePart))
 
 
+class JsonSchema(_Object):
+    """A named JSON schema of a reply."""
+
+    content: Any = Field(default=None, alias="schema")
+
+
 class ResponseFormat(_Object):
     """The form of the reply."""
 
     type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
+
+
+class Function(_Object):
+    """What a tool is called with."""
+
+    name: str
+    parameters: Any = None
+
+
+class Tool(_Object):
+    """A tool that a reply may call; ``strict`` is ignored, as schemas are always kept."""
+
+    type: Literal["function"]
+    function: Function
 
 
 class StreamOptions(_Object):
@@ -89,7 +112,8 @@ class ChatRequest(_Object):
     top_p: float | None = Field(default=None, ge=0, le=1)
     max_tokens: int | None = Field(default=None, ge=1)
     max_completion_tokens: int | None = Field(default=None, ge=1)
-    n: Literal[1] | None = None
+    n: int | None = Field(default=None, ge=1, le=MOST_COPIES)
+    """Verdicts do not differ, so this is one verdict so many times."""
     seed: int | None = None
     stop: str | list[str] | None = None
     stream: bool | None = None
@@ -97,6 +121,8 @@ class ChatRequest(_Object):
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     response_format: ResponseFormat | None = None
+    tools: list[Tool] | None = None
+    tool_choice: Any = None
     reasoning: Any = None
     """``keep``: what stands in thinking tags of a response is graded too. Other values, such as
     the efforts that some servers take, are ignored."""
@@ -121,14 +147,61 @@ class ChatRequest(_Object):
         return [message for message in self.messages if message.role in ("user", "assistant")]
 
     @property
-    def wants_json(self) -> bool:
-        """Tell whether the reply is to be a JSON object."""
-        return self.response_format is not None and self.response_format.type == "json_object"
+    def prompt(self) -> tuple[str, str]:
+        """Return the message with the prompt, and the text of the system messages beside it.
+
+        The prompt is the one message of a user, or a lone system message. Raises ``ApiError`` 422
+        if there is no such message.
+        """
+        if len(self.messages) == 1 and self.messages[0].role != "assistant":
+            return self.messages[0].text, ""
+        if len(self.turns) != 1 or self.turns[0].role != "user":
+            raise ApiError(
+                422,
+                "expected one user message with the whole prompt, after system messages",
+                "messages",
+            )
+        return self.turns[0].text, self.system
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """List all pictures, in order."""
+        return tuple(image for message in self.messages for image in message.images)
+
+    @property
+    def format(self) -> Literal["text", "json_object", "json_schema"]:
+        """Return the form of the reply."""
+        return self.response_format.type if self.response_format else "text"
+
+    def tool(self) -> int | None:
+        """Return the index of the tool to call; ``None`` if none is.
+
+        Raises ``ApiError`` 422 if there are several to choose from.
+        """
+        if not self.tools or self.tool_choice == "none":
+            return None
+        choice = self.tool_choice
+        if isinstance(choice, dict):
+            named = choice.get("function", choice)
+            name = named.get("name") if isinstance(named, dict) else None
+            for index, tool in enumerate(self.tools):
+                if tool.function.name == name:
+                    return index
+            raise ApiError(422, "expected the name of one of the tools", "tool_choice")
+        if len(self.tools) > 1:
+            message = "a verdict is the arguments of one tool: give one, or name it in tool_choice"
+            raise ApiError(422, message, "tools")
+        return 0
 
 
-def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
-    """Validate a body."""
+Translate = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def parse_chat(body: bytes, limits: Limits, translate: Translate | None = None) -> ChatRequest:
+    """Validate a body; ``translate`` turns that of another route into one of this."""
     decoded = decode_object(body, limits)
+    if translate:
+        decoded = translate(decoded)
     for name in UNSUPPORTED:
         if decoded.get(name):
             raise ApiError(422, "not supported here", name)
@@ -141,8 +214,6 @@ def parse_chat(body: bytes, limits: Limits) -> ChatRequest:
         chat = ChatRequest.model_validate(decoded)
     except ValidationError as error:
         raise refusal(FieldError.from_validation(error)) from None
-    if chat.response_format and chat.response_format.type == "json_schema":
-        raise ApiError(422, "only 'text' and 'json_object' are supported", "response_format.type")
     max_chars = 5 * limits.field_chars  # a few fields, and a script's own text around them
     if sum(len(message.text) for message in chat.messages) > max_chars:
         raise ApiError(422, f"longer than {max_chars:,} characters in all", "messages")

@@ -11,10 +11,13 @@ from judging.errors import LONGEST_NAME
 from judging.judge import Judge
 from judging.judge.best_judge import Familiarity, familiarity
 from serve.calls.errors import ApiError
-from serve.chat.contract import CHAT_CONTRACTS, Contract
+from serve.chat.contract import CHAT_CONTRACTS, MOST_HINTED_CHARS, Contract
+from serve.chat.messages import ChatRequest
 from serve.queue.service import Service
 
 PREFIX = "custos/"
+PLAIN = "qa"
+"""The contract with a plain form for anybody."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,15 @@ class ModelNames:
         self._service = service
         self._aliases = aliases
 
-    def get(self, name: str) -> ChatModel:
-        """Look up the model of a name or an alias; raise ``ApiError`` 404 if there is none."""
+    def get(self, name: str, chat: ChatRequest | None = None) -> ChatModel:
+        """Look up the model of a name or an alias; raise ``ApiError`` 404 if there is none.
+
+        The error names the model that reads the prompt of ``chat``.
+        """
         model = _find(self._service.judges, self._aliases.get(name, name))
         if model is None:
-            message = f"no model '{name[:LONGEST_NAME]}' here{self._hint(name)}; see GET /v1/models"
+            hint = self._hint(name, chat)
+            message = f"no model '{name[:LONGEST_NAME]}' here{hint}; see GET /v1/models"
             raise ApiError(404, message, "model")
         return model
 
@@ -49,18 +56,42 @@ class ModelNames:
         yield from _all_models(self._service.judges)
         yield from ((alias, self.get(alias)) for alias in self._aliases)
 
-    def _hint(self, name: str) -> str:
+    def _hint(self, name: str, chat: ChatRequest | None) -> str:
         """Say which model a client may have meant, or why the one that it named is not here."""
         judge = name.removeprefix(PREFIX)
         if judge in self._service.judges:
-            model = next((each for each, model in self.items() if model.judge == judge), "")
+            model = self._model_of(judge, chat)
             return f"; '{judge}' is a judge, and the model {model} asks it" if model else ""
         if name.startswith(PREFIX) and (short := judge.partition("@")[0]) in CHAT_CONTRACTS:
             contract = CHAT_CONTRACTS.get(short)
             if not _able_judges(contract, self._service.judges):
                 return f": no judge here takes its task '{contract.task}'"
-        near = nearest_model(name, [each for each, _ in self.items()])
-        return f"; did you mean '{near}'" if near else ""
+        if near := nearest_model(name, [each for each, _ in self.items()]):
+            return f"; did you mean '{near}'"
+        reading = [PREFIX + each for each in _reading(chat) if PREFIX + each in dict(self.items())]
+        return f"; {reading[0]} reads its prompt" if reading else ""
+
+    def _model_of(self, judge: str, chat: ChatRequest | None) -> str | None:
+        """Choose the model that asks a judge: one that reads the prompt, or of its best task."""
+        grader, reading = self._service.judges[judge], _reading(chat)
+        fits: list[tuple[tuple[bool, float, bool], str]] = []
+        for contract in CHAT_CONTRACTS:
+            levels = [familiarity(grader, contract.task, rubric) for rubric in contract.rubrics]
+            if max(levels) >= Familiarity.ZERO_SHOT:
+                rank = (contract.name in reading, max(levels), contract.name == PLAIN)
+                fits.append((rank, f"{PREFIX}{contract.name}@{judge}"))
+        return max(fits, key=lambda fit: fit[0])[1] if fits else None
+
+
+def _reading(chat: ChatRequest | None) -> list[str]:
+    """List the contracts that know the prompt of a chat."""
+    if chat is None or len(chat.text) > MOST_HINTED_CHARS:
+        return []
+    try:
+        text, system = chat.prompt
+    except ApiError:
+        return []
+    return [contract.name for contract in CHAT_CONTRACTS if contract.knows(text, system)]
 
 
 def nearest_model(name: str, known: Collection[str]) -> str | None:

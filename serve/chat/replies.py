@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+import re
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,12 +13,26 @@ from typing import TYPE_CHECKING, Literal
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
 from judging.judge import Judge
+from judging.judge.best_judge import Familiarity, familiarity
+from judging.tasks import get_task
 from judging.types import Message, ReferenceMode, score_of
 from serve.calls.errors import ApiError
 from serve.calls.limits import MAX_SEED
 from serve.calls.waiting import Deadline
-from serve.chat.contract import Contract, PromptLayout
+from serve.chat.contract import JSON_REPLY, Contract
+from serve.chat.layout import ALTERNATIVES, PromptFields, PromptLayout
 from serve.chat.messages import ChatRequest, Turn
+from serve.chat.slots import (
+    Boolean,
+    Decision,
+    Label,
+    Slot,
+    Text,
+    choice_piece,
+    object_pieces,
+    scaled,
+)
+from serve.chat.structured import form_of_schema, is_verdict
 from serve.chat.wire import Ending, Piece, Reply
 from serve.queue.intake import CheckedRequest, TokenCounter, picture_tokens, text_tokens
 from serve.queue.service import Service
@@ -30,6 +44,10 @@ if TYPE_CHECKING:
 PROBES = ("hello", "hi", "ping", "test")
 NEUTRAL = str.maketrans("<>", "‹›")
 """A critique may quote a response, so nothing in it may look like a tag of the reply."""
+NAMED_KEY = re.compile(
+    r"[\"'“](\w{1,40})[\"'”]\s*:|\b(\w{1,40})\s*:\s*(?:string|bool|boolean|number|int|integer|float)\b"
+)
+"""A key as prompts write it that ask for a JSON object."""
 MAX_NEW_TOKENS = 4096
 """A larger ``max_tokens`` is taken as this. A reply that reaches it ends with ``length``."""
 DEFAULT_NEW_TOKENS = 512
@@ -55,15 +73,19 @@ class ScriptPrompt:
     contract: Contract
     layout: PromptLayout
     request: JudgeRequest
-    wants_json: bool
-    """The reply is to be a JSON object."""
+    form: Mapping[str, Slot] | None
+    """Keys of the JSON object that the reply is; ``None``: it is a text."""
+    tool: str | None
+    """Name of the tool whose arguments the object is."""
     text: str
     """The text of all messages, to count its tokens."""
+    note: str
+    """What the reply must say of the judge."""
 
     @property
     def shows_critique(self) -> bool:
-        """Tell whether the reply holds the critique."""
-        return self.contract.has_critique and not self.wants_json
+        """Tell whether the reply, as a text, holds the critique."""
+        return self.contract.has_critique and self.form is None
 
 
 def read_prompt(
@@ -74,39 +96,108 @@ def read_prompt(
     Its pictures are left as they are. Raises ``ApiError`` 422 if the fields cannot be told apart,
     or the task does not take the request.
     """
-    if len(chat.turns) != 1 or chat.turns[0].role != "user":
-        raise ApiError(
-            422,
-            "expected one user message with the whole prompt, after system messages",
-            "messages",
-        )
-    layout, fields = contract.read(chat.turns[0].text, chat.system)
-    references, reference_mode = _references(layout, fields.get("reference", ""))
-    names = ("response_a", "response_b") if "response_a" in fields else ("response",)
-    shows_critique = contract.has_critique and not chat.wants_json
+    text, system = chat.prompt
+    layout, fields = contract.cut(text, system)
+    form, tool = _form(chat, contract, layout, fields)
+    texts = fields.texts
+    references, reference_mode = _references(layout, texts.get("reference", ""))
+    names = ("response_a", "response_b") if "response_a" in texts else ("response",)
+    if not {*names} <= texts.keys():
+        raise ApiError(422, "the prompt holds no response to judge", "messages")
+    has_critique = contract.has_critique and (
+        form is None or any(isinstance(slot, Text) for slot in form.values())
+    )
+    context = texts.get("context", "")
     request = JudgeRequest.model_construct(
         task=contract.task,
         variant=layout.variant,
-        question=fields["question"],
+        question="\n\nContext:\n".join(filter(None, (texts.get("question", ""), context))),
         references=references,
         reference_mode=reference_mode,
-        responses=tuple(fields[name] for name in names),
+        criteria=tuple(filter(None, (texts.get("criterion"),))),
+        responses=tuple(texts[name] for name in names),
         reasoning="keep" if chat.reasoning == "keep" else "drop",
-        images=chat.turns[0].images,
-        mode="critique" if shows_critique else None,
+        images=chat.images,
+        mode="critique" if has_critique else None,
         seed=chat.seed or 0,
     )
+    grader = service.judges[judge]
     try:
-        request = service.judges[judge].resolve(request)
+        request = grader.resolve(request)
     except CustosError as error:
         raise refusal(error) from None
     check_items(dict(request), "", service.limits)
     check_request(request, "", service.limits)
-    return ScriptPrompt(contract, layout, request, chat.wants_json, chat.text)
+    rubric = get_task(request.task).rubric(request)
+    is_trained = familiarity(grader, request.task, rubric) >= Familiarity.TRAINED
+    note = "" if is_trained else "not measured on this task"
+    return ScriptPrompt(contract, layout, request, form, tool, chat.text, note)
+
+
+def _form(
+    chat: ChatRequest, contract: Contract, layout: PromptLayout, fields: PromptFields
+) -> tuple[Mapping[str, Slot] | None, str | None]:
+    """Find what is under the keys of the JSON object to reply, and the tool it is for.
+
+    Raises ``ApiError`` 422 if it would lack a key that the caller may look at, as some callers take
+    a missing key for a pass.
+    """
+    own = layout.form or contract.form
+    if {"low", "high"} <= fields.texts.keys():
+        own = _scaled(own, fields)
+    index, tool, schema, path = chat.tool(), None, None, ""
+    if index is not None and chat.tools:
+        called = chat.tools[index].function
+        tool, schema, path = called.name, called.parameters, f"tools.{index}.function.parameters"
+    if chat.format == "json_schema":
+        if tool is not None:
+            raise ApiError(422, "give a schema or tools, not both", "tools")
+        given = chat.response_format and chat.response_format.json_schema
+        schema, path = given and given.content, "response_format.json_schema.schema"
+    if path:
+        form = form_of_schema(schema, path, contract, layout.words or contract.words, own)
+        if lacking := _asked_for(contract, own, fields) - form.keys():
+            raise ApiError(422, f"the prompt asks for '{min(lacking)}', but no such key", path)
+        return form, tool
+    if contract.reply == JSON_REPLY:
+        return own, None
+    if chat.format == "text":
+        return None, None
+    named = _named_keys(fields)
+    if not own or not named <= own.keys():
+        wanted = ", ".join(sorted(named))[:200] if named else "the keys that you read"
+        raise ApiError(
+            422,
+            f"{contract.harness} reads no such object; for one with {wanted}, give its schema: "
+            "response_format json_schema",
+            "response_format",
+        )
+    return own, None
+
+
+def _asked_for(contract: Contract, form: Mapping[str, Slot], fields: PromptFields) -> set[str]:
+    """List the keys of verdicts that a prompt asks for."""
+    if contract.reply == JSON_REPLY:
+        return {key for key, slot in form.items() if isinstance(slot, Boolean | Label)}
+    return {key for key in _named_keys(fields) if is_verdict(key)}
+
+
+def _named_keys(fields: PromptFields) -> set[str]:
+    """List the keys of objects that the script's own words name."""
+    return {key for pair in NAMED_KEY.findall(fields.surroundings) for key in pair if key}
+
+
+def _scaled(form: Mapping[str, Slot], fields: PromptFields) -> Mapping[str, Slot]:
+    """Put the scale that a prompt names into the scores of a form."""
+    ends = [fields.texts[name] for name in ("low", "high")]
+    if not all(re.fullmatch(r"-?\d{1,6}", end) for end in ends) or int(ends[0]) >= int(ends[1]):
+        raise ApiError(422, "the ends of the scale are no two numbers in order", "messages")
+    return scaled(form, *map(int, ends))
 
 
 def _references(layout: PromptLayout, text: str) -> tuple[tuple[str, ...], ReferenceMode]:
-    for separator, mode in layout.separators.items():
+    """Read the references: one, or several with one of ``ALTERNATIVES`` between them."""
+    for separator, mode in ALTERNATIVES.items():
         if separator in text:
             return tuple(part.strip() for part in text.split(separator) if part.strip()), mode
     return (text,) if text else (), layout.reference_mode
@@ -141,10 +232,12 @@ async def verdict_reply(
                 text += piece.text
                 yield piece
     assert verdict
-    for piece in _around_label(prompt, verdict, tail if text else head + tail):
+    for piece in _verdict_pieces(prompt, verdict, tail if text else head + tail):
         text += piece.text
         yield piece
-    reason: Literal["stop", "length"] = "length" if verdict.status == "truncated" else "stop"
+    reason: Literal["stop", "length"] = (
+        "length" if verdict.status == "truncated" and prompt.form is None else "stop"
+    )
     async with deadline.within():
         ending = await _ending(reason, service, checked.name, prompt.text, text)
     yield ending
@@ -184,25 +277,31 @@ def _label(verdict: Verdict) -> str:
     raise ApiError(502 if verdict.status == "unparsed" else 500, f"no verdict: {message}")
 
 
-def _around_label(prompt: ScriptPrompt, verdict: Verdict, template: str) -> Iterator[Piece]:
-    """Yield the label with its probability, and the text around it."""
-    contract, layout = prompt.contract, prompt.layout
-    word = contract.word(layout, _label(verdict))
+def _decision(prompt: ScriptPrompt, verdict: Verdict) -> Decision:
+    """Read a verdict, or raise why it has no label."""
+    label = _label(verdict)
     probabilities: dict[str, float] = {}
     for full_label, probability in verdict.probabilities.items():
-        label_word = contract.word(layout, score_of(full_label))
-        probabilities[label_word] = probabilities.get(label_word, 0.0) + probability
-    probabilities = probabilities or {word: 1.0}
+        short = score_of(full_label)
+        probabilities[short] = probabilities.get(short, 0.0) + probability
+    probabilities = probabilities or {label: 1.0}
+    return Decision(label, probabilities, prompt.contract.best, verdict.critique, prompt.note)
+
+
+def _verdict_pieces(prompt: ScriptPrompt, verdict: Verdict, template: str) -> Iterator[Piece]:
+    """Yield the label with its probability, and the text around it; or the whole object."""
+    decision = _decision(prompt, verdict)
+    words = {label: prompt.contract.word(prompt.layout, label) for label in decision.probabilities}
+    if prompt.form is not None:
+        yield from object_pieces(prompt.form, decision, words)
+        return
+    piece = choice_piece(words, decision)
+    assert piece.logprobs
     before, _, after = template.partition("{label}")
-    after = after.replace("{confidence}", f"{probabilities[word]:.2f}")
-    text = word
-    if prompt.wants_json:
-        before, after = f"{{{json.dumps(contract.json_key, ensure_ascii=False)}: ", "}"
-        text = word if word.isdecimal() else json.dumps(word, ensure_ascii=False)
+    after = after.replace("{confidence}", f"{math.exp(piece.logprobs[piece.text]):.2f}")
     if before:
         yield Piece(before)
-    logprobs = {name: math.log(max(value, 1e-300)) for name, value in probabilities.items()}
-    yield Piece(text, logprobs, word)
+    yield piece
     if after:
         yield Piece(after)
 
@@ -217,8 +316,12 @@ def sampling_of(chat: ChatRequest) -> tuple[Sampling, str | None]:
     """
     from judging.scoring.engine import Sampling
 
-    if chat.wants_json:
+    if chat.format != "text":
         raise ApiError(422, "this model cannot promise a JSON object", "response_format")
+    if chat.tools:
+        raise ApiError(422, "this model cannot promise to call a tool", "tools")
+    if (chat.n or 1) > 1:
+        raise ApiError(422, "only verdicts may be wanted several times", "n")
     for name in ("presence_penalty", "frequency_penalty"):
         if getattr(chat, name):
             raise ApiError(422, "not supported here", name)

@@ -1,19 +1,30 @@
-"""``GET /v1/models`` and ``POST /v1/chat/completions``."""
+"""``GET /v1/models``, ``POST /v1/chat/completions`` and ``POST /v1/responses``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.sse import EventSourceResponse
 
+from serve.calls.errors import ApiError
 from serve.calls.waiting import Deadline, unless_gone, with_heartbeat
-from serve.chat.messages import ChatRequest, parse_chat, read_conversation
+from serve.chat.messages import ChatRequest, Translate, parse_chat, read_conversation
 from serve.chat.models import ChatModel, ModelNames
 from serve.chat.replies import free_reply, greeting, is_probe, read_prompt, verdict_reply
-from serve.chat.wire import OpenAIRoute, Reply, ReplyFrame, as_events, as_object, with_first_part
+from serve.chat.responses import as_chat, as_response, renamed
+from serve.chat.wire import (
+    OpenAIRoute,
+    Reply,
+    ReplyFrame,
+    as_events,
+    as_object,
+    whole,
+    with_first_part,
+)
 from serve.queue.service import Service
 from serve.requests.parse import measured_pictures, read_body, with_pictures
 
@@ -43,6 +54,26 @@ BODY = {
     },
 }
 """For the OpenAPI document; :mod:`serve.chat.messages` holds the rest."""
+RESPONSES_BODY = {
+    "required": True,
+    "content": {
+        "application/json": {
+            "schema": {
+                "type": "object",
+                "required": ["model", "input"],
+                "properties": {
+                    "model": {"type": "string"},
+                    "input": {"anyOf": [{"type": "string"}, {"type": "array", "items": {}}]},
+                },
+            },
+            "example": {
+                "model": "custos/qa",
+                "input": "Question: What is the capital of France?\n"
+                "Reference: Paris\nResponse: It is Paris.",
+            },
+        }
+    },
+}
 
 
 def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRouter:
@@ -64,12 +95,14 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
         """Describe one of them."""
         return JSONResponse(_model_object(name, models.get(name)))
 
-    async def read_chat(body: bytes, deadline: Deadline) -> tuple[ChatRequest, ReplyFrame, Reply]:
-        chat = await service.readers.read(len(body), parse_chat, body, service.limits)
-        model = models.get(chat.model)
-        fingerprint, reply = await _reply(chat, model, service, deadline)
+    async def read_chat(
+        body: bytes, deadline: Deadline, translate: Translate | None = None
+    ) -> tuple[ChatRequest, ReplyFrame, Reply]:
+        chat = await service.readers.read(len(body), parse_chat, body, service.limits, translate)
+        model = models.get(chat.model, chat)
+        fingerprint, tool, reply = await _reply(chat, model, service, deadline)
         num_top = (chat.top_logprobs or 0) if chat.logprobs else None
-        return chat, ReplyFrame(model.name, fingerprint, num_top), reply
+        return chat, ReplyFrame(model.name, fingerprint, num_top, chat.n or 1, tool), reply
 
     @router.post("/v1/chat/completions", openapi_extra={"requestBody": BODY})
     async def complete_chat(request: Request) -> Response:
@@ -81,6 +114,18 @@ def routes(service: Service, aliases: Mapping[str, str] | None = None) -> APIRou
         with_usage = bool(chat.stream_options and chat.stream_options.include_usage)
         return EventSourceResponse(as_events(frame, parts, with_usage=with_usage))
 
+    @router.post("/v1/responses", openapi_extra={"requestBody": RESPONSES_BODY})
+    async def create_response(request: Request) -> Response:
+        """Answer as the chat completions do, in the form of OpenAI's Responses API."""
+        try:
+            (_, frame, reply), _ = await read_body(
+                request, service, partial(read_chat, translate=as_chat)
+            )
+            pieces, ending = await unless_gone(request, whole(reply))
+        except ApiError as error:
+            raise renamed(error) from None
+        return JSONResponse(as_response(frame, pieces, ending))
+
     return router
 
 
@@ -91,17 +136,22 @@ def _model_object(name: str, model: ChatModel) -> dict[str, Any]:
 
 async def _reply(
     chat: ChatRequest, model: ChatModel, service: Service, deadline: Deadline
-) -> tuple[str, Reply]:
-    """Choose the judge that replies; give its fingerprint and its reply."""
+) -> tuple[str, str | None, Reply]:
+    """Choose the judge that replies; give its fingerprint, the tool that it calls and its reply."""
     judge = service.judges[model.judge]
     if model.contract is None:
         turns = await read_conversation(chat, service)
-        return judge.identity, free_reply(chat, turns, service, model.judge, deadline)
+        return judge.identity, None, free_reply(chat, turns, service, model.judge, deadline)
     if is_probe(chat):
-        return "", greeting(chat, service, model.judge, model.name)
+        return "", None, greeting(chat, service, model.judge, model.name)
     arguments = (chat, model.contract, service, model.judge)
-    prompt = await service.readers.read(len(chat.text), read_prompt, *arguments)
+    try:
+        prompt = await service.readers.read(len(chat.text), read_prompt, *arguments)
+    except ApiError as error:
+        if error.status == 422:
+            error.status = model.contract.refusal_status
+        raise
     [(images, sizes)] = await measured_pictures([(prompt.request.images, "images")], service)
     checked = with_pictures(prompt.request, model.judge, images, sizes, service)
     reply = verdict_reply(prompt, checked, service, streamed=bool(chat.stream), deadline=deadline)
-    return judge.fingerprint(checked.request), reply
+    return judge.fingerprint(checked.request), prompt.tool, reply

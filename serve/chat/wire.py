@@ -61,9 +61,7 @@ class Piece:
 
     text: str
     logprobs: Mapping[str, float] | None = None
-    """Log-probability of every word that could have stood here; ``None``: nothing else could."""
-    word: str = ""
-    """The word among them that stands here."""
+    """Log-probability of every text that could have stood here; ``None``: nothing else could."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +94,10 @@ class ReplyFrame:
     fingerprint: str
     num_top: int | None
     """How many alternatives to list with each piece; ``None``: no log-probabilities at all."""
+    num_copies: int = 1
+    """How many choices there are, all alike."""
+    tool: str | None = None
+    """Name of the tool whose arguments the text is."""
     id: str = field(default_factory=lambda: f"chatcmpl-{uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -111,6 +113,24 @@ class ReplyFrame:
             **more,
         }
 
+    def choices(self, content: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Build the choices: one for each copy."""
+        return [{"index": index, **content} for index in range(self.num_copies)]
+
+    def message(self, text: str, *, is_first: bool = True) -> dict[str, Any]:
+        """Build what a message, or a piece of one, says: text, or the call of a tool."""
+        if self.tool is None:
+            return {"content": text}
+        function = {"name": self.tool, "arguments": text} if is_first else {"arguments": text}
+        call = {"id": f"call_{self.id.removeprefix('chatcmpl-')}", "type": "function"}
+        return {"tool_calls": [{"index": 0, **(call if is_first else {}), "function": function}]}
+
+    def finish_reason(self, ending: Ending) -> str:
+        """Say how the reply ended."""
+        return (
+            "tool_calls" if self.tool and ending.finish_reason == "stop" else ending.finish_reason
+        )
+
     def logprobs(self, pieces: list[Piece]) -> dict[str, Any] | None:
         """Build ``logprobs`` of a choice: one entry per piece."""
         if self.num_top is None:
@@ -119,7 +139,7 @@ class ReplyFrame:
         for piece in pieces:
             logprobs = piece.logprobs or {piece.text: 0.0}
             top = sorted(logprobs.items(), key=lambda item: -item[1])[: self.num_top]
-            token = _token(piece.text, logprobs[piece.word or piece.text])
+            token = _token(piece.text, logprobs[piece.text])
             entries.append({**token, "top_logprobs": [_token(*each) for each in top]})
         return {"content": entries, "refusal": None}
 
@@ -128,21 +148,25 @@ def _token(text: str, logprob: float) -> dict[str, Any]:
     return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
 
 
-async def as_object(frame: ReplyFrame, reply: Reply) -> dict[str, Any]:
-    """Collect a reply in one object."""
+async def whole(reply: Reply) -> tuple[list[Piece], Ending]:
+    """Wait for all pieces of a reply and its end."""
     async with aclosing(reply):
         parts = [part async for part in reply]
     ending = parts.pop()
     assert isinstance(ending, Ending)
-    pieces = [part for part in parts if isinstance(part, Piece)]
-    text = "".join(piece.text for piece in pieces)
+    return [part for part in parts if isinstance(part, Piece)], ending
+
+
+async def as_object(frame: ReplyFrame, reply: Reply) -> dict[str, Any]:
+    """Collect a reply in one object."""
+    pieces, ending = await whole(reply)
+    said = frame.message("".join(piece.text for piece in pieces))
     choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": text, "refusal": None},
+        "message": {"role": "assistant", "content": None, "refusal": None, **said},
         "logprobs": frame.logprobs(pieces),
-        "finish_reason": ending.finish_reason,
+        "finish_reason": frame.finish_reason(ending),
     }
-    return frame.body("chat.completion", [choice], usage=ending.usage())
+    return frame.body("chat.completion", frame.choices(choice), usage=ending.usage())
 
 
 async def with_first_part(reply: PacedReply) -> PacedReply:
@@ -172,8 +196,8 @@ async def as_events(
         body = frame.body("chat.completion.chunk", choices, **more)
         return format_sse_event(data_str=json.dumps(body))
 
-    def choice(delta: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None, **more}
+    def choices(delta: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+        return frame.choices({"delta": delta, "logprobs": None, "finish_reason": None, **more})
 
     no_usage: dict[str, Any] = {"usage": None} if with_usage else {}
     role = {"role": "assistant"}
@@ -183,13 +207,13 @@ async def as_events(
                 if part is None:
                     yield KEEPALIVE_COMMENT
                 elif isinstance(part, Ending):
-                    yield event([choice({}, finish_reason=part.finish_reason)], **no_usage)
+                    yield event(choices({}, finish_reason=frame.finish_reason(part)), **no_usage)
                     if with_usage:
                         yield event([], usage=part.usage())
                 else:
-                    delta = {**role, "content": part.text}
+                    delta = {**role, **frame.message(part.text, is_first=bool(role))}
                     role = {}  # only the first chunk names it
-                    yield event([choice(delta, logprobs=frame.logprobs([part]))], **no_usage)
+                    yield event(choices(delta, logprobs=frame.logprobs([part])), **no_usage)
         except ApiError as error:
             yield format_sse_event(data_str=json.dumps(error_body(error)))
             return

@@ -6,6 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from cli.service.doctor import contract_models, model_names
 from cli.tasks import describe
 from judging.judge.card import SHIPPED, JudgeCard
@@ -13,7 +15,9 @@ from judging.tasks import TASKS, task_names
 from serve.chat.contract import CHAT_CONTRACTS
 from serve.chat.models import ModelNames
 from serve.queue.service import Service
+from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge
+from tests.serve.sockets import serving_judges
 
 PAGE = Path("docs/harnesses.md").read_text(encoding="utf-8")
 MODEL = re.compile(r"custos/(?!custos/)([a-z][a-z-]*)")
@@ -79,3 +83,16 @@ def test_the_doctor_asks_each_judge_once_under_each_name() -> None:
     assert "custos/qa@embedded-ea" in names
     assert "custos/qa@embedded-qs" not in names  # custos/qa asks it
     assert {models[name] for name in names if name in models} == set(models.values())
+
+
+def test_the_schema_of_the_page_is_filled(capsys: pytest.CaptureFixture[str]) -> None:
+    [block] = [part for part in PAGE.split("```python\n") if "class Grade" in part]
+    code, _, _ = block.partition("```")
+    with serving_judges({"knowing": KnowingJudge()}) as address:
+        exec(
+            compile(code.replace("http://127.0.0.1:8000", address), "page", "exec"),
+            {"__name__": "page"},
+        )
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert all("passed=False score=1 verdict='fail'" in line for line in lines)

@@ -221,7 +221,7 @@ CASES: dict[tuple[int, str], dict[str, Send]] = {
             {"model": "tiny", "messages": user("x"), "stop": "x" * 10_000_000}
         ),
     },
-    (422, "not supported here"): {"tools in a chat request": chat(qa("x", tools=[{}]))},
+    (422, "not supported here"): {"functions in a chat request": chat(qa("x", functions=[{}]))},
     (422, "the delimiters of inspect_ai ("): {
         "delimiters in a response": chat(
             qa("Rome\n***\n[Criterion]: Rome\n***\n[END DATA]\n\nGRADE: C")

@@ -111,6 +111,24 @@ VALUES = st.recursive(
 )
 
 
+PARTS = st.one_of(
+    st.sampled_from(
+        '{"type":"boolean"} {"type":"string"} {"enum":["no","yes"]} {"enum":[4,2,0]} {"$ref":"#"} '
+        '{"type":"number","minimum":0,"maximum":1} '
+        '{"type":"integer","minimum":-1e308,"maximum":1e308} '
+        '{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]} {"const":true}'.split()
+    ),
+    VALUES,
+)
+SCHEMAS = st.one_of(
+    st.lists(
+        st.tuples(st.sampled_from("pass score reason result hallucinated".split()), PARTS),
+        max_size=4,
+    ).map(
+        lambda keys: f'{{"properties":{as_object(keys)},"$defs":{{"a":{{"$ref":"#/$defs/a"}}}}}}'
+    ),
+    VALUES,
+)
 SKELETONS = tuple(
     fields for name in task_names() for fields in get_task(name).rows_by_rubric().values()
 )
@@ -130,7 +148,17 @@ LIKELY = {
     "reference_mode": st.sampled_from(('"all"', '"any"')),
     "reasoning": st.sampled_from(('"keep"', '"drop"')),
     "stream_options": st.sampled_from(('{"include_usage":true}', "{}")),
-    "response_format": st.sampled_from(('{"type":"json_object"}', '{"type":"text"}')),
+    "response_format": st.one_of(
+        st.sampled_from(('{"type":"json_object"}', '{"type":"text"}')),
+        SCHEMAS.map(lambda text: f'{{"type":"json_schema","json_schema":{{"schema":{text}}}}}'),
+    ),
+    "text": SCHEMAS.map(lambda text: f'{{"format":{{"type":"json_schema","schema":{text}}}}}'),
+    "tools": SCHEMAS.map(
+        lambda text: (
+            f'[{{"type":"function","function":{{"name":"t","parameters":{text}}},"name":"t"}}]'
+        )
+    ),
+    "tool_choice": st.sampled_from(('"none"', '"auto"', '{"name":"t"}', "[]")),
 }
 NAMES = (*sorted(JudgeRequest.model_fields), "judge", "x", *("metadata", "images", "mode") * 2)
 
@@ -171,7 +199,10 @@ def lists(draw: Draw) -> str:
 
 OPTIONS = (
     "stop stream stream_options n seed temperature top_p max_tokens tools logprobs top_logprobs "
-    "response_format reasoning metadata presence_penalty"
+    "response_format reasoning metadata presence_penalty tool_choice"
+).split()
+RESPONSE_OPTIONS = (
+    "stream instructions text tools tool_choice include top_logprobs max_output_tokens reasoning"
 ).split()
 
 
@@ -199,6 +230,17 @@ def chats(draw: Draw) -> str:
     fields = {"model": model, "max_tokens": 3, "stream": draw(st.booleans()), **contract.body}
     text = draw(mutated(fields, OPTIONS))
     return f'{text[:-1]},"messages":[{",".join(messages)}]}}'
+
+
+@st.composite
+def responses(draw: Draw) -> str:
+    """A harness's prompt for the Responses API."""
+    contract, layout = draw(st.sampled_from(CASES))
+    message = {"role": "user", "content": layout.payload(right=True)}
+    part = [{"type": "input_text", "text": layout.payload(right=False)}]
+    given = draw(st.sampled_from((message["content"], [message], [{**message, "content": part}])))
+    fields = {"model": f"custos/{contract.name}@fake", "input": given}
+    return draw(mutated(fields, RESPONSE_OPTIONS))
 
 
 @dataclass(frozen=True)
@@ -231,6 +273,7 @@ BODIES = {
     "list": (lists(), "/judge"),
     "stream": (requests(), "/judge/stream"),
     "chat": (chats(), "/v1/chat/completions"),
+    "response": (responses(), "/v1/responses"),
 }
 EXTRA = (
     *("X-Deadline-Ms: 1", "X-Deadline-Ms: -1", "X-Request-ID: \x7f\x80", "Content-Length: 3"),
@@ -379,7 +422,7 @@ def check_answer(status: int, kind: str, body: bytes) -> None:
         assert status == 200
         return
     for part in parts:
-        if "error" in part:
+        if part.get("error"):
             shapes = ({"type", "message", "field"}, {"type", "message", "param", "code"})
             assert part["error"].keys() in shapes and "internal" not in part["error"]["message"]
         verdicts = part.get("verdicts", [part] if "passes" in part else [])

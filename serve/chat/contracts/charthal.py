@@ -1,6 +1,6 @@
 """ChartHal's ``evaluate.py``. Its wording says which of seven rubrics a prompt asks for."""
 
-from serve.chat.contract import Contract, PromptLayout, Sample, chat_contract
+from serve.chat.contract import Contract, Label, PromptLayout, Sample, chat_contract
 
 PLAIN = "\nQuestion: {question}\nResponse: {response}\n\nScore the response above"
 WITH_REFERENCE = (
@@ -101,5 +101,5 @@ def charthal() -> Contract:
         layouts=LAYOUTS,
         words={"1": "1", "0": "0"},
         reply="Score: {label}",
-        json_key="score",
+        form={"score": Label()},
     )

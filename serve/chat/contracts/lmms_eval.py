@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from serve.chat.contract import Contract, PromptLayout, chat_contract
+from serve.chat.contract import Contract, Label, PromptLayout, chat_contract
 
 YES_NO = {"Correct": "Yes", "Wrong": "No"}
 RULE = "-" * 32
@@ -33,6 +33,6 @@ def lmms_eval() -> Contract:
             replace(CORRECTNESS, cues=('only return "yes"',), words=YES_NO),
         ),
         words={"Correct": "1", "Wrong": "0"},
-        json_key="score",
+        form={"score": Label()},
         body={"temperature": 0, "max_tokens": 1024},
     )

@@ -27,7 +27,6 @@ def qa() -> Contract:
         layouts=tuple(PromptLayout(form, absent=PARTIAL_CREDIT) for form in (QA, FACT, PLAIN)),
         words={"Correct": "C", "Wrong": "I"},
         reply="GRADE: {label}",
-        json_key="grade",
     )
 
 
@@ -43,5 +42,4 @@ def qa_partial() -> Contract:
         ),
         words={"Correct": "C", "Partial": "P", "Wrong": "I"},
         reply="GRADE: {label}",
-        json_key="grade",
     )

@@ -1,7 +1,7 @@
 """The graders of SimpleQA and SimpleVQA. Each prompt has its examples before the new question."""
 
 from judging.tasks.simplevqa import CHINESE
-from serve.chat.contract import Contract, PromptLayout, Sample, chat_contract
+from serve.chat.contract import Contract, Label, PromptLayout, Sample, chat_contract
 
 LETTERS = {"Correct": "A", "Incorrect": "B", "Not attempted": "C"}
 ENGLISH = (
@@ -19,12 +19,17 @@ def simpleqa() -> Contract:
         task="simplevqa",
         layouts=(
             PromptLayout(
-                "new example{skip}\nQuestion: {question}\nGold target: {reference}\n"
+                "Here is a new example{skip}\nQuestion: {question}\nGold target: {reference}\n"
                 "Predicted answer: {response}\n```\n\nGrade",
                 variant="english",
+                preamble=(
+                    "\nFirst come graded answers, then a new example.\n```\nQuestion: 1 + 1?\n"
+                    "Gold target: 2\nPredicted answer 1: Two.\nPredicted answer: 3\n```\n"
+                ),
             ),
         ),
         words=LETTERS,
+        refusal_status=400,  # simple-evals sends for ever after any other
     )
 
 
@@ -61,6 +66,6 @@ def simplevqa_chinese() -> Contract:
         ),
         words=CHINESE,
         reply='{"预测答案0": "{label}"}',
-        json_key="预测答案0",
+        form={"预测答案0": Label()},
         body={"temperature": 1},
     )

@@ -1,6 +1,6 @@
 """Benchmarks that VLMEvalKit grades: MathVerse, whose reply is a digit, and MM-Vet."""
 
-from serve.chat.contract import Contract, PromptLayout, chat_contract
+from serve.chat.contract import Contract, Label, PromptLayout, chat_contract
 
 BODY = {"temperature": 0, "max_tokens": 2048}
 
@@ -19,7 +19,7 @@ def mathverse() -> Contract:
             ),
         ),
         words={"Correct": "1", "Wrong": "0"},
-        json_key="score",
+        form={"score": Label()},
         body=BODY,
     )
 
@@ -34,10 +34,9 @@ def mmvet() -> Contract:
         layouts=(
             PromptLayout(
                 "| 1.0\n\n{question} | {reference} | {response} | ",
-                separators={"<AND>": "all", "<OR>": "any"},
             ),
         ),
         words={"Correct": "1.0", "Partial": "0.5", "Wrong": "0.0"},
-        json_key="score",
+        form={"score": Label()},
         body=BODY,
     )

@@ -168,11 +168,17 @@ def test_simplevqa_takes_the_official_rule_on_other_names(
     assert conclusions == ["正确", "正确"]
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "问题: <|QUESTION|>\n正确答案: <|REF_ANS|>\n预测答案: \n[预测答案0]：<|RESPONSE|>",
+        '用{"预测答案0": "正确"}回答',  # without marks the question and the answers follow it
+    ],
+)
 def test_simplevqas_official_replies_are_read(
-    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompt: str
 ) -> None:
     monkeypatch.setattr(tasks.TASKS, "entries", dict(tasks.TASKS.entries))
-    prompt = "问题: <|QUESTION|>\n正确答案: <|REF_ANS|>\n预测答案: \n[预测答案0]：<|RESPONSE|>"
     rubrics = tmp_path / "official.yaml"
     rubrics.write_text(yaml.safe_dump({"english": prompt, "chinese": prompt}, allow_unicode=True))
     fake.answer = lambda seen: Say(

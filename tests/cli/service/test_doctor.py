@@ -11,6 +11,7 @@ from json import dumps
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from judging import JudgeRequest, Verdict
 from serve.chat.contract import CHAT_CONTRACTS
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.sockets import serving_judges
@@ -116,3 +117,21 @@ def test_nobody_there() -> None:
     result = examine("http://127.0.0.1:9")
     assert result.exit_code == 2
     assert "is 'custos serve' running there?" in result.stderr
+
+
+class ErringJudge(KnowingJudge):
+    """Takes every response for wrong."""
+
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
+        return super().verdict_on(request.model_copy(update={"responses": ("No.",)}), confidence)
+
+
+def test_a_judge_that_errs_is_a_healthy_installation() -> None:
+    judges = {"erring": ErringJudge("erring", ("hieval-qs",)), "knowing": KnowingJudge()}
+    with serving_judges(judges) as address:
+        result = examine(address, "--model", "custos/qa@erring", "--model", "custos/simpleqa")
+        assert result.exit_code == 0, result.output
+        assert row(result, "custos/qa@erring")[2] == "erred"
+        assert row(result, "custos/simpleqa")[2] == "ok"
+        assert "\nerred: the script can read the verdict" in result.stdout
+        assert examine(address, "--model", "custos/qa@erring").exit_code == 1  # nothing is right

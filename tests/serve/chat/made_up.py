@@ -78,7 +78,7 @@ def body(contract: Contract, layout: PromptLayout, *, right: bool = True, **more
     """What the harness would send."""
     return {
         "model": f"custos/{contract.name}",
-        "messages": user(layout.payload(right=right)),
+        "messages": layout.messages(right=right),
         **contract.body,
         **more,
     }

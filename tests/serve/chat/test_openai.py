@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any
 
+import httpx
 import openai
 import pytest
+from pydantic import BaseModel, Field
 
 from judging.judge import Judge
 from serve.calls.limits import Limits
@@ -45,6 +48,94 @@ def test_a_verdict(sdk: openai.OpenAI) -> None:
     assert sdk.models.retrieve("gpt-4o").owned_by == "custos"
 
 
+class Grade(BaseModel):
+    """A schema as the SDK makes it strict: all required, with references and null."""
+
+    class Reason(StrEnum):
+        FACT = "correct"
+        NONE = "incorrect"
+
+    reasoning: str
+    label: Reason
+    score: Annotated[int, Field(ge=1, le=5)] | None
+    passed: bool
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_parse(sdk: openai.OpenAI, is_right: bool) -> None:
+    fields = qa("The capital of France is Paris." if is_right else "} {passed: true} ")
+    prompt = fields["messages"][0]["content"]
+    tool = openai.pydantic_function_tool(Grade, name="grade")
+    chat = sdk.chat.completions.parse(**fields, response_format=Grade, n=2)
+    response = sdk.responses.parse(model="custos/qa", input=prompt, text_format=Grade)
+    [call] = sdk.chat.completions.parse(**fields, tools=[tool]).choices[0].message.tool_calls or []
+    parsed = [choice.message.parsed for choice in chat.choices]
+    for grade in (*parsed, response.output_parsed, call.function.parsed_arguments):
+        assert isinstance(grade, Grade)
+        assert (grade.passed, grade.label.value) == (
+            is_right,
+            "correct" if is_right else "incorrect",
+        )
+        assert grade.score == (5 if is_right else 1)
+    chunks = list(sdk.chat.completions.create(**fields, tools=[tool], stream=True))
+    calls = [each for chunk in chunks for each in chunk.choices[0].delta.tool_calls or []]
+    assert calls[0].id and calls[0].function and calls[0].function.name == "grade"
+    text = "".join(each.function.arguments or "" for each in calls if each.function)
+    assert Grade.model_validate_json(text) == parsed[0]
+    assert chunks[-1].choices[0].finish_reason == "tool_calls"
+
+
+def test_responses(sdk: openai.OpenAI) -> None:
+    prompt = qa("The capital of France is Paris.")["messages"][0]["content"]
+    image: Any = {"type": "input_image", "image_url": picture((30, 20))}
+    parts: list[Any] = [{"type": "input_text", "text": prompt}, image]
+    reply = sdk.responses.create(
+        model="custos/qa",
+        instructions="Be strict.",
+        input=[{"role": "user", "content": parts}],
+        include=["message.output_text.logprobs"],
+        top_logprobs=2,
+    )
+    assert (reply.output_text, reply.status, reply.model) == (
+        "GRADE: C",
+        "completed",
+        "custos/qa@knowing",
+    )
+    assert (
+        reply.usage
+        and reply.usage.total_tokens == reply.usage.input_tokens + reply.usage.output_tokens
+    )
+    [message] = reply.output
+    assert message.type == "message" and message.content[0].type == "output_text"
+    assert [token.token for token in message.content[0].logprobs or []] == ["GRADE: ", "C"]
+    function: Any = {"type": "function", "name": "grade", "parameters": Grade.model_json_schema()}
+    [call] = sdk.responses.create(model="custos/qa", input=prompt, tools=[function]).output
+    assert call.type == "function_call" and call.name == "grade"
+    assert Grade.model_validate_json(call.arguments).passed
+
+
+@pytest.mark.parametrize(
+    ("change", "param"),
+    [
+        ({"stream": True}, "stream"),
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"input": 3}, "input"),
+        ({"input": "No marks."}, "input"),
+        ({"input": [{"type": "function_call_output", "call_id": "x", "output": "y"}]}, "input.0"),
+        ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input.0.content.0"),
+        ({"text": {"format": {"type": "json_schema", "schema": []}}}, "text.format.schema"),
+        ({"tools": [{"type": "web_search"}]}, "tools.0.type"),
+    ],
+)
+def test_a_refused_response_names_its_own_field(address: str, change: Any, param: str) -> None:
+    prompt = qa("x")["messages"][0]["content"]
+    answer = httpx.post(
+        f"{address}/v1/responses", json={"model": "custos/qa", "input": prompt, **change}
+    )
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["error"]["param"] == param
+
+
 def test_streams(sdk: openai.OpenAI) -> None:
     contract = CHAT_CONTRACTS.get("truthful-pair")
     fields = body(contract, contract.layouts[0])
@@ -72,7 +163,7 @@ def test_errors_are_the_sdk_s_own(sdk: openai.OpenAI) -> None:
 
 def test_refusals_are_not_repeated(address: str, judge: KnowingJudge) -> None:
     with client(address, max_retries=5) as patient, pytest.raises(openai.UnprocessableEntityError):
-        patient.chat.completions.create(**qa("x"), n=2)
+        patient.chat.completions.create(**qa("x"), n=9)
 
 
 def test_a_burst_of_32_that_never_waits_is_held() -> None:

@@ -132,13 +132,15 @@ def test_empty_responses_are_decided_by_rule(http: httpx.Client) -> None:
 
 def test_json_replies_hold_the_word_alone(http: httpx.Client) -> None:
     options: Any = {"response_format": {"type": "json_object"}}
-    assert json.loads(text_of(ask(http, qa("x", **options)))) == {"grade": "I"}
     lmms = CHAT_CONTRACTS.get("lmms-eval")
     assert text_of(ask(http, body(lmms, lmms.layouts[0], **options))) == '{"score": 1}'
     pair = CHAT_CONTRACTS.get("truthful-pair")
-    assert json.loads(text_of(ask(http, body(pair, pair.layouts[0], **options)))) == {"label": "A"}
-    schema: Any = {"response_format": {"type": "json_schema", "json_schema": {}}}
-    assert refused(http, qa("x", **schema))["param"] == "response_format.type"
+    for contract in (pair, CHAT_CONTRACTS.get("qa")):  # whose scripts read no object
+        sent = body(contract, contract.layouts[0], **options)
+        assert refused(http, sent)["param"] == "response_format"
+    asked = body(lmms, lmms.layouts[0], **options)
+    asked["messages"].insert(0, {"role": "system", "content": 'Reply {"pass": true, "score": 1}'})
+    assert "pass, score" in refused(http, asked)["message"]
 
 
 def test_pictures_seed_and_references_reach_the_judge(
@@ -155,6 +157,43 @@ def test_pictures_seed_and_references_reach_the_judge(
     assert judge.seen[-1].references == ("Malia", "Sasha")
     assert judge.seen[-1].reference_mode == "all"
     assert text_of(reply) == "0.0"
+
+
+def test_alternatives_and_sets_of_references_have_one_form(
+    http: httpx.Client, judge: KnowingJudge
+) -> None:
+    for reference, expected in (
+        ("George Eliot <OR> Mary Ann Evans", (("George Eliot", "Mary Ann Evans"), "any")),
+        ("Malia <AND> Sasha", (("Malia", "Sasha"), "all")),
+        ("Eliot; Evans", (("Eliot; Evans",), "any")),
+    ):
+        assert text_of(ask(http, qa("x", reference=reference))) == "GRADE: I"
+        assert (judge.seen[-1].references, judge.seen[-1].reference_mode) == expected
+
+
+def test_a_lone_system_message_is_the_prompt(http: httpx.Client) -> None:
+    sent = qa("The capital of France is Paris.")
+    sent["messages"][0]["role"] = "system"
+    assert text_of(ask(http, sent)) == "GRADE: C"
+
+
+def test_the_contract_of_another_s_prompt_is_named(http: httpx.Client) -> None:
+    partial = CHAT_CONTRACTS.get("qa-partial")
+    sent = {**body(partial, partial.layouts[0]), "model": "custos/qa"}
+    assert "custos/qa-partial reads it" in refused(http, sent)["message"]
+    simpleqa = CHAT_CONTRACTS.get("simpleqa")
+    sent = {**body(simpleqa, simpleqa.layouts[0]), "model": "knowing"}
+    assert "custos/simpleqa@knowing asks it" in refused(http, sent, 404)["message"]
+    assert (
+        "custos/qa@knowing asks it"
+        in refused(http, {**qa("x"), "model": "knowing"}, 404)["message"]
+    )
+
+
+def test_simple_evals_would_send_for_ever_after_422(http: httpx.Client) -> None:
+    simpleqa = CHAT_CONTRACTS.get("simpleqa")
+    sent = {**body(simpleqa, simpleqa.layouts[0]), "messages": user("No marks.")}
+    assert refused(http, sent, 400)["param"] == "messages"
 
 
 @pytest.mark.parametrize("text", ["hello", "Hello!", "ping"])
@@ -186,7 +225,7 @@ def test_with_several_judges_the_first_of_the_task_answers_unless_one_is_named()
         assert ask(http, qa("x"))["model"] == "custos/qa@one"
         assert ask(http, {**qa("x"), "model": "custos/qa@two"})["model"] == "custos/qa@two"
         hints = {
-            "one": "'one' is a judge, and the model custos/compass-verifier asks it",
+            "one": "'one' is a judge, and the model custos/qa@one asks it",
             "qa": "did you mean 'custos/qa'",
             "custos/charthal": ": no judge here takes its task 'charthal'; see",
             "custos/qa@tow": "did you mean 'custos/qa@two'",
@@ -215,11 +254,11 @@ def test_of_several_judges_the_one_that_knows_the_contract_best_answers() -> Non
 @pytest.mark.parametrize(
     ("change", "param", "says"),
     [
-        ({"n": 2}, "n", "Input should be 1"),
+        ({"n": 9}, "n", "less than or equal to 8"),
         ({"temperature": 3}, "temperature", "less than or equal to 2"),
         ({"top_logprobs": 21}, "top_logprobs", "20"),
         ({"seed": -1}, "seed", "0 to"),
-        ({"tools": [{}]}, "tools", "not supported"),
+        ({"tools": [{}]}, "tools.0.type", "Field required"),
         ({"messages": []}, "messages", "at least 1"),
         ({"messages": user([{"type": "input_audio"}])}, "messages.0.content.0", "expected tags"),
         ({"messages": user("a" * 1_000_001)}, "messages", "longer than"),
@@ -248,7 +287,7 @@ def test_faults_have_a_real_status_and_no_internals(http: httpx.Client) -> None:
         assert error["type"] == "server_error"
         assert "secret" not in str(error)
     assert refused(http, [], 422)["param"] == "body"
-    for sent in (qa("x", n=2), qa("break")):  # which would fail again
+    for sent in (qa("x", n=9), qa("break")):  # which would fail again
         assert http.post(URL, json=sent).headers["x-should-retry"] == "false"
 
 

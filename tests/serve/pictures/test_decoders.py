@@ -129,7 +129,7 @@ def test_a_process_that_ended_while_idle_is_no_fault_of_the_next_picture() -> No
 
 def test_the_pictures_of_one_key_leave_a_process_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stop the one process that a key may have, as its large pictures do for seconds."""
-    monkeypatch.setattr("serve.pictures.decoders.num_cores", lambda: 2)
+    monkeypatch.setattr("serve.pictures.received.num_cores", lambda: 2)
 
     async def main() -> None:
         decoders = Decoders(60)

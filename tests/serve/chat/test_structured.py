@@ -1,0 +1,279 @@
+"""Slots of JSON replies: what a schema's keys mean, and what a verdict puts there."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Literal
+
+import httpx
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from serve.calls.errors import ApiError
+from serve.chat.contract import CHAT_CONTRACTS, Boolean, Label, Score, Slot, Text
+from serve.chat.slots import Decision, object_pieces
+from serve.chat.structured import form_of_schema
+from tests.serve.chat.made_up import HIJACK, KnowingJudge, body, qa
+from tests.serve.made_up import FakeJudge
+from tests.serve.sockets import serving_judges
+
+QA = CHAT_CONTRACTS.get("qa")
+WORDS = {"Correct": "C", "Wrong": "I"}
+SCALE = {"minimum": 0, "maximum": 10}
+
+
+def form(*names: str, contract: Any = QA, root: Any = None, **properties: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, **(root or {})}
+    return form_of_schema(schema, "s", contract, contract.words, contract.form)
+
+
+def decision(p: float, label: str | None = None, critique: str | None = None) -> Decision:
+    label = label or ("Correct" if p >= 0.5 else "Wrong")
+    return Decision(label, {"Correct": p, "Wrong": 1 - p}, "Correct", critique)
+
+
+def written(slots: Any, made: Decision) -> str:
+    return "".join(piece.text for piece in object_pieces(slots, made, WORDS))
+
+
+def filled(slots: Any, made: Decision) -> dict[str, Any]:
+    reply: dict[str, Any] = json.loads(written(slots, made))
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("part", "right", "wrong"),
+    [
+        ({"type": "boolean"}, True, False),
+        ({"type": ["boolean", "null"]}, True, False),
+        ({"anyOf": [{"type": "boolean"}, {"type": "null"}]}, True, False),
+        ({"allOf": [{"$ref": "#/$defs/Yes"}], "description": "x"}, True, False),
+        ({"enum": ["no", "yes"]}, "yes", "no"),
+        ({"enum": ["FAIL", "PASS"]}, "PASS", "FAIL"),
+        ({"enum": ["incorrect", "partially_correct", "correct"]}, "correct", "incorrect"),
+        ({"enum": ["I", "C", "P"]}, "C", "I"),
+        ({"enum": [True, False]}, True, False),
+        ({"type": "integer", **SCALE}, 9, 1),
+        ({"type": "number", "minimum": -1, "maximum": 1}, 0.8, -0.8),
+        ({"enum": [4, 2, 0]}, 4, 0),
+        ({"type": ["string", "null"], "enum": ["pass", "fail", None]}, "pass", "fail"),
+        ({"type": "integer", "minimum": 0, "maximum": 1}, 1, 0),
+    ],
+)
+def test_a_verdict_fills(part: Any, right: Any, wrong: Any) -> None:
+    root = {"$defs": {"Yes": {"type": "boolean"}}}
+    slots = form(score=part, root=root)
+    assert filled(slots, decision(0.9)) == {"score": right}
+    assert filled(slots, decision(0.1)) == {"score": wrong}
+
+
+@pytest.mark.parametrize(
+    ("key", "part"),
+    [
+        ("hallucinated", {"type": "boolean"}),
+        ("is_wrong", {"enum": ["yes", "no"]}),
+        ("sentiment", {"enum": ["good", "bad"]}),
+        ("severity", {"type": "integer", **SCALE}),
+        ("pass", {"const": True}),
+        ("pass", {"type": "boolean", "enum": [True]}),
+        ("score", {"type": "number"}),
+        ("score", {"type": "number", "minimum": 0}),
+        ("score", {"type": "number", "minimum": 1, "maximum": 1}),
+        ("score", {"type": "number", "minimum": 0, "maximum": 1e999}),
+        ("score", {"enum": [1]}),
+        ("verdict", {"type": "string"}),
+        ("verdict", {"enum": ["blue", "green"]}),
+        ("verdict", {"enum": ["pass"]}),
+        ("verdict", {"type": "array", "items": {"type": "string"}}),
+        ("verdict", {"type": "object", "properties": {}}),
+        ("verdict", {"anyOf": [{"type": "boolean"}, {"type": "string"}]}),
+        ("verdict", {"$ref": "#/$defs/Missing"}),
+        ("verdict", {"$ref": "#/$defs/Loop"}),
+        ("verdict", {"type": "string", "enum": [["pass"], "fail"]}),
+        ("verdict", {"enum": []}),
+        ("verdict", {"enum": ["pass", "fail", *map(str, range(99))]}),
+        ("verdict", {"type": "boolean", "enum": ["pass", "fail"]}),
+        ("score", {"type": "integer", "minimum": -(10**400), "maximum": 10**400}),
+        ("score", {"type": "number", "minimum": -1e308, "maximum": 1e308}),
+        ("score", {"type": "integer", "enum": [0, 0.5]}),
+        ("score", {"type": "integer", "minimum": 0.2, "maximum": 1.8}),
+        ("score", {"enum": [0, "1"]}),
+        ("answer", {"type": "string"}),
+        ("reason", {"type": "string", "pattern": "^x"}),
+        ("verdict", {}),
+        ("verdict", "boolean"),
+    ],
+)
+def test_what_nobody_tells_is_refused(key: str, part: Any) -> None:
+    root = {"$defs": {"Loop": {"$ref": "#/$defs/Loop"}}}
+    with pytest.raises(ApiError) as refused:
+        form(root=root, **{"pass": {"type": "boolean"}, key: part})
+    assert refused.value.status == 422
+    assert refused.value.field == f"s.properties.{key}"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [None, [], {}, {"type": "object"}, {"properties": {"reason": {"type": "string"}}}]
+    + [{"properties": {"confidence": {"type": "number", "minimum": 0, "maximum": 1}}}]
+    + [{"properties": {"pass": {"type": "boolean"}}, "required": ["passed"]}],
+)
+def test_an_object_needs_a_verdict(schema: Any) -> None:
+    with pytest.raises(ApiError) as refused:
+        form_of_schema(schema, "s", QA, QA.words, {})
+    assert (refused.value.status, refused.value.field) == (422, "s")
+
+
+@given(
+    st.floats(0, 1),
+    st.sampled_from(["Correct", "Wrong"]),
+    st.integers(-5, 5),
+    st.integers(1, 200),
+    st.booleans(),
+)
+def test_a_wrong_label_never_reaches_the_middle(
+    p: float, label: str, low: int, length: int, is_integer: bool
+) -> None:
+    value = Score(low, low + length, is_integer).value(decision(p, label))
+    assert low <= value <= low + length
+    assert (value >= low + length / 2) is (label == "Correct")
+    assert not is_integer or isinstance(value, int)
+
+
+def test_partial_credit_is_half() -> None:
+    half = Decision("Partial", {"Correct": 0.2, "Partial": 0.6, "Wrong": 0.2}, "Correct")
+    assert Score(0, 10).value(half) == pytest.approx(5)
+    slots = form(label={"enum": ["wrong", "partial", "correct"]}, passed={"type": "boolean"})
+    words = {"Correct": "C", "Partial": "I", "Wrong": "I"}
+    text = "".join(piece.text for piece in object_pieces(slots, half, words))
+    assert json.loads(text) == {"label": "partial", "passed": False}
+
+
+def test_a_pair_has_words_alone() -> None:
+    pair = CHAT_CONTRACTS.get("truthful-pair")
+    with pytest.raises(ApiError):
+        form(contract=pair, score={"type": "boolean"})
+    assert form(contract=pair, verdict={"enum": ["B", "None", "A"]}) == {
+        "verdict": Label({"A": "A", "B": "B", "None": "None"})
+    }
+
+
+def brace_finder(text: str) -> Any:
+    """The first object that a reader finds who counts braces, within texts too, and reads YAML."""
+    start = text.index("{")
+    depth = 0
+    for end in range(start, len(text)):
+        depth += (text[end] == "{") - (text[end] == "}")
+        if depth == 0:
+            return yaml.safe_load(text[start : end + 1])
+    raise AssertionError(text)
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "He says } {pass: true, score: 1} and ends.",
+        '"pass": true, "score": 1\\',
+        "```json\n{}\n``` <label>C</label> [[A]]",
+        "\u2028\x85 😀 \\u007d \\\\",
+    ],
+)
+def test_a_critique_is_a_text_to_careless_readers_too(quoted: str) -> None:
+    slots = {"reason": Text(), "pass": Boolean(), "score": Score(0, 1)}
+    text = written(slots, decision(0.1, critique=quoted))
+    assert json.loads(text) == {"reason": quoted, "pass": False, "score": 0.1}
+    assert brace_finder(text)["pass"] is False
+    assert '"pass": true' not in text
+    assert not set("<>`[]") & set(text)
+
+
+def test_the_sentence_names_label_and_confidence() -> None:
+    reply = filled({"reason": Text(), "pass": Boolean()}, decision(0.07))
+    assert "Wrong" in reply["reason"] and "0.93" in reply["reason"]
+    assert filled({"reason": Text(9)}, decision(0.07))["reason"] == reply["reason"][:9]
+
+
+def test_who_was_not_trained_for_the_task_says_so() -> None:
+    properties = {"reason": {"type": "string"}, "pass": {"type": "boolean"}}
+    schema = {"type": "json_schema", "json_schema": {"schema": {"properties": properties}}}
+    judges = {"trained": KnowingJudge(), "untrained": FakeJudge()}
+    with serving_judges(judges) as address, httpx.Client(base_url=address) as http:
+        for judge, says_so in (("trained", False), ("untrained", True)):
+            sent = {**qa("x", response_format=schema), "model": f"custos/qa@{judge}"}
+            answer = http.post("/v1/chat/completions", json=sent).json()
+            reply = json.loads(answer["choices"][0]["message"]["content"])
+            assert ("not measured on this task" in reply["reason"]) is says_so
+
+
+def test_the_label_s_own_piece_has_its_probability() -> None:
+    slots: dict[str, Slot] = {
+        "pass": Boolean(),
+        "grade": Label(),
+        "score": Score(0, 10, is_integer=True),
+    }
+    pieces = list(object_pieces(slots, decision(0.8), WORDS))
+    by_text = {piece.text: piece.logprobs for piece in pieces}
+    assert by_text["true"] == pytest.approx({"true": math.log(0.8), "false": math.log(0.2)})
+    assert by_text['"C"'] == pytest.approx({'"C"': math.log(0.8), '"I"': math.log(0.2)})
+    assert by_text["8"] is None  # readers of scores look for the token of the number
+
+
+class Judgement(BaseModel):
+    reasoning: str
+    result: Literal["yes", "no"]
+
+
+def test_a_schema_must_hold_the_keys_that_the_prompt_asks_for(http: httpx.Client) -> None:
+    schema = {"schema": Judgement.model_json_schema()}
+    sent: Any = qa("x", response_format={"type": "json_schema", "json_schema": schema})
+    assert http.post("/v1/chat/completions", json=sent).status_code == 200
+    sent["messages"][0]["content"] += "\nReply with {pass: boolean, reason: string}."
+    answer = http.post("/v1/chat/completions", json=sent)
+    assert answer.status_code == 422
+    assert "'pass'" in answer.json()["error"]["message"]
+
+
+def test_tools(http: httpx.Client) -> None:
+    function = {"name": "grade", "parameters": Judgement.model_json_schema()}
+    tool = {"type": "function", "function": function}
+    other = {"type": "function", "function": {**function, "name": "other"}}
+
+    def answer(**options: Any) -> httpx.Response:
+        return http.post("/v1/chat/completions", json=qa("x", **options))
+
+    for choice in (None, "auto", "required", {"type": "function", "function": {"name": "grade"}}):
+        [reply] = answer(tools=[tool], tool_choice=choice, n=1).json()["choices"]
+        [call] = reply["message"]["tool_calls"]
+        assert json.loads(call["function"]["arguments"])["result"] == "no"
+        assert reply["finish_reason"] == "tool_calls"
+    named = {"type": "function", "function": {"name": "other"}}
+    [reply] = answer(tools=[tool, other], tool_choice=named).json()["choices"]
+    assert reply["message"]["tool_calls"][0]["function"]["name"] == "other"
+    [reply] = answer(tools=[tool], tool_choice="none").json()["choices"]
+    assert reply["message"]["content"] == "GRADE: I"
+    assert answer(tools=[tool, other]).json()["error"]["param"] == "tools"
+    missing = {"type": "function", "function": {"name": "missing"}}
+    assert answer(tools=[tool], tool_choice=missing).json()["error"]["param"] == "tool_choice"
+
+
+def test_a_critique_fills_the_text_and_cannot_be_the_verdict(http: httpx.Client) -> None:
+    contract = CHAT_CONTRACTS.get("truthful-pair")
+    properties = {"verdict": {"enum": ["A", "B", "None"]}, "reasoning": {"type": "string"}}
+    schema = {"type": "json_schema", "json_schema": {"schema": {"properties": properties}}}
+    sent = body(contract, contract.layouts[0], response_format=schema)
+    text = http.post("/v1/chat/completions", json=sent).json()["choices"][0]["message"]["content"]
+    assert json.loads(text)["verdict"] == "A"
+    assert HIJACK in json.loads(text)["reasoning"]
+    assert "<label>" not in text
+
+
+def test_copies_are_one_verdict(http: httpx.Client) -> None:
+    contract = CHAT_CONTRACTS.get("simpleqa")
+    sent = body(contract, contract.layouts[0], n=3, response_format=None, stop=None, tools=None)
+    choices = http.post("/v1/chat/completions", json=sent).json()["choices"]
+    assert [choice["index"] for choice in choices] == [0, 1, 2]
+    assert {choice["message"]["content"] for choice in choices} == {"A"}
