@@ -118,7 +118,7 @@ def fit_calibrations(
                 f"{key}: {len(group)} calibration rows are too few for honest confidences; "
                 f"give {SMALL_SPLIT} or more",
             )
-        questions = number_clusters([row.group or row.question for row in group])
+        questions = number_clusters([row.group or row.asked for row in group])
         scores[key] = fit_score_calibration(of_group, targets, labels, questions)
         try:
             if calibration := fit_type_calibration(of_group, targets, labels, questions):

@@ -260,7 +260,7 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
         return list(range(len(examples)))
     questions: dict[str, list[int]] = {}
     for index, example in enumerate(examples):
-        questions.setdefault(example.group or example.question, []).append(index)
+        questions.setdefault(example.group or example.asked, []).append(index)
     drawn: list[int] = []
     order = random.Random(f"start/{seed}").sample(list(questions), len(questions))
     for question in order:

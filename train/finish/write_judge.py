@@ -165,7 +165,7 @@ def _data(result: RunResult, overlaps: Sequence[str]) -> list[str]:
             name,
             ", ".join(shown(path) for path in files[name] if path),
             len(examples),
-            len({row.group or row.question for row in examples}),
+            len({row.group or row.asked for row in examples}),
             ", ".join(f"{label} {n}" for label, n in _label_counts(examples)),
         )
         for name, examples in splits.items()
