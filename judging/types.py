@@ -141,8 +141,8 @@ class JudgeRequest(_Record):
 
     @property
     def asked(self) -> str:
-        """Return the question, or the criteria where there is none: what alike rows share."""
-        return self.question if self.question.strip() else "\n".join(self.criteria)
+        """Return the question, or the responses where there is none: what alike rows share."""
+        return self.question if self.question.strip() else "\n".join(self.responses)
 
     @property
     def response(self) -> str:

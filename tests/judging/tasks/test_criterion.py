@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from data_prep.splits.near_duplicates import cluster_examples
 from judging.errors import FieldError
+from judging.files.questions import question_hash
 from judging.judge.card import JudgeCard, resolve
 from judging.labels import likely_label
 from judging.tasks import get_task, task_names
@@ -87,12 +89,15 @@ def test_labels_as_people_write_them(text: str, label: str) -> None:
     assert likely_label(text, CRITERION.labels("plain")) == label
 
 
-def test_rows_without_a_question_are_told_apart_by_their_criteria() -> None:
+def test_rows_without_a_question_are_told_apart_by_their_responses() -> None:
+    """One criterion may be asked of any number of texts, which are not alike for that."""
     rows = [
-        LabelledExample.model_validate({**ask(criteria=text).model_dump(), "label": "Pass"})
-        for text in ("is short", "is long", "is short")
+        LabelledExample.model_validate({**ask(response=text).model_dump(), "label": "Pass"})
+        for text in ("The tram leaves at nine.", "Bees make wax.", "Bees make wax.")
     ]
-    assert [row.asked for row in rows] == ["is short", "is long", "is short"]
+    one, other, same = cluster_examples(rows)
+    assert one != other == same
+    assert question_hash(rows[0]) != question_hash(rows[1]) == question_hash(rows[2])
     assert ask(question="Why?").asked == "Why?"
 
 
