@@ -166,8 +166,11 @@ def criterion(
     num_test = round(targets["test"])
     trained = list(generate_criteria(rows - num_test, seed, held_out=False))
     dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
+    held = {row.asked for split in ("val", "cal") for row in dealt[split]}
+    dealt["train"] = [row for row in dealt["train"] if row.asked not in held]
     dealt["test"] = list(generate_criteria(num_test, seed, held_out=True))
-    division.write(_in_splits(dealt, seed), described, {})
+    left_out = {"rows_of_val_or_cal": rows - sum(map(len, dealt.values()))}
+    division.write(_in_splits(dealt, seed), described, left_out)
 
 
 @with_groups

@@ -26,7 +26,7 @@ def num_words(text: str) -> int:
 
 def num_sentences(text: str) -> int:
     """Count the ends of sentences, and a last one that is not ended."""
-    parts = re.split(r"(?<=[.!?。！？])(?:[\"')\]]*)(?:\s+|$)|\n+", text)
+    parts = re.split(r"(?<=[.!?])[\"')\]]*(?:\s+|$)|(?<=[。！？])|\n+", text)
     return sum(any(map(str.isalnum, part)) for part in parts)
 
 

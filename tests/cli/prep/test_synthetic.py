@@ -59,6 +59,23 @@ def test_claims(tmp_path: Path) -> None:
     assert {row.label for row in splits["train"]} == {"Correct", "Partial", "Wrong"}
 
 
+def test_criterion(tmp_path: Path) -> None:
+    sizes = ("--val", 40, "--cal", 60, "--test", 100)
+    run("criterion", "--rows", 800, "--out", tmp_path / "seen", *sizes)
+    splits = read_splits(tmp_path / "seen")
+    assert len(splits["test"]) == 100 and len(splits["val"]) >= 40 <= 60 <= len(splits["cal"])
+    held = {row.asked for name in ("val", "cal", "test") for row in splits[name]}
+    assert splits["train"] and not held & {row.asked for row in splits["train"]}
+    run("criterion", "--rows", 80, "--kinds", "unseen", "--out", tmp_path / "unseen")
+    unseen = read_splits(tmp_path / "unseen")
+    assert {name: len(rows) for name, rows in unseen.items() if rows} == {"test": 80}
+    kinds = [
+        {row.metadata["kind"] for rows in each.values() for row in rows}
+        for each in (splits, unseen)
+    ]
+    assert not kinds[0] & kinds[1]
+
+
 def test_objective(tmp_path: Path) -> None:
     run("objective", "--rows", 600, "--out", tmp_path, "--val", 40, "--cal", 60, "--test", 100)
     splits = read_splits(tmp_path)
