@@ -54,7 +54,7 @@ def generate_criteria(
             responses=(sides[answering].response,),
             label=PASS if asking == answering else FAIL,
             metadata={
-                "kind": kind,
+                "domain": kind,
                 "deception": deceptions[answering],
                 "label_by": "checker" if by_checker else "construction",
             },

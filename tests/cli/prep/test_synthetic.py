@@ -70,7 +70,7 @@ def test_criterion(tmp_path: Path) -> None:
     unseen = read_splits(tmp_path / "unseen")
     assert {name: len(rows) for name, rows in unseen.items() if rows} == {"test": 80}
     kinds = [
-        {row.metadata["kind"] for rows in each.values() for row in rows}
+        {row.metadata["domain"] for rows in each.values() for row in rows}
         for each in (splits, unseen)
     ]
     assert not kinds[0] & kinds[1]

@@ -25,7 +25,7 @@ ROWS = TRAIN + TEST + OTHER_KINDS
 def test_every_kind_has_both_labels_and_its_rows_are_of_the_task() -> None:
     task = get_task("criterion")
     for rows, kinds in ((TRAIN, KINDS), (TEST, KINDS), (OTHER_KINDS, UNSEEN_KINDS)):
-        counts = Counter((row.metadata["kind"], row.label) for row in rows)
+        counts = Counter((row.metadata["domain"], row.label) for row in rows)
         assert set(counts) == {(kind, label) for kind in kinds for label in ("Pass", "Fail")}
     for row in ROWS:
         task.check(row)
@@ -80,7 +80,7 @@ LISTS = {"bullets": "<ul>", "numbered": "<ol>", "table": "<table>"}
 @pytest.mark.parametrize("kind", ["format", "json", "items", "sentences", "words"])
 def test_checkers_agree_with_others(kind: str) -> None:
     """Markdown by its own parser, JSON by another one, counts by other means."""
-    texts = {row.responses[0] for row in TRAIN + TEST if row.metadata["kind"] == kind}
+    texts = {row.responses[0] for row in TRAIN + TEST if row.metadata["domain"] == kind}
     assert len(texts) > 40
     for text in texts:
         html = markdown(re.sub("^[•*]", "-", text, flags=re.M), extensions=["tables"])
@@ -109,7 +109,7 @@ def test_labels_of_lengths_by_hand() -> None:
     numbers = dict(zip("one two three four five six seven eight".split(), range(1, 9), strict=True))
     checked = 0
     for row in TRAIN + TEST:
-        kind, text = row.metadata["kind"], row.responses[0]
+        kind, text = row.metadata["domain"], row.responses[0]
         if kind not in ("words", "sentences") or row.metadata["deception"] != "none":
             continue
         [criterion] = row.criteria
