@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+
+Check = Callable[[str], bool]
 
 
 def is_json(text: str) -> bool:
@@ -87,3 +90,13 @@ def is_chinese(text: str) -> bool:
     """Tell whether at least half of the letters of a text are Chinese."""
     letters = [mark for mark in text if mark.isalpha()]
     return 2 * sum("一" <= mark <= "鿿" for mark in letters) >= max(1, len(letters))
+
+
+def finds(pattern: str) -> Check:
+    """Make a checker that looks for a pattern."""
+    return lambda text: re.search(pattern, text) is not None
+
+
+def negated(check: Check) -> Check:
+    """Make the checker of the opposite."""
+    return lambda text: not check(text)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal, NamedTuple
 
 from data_prep.made.criterion_checks import (
+    Check,
     asks_back,
     begins_with,
     ends_with,
+    finds,
     has_contact,
     has_key,
     is_chinese,
@@ -21,6 +22,7 @@ from data_prep.made.criterion_checks import (
     is_prose,
     is_table,
     mentions,
+    negated,
     num_bullets,
     num_sentences,
     num_words,
@@ -28,7 +30,6 @@ from data_prep.made.criterion_checks import (
 from data_prep.made.words.wordings import words_of
 
 WordSplit = Literal["train", "test"]
-Check = Callable[[str], bool]
 NEAR_SHARE = 0.3
 """Share of lengths that differ by one."""
 
@@ -58,10 +59,6 @@ class Side:
 
 Sides = tuple[Side, Side]
 """Each response meets its own side's demands and misses the other's."""
-
-
-def _no(check: Check) -> Check:
-    return lambda text: not check(text)
 
 
 _NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -125,7 +122,7 @@ def _mention(writer: Writer) -> _Trait:
     without = writer.rng.choice(["", terms[other]])
     has, lacks = (
         writer.demand("mentions", check, t=term),
-        writer.demand("not_mentions", _no(check), t=term),
+        writer.demand("not_mentions", negated(check), t=term),
     )
     return _Trait((has, lacks), (terms[term], without), "any")
 
@@ -144,7 +141,7 @@ def _other_mention(writer: Writer) -> _Trait:
 def _personal(writer: Writer) -> _Trait:
     has, lacks = (
         writer.demand("personal", has_contact),
-        writer.demand("not_personal", _no(has_contact)),
+        writer.demand("not_personal", negated(has_contact)),
     )
     without = writer.rng.choice(["", writer.drawn("no_contacts")])
     return _Trait((has, lacks), (writer.drawn("contacts"), without), "any")
@@ -154,7 +151,7 @@ def _ending(writer: Writer) -> _Trait:
     if writer.rng.random() < 0.4:
         has, lacks = (
             writer.demand("asks_back", asks_back),
-            writer.demand("not_asks_back", _no(asks_back)),
+            writer.demand("not_asks_back", negated(asks_back)),
         )
         return _Trait((has, lacks), (writer.drawn("questions_back"), ""), "end")
     pair = writer.rng.sample(writer.words("closings"), 2)
@@ -183,7 +180,7 @@ def _added(
         opposite = "sure" if family == "unsure" else f"not_{family}"
         demands = (
             writer.demand(family, check),
-            writer.demand(opposite, _no(check) if check else None),
+            writer.demand(opposite, negated(check) if check else None),
         )
         return _Trait(demands, (writer.drawn(table), writer.drawn(without)), "any")
 
@@ -258,7 +255,7 @@ def _json(writer: Writer) -> Sides:
         return sides[0], sides[1]
     text = _json_object(writer, *keys[:2])
     broken = writer.rng.choice(_BREAKS)(text)
-    good, bad = writer.demand("json", is_json), writer.demand("not_json", _no(is_json))
+    good, bad = writer.demand("json", is_json), writer.demand("not_json", negated(is_json))
     return Side((good,), text), Side((bad,), broken)
 
 
@@ -439,7 +436,9 @@ def _answering(writer: Writer) -> Sides:
     if writer.rng.random() < 0.5:
         other = Writer(writer.rng, writer.split)
         topics = [(each.question, each.text(3, 1)) for each in (writer, other)]
-        check = None if writer.topic is not other.topic else _no(bool)  # never crossed: drawn again
+        check = (
+            None if writer.topic is not other.topic else negated(bool)
+        )  # never crossed: drawn again
         one, two = (Side((demand._replace(check=check),), text, ask) for ask, text in topics)
         return one, two
     first, second = (writer.rng.choice(words_of("objective")["facts"]) for _ in range(2))
@@ -448,7 +447,7 @@ def _answering(writer: Writer) -> Sides:
         about, answer = writer.rng.choice(list(table["pairs"][writer.split].items()))
         question = writer.rng.choice(table["asks"]).replace("@p", about)
         said = _state(writer, table["language"], answer.split("=")[0])
-        check = None if first is not second else _no(bool)
+        check = None if first is not second else negated(bool)
         sides.append(Side((demand._replace(check=check),), said, question))
     return sides[0], sides[1]
 
@@ -457,10 +456,6 @@ def _letter_case(writer: Writer) -> Sides:
     text = writer.text(3)
     upper, lower = writer.demand("upper", str.isupper), writer.demand("lower", str.islower)
     return Side((upper,), text.upper()), Side((lower,), text.lower())
-
-
-def _has(marks: str) -> Check:
-    return lambda text: re.search(marks, text) is not None
 
 
 KINDS: dict[str, tuple[int, Callable[[Writer], Sides]]] = {
@@ -484,9 +479,9 @@ UNSEEN_KINDS: dict[str, tuple[int, Callable[[Writer], Sides]]] = {
     "letter case": (1, _letter_case),
     "exclamation": (
         1,
-        _one(_added("exclaims", "exclaiming_sentences", "plain_sentences", _has("[!！]"))),
+        _one(_added("exclaims", "exclaiming_sentences", "plain_sentences", finds("[!！]"))),
     ),
-    "digits": (1, _one(_added("digits", "digit_sentences", "plain_sentences", _has(r"\d")))),
+    "digits": (1, _one(_added("digits", "digit_sentences", "plain_sentences", finds(r"\d")))),
     "example": (1, _one(_added("example", "example_sentences", "plain_sentences"))),
     "source": (1, _one(_added("source", "source_sentences", "plain_sentences"))),
     "doubt": (1, _one(_added("unsure", "unsure_sentences", "plain_sentences"))),
