@@ -74,9 +74,11 @@ def _draw(
             continue
         if not any(side.question for side in sides):
             question = writer.question if rng.random() < QUESTION_SHARE else ""
-            references = writer.sentences(1, 1) if rng.random() < REFERENCE_SHARE else ()
-            changes = {"question": question, "references": tuple(references)}
-            sides = replace(sides[0], **changes), replace(sides[1], **changes)
+            shown = writer.sentences(1, 1) if rng.random() < REFERENCE_SHARE else []
+            one, other = (
+                replace(side, question=question, references=tuple(shown)) for side in sides
+            )
+            sides = one, other
         done, names = list(sides), ["none", "none"]
         for place in range(2):
             if rng.random() >= DECEIVED_SHARE or kind == "language":

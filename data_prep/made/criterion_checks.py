@@ -92,6 +92,21 @@ def is_chinese(text: str) -> bool:
     return 2 * sum("一" <= mark <= "鿿" for mark in letters) >= max(1, len(letters))
 
 
+def states(text: str, fact: str) -> bool:
+    """Tell whether a fact stands in a text as it is written, in any case."""
+    return fact.casefold() in text.casefold()
+
+
+def about(check: Callable[[str, str], bool], what: str) -> Check:
+    """Make the checker of one term, key or fact."""
+    return lambda text: check(text, what)
+
+
+def counts(count: Callable[[str], int], least: int, most: int) -> Check:
+    """Make a checker of a number that lies within limits."""
+    return lambda text: least <= count(text) <= most
+
+
 def finds(pattern: str) -> Check:
     """Make a checker that looks for a pattern."""
     return lambda text: re.search(pattern, text) is not None

@@ -10,8 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 from data_prep.made.criterion_checks import (
     Check,
+    about,
     asks_back,
     begins_with,
+    counts,
     ends_with,
     finds,
     has_contact,
@@ -26,6 +28,7 @@ from data_prep.made.criterion_checks import (
     num_bullets,
     num_sentences,
     num_words,
+    states,
 )
 from data_prep.made.words.wordings import words_of
 
@@ -116,9 +119,7 @@ def _mention(writer: Writer) -> _Trait:
     terms: dict[str, str] = writer.words("terms")
     term, other = writer.rng.sample(list(terms), 2)
 
-    def check(text: str) -> bool:
-        return mentions(text, term)
-
+    check = about(mentions, term)
     without = writer.rng.choice(["", terms[other]])
     has, lacks = (
         writer.demand("mentions", check, t=term),
@@ -128,13 +129,10 @@ def _mention(writer: Writer) -> _Trait:
 
 
 def _other_mention(writer: Writer) -> _Trait:
-    """Two terms, of which each response names one."""
+    """Draw two terms, of which each response names one."""
     terms: dict[str, str] = writer.words("terms")
     pair = writer.rng.sample(list(terms), 2)
-    one, other = (
-        writer.demand("mentions", lambda text, term=term: mentions(text, term), t=term)
-        for term in pair
-    )
+    one, other = (writer.demand("mentions", about(mentions, term), t=term) for term in pair)
     return _Trait((one, other), (terms[pair[0]], terms[pair[1]]), "any")
 
 
@@ -155,18 +153,14 @@ def _ending(writer: Writer) -> _Trait:
         )
         return _Trait((has, lacks), (writer.drawn("questions_back"), ""), "end")
     pair = writer.rng.sample(writer.words("closings"), 2)
-    one, other = (
-        writer.demand("ends_with", lambda text, words=words: ends_with(text, words), t=words)
-        for words in pair
-    )
+    one, other = (writer.demand("ends_with", about(ends_with, words), t=words) for words in pair)
     return _Trait((one, other), (f"{pair[0]}.", f"{pair[1]}."), "end")
 
 
 def _beginning(writer: Writer) -> _Trait:
     pair = writer.rng.sample(writer.words("openings"), 2)
     one, other = (
-        writer.demand("begins_with", lambda text, words=words: begins_with(text, words), t=words)
-        for words in pair
+        writer.demand("begins_with", about(begins_with, words), t=words) for words in pair
     )
     return _Trait((one, other), (f"{pair[0]}:", f"{pair[1]}:"), "start")
 
@@ -242,12 +236,12 @@ def _json_object(writer: Writer, *keys: str) -> str:
 
 
 def _json(writer: Writer) -> Sides:
-    """JSON that parses beside JSON that does not, or with another key."""
+    """Write JSON that parses beside JSON that does not, or with another key."""
     keys = writer.rng.sample(writer.words("keys"), 3)
     if writer.rng.random() < 0.5:
         sides = [
             Side(
-                (writer.demand("key", lambda text, key=key: has_key(text, key), t=key),),
+                (writer.demand("key", about(has_key, key), t=key),),
                 _json_object(writer, *writer.rng.sample([key, keys[2]], 2)),
             )
             for key in keys[:2]
@@ -286,7 +280,7 @@ def _bulleted(writer: Writer, parts: Sequence[str]) -> str:
 
 
 def _format(writer: Writer) -> Sides:
-    """Two of the formats, of the same sentences."""
+    """Write the same sentences in two formats."""
     parts = writer.sentences(3)
     one, other = (
         Side((writer.demand(name, _FORMATS[name][0]),), _FORMATS[name][1](writer, parts))
@@ -314,14 +308,15 @@ def _counted(
 
     if len(families) == 1 or writer.rng.random() < 0.3:
         demands = [
-            writer.demand(families[0], lambda text, n=n: count(text) == n, n=spelt(n))
-            for n in (low, high)
+            writer.demand(families[0], counts(count, number, number), n=spelt(number))
+            for number in (low, high)
         ]
     else:
         limit = writer.rng.randint(low, high - 1)
+        at_most = counts(count, 0, limit)
         demands = [
-            writer.demand(families[1], lambda text: count(text) <= limit, n=spelt(limit)),
-            writer.demand(families[2], lambda text: count(text) > limit, n=spelt(limit)),
+            writer.demand(families[1], at_most, n=spelt(limit)),
+            writer.demand(families[2], negated(at_most), n=spelt(limit)),
         ]
     return Side((demands[0],), write(low)), Side((demands[1],), write(high))
 
@@ -362,7 +357,7 @@ def _num_words(writer: Writer) -> Sides:
 
 
 def _language(writer: Writer) -> Sides:
-    """Two languages; a checker sees whether a text is Chinese, else the construction says so."""
+    """Write in two languages; a checker knows Chinese, the construction the others."""
     pair = writer.rng.sample(["en", "de", "es", "zh"], 2)
     sides = []
     for name in pair:
@@ -374,7 +369,7 @@ def _language(writer: Writer) -> Sides:
 
 
 def _tone(writer: Writer) -> Sides:
-    """Two tones of which neither holds of the other's text."""
+    """Write in two tones of which neither holds of the other's text."""
     pairs = [pair for pair in _TONES if writer.rng.random() < 0.5] or list(_TONES)
     pair = writer.rng.choice(pairs)
     body, sides = writer.text(2, 1), []
@@ -415,12 +410,12 @@ def _state(writer: Writer, language: str, answer: str) -> str:
 
 
 def _agreement(writer: Writer) -> Sides:
-    """One question and two references, of which each response states one."""
+    """Draw a question and two references, of which each response states one."""
     language, [(question, answer), (_, other)] = _draw_facts(writer)
     text = writer.demand("agrees").text
     one, two = (
         Side(
-            (Demand(text, lambda text, fact=fact: fact.casefold() in text.casefold()),),
+            (Demand(text, about(states, fact)),),
             _state(writer, language, fact),
             question,
             (fact,),
@@ -431,14 +426,13 @@ def _agreement(writer: Writer) -> Sides:
 
 
 def _answering(writer: Writer) -> Sides:
-    """Two questions, each of which one response is about."""
+    """Draw two questions, each of which one response is about."""
     demand = writer.demand("answers")
     if writer.rng.random() < 0.5:
         other = Writer(writer.rng, writer.split)
         topics = [(each.question, each.text(3, 1)) for each in (writer, other)]
-        check = (
-            None if writer.topic is not other.topic else negated(bool)
-        )  # never crossed: drawn again
+        # One topic would answer both questions: then no response passes, and others are drawn.
+        check = negated(bool) if writer.topic is other.topic else None
         one, two = (Side((demand._replace(check=check),), text, ask) for ask, text in topics)
         return one, two
     first, second = (writer.rng.choice(words_of("objective")["facts"]) for _ in range(2))
@@ -447,7 +441,7 @@ def _answering(writer: Writer) -> Sides:
         about, answer = writer.rng.choice(list(table["pairs"][writer.split].items()))
         question = writer.rng.choice(table["asks"]).replace("@p", about)
         said = _state(writer, table["language"], answer.split("=")[0])
-        check = None if first is not second else negated(bool)
+        check = negated(bool) if first is second else None
         sides.append(Side((demand._replace(check=check),), said, question))
     return sides[0], sides[1]
 
