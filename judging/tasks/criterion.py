@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from judging.tasks.base import BareLabelTask, Field, judge_task
+from judging.tasks.base import BareLabelTask, Field, Ruling, judge_task
 from judging.types import JudgeRequest
 
 PASS, FAIL = "Pass", "Fail"
@@ -61,6 +62,11 @@ class Criterion(BareLabelTask):
             fields.append(Field("Reference", between.join(request.references)))
         fields += [Field("Criterion", text) for text in request.criteria if text.strip()]
         return (*fields, Field("Response", request.response, is_response=True))
+
+    def rule_if_empty(self, request: JudgeRequest) -> Ruling | None:
+        """Decide a request with an empty response, whose score is 0; return ``None`` for others."""
+        ruling = super().rule_if_empty(request)
+        return ruling and replace(ruling, score=0.0)
 
     def score(self, probabilities: Mapping[str, float]) -> float:
         """Return the probability of ``Pass``."""

@@ -75,7 +75,7 @@ def test_both_rubrics_tell_the_labels_and_one_tells_of_the_reference() -> None:
 
 def test_an_empty_response_fails_and_the_score_is_the_probability_of_pass() -> None:
     ruling = CRITERION.rule(ask(response=" \u200b"))
-    assert ruling and ruling.label == "Fail"
+    assert ruling and (ruling.label, ruling.score) == ("Fail", 0.0)
     assert CRITERION.rule(ask(response="PASS")) is None
     assert CRITERION.score({"Pass": 0.3, "Fail": 0.7}) == 0.3
     assert CRITERION.score_range() == (0.0, 1.0)
