@@ -77,6 +77,8 @@ def test_an_empty_response_fails_and_the_score_is_the_probability_of_pass() -> N
     ruling = CRITERION.rule(ask(response=" \u200b"))
     assert ruling and (ruling.label, ruling.score) == ("Fail", 0.0)
     assert CRITERION.rule(ask(response="PASS")) is None
+    assert CRITERION.parse("**PASS**.", "plain") == "Pass"
+    assert CRITERION.parse("It does not pass", "plain") is None
     assert CRITERION.score({"Pass": 0.3, "Fail": 0.7}) == 0.3
     assert CRITERION.score_range() == (0.0, 1.0)
 
