@@ -43,6 +43,7 @@ from data_prep.splits.splits import (
     split_made,
 )
 from judging.errors import CustosError
+from judging.files.questions import normalise_question
 from judging.progress import progress_over
 from judging.types import LabelledExample, Split
 
@@ -166,8 +167,8 @@ def criterion(
     num_test = round(targets["test"])
     trained = list(generate_criteria(rows - num_test, seed, held_out=False))
     dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
-    held = {row.asked for split in ("val", "cal") for row in dealt[split]}
-    dealt["train"] = [row for row in dealt["train"] if row.asked not in held]
+    held = {normalise_question(row.asked) for split in ("val", "cal") for row in dealt[split]}
+    dealt["train"] = [row for row in dealt["train"] if normalise_question(row.asked) not in held]
     dealt["test"] = list(generate_criteria(num_test, seed, held_out=True))
     left_out = {"rows_of_val_or_cal": rows - sum(map(len, dealt.values()))}
     division.write(_in_splits(dealt, seed), described, left_out)
