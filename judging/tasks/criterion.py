@@ -38,9 +38,9 @@ class Criterion(BareLabelTask):
     required = ("criteria",)
     example = {
         "question": "When does the library open?",
-        "criteria": ["names the hour", "is one sentence"],
+        "criteria": ["thanks the reader", "does not mention Sunday"],
         "references": ["at 9"],
-        "response": "It opens at nine in the morning.",
+        "response": "Thank you for asking! It opens at nine.",
     }
     label_set = (PASS, FAIL)
     empty_label = FAIL

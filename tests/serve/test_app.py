@@ -293,7 +293,7 @@ def test_listed_variants_and_rubrics_are_those_that_are_accepted(untrained: bool
             assert client.post("/judge", json=entry["example"]).status_code == 200, name
             if untrained:
                 assert entry["variants"] == list(task.variants), "an untrained judge takes all"
-    shipped = {"chartom-fact", "hieval-ea", "hieval-qs", "simplevqa", "truthful-pair"}
+    shipped = {"chartom-fact", "criterion", "hieval-ea", "hieval-qs", "simplevqa", "truthful-pair"}
     assert set(entries) == (set(task_names()) if untrained else shipped)
 
 

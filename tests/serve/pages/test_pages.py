@@ -306,7 +306,7 @@ def test_criteria_are_asked_where_the_task_needs_them_and_then_no_question(brows
         open_page(browser, client)
         assert not field(browser, "criteria").is_displayed()
         Select(field(browser, "task")).select_by_visible_text("criterion")
-        assert "names the hour\n" in str(field(browser, "criteria").get_attribute("value"))
+        assert "thanks the reader\n" in str(field(browser, "criteria").get_attribute("value"))
         browser.find_element(By.ID, "clear").click()
         field(browser, "criteria").send_keys("is short\nis polite")
         field(browser, "response").send_keys("No, thank you.")
