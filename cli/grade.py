@@ -150,7 +150,7 @@ class ParsedRows:
             self._file = TemporaryFile("w+", dir=folder, encoding="utf-8")
         for number, row in rows:
             is_request = isinstance(row, JudgeRequest)
-            self.questions.append(hash(row.question) if isinstance(row, JudgeRequest) else 0)
+            self.questions.append(hash(row.asked) if isinstance(row, JudgeRequest) else 0)
             self.num_open += isinstance(row, JudgeRequest) and leaves_mode_open(row)
             line = json.dumps([number, is_request, row.model_dump(exclude_unset=True)], default=str)
             with system_errors_at(out):

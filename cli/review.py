@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PERSONS_LABEL = "label"
 """Column that stays empty, for a person to fill in."""
 FIELDS = ("id", "task", "variant", "reference_mode", "question")
-LISTS = ("choices", "references", "images")
+LISTS = ("choices", "references", "criteria", "images")
 RESPONSES = ("response", "response_a", "response_b")
 DIFFER = "on which the judges differ"
 NO_LABEL = "without a verdict"
@@ -76,8 +76,9 @@ class ReviewRow:
 
     @property
     def question(self) -> str:
-        """Name what the row shares with those that are alike: its group or its question."""
-        return str(self.user_cells.get("group") or self.fields["question"])
+        """Name what alike rows share: a group, the question or, without one, the response."""
+        fields = self.fields
+        return str(self.user_cells.get("group") or fields["question"] or fields.get("response"))
 
     @property
     def confidence(self) -> float:

@@ -74,7 +74,7 @@ class Outcomes:
 
 def question_numbers(examples: Sequence[LabelledExample]) -> Ints:
     """Number the questions (or groups) of examples, which are alike. Shape ``[n]``."""
-    return number_clusters([example.group or example.question for example in examples])
+    return number_clusters([example.group or example.asked for example in examples])
 
 
 def gather(
@@ -107,7 +107,7 @@ def gather(
         predicted=predicted,
         probabilities=probabilities,
         confidence=np.where(predicted == UNSCORED, np.nan, confidence),
-        clusters=number_clusters([example.group or example.question for example in examples]),
+        clusters=number_clusters([example.group or example.asked for example in examples]),
     )
 
 

@@ -13,20 +13,20 @@ import numpy as np
 from judging.types import score_of
 
 _MEANINGS: Mapping[tuple[str, ...], tuple[str, ...]] = {
-    ("Correct", "Good", "Faithful"): (
+    ("Correct", "Good", "Faithful", "Pass"): (
         *("correct", "right", "ok", "okay", "good", "pass", "passed", "match", "accurate"),
-        "faithful",
+        *("faithful", "met", "satisfied"),
     ),
-    ("Correct", "Good"): ("true", "yes", "y"),
+    ("Correct", "Good", "Pass"): ("true", "yes", "y"),
     ("Partial",): (
         *("partial", "partly", "partially", "partially correct", "partly correct"),
         *("half", "half right", "incomplete", "mixed"),
     ),
-    ("Wrong", "Incorrect", "Bad", "Hallucinated"): (
+    ("Wrong", "Incorrect", "Bad", "Hallucinated", "Fail"): (
         *("wrong", "incorrect", "bad", "fail", "failed", "mismatch", "inaccurate"),
-        *("hallucinated", "hallucination"),
+        *("hallucinated", "hallucination", "not met", "unmet"),
     ),
-    ("Wrong", "Incorrect", "Bad"): ("false", "no", "n"),
+    ("Wrong", "Incorrect", "Bad", "Fail"): ("false", "no", "n"),
     ("A",): ("response a", "answer a", "model a"),
     ("B",): ("response b", "answer b", "model b"),
     ("None",): ("tie", "tied", "equal", "same", "both", "neither", "draw"),

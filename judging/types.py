@@ -64,8 +64,9 @@ class JudgeRequest(_Record):
     """Registered task name: what is asked and which labels may be answered."""
     variant: str = "plain"
     """Tolerance, rubric, cell or language within the task."""
-    question: str
-    """The question as the responder was asked it."""
+    question: str = ""
+    """The question as the responder was asked it; only a task that can do without lets it be
+    empty."""
     choices: tuple[str, ...] = ()
     """Answer options as shown to the responder, in order."""
     references: tuple[str, ...] = ()
@@ -80,7 +81,8 @@ class JudgeRequest(_Record):
     images: tuple[ImageSource, ...] = ()
     """File paths in files, data URLs over HTTP."""
     criteria: tuple[str, ...] = ()
-    """The caller's own criteria, beside the task's; only tasks that take some show them."""
+    """The caller's own criteria, beside the task's; only tasks that take some show them. A string
+    stands for a list of one."""
     order: Literal["both", "given"] = "both"
     """Pair tasks: judge in both presentation orders, or only as given."""
     mode: Mode | None = None
@@ -116,8 +118,9 @@ class JudgeRequest(_Record):
         if single + pair + ("responses" in data) > 1:
             raise ValueError("give only one of 'responses', 'response', 'response_a'/'response_b'")
         data = dict(data)
-        if isinstance(references := data.get("references"), str):
-            data["references"] = (references,) if references else ()
+        for name in ("references", "criteria"):
+            if isinstance(text := data.get(name), str):
+                data[name] = (text,) if text else ()
         if single:
             data["responses"] = (data.pop("response"),)
         elif pair:
@@ -135,6 +138,11 @@ class JudgeRequest(_Record):
         if self.reasoning == "keep":
             return self.responses
         return tuple(map(without_thoughts, self.responses))
+
+    @property
+    def asked(self) -> str:
+        """Return the question, or the responses where there is none: what alike rows share."""
+        return self.question if self.question.strip() else "\n".join(self.responses)
 
     @property
     def response(self) -> str:

@@ -230,7 +230,7 @@ def task_schema(task: JudgeTask, service: Service) -> dict[str, Any]:
     for name in task.required:
         is_text = fields[name]["type"] == "string"
         fields[name]["minLength" if is_text else "minItems"] = 1
-    required = {"question", *task.required}
+    required = set(task.required)
     if task.name != fields["task"]["default"]:
         required.add("task")
     if fields["variant"]["default"] not in variants:

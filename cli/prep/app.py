@@ -10,7 +10,8 @@ from cli.shared.outputs import CommandGroup, Verb
 app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal and test files.")
 for verb in (
     *(tables.table, sources.evouna, sources.truthfulqa, sources.hieval),
-    *(synthetic.synthetic, synthetic.claims, synthetic.objective, synthetic.hard),
+    *(synthetic.synthetic, synthetic.claims, synthetic.objective, synthetic.criterion),
+    *(synthetic.hard,),
     *(synthetic.charts, synthetic.twins, synthetic.chartom, synthetic.pairs),
     *(asking.critiques, tables.error_types, sources.truthful, synthetic.benchmark_answers),
     tables.mix,

@@ -29,6 +29,7 @@ from data_prep.made.charts.rows import (
 )
 from data_prep.made.charts.scenes import KINDS
 from data_prep.made.claims import generate_claims
+from data_prep.made.criterion import generate_criteria
 from data_prep.made.hard import generate_hard, kinds
 from data_prep.made.objective import generate_objective
 from data_prep.made.pairs import PICTURE_SHARE, generate_pairs, split_pairs, write_pairs
@@ -42,6 +43,7 @@ from data_prep.splits.splits import (
     split_made,
 )
 from judging.errors import CustosError
+from judging.files.questions import normalise_question
 from judging.progress import progress_over
 from judging.types import LabelledExample, Split
 
@@ -131,6 +133,44 @@ def objective(rows: Annotated[int, typer.Option(min=1)], *, division: SplitOptio
     dealt = fill_by_group(trained, lambda row: row.group, targets, seed) | {"test": tested}
     described = {"name": "objective", "rows": rows, "seed": seed}
     left_out = {"questions_of_test": rows - num_test - len(trained)}
+    division.write(_in_splits(dealt, seed), described, left_out)
+
+
+@with_groups
+def criterion(
+    rows: Annotated[int, typer.Option(min=1)],
+    kinds: Literal["seen", "unseen"] = "seen",
+    *,
+    division: SplitOptions,
+) -> None:
+    """Make responses that meet a criterion or miss it, for task criterion.
+
+    Format, length, language, tone, safety, what is named or left out, relevance, agreement with a
+    reference, and several at once. Every criterion is met by one of two responses, and every
+    response meets one of two criteria. The test split uses topics and wordings that no other has.
+
+    Example: custos prep criterion --rows 6000 --out data/criterion
+
+    Options:
+        rows: Make this many examples, all splits together.
+        kinds: unseen: all rows are test rows, of kinds of criteria that the others do not have.
+    """
+    seed = division.seed
+    described = {"name": "criterion", "rows": rows, "kinds": kinds, "seed": seed}
+    if kinds == "unseen":
+        made = list(generate_criteria(rows, seed, held_out=True, unseen_kinds=True))
+        division.write(
+            _in_splits({"train": [], "val": [], "cal": [], "test": made}, seed), described, {}
+        )
+        return
+    targets = division.held_out.targets(rows)
+    num_test = round(targets["test"])
+    trained = list(generate_criteria(rows - num_test, seed, held_out=False))
+    dealt = fill_by_group(trained, lambda row: row.group, targets, seed)
+    held = {normalise_question(row.asked) for split in ("val", "cal") for row in dealt[split]}
+    dealt["train"] = [row for row in dealt["train"] if normalise_question(row.asked) not in held]
+    dealt["test"] = list(generate_criteria(num_test, seed, held_out=True))
+    left_out = {"rows_of_val_or_cal": rows - sum(map(len, dealt.values()))}
     division.write(_in_splits(dealt, seed), described, left_out)
 
 

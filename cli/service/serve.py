@@ -34,6 +34,7 @@ from cli.shared.outputs import output_folder
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.notes import KNOWS_NOTHING
+from judging.tasks import get_task
 
 logger = logging.getLogger("custos.serve")
 
@@ -67,6 +68,9 @@ def serve(
     connections_per_address: Annotated[int, typer.Option(min=1)] = 512,
     metrics_address: str | None = None,
     aliases: Annotated[list[str] | None, typer.Option("--alias")] = None,
+    allow_unmeasured: Annotated[
+        list[str] | None, typer.Option("--allow-unmeasured", metavar="TASK")
+    ] = None,
     log_contents: Annotated[bool, typer.Option("--log-contents")] = False,
     engine: Engine = "tree",
     token_budget: TokenBudget = None,
@@ -111,6 +115,9 @@ def serve(
             tells a key its own.
         aliases: NAME=MODEL: let scripts that can ask only for the model NAME get MODEL, as in
             gpt-4o=custos/qa. custos doctor lists the models. May be repeated. Default: none.
+        allow_unmeasured: Let every judge here answer this task, such as criterion, though it was
+            not trained for it; each verdict then says so. May be repeated. Default: trained judges
+            take the tasks of their training, untrained ones all but criterion.
         log_contents: Log the contents of requests and answers.
     """
     from serve.app import create_app
@@ -132,7 +139,13 @@ def serve(
         tls.check()
     is_default = not judges and engine == "tree"
     load_judges = load_default_judges if is_default else load_named_judges
-    load = _loader(engine, token_budget, base_url, api_key(key_env), concurrency, deadline)
+    allowed = frozenset(get_task(name).name for name in allow_unmeasured or ())
+
+    def allow(judge: Judge) -> Judge:
+        judge.allowed = allowed
+        return judge
+
+    load = _loader(engine, token_budget, base_url, api_key(key_env), concurrency, deadline, allow)
     with bind(host, port, is_guarded=bool(keys) or allow_open) as listener:
         limits = Limits(
             queue_requests=queue,
@@ -164,6 +177,8 @@ def serve(
 
         def load_all() -> dict[str, Judge]:
             loaded = load_judges(sources, models, load)
+            for judge in loaded.values():  # The untrained one too, which is not loaded by name.
+                allow(judge)
             if engine == "tree":
                 name_gpu(logger.info)
             return loaded
@@ -194,8 +209,12 @@ def _loader(
     key: str,
     concurrency: int,
     deadline: float,
+    allow: Callable[[Judge], Judge],
 ) -> Callable[[str], Judge]:
-    """Make a function that loads a judge and has it grade once, if its model runs here."""
+    """Make a function that loads a judge and has it grade once, if its model runs here.
+
+    ``allow`` says which tasks the judge may take beside those of its training.
+    """
     from serve.pages.routes import warm_up
 
     # Two tries and the wait between them fit into the time that a client waits.
@@ -203,7 +222,7 @@ def _loader(
 
     def load(source: str) -> Judge:
         settings = (engine, source, base_url, key, concurrency, wait)
-        judge = load_judge(*settings, token_budget=token_budget, tries=2, longest_wait=wait)
+        judge = allow(load_judge(*settings, token_budget=token_budget, tries=2, longest_wait=wait))
         if judge.backbone.has_random_weights:
             logger.warning("%s: %s", source, KNOWS_NOTHING)
         if engine == "tree":

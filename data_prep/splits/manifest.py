@@ -124,7 +124,7 @@ def count_near_duplicate_clusters(examples: Iterable[LabelledExample]) -> int:
     """Count the groups that hold more than one question, spelling habits aside."""
     questions: dict[str, set[str]] = {}
     for example in examples:
-        questions.setdefault(example.group, set()).add(normalise_question(example.question))
+        questions.setdefault(example.group, set()).add(normalise_question(example.asked))
     return sum(len(spellings) > 1 for spellings in questions.values())
 
 

@@ -66,7 +66,7 @@ def cluster_examples(examples: Sequence[LabelledExample]) -> list[str]:
 
     A name depends on the members of its cluster alone, not on their order.
     """
-    questions = [normalise_question(example.question) for example in examples]
+    questions = [normalise_question(example.asked) for example in examples]
     texts = sorted(set(questions))
     node = {text: number for number, text in enumerate(texts)}
     first_with: dict[tuple[str, str], str] = {}

@@ -259,14 +259,12 @@ def _keyed(
     splits: Mapping[str, Sequence[LabelledExample]],
     cluster: Callable[[Sequence[str]], tuple[Ints, Ints]],
 ) -> dict[str, list[_KeyedRow]]:
-    texts = {
-        name: [normalise_question(row.question) for row in rows] for name, rows in splits.items()
-    }
+    texts = {name: [normalise_question(row.asked) for row in rows] for name, rows in splits.items()}
     written: dict[str, str] = {}
     for name, rows in splits.items():
         for row, text in zip(rows, texts[name], strict=True):
             if not _has_made_group(row):
-                written.setdefault(text, row.question)
+                written.setdefault(text, row.asked)
     distinct = sorted(written)
     numbers, meanings = cluster([written[text] for text in distinct])
     cluster_of: dict[str, int | str] = dict(zip(distinct, numbers.tolist(), strict=True))

@@ -418,11 +418,11 @@ class TableReader(Generic[RequestT]):
 
     def _wanted(self, filled: Collection[str]) -> list[str]:
         """List the fields that the task needs, as far as they are known before the rows."""
-        wanted = ["question"]
+        wanted = [] if "criteria" in filled else ["question"]
         num_responses = 1
         if "task" not in filled:
             task = get_task(self.mapping.task or DEFAULT_TASK)
-            wanted += [name for name in task.required if name not in wanted]
+            wanted = list(task.required)
             num_responses = task.num_responses
         if any(name in filled for name in PAIR):
             wanted += PAIR

@@ -154,7 +154,7 @@ def read_items(
     """
     items: dict[str, AttackItem] = {}
     for example in examples:
-        item = AttackItem(example.id, example.request(), example.group or example.question)
+        item = AttackItem(example.id, example.request(), example.group or example.asked)
         if item.references:
             items.setdefault(item.key, item)
     distinct = list(items.values())

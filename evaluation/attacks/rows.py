@@ -241,7 +241,7 @@ class SuffixSearch:
             suffix, tries, unscored_tries = self._find(request)
         result = SearchResult(
             id=example.id,
-            cluster=example.group or example.question,
+            cluster=example.group or example.asked,
             question=request.question,
             references=request.references,
             response=request.responses[0],

@@ -106,7 +106,7 @@ def error_rates(
         if verdict.label is None or label is None:
             continue
         people, judge = (score_of(full_label(each)) == label for each in (example, verdict))
-        by_rubric.setdefault(rubric, []).append((people, judge, example.group or example.question))
+        by_rubric.setdefault(rubric, []).append((people, judge, example.group or example.asked))
     measured = {}
     for rubric, rows in sorted(by_rubric.items()):
         truth, called = (np.array([row[side] for row in rows]) for side in (0, 1))

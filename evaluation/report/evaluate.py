@@ -246,6 +246,7 @@ def _our_cells(row: Disagreement, people: Iterable[str]) -> Mapping[str, object]
         "question": example.question,
         "choices": BETWEEN_REFERENCES.join(example.choices),
         "references": BETWEEN_REFERENCES.join(example.references),
+        "criteria": BETWEEN_REFERENCES.join(example.criteria),
         "response": "" if is_pair else example.responses[0],
         "response_a": example.responses[0] if is_pair else "",
         "response_b": example.responses[1] if is_pair else "",

@@ -133,7 +133,7 @@ def build_report(
         "error_rates": error_rates(examples, verdicts),
         "pairs": _pairs(examples, verdicts, labels, seed),
         "self_consistency": {
-            name: self_consistency(runs, [each.group or each.question for each in examples])
+            name: self_consistency(runs, [each.group or each.asked for each in examples])
             for name, runs in (drawn or {}).items()
         },
         "confusion": {

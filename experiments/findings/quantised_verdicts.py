@@ -171,6 +171,6 @@ def main(argv: Sequence[str]) -> None:
             "forms": forms,
         }
         write_json(options.out, without_nan(report))
-    groups = len({example.group or example.question for example in examples})
+    groups = len({example.group or example.asked for example in examples})
     page = f"{options.judge}, {len(examples)} rows in {groups} groups\n\n{render(forms)}"
     Console().print(page, markup=False, soft_wrap=True)

@@ -64,7 +64,7 @@ def question_hash(request: JudgeRequest) -> bytes:
     """
     pictures = sorted(_picture_sha256(name) for name in request.images)
     choices = [normalise_question(choice) for choice in request.choices]
-    content = json.dumps([normalise_question(request.question), choices, pictures])
+    content = json.dumps([normalise_question(request.asked), choices, pictures])
     return hashlib.sha256(content.encode()).digest()[:HASH_BYTES]
 
 

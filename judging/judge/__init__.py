@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -75,7 +75,11 @@ class Judge:
 
     Attributes:
         folder: Run folder that the judge was loaded from, if any.
+        allowed: Tasks that it may judge though it was not trained for them. ``None``: nobody has
+            said; an untrained judge then takes every task, a trained one its own.
     """
+
+    allowed: Collection[str] | None = None
 
     def __init__(
         self,
@@ -160,8 +164,18 @@ class Judge:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Return the tasks that the judge was trained for; all tasks if it is zero-shot."""
-        return tuple(self.card.tasks) if self.card else task_names()
+        """Return the tasks of its training, or all if it is zero-shot, as far as it may."""
+        if self.card:
+            return tuple(dict.fromkeys((*self.card.tasks, *(self.allowed or ()))))
+        if self.allowed is None:
+            return task_names()
+        return tuple(
+            name for name in task_names() if name in self.allowed or not get_task(name).asks_leave
+        )
+
+    def card_for(self, task: str) -> JudgeCard | None:
+        """Return the card if it speaks of a task; ``None`` where nothing was trained for that."""
+        return self.card if self.card and task in self.card.tasks else None
 
     @property
     def identity(self) -> str:
@@ -228,9 +242,10 @@ class Judge:
 
     def describe(self) -> dict[str, Any]:
         """Return the judge's entry in listings, with all that its fingerprints are made of."""
+        trained = self.card.tasks if self.card else {}
         return {
             "name": self.name,
-            "tasks": self.card.tasks if self.card else dict.fromkeys(self.tasks, ()),
+            "tasks": {name: trained.get(name, ()) for name in self.tasks},
             "calibration": self.calibration.id if self.calibration else None,
             **self._identity_fields(),
             **self.engine.location,
@@ -296,9 +311,10 @@ class Judge:
         is_calibrated = calibration is not None and key in calibration.rubrics
         if calibration and is_calibrated:
             probabilities = calibration.posterior(key, log_probabilities(probabilities))
+        card = self.card_for(task.name)
         notes = [
-            measured_note(self.card, request),
-            mode_note(self.card, task, request, is_calibrated=is_calibrated),
+            measured_note(card, request),
+            mode_note(card, task, request, is_calibrated=is_calibrated),
             pictures_note(request, self.backbone, self.engine, passes[0].scaled_pictures),
             left_out_note(request, shown),
             thoughts_note(request),

@@ -35,9 +35,10 @@ def familiarity(judge: Judge, task: str, rubric: str, key: str | None = None) ->
         return Familiarity.NONE
     if judge.calibration and (key or f"{task}/{rubric}") in judge.calibration.rubrics:
         return Familiarity.CALIBRATED
-    if judge.card is None:
+    card = judge.card_for(task)
+    if card is None:
         return Familiarity.ZERO_SHOT
-    is_trained = rubric in judge.card.tasks[task]
+    is_trained = rubric in card.tasks[task]
     return Familiarity.TRAINED if is_trained else Familiarity.OTHER_RUBRIC
 
 
@@ -70,7 +71,9 @@ def choose_judge(judges: Mapping[str, Judge], request: JudgeRequest) -> str:
     if len(request.responses) != task.num_responses:
         task.check(request)
     known = sorted({name for judge in judges.values() for name in judge.tasks})
-    raise FieldError("task", f"no judge here takes '{task.name}'; they take {', '.join(known)}")
+    leave = f" (custos serve --allow-unmeasured {task.name} lets them try)" * task.asks_leave
+    message = f"no judge here takes '{task.name}'{leave}; they take {', '.join(known)}"
+    raise FieldError("task", message)
 
 
 class BestJudge:

@@ -257,12 +257,17 @@ def resolve(
     """
     task = get_task(request.task)
     if task.name not in tasks:
+        takes = "was trained for" if card else "takes"
+        leave = f"; custos serve --allow-unmeasured {task.name} lets it try" * task.asks_leave
         raise FieldError(
             "task",
-            f"judge '{judge}' was trained for {', '.join(tasks)}, not '{task.name}'; set task to "
+            f"judge '{judge}' {takes} {', '.join(tasks)}, not '{task.name}'; set task to "
             f"'{tasks[0]}' (--task {tasks[0]}), or take a judge of '{task.name}' (--judge "
-            f"{' or '.join(shipped_judges_of(task.name)) or 'embedded, the untrained model'})",
+            f"{' or '.join(shipped_judges_of(task.name)) or 'embedded, the untrained model'})"
+            f"{leave}",
         )
+    if card and task.name not in card.tasks:  # It may answer, but knows no rubric of this task.
+        card = None
     if request.variant not in task.variants:
         known = ", ".join(
             variant

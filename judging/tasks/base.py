@@ -94,6 +94,9 @@ class JudgeTask(ABC):
     """False if judges read the text alone: they see no picture of a request."""
     has_rules: ClassVar[bool] = False
     """True if rules label more than empty responses."""
+    asks_leave: ClassVar[bool] = False
+    """True if a service has a judge that was not trained for the task answer only where its
+    operator allows it: what is asked is so open that a figure on other tasks says nothing."""
     critique: ClassVar[CritiqueFormat | None] = None
     """Tags of a critique and its label; ``None`` for tasks without critiques."""
 

@@ -46,7 +46,8 @@ class CheckedRequest:
     def length(self) -> int:
         """Count the characters, those of pictures included."""
         request = self.request
-        texts = (*request.references, *request.choices, *request.responses, *request.images)
+        shown = (*request.references, *request.choices, *request.criteria)
+        texts = (*shown, *request.responses, *request.images)
         return len(request.question) + sum(map(len, texts))
 
 

@@ -21,7 +21,13 @@ from tests.serve.sockets import serving_judges
 
 PAGE = Path("docs/harnesses.md").read_text(encoding="utf-8")
 MODEL = re.compile(r"custos/(?!custos/)([a-z][a-z-]*)")
-JUDGES = ("embedded-benchmarks", "embedded-ea", "embedded-pair", "embedded-qs")
+JUDGES = (
+    "embedded-benchmarks",
+    "embedded-criterion",
+    "embedded-ea",
+    "embedded-pair",
+    "embedded-qs",
+)
 
 
 def models_of(judges: dict[str, FakeJudge]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from judging import JudgeRequest, Verdict
+from judging.judge import Judge
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
 from judging.verdicts.calibration import CalibrationSet, HeldOutVerdicts
@@ -292,8 +293,33 @@ def test_listed_variants_and_rubrics_are_those_that_are_accepted(untrained: bool
             assert client.post("/judge", json=entry["example"]).status_code == 200, name
             if untrained:
                 assert entry["variants"] == list(task.variants), "an untrained judge takes all"
-    shipped = {"chartom-fact", "hieval-ea", "hieval-qs", "simplevqa", "truthful-pair"}
+    shipped = {"chartom-fact", "criterion", "hieval-ea", "hieval-qs", "simplevqa", "truthful-pair"}
     assert set(entries) == (set(task_names()) if untrained else shipped)
+
+
+class Unmeasured(FakeJudge):
+    """A judge whose tasks are those of its card, if it has one, and what it may answer besides."""
+
+    tasks = Judge.tasks
+
+
+@pytest.mark.parametrize("shipped", [None, "embedded-qs"])
+@pytest.mark.parametrize("allowed", [(), ("criterion",)])
+def test_an_operator_allows_what_was_not_measured(
+    shipped: str | None, allowed: tuple[str, ...]
+) -> None:
+    judge, body = Unmeasured("j"), get_task("criterion").example_row()
+    judge.card, judge.allowed = read_card(SHIPPED / shipped) if shipped else None, allowed
+    with TestClient(create_app(Service({"j": judge}))) as client:
+        for answer in (client.post("/judge", json=body | named) for named in ({}, {"judge": "j"})):
+            assert answer.status_code == (200 if allowed else 422)
+            if allowed:
+                assert answer.headers["X-Not-Measured"] == "j on criterion"
+            else:
+                error = answer.json()["error"]
+                assert error["field"] == "task" and "--allow-unmeasured" in error["message"]
+        listed = [entry["name"] for entry in client.get("/tasks").json()["tasks"]]
+        assert ("criterion" in listed) is bool(allowed)
 
 
 def test_a_risk_is_offered_where_a_judge_has_thresholds() -> None:

@@ -280,7 +280,7 @@ def affordable_rows(examples: Sequence[LabelledExample], seed: int) -> list[int]
         return list(range(len(examples)))
     questions: dict[str, list[int]] = {}
     for index, example in enumerate(examples):
-        questions.setdefault(example.group or example.question, []).append(index)
+        questions.setdefault(example.group or example.asked, []).append(index)
     drawn: list[int] = []
     order = random.Random(f"start/{seed}").sample(list(questions), len(questions))
     for question in order:
@@ -396,7 +396,7 @@ def fit_calibrations(
                 f"{key}: {len(group)} calibration rows are too few for honest confidences; "
                 f"give {SMALL_SPLIT} or more",
             )
-        questions = number_clusters([row.group or row.question for row in group])
+        questions = number_clusters([row.group or row.asked for row in group])
         scores[key] = fit_score_calibration(of_group, targets, labels, questions)
         try:
             if calibration := fit_type_calibration(of_group, targets, labels, questions):

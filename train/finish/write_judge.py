@@ -139,7 +139,7 @@ def validation_accuracy(
 ) -> ValidationAccuracy:
     """Measure accuracy on validation rows; rows of one question count as less than independent."""
     decided = [(r, e) for r, e in zip(right, examples, strict=True) if r is not None]
-    clusters = number_clusters([e.group or e.question for _, e in decided])
+    clusters = number_clusters([e.group or e.asked for _, e in decided])
     values = np.array([r for r, _ in decided], dtype=np.float64)
     low, high = clustered_rate(values, clusters)
     return ValidationAccuracy(float(values.mean()), low, high, len(values))
@@ -187,7 +187,7 @@ def against_start(
     To the figures of :func:`~evaluation.estimate.paired_accuracies` come ``split``, ``start`` and
     ``chosen_on``, whether the rows also chose the step.
     """
-    clusters = number_clusters([row.group or row.question for row in examples])
+    clusters = number_clusters([row.group or row.asked for row in examples])
     start = str(recipe.adapter.init or f"{recipe.backbone}, untrained")
     chosen_on = split == "validation" and recipe.run.select == "best"
     paired = paired_accuracies(right, before, clusters, seed=recipe.run.seed)
@@ -428,7 +428,7 @@ def _data(result: RunResult, overlaps: Sequence[str]) -> list[str]:
             name,
             ", ".join(shown(path) for path in files[name] if path),
             len(examples),
-            len({row.group or row.question for row in examples}),
+            len({row.group or row.asked for row in examples}),
             ", ".join(f"{label} {n}" for label, n in _label_counts(examples)),
         )
         for name, examples in splits.items()

@@ -237,7 +237,7 @@ class Rows(Sequence[Row]):
                 sizes = [next(measured) for _ in row.requests]
             tree, example, shown = row.tree, row.example, self._shown(row)
             # Rows of one batch may share a question, or a group's pictures if it has some.
-            text = example.group if shown and example.group else example.question
+            text = example.group if shown and example.group else example.asked
             facts.rubric[number] = numbers["rubric"].setdefault(row.rubric, len(numbers["rubric"]))
             texts = numbers["shared_text"]  # numbered as they come, as rubrics are
             facts.shared_text[number] = texts.setdefault(text, len(texts))

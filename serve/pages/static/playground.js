@@ -17,7 +17,8 @@ const MODES = { any: "any one reference", all: "all references together" };
 
 /** What the fields held when an example was last filled in; later changes are the user's own. */
 let filled = null;
-const contents = () => JSON.stringify(["question", "references", "response", "response_a", "response_b"].map((name) => form[name].value));
+const TEXTS = ["question", "references", "criteria", "response", "response_a", "response_b"];
+const contents = () => JSON.stringify(TEXTS.map((name) => form[name].value));
 
 function options(select, names) {
   select.replaceChildren(...names.map((name) => make("option", { text: name })));
@@ -39,10 +40,12 @@ function whyGrey(name, variant, mode) {
 
 /** Show the fields of the chosen task. */
 function showFields() {
-  const { pair, critique, references, variants } = task();
-  const isShown = { pair, critique, single: !pair, options: pair || critique, variants: variants.length > 1, modes: task().modes };
+  const { pair, critique, question, references, criteria, variants } = task();
+  const isShown = { pair, critique, criteria, single: !pair, options: pair || critique, variants: variants.length > 1, modes: task().modes };
   for (const part of form.querySelectorAll("[data-for]")) part.hidden = !isShown[part.dataset.for];
+  form.question.required = question;
   form.references.required = references;
+  form.criteria.required = criteria;
   form.response_a.required = form.response_b.required = pair;
 }
 
@@ -77,7 +80,7 @@ function chooseJudge() {
 function fillExample() {
   const { example } = offer();
   form.question.value = example.question;
-  form.references.value = (example.references || []).join("\n");
+  for (const name of ["references", "criteria"]) form[name].value = (example[name] || []).join("\n");
   form.variant.value = example.variant || task().variants[0];
   form.reference_mode.value = example.reference_mode || "all";
   for (const name of ["response", "response_a", "response_b"]) form[name].value = example[name] || "";
@@ -86,7 +89,7 @@ function fillExample() {
 }
 
 function clearFields() {
-  for (const name of ["question", "references", "response", "response_a", "response_b"]) form[name].value = "";
+  for (const name of TEXTS) form[name].value = "";
   pictures = [];
   showPictures();
   answer.replaceChildren();
@@ -99,6 +102,7 @@ function request() {
   const body = { judge: form.judge.value, task: form.task.value, variant: form.variant.value, question: form.question.value };
   const references = lines(form.references.value);
   if (references.length) body.references = references;
+  if (task().criteria) body.criteria = lines(form.criteria.value);
   if (references.length && task().modes) body.reference_mode = form.reference_mode.value;
   if (task().pair) {
     Object.assign(body, { response_a: form.response_a.value, response_b: form.response_b.value });

@@ -90,6 +90,22 @@ def test_the_rows_are_labelled_and_read_back(table: Path, tmp_path: Path) -> Non
     assert f"--csv '{out}': exists with 2 labels; name a new file" in result.stderr
 
 
+def test_criteria_go_to_people_and_come_back(tmp_path: Path) -> None:
+    """Rows without a question are told apart by their responses."""
+    said = ["No.", "Certainly not, sir.", "No, thanks."]
+    rows = [
+        {"id": "abc"[i], "criteria": "is short; is polite", "response": said[i]} for i in (0, 1, 2)
+    ]
+    table, out = write_csv(tmp_path / "rows.csv", rows), tmp_path / "people.csv"
+    file = verdicts(tmp_path / "v.jsonl", [None] * 3, rubric="criterion/plain")
+    arguments = ["review", str(file), "--in", str(table), "--csv", str(out), "--task", "criterion"]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    written = cells(out)
+    assert {row["criteria"] for row in written} == {"is short; is polite"}
+    assert sorted(row["response"] for row in written) == sorted(said)
+
+
 def test_rows_on_which_judges_differ(table: Path, tmp_path: Path) -> None:
     first = verdicts(tmp_path / "1.jsonl", ["Correct", "Wrong", "Correct"], "one")
     second = verdicts(tmp_path / "2.jsonl", ["Wrong", "Wrong", "Correct"], "two")

@@ -14,6 +14,7 @@ from cli.main import app
 from data_prep.made.charts.responses import frames
 from data_prep.made.charts.rows import plan_twins
 from judging.errors import CustosError
+from judging.files.questions import normalise_question
 from judging.types import LabelledExample
 from tests.cli.prep.made_up import SPLITS, read, read_splits, run, write_rows
 from tests.data_prep.examples import values_of
@@ -57,6 +58,23 @@ def test_claims(tmp_path: Path) -> None:
         "train": 260, "val": 40, "cal": 40, "test": 60,
     }  # fmt: skip
     assert {row.label for row in splits["train"]} == {"Correct", "Partial", "Wrong"}
+
+
+def test_criterion(tmp_path: Path) -> None:
+    sizes = ("--val", 40, "--cal", 60, "--test", 100)
+    run("criterion", "--rows", 800, "--out", tmp_path / "seen", *sizes)
+    splits = read_splits(tmp_path / "seen")
+    assert len(splits["test"]) == 100 and len(splits["val"]) >= 40 <= 60 <= len(splits["cal"])
+    asked = {name: {normalise_question(row.asked) for row in splits[name]} for name in splits}
+    assert asked["train"] and not asked["train"] & (asked["val"] | asked["cal"] | asked["test"])
+    run("criterion", "--rows", 80, "--kinds", "unseen", "--out", tmp_path / "unseen")
+    unseen = read_splits(tmp_path / "unseen")
+    assert {name: len(rows) for name, rows in unseen.items() if rows} == {"test": 80}
+    kinds = [
+        {row.metadata["domain"] for rows in each.values() for row in rows}
+        for each in (splits, unseen)
+    ]
+    assert not kinds[0] & kinds[1]
 
 
 def test_objective(tmp_path: Path) -> None:

@@ -107,6 +107,36 @@ def test_the_log_names_the_gpu_of_the_judges(
     assert sum("NVIDIA Stand-in" in message for message in caplog.messages) == gpus
 
 
+@pytest.mark.parametrize(
+    ("options", "allowed"), [([], set()), (["--allow-unmeasured", "criterion"], {"criterion"})]
+)
+def test_what_the_operator_allows_holds_for_named_judges_and_for_the_untrained_one(
+    options: list[str], allowed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[dict[str, Any]] = []
+
+    def load_judge(*_: Any, **__: Any) -> FakeJudge:
+        return FakeJudge()
+
+    monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
+    monkeypatch.setattr("serve.pages.examples.warm_up", lambda judge: None)
+    monkeypatch.setattr(
+        "serve.server.run", lambda app, service, listener, load, *_: loaded.append(load())
+    )
+    result = CliRunner().invoke(app, ["serve", "--port", "0", *options])
+    assert result.exit_code == 0, result.output
+    [judges] = loaded
+    assert "embedded" in judges
+    assert all(set(judge.allowed) == allowed for judge in judges.values())
+    assert ("criterion" in judges["embedded"].tasks) is bool(allowed)
+
+
+def test_a_task_to_allow_that_is_none_is_named() -> None:
+    result = CliRunner().invoke(app, ["serve", "--port", "0", "--allow-unmeasured", "criteria"])
+    assert result.exit_code != 0
+    assert "'criteria' is not one of" in result.stderr
+
+
 def test_a_model_server_is_given_up_before_those_who_wait_give_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from data_prep.made.benchmark_answers import generate_benchmark_answers
 from data_prep.made.charts.rows import draw_pictures, plan_rows, plan_twins
 from data_prep.made.claims import generate_claims
+from data_prep.made.criterion import generate_criteria
 from data_prep.made.objective import generate_objective
 from data_prep.made.pairs import generate_pairs
 from data_prep.made.quick_scores import generate_examples
@@ -20,6 +21,7 @@ MAKERS: dict[str, Callable[[int, int], Iterator[LabelledExample]]] = {
     "open": lambda count, seed: generate_examples(count, seed, "train", "open"),
     "claims": lambda count, seed: generate_claims(count, seed, held_out=False),
     "tested claims": lambda count, seed: generate_claims(count, seed, held_out=True),
+    "criterion": lambda count, seed: generate_criteria(count, seed, held_out=False),
     "objective": lambda count, seed: generate_objective(count, seed, held_out=False),
     "answers": lambda count, seed: generate_benchmark_answers(count, seed, "train"),
     "tested answers": lambda count, seed: generate_benchmark_answers(count, seed, "test"),

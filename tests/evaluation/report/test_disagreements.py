@@ -5,6 +5,7 @@ import pytest
 
 from data_prep.tables.examples import read_examples
 from evaluation.report.evaluate import FILE, find_disagreements, write_disagreements
+from data_prep.tables.mapping import TableMapping
 from judging.types import Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
 from tests.evaluation.pairs.made_up import pair
@@ -122,3 +123,14 @@ def test_full_agreement_gives_a_header_alone(tmp_path: Path) -> None:
     write_disagreements(tmp_path, find_disagreements([example()], [scored("Correct")]))
     assert read(tmp_path) == []
     assert (tmp_path / FILE).read_text(encoding="utf-8-sig").startswith("id,question,references")
+
+
+def test_criteria_are_shown_and_read_again(tmp_path: Path) -> None:
+    """Without them nobody could say who is right."""
+    fields = {"question": "", "references": (), "criteria": ("is short", "is polite")}
+    row = example("Pass", id="0", task="criterion", **fields)
+    write_disagreements(tmp_path, find_disagreements([row], [scored("Fail", id="0")]))
+    [written] = read(tmp_path)
+    assert written["criteria"] == "is short; is polite"
+    [(_, again)] = read_examples(tmp_path / FILE, TableMapping(task="criterion"))
+    assert (again.question, again.criteria) == ("", row.criteria)

@@ -194,6 +194,8 @@ def test_a_zero_shot_judge_takes_every_task_in_every_variant(name: str) -> None:
         fields = {"task": name, "variant": variant, "responses": ("a",) * task.num_responses}
         if name == "chartom-prediction":
             fields["references"] = ("0.3",)  # it takes a share or none
+        if name == "criterion":
+            fields["criteria"] = ("is short",)
         assert taken(None, **fields).mode == "score"
 
 

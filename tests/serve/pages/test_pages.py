@@ -299,6 +299,24 @@ def test_the_example_does_not_replace_what_the_user_wrote(
     assert_quiet(browser)
 
 
+def test_criteria_are_asked_where_the_task_needs_them_and_then_no_question(browser: Chrome) -> None:
+    judge = PageJudge()
+    judge.known_tasks = ("criterion", "hieval-qs")
+    with serving(Service({"any": judge})) as client:
+        open_page(browser, client)
+        assert not field(browser, "criteria").is_displayed()
+        Select(field(browser, "task")).select_by_visible_text("criterion")
+        assert "thanks the reader\n" in str(field(browser, "criteria").get_attribute("value"))
+        browser.find_element(By.ID, "clear").click()
+        field(browser, "criteria").send_keys("is short\nis polite")
+        field(browser, "response").send_keys("No, thank you.")
+        browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+        wait_for(browser, "Fingerprint")
+        [request] = judge.requests
+        assert (request.question, request.criteria) == ("", ("is short", "is polite"))
+        assert_quiet(browser)
+
+
 def test_a_refusal_is_told(client: httpx.Client, browser: Chrome) -> None:
     open_page(browser, client)
     Select(field(browser, "task")).select_by_visible_text("truthful-pair")

@@ -37,7 +37,7 @@ def test_the_first_judge_that_takes_the_task() -> None:
         assert client.post("/judge", json=row()).json()["judge"] == "fake/hieval-qs"
         field, message = refused(client, row(judge="pairs"))
         assert field == "task"
-        assert message.startswith("judge 'pairs' was trained for truthful-pair, not 'hieval-qs'; ")
+        assert message.startswith("judge 'pairs' takes truthful-pair, not 'hieval-qs'; ")
 
 
 def test_no_judge_for_the_task() -> None:
@@ -85,7 +85,7 @@ NO_TEXT = "expected a text, got a number"
         ([3], "0", "expected a JSON object"),
         ([[row()]], "0", "expected a JSON object"),
         ([row()] * (LIMITS.requests + 1), "body", "at most 256"),
-        ({}, "question", "Field required"),
+        ({}, "response", "required"),
         (row(nonsense=1), "nonsense", "unknown field"),
         (row(references=[]), "references", "task 'hieval-qs' needs it"),
         (row(task="nonsense"), "task", "is not one of"),
