@@ -1,0 +1,1 @@
+"""Judges inside the evaluation tools of others: one module a tool, which imports it and no other."""

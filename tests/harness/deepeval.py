@@ -1,0 +1,52 @@
+"""deepeval: GEval with given evaluation steps, and our metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepeval.metrics import GEval
+from deepeval.models import LocalModel
+from deepeval.test_case import LLMTestCase, SingleTurnParams
+
+from tests.harness.program import Case, Outcome, arguments, example, show
+
+PARAMS = [
+    SingleTurnParams.INPUT,
+    SingleTurnParams.ACTUAL_OUTPUT,
+    SingleTurnParams.EXPECTED_OUTPUT,
+]
+STEPS = ["Check whether the actual output gives the same answer as the expected output."]
+
+
+def asked(metric: Any) -> Any:
+    def conclude(case: Case) -> tuple[Outcome, Any]:
+        metric.measure(
+            LLMTestCase(
+                input=case.question, actual_output=case.response, expected_output=case.reference
+            ),
+            _show_indicator=False,
+        )
+        if metric.is_successful():
+            return "pass", metric.reason
+        is_part = metric.score == 0.5
+        return "partial" if is_part else "fail", f"{metric.score} {metric.reason}"
+
+    return conclude
+
+
+def main() -> None:
+    url, prompts = arguments()
+    show("glue", asked(example("deepeval", url)["metric"]))
+    for way, name in prompts.items():
+        model = LocalModel(model=name, base_url=f"{url}/v1", api_key="any")
+        metric = GEval(
+            name="Correctness",
+            model=model,
+            evaluation_params=PARAMS,
+            evaluation_steps=STEPS,
+            async_mode=False,
+        )
+        show(way, asked(metric))
+
+
+main()

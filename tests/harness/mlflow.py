@@ -1,0 +1,58 @@
+"""mlflow: Correctness and make_judge with their own prompts, and our scorer, in ``evaluate``."""
+
+from __future__ import annotations
+
+import os
+from tempfile import mkdtemp
+from typing import Any
+
+import mlflow
+
+from tests.harness.program import Case, Outcome, arguments, example, show
+
+RATINGS: dict[Any, Outcome] = {"yes": "pass", True: "pass", "no": "fail", False: "fail"}
+
+
+def evaluated(scorer: Any, expectation: str) -> Any:
+    def conclude(case: Case) -> tuple[Outcome, Any]:
+        row = {
+            "inputs": {"question": case.question},
+            "outputs": case.response,
+            "expectations": {expectation: case.reference},
+        }
+        result = mlflow.genai.evaluate(data=[row], scorers=[scorer])
+        [found] = [
+            each
+            for each in result.result_df["assessments"][0]
+            if each["assessment_name"] == scorer.name
+        ]
+        feedback = found["feedback"]
+        outcome = RATINGS.get(feedback["value"], "error")
+        if result.passed != (outcome == "pass"):
+            raise AssertionError(f"passed is {result.passed} of {feedback}")
+        return outcome, found.get("rationale") or feedback.get("error")
+
+    return conclude
+
+
+def main() -> None:
+    url, prompts = arguments()
+    mlflow.set_tracking_uri(f"sqlite:///{mkdtemp()}/mlflow.db")
+    os.environ |= {"OPENAI_API_BASE": f"{url}/v1", "OPENAI_API_KEY": "any"}
+    show("glue", evaluated(example("mlflow", url)["scorer"], "expected_response"))
+    for way, name in prompts.items():
+        model = f"openai:/{name}"
+        scorer = (
+            mlflow.genai.scorers.Correctness(model=model)
+            if way == "Correctness"
+            else mlflow.genai.judges.make_judge(
+                name="same",
+                instructions="Do {{ outputs }} answer {{ inputs }} as {{ expectations }} say?",
+                model=model,
+                feedback_value_type=bool,
+            )
+        )
+        show(way, evaluated(scorer, "expected_response"))
+
+
+main()
