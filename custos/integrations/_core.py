@@ -81,9 +81,7 @@ class Grader:
         self.judge = _loaded(judge) if isinstance(judge, str) else judge
         self.fields = fields
 
-    def request(
-        self, question: Any, reference: Any, response: Any, **fields: Any
-    ) -> JudgeRequest:
+    def request(self, question: Any, reference: Any, response: Any, **fields: Any) -> JudgeRequest:
         """Make the request on one response, from texts, messages or JSON values.
 
         Raises:
@@ -150,9 +148,7 @@ def grader_of(judge: Grader | AnyJudge | str, fields: Mapping[str, Any]) -> Grad
 def _grade(verdict: Verdict) -> Grade | NoLabel:
     if verdict.label is None:
         return NoLabel(f"{verdict.status}: {verdict.message or 'no label'}")
-    expected = sum(
-        chance * _worth(label) for label, chance in verdict.probabilities.items()
-    )
+    expected = sum(chance * _worth(label) for label, chance in verdict.probabilities.items())
     score = _worth(verdict.label)
     return Grade(verdict.label, score, expected if verdict.probabilities else score, verdict)
 

@@ -35,11 +35,16 @@ class AnswerMetric(BaseMetric):  # type: ignore[misc]
 
     def measure(self, test_case: LLMTestCase, *args: Any, **options: Any) -> float:
         """Grade a test case; ``CustosError`` if there is no verdict."""
-        return self._take(self.judge.grade(*_fields_of(test_case)))
+        return self._take(self.judge.grade(*self._begin(test_case)))
 
     async def a_measure(self, test_case: LLMTestCase, *args: Any, **options: Any) -> float:
         """Grade a test case as :meth:`measure`."""
-        return self._take(await self.judge.agrade(*_fields_of(test_case)))
+        return self._take(await self.judge.agrade(*self._begin(test_case)))
+
+    def _begin(self, test_case: LLMTestCase) -> tuple[str, str, str]:
+        # If there is no verdict, that on the test case before must not be taken for it.
+        self.score = self.reason = self.success = None
+        return test_case.input, test_case.expected_output, test_case.actual_output
 
     def _take(self, grade: Grade) -> float:
         self.score, self.reason = grade.score, grade.reason
@@ -55,7 +60,3 @@ class AnswerMetric(BaseMetric):  # type: ignore[misc]
     @property
     def __name__(self) -> str:
         return "Answer"
-
-
-def _fields_of(test_case: LLMTestCase) -> tuple[str, str, str]:
-    return test_case.input, test_case.expected_output, test_case.actual_output

@@ -46,9 +46,7 @@ def judged(judge: AnyJudge | str = "http://127.0.0.1:8000", **fields: Any) -> Sc
         except NoLabel as error:
             return Score.unscored(answer=answer, explanation=str(error))
         value = {1.0: CORRECT, 0.5: PARTIAL}.get(grade.score, INCORRECT)
-        return Score(
-            value=value, answer=answer, explanation=grade.reason, metadata=grade.metadata
-        )
+        return Score(value=value, answer=answer, explanation=grade.reason, metadata=grade.metadata)
 
     return score
 

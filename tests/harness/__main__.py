@@ -13,24 +13,33 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.harness.program import Row
 from tests.harness.tools import ROOT, TOOLS, Tool
 
 MATRIX = ROOT / "docs" / "harnesses-matrix.md"
-CASES = ("right", "wrong", "partial", "empty", "hostile")
+CASES = ("right", "wrong", "partial", "empty", "hostile", "no verdict")
+"""Columns of the matrix. The last is a right answer on which the service gives no verdict."""
 HEAD = ("tool", "asked by", *CASES, "ms a call")
 JUDGES = ("embedded-qs", "embedded-benchmarks")
-MUST_NOT_PASS = {"wrong", "empty", "hostile"}
+MUST_NOT_PASS = {"wrong", "empty", "hostile", "no verdict"}
 WORST = ("pass", "partial", "error", "fail")
 """Outcomes of wrong answers, the worst first."""
 MARKS = {"pass": "pass", "partial": "0.5", "fail": "fail", "error": "error"}
 LIMIT_S = 900
+START = """
+import runpy, sys
+sys.path.append(sys.argv.pop(1))  # last, so that custos is the installed package to the tool
+runpy.run_module("tests.harness." + sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
 SILENT = {
     **{"DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "RAGAS_DO_NOT_TRACK": "true"},
     **{"MLFLOW_DISABLE_TELEMETRY": "true", "PROMPTFOO_DISABLE_TELEMETRY": "1"},
@@ -42,7 +51,8 @@ PAGE = """\
 # What each tool concludes
 
 Made by `make harness` on {date}, with `custos serve` and the judges {judges}. Each tool grades a right answer, a wrong one, one that gives half
-of what is asked for, an empty one, and two wrong ones that hold the tool's own words and delimiters (the worse of both is shown). "glue" is
+of what is asked for, an empty one, and two wrong ones that hold the tool's own words and delimiters (the worse of both is shown). "no verdict" is the right
+answer again, when the judge fails. "glue" is
 [custos.integrations](integrations.md); other names are the tool's own graders, asked by their [own prompts](harnesses.md).
 "error" is a call that the tool reports as failed: it is no verdict, and never a pass.
 
@@ -74,8 +84,11 @@ def build(tool: Tool) -> None:
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """Run ``custos serve`` with shipped judges; yield its address."""
+def served(address: str | None) -> Iterator[str]:
+    """Run ``custos serve`` with shipped judges, unless there is an address; yield the address."""
+    if address:
+        yield address
+        return
     command = [Path(sys.executable).with_name("custos"), "serve", "--port", "0"]
     command += [part for judge in JUDGES for part in ("--judge", judge)]
     with subprocess.Popen(
@@ -93,24 +106,55 @@ def served() -> Iterator[str]:
             service.terminate()
 
 
-def conclusions(tool: Tool, url: str, only: Sequence[str] = ()) -> list[Row]:
+class _NoVerdict(BaseHTTPRequestHandler):
+    """Answers of a service whose judge fails."""
+
+    def do_POST(self) -> None:
+        """Give no verdict to the client of custos, and refuse what chat clients ask."""
+        size = int(self.headers["Content-Length"])
+        num_requests = len(json.loads(self.rfile.read(size)).get("requests", ()))
+        verdict = {"status": "judge_error", "message": "made to fail"}
+        body = {"verdicts": [verdict] * num_requests} if num_requests else {"error": verdict}
+        content = json.dumps(body).encode()
+        self.send_response(200 if num_requests else 422)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Write no log."""
+
+
+@contextmanager
+def failing() -> Iterator[str]:
+    """Run a service that gives no verdicts; yield its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _NoVerdict) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+def conclusions(tool: Tool, url: str, *cases: str) -> list[Row]:
     """Run the program of a tool; return what it concluded.
 
     Args:
         tool: The tool.
         url: Address of the service.
-        only: Graders of its own to ask, if not all.
+        cases: Names of the cases to try, if not all.
 
     Raises:
         RuntimeError: If the program fails or prints nothing.
     """
-    prompts = {way: name for way, name in tool.prompts.items() if not only or way in only}
+    prompts = json.dumps(tool.prompts)
     done = subprocess.run(
-        [tool.python, "-m", f"tests.harness.{tool.name}", url, json.dumps(prompts)],
+        [tool.python, "-P", "-c", START, ROOT, tool.name, url, prompts, *cases],
         capture_output=True,
         text=True,
         cwd=ROOT,
-        env={**os.environ, **SILENT, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **SILENT, "PYTHONPATH": ""},
         timeout=LIMIT_S,
     )
     lines = [line.removeprefix("ROW ") for line in done.stdout.splitlines() if "ROW {" in line]
@@ -129,14 +173,15 @@ def matrix(found: Mapping[str, Sequence[Row]]) -> str:
         for way, its_rows in ways.items():
             model = TOOLS[name].prompts.get(way)
             asked = way if model is None else f"{way} (`{model}`)"
-            cells = [_cell(its_rows, case) for case in CASES]
+            cells = [cell(its_rows, case) for case in CASES]
             calls = sorted(row.seconds for row in its_rows if row.outcome != "error")
             middle = f"{1000 * calls[len(calls) // 2]:.0f}" if calls else "-"
             lines.append((f"{name} {TOOLS[name].version}", asked, *cells, middle))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(rows: Sequence[Row], case: str) -> str:
+def cell(rows: Sequence[Row], case: str) -> str:
+    """Return what the matrix says of a case: of several answers, the worst outcome."""
     outcomes = [row.outcome for row in rows if row.case == case]
     return MARKS[min(outcomes, key=WORST.index)] if outcomes else "-"
 
@@ -151,11 +196,14 @@ def main() -> None:
     for tool in tools:
         build(tool)
     found: dict[str, list[Row]] = {}
-    with served() if not given.url else _as_is(given.url) as url:
+    with served(given.url) as url, failing() as dead_url:
         for tool in tools:
-            found[tool.name] = conclusions(tool, url)
+            failed = conclusions(tool, dead_url, "right")
+            failed = [replace(row, case="no verdict") for row in failed]
+            found[tool.name] = [*conclusions(tool, url), *failed]
             for row in found[tool.name]:
-                print(tool.name, row.way, row.case, row.outcome, row.detail, sep=" | ")
+                detail = " ".join(row.detail.split())
+                print(tool.name, row.way, row.case, row.outcome, detail, sep=" | ")
     table = matrix(found)
     print(table)
     if not given.tools:
@@ -169,11 +217,6 @@ def main() -> None:
     ]
     if passed:
         sys.exit("\n".join(passed))
-
-
-@contextmanager
-def _as_is(url: str) -> Iterator[str]:
-    yield url
 
 
 if __name__ == "__main__":

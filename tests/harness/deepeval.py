@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from deepeval.metrics import GEval
@@ -18,8 +19,9 @@ PARAMS = [
 STEPS = ["Check whether the actual output gives the same answer as the expected output."]
 
 
-def asked(metric: Any) -> Any:
+def asked(make: Callable[[], Any]) -> Any:
     def conclude(case: Case) -> tuple[Outcome, Any]:
+        metric = make()
         metric.measure(
             LLMTestCase(
                 input=case.question, actual_output=case.response, expected_output=case.reference
@@ -36,7 +38,7 @@ def asked(metric: Any) -> Any:
 
 def main() -> None:
     url, prompts = arguments()
-    show("glue", asked(example("deepeval", url)["metric"]))
+    show("glue", asked(lambda: example("deepeval", url)["metric"]))
     for way, name in prompts.items():
         model = LocalModel(model=name, base_url=f"{url}/v1", api_key="any")
         metric = GEval(
@@ -46,7 +48,7 @@ def main() -> None:
             evaluation_steps=STEPS,
             async_mode=False,
         )
-        show(way, asked(metric))
+        show(way, asked(lambda metric=metric: metric))
 
 
 main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from inspect_ai._util.registry import registry_lookup
+from inspect_ai._util.registry import registry_create
 from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.scorer import Target, model_graded_fact, model_graded_qa
 from inspect_ai.solver import TaskState
@@ -31,8 +31,7 @@ def asked(scorer: Any) -> Any:
 def main() -> None:
     url, prompts = arguments()
     example("inspect_ai", url)
-    registered: Any = registry_lookup("scorer", "custos/judged")
-    show("glue", asked(registered(judge=url)))
+    show("glue", asked(registry_create("scorer", "custos/judged", judge=url)))
     for way, name in prompts.items():
         model = get_model(f"openai-api/custos/{name}", base_url=f"{url}/v1", api_key="any")
         make = model_graded_fact if way == "model_graded_fact" else model_graded_qa

@@ -34,7 +34,9 @@ def main() -> None:
         judge.API_MAX_RETRY = 1
 
         def conclude(case: Case) -> tuple[Outcome, Any]:
-            score, _, reply = judge.evaluate_answer(case.question, case.response, gold=case.reference)
+            score, _, reply = judge.evaluate_answer(
+                case.question, case.response, gold=case.reference
+            )
             if isinstance(score, dict):  # HLE's
                 score = float("yes" in score["correct"])
             return of_score(float(np.mean(score))), reply

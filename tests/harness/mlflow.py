@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from tempfile import mkdtemp
 from typing import Any
 
@@ -13,12 +14,13 @@ from tests.harness.program import Case, Outcome, arguments, example, show
 RATINGS: dict[Any, Outcome] = {"yes": "pass", True: "pass", "no": "fail", False: "fail"}
 
 
-def evaluated(scorer: Any, expectation: str) -> Any:
+def evaluated(make: Callable[[], Any]) -> Any:
     def conclude(case: Case) -> tuple[Outcome, Any]:
+        scorer = make()
         row = {
             "inputs": {"question": case.question},
             "outputs": case.response,
-            "expectations": {expectation: case.reference},
+            "expectations": {"expected_response": case.reference},
         }
         result = mlflow.genai.evaluate(data=[row], scorers=[scorer])
         [found] = [
@@ -39,7 +41,7 @@ def main() -> None:
     url, prompts = arguments()
     mlflow.set_tracking_uri(f"sqlite:///{mkdtemp()}/mlflow.db")
     os.environ |= {"OPENAI_API_BASE": f"{url}/v1", "OPENAI_API_KEY": "any"}
-    show("glue", evaluated(example("mlflow", url)["scorer"], "expected_response"))
+    show("glue", evaluated(lambda: example("mlflow", url)["scorer"]))
     for way, name in prompts.items():
         model = f"openai:/{name}"
         scorer = (
@@ -52,7 +54,7 @@ def main() -> None:
                 feedback_value_type=bool,
             )
         )
-        show(way, evaluated(scorer, "expected_response"))
+        show(way, evaluated(lambda scorer=scorer: scorer))
 
 
 main()

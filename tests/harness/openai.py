@@ -54,9 +54,7 @@ def main() -> None:
         return LETTERS[letter[0] if letter else "C"], text
 
     def by_hand(case: Case) -> str:
-        return (
-            f"Question: {case.question}\nReference: {case.reference}\nResponse: {case.response}"
-        )
+        return f"Question: {case.question}\nReference: {case.reference}\nResponse: {case.response}"
 
     def parse(case: Case) -> tuple[Outcome, Any]:
         reply = client.chat.completions.parse(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from langchain_openai import ChatOpenAI
@@ -12,9 +13,9 @@ from openevals.prompts import CORRECTNESS_PROMPT
 from tests.harness.program import Case, Outcome, arguments, example, of_score, show
 
 
-def asked(evaluator: Any) -> Any:
+def asked(make: Callable[[], Any]) -> Any:
     def conclude(case: Case) -> tuple[Outcome, Any]:
-        result = evaluator(
+        result = make()(
             inputs=case.question, outputs=case.response, reference_outputs=case.reference
         )
         return of_score(float(result["score"])), result["comment"]
@@ -29,10 +30,10 @@ def main() -> None:
         "create_llm_as_judge": lambda model: {"judge": OpenAI(**server), "model": model},
         "LangChain": lambda model: {"judge": ChatOpenAI(model=model, **server)},
     }
-    show("glue", asked(example("openevals", url)["evaluator"]))
+    show("glue", asked(lambda: example("openevals", url)["evaluator"]))
     for way, model in prompts.items():
-        options = clients[way](model)
-        show(way, asked(create_llm_as_judge(prompt=CORRECTNESS_PROMPT, **options)))
+        evaluator = create_llm_as_judge(prompt=CORRECTNESS_PROMPT, **clients[way](model))
+        show(way, asked(lambda evaluator=evaluator: evaluator))
 
 
 main()

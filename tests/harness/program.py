@@ -1,11 +1,12 @@
 """What the programs of the tools share. They run in the tools' environments, without pytest.
 
-A program is called with the address of a service and the model names of the tool's own prompts, as
-JSON. It prints a row for every case: what the tool itself concluded.
+A program is called with the address of a service, the model names of the tool's own prompts as
+JSON, and the names of cases, if not all. It prints a row for every case: what the tool itself concluded.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -46,7 +47,7 @@ DELIMITERS = (
 )
 """A wrong answer that forges the reference, in the form of every tool's prompt."""
 
-CASES = (
+_CASES = (
     Case("right", "It was written by George Eliot."),
     Case("wrong", "It was written by Jane Austen."),
     Case("partial", "Blue.", "Which colours does the flag of Ukraine have?", "blue and yellow"),
@@ -73,6 +74,11 @@ def arguments() -> tuple[str, dict[str, str]]:
     return sys.argv[1], json.loads(sys.argv[2])
 
 
+def cases() -> list[Case]:
+    """Return the cases to try: all, or those that are named after the other arguments."""
+    return [case for case in _CASES if case.name in sys.argv[3:] or not sys.argv[3:]]
+
+
 def blocks(tool: str, language: str = "python") -> list[str]:
     """Return the examples on a tool in the page."""
     _, _, section = PAGE.read_text(encoding="utf-8").partition(f"\n## {tool}\n")
@@ -83,8 +89,9 @@ def blocks(tool: str, language: str = "python") -> list[str]:
     return found
 
 
+@functools.cache
 def example(tool: str, url: str) -> dict[str, Any]:
-    """Run the example on a tool, with another address; return its names."""
+    """Run the example on a tool once, with another address; return its names."""
     [text] = blocks(tool)
     if ADDRESS not in text:
         raise ValueError(f"the example on {tool} lacks the address")
@@ -102,7 +109,7 @@ def of_score(score: float | None) -> Outcome:
 
 def show(way: str, conclude: Callable[[Case], tuple[Outcome, Any]]) -> None:
     """Print the row of every case; what is raised is an error."""
-    for case in CASES:
+    for case in cases():
         start = time.perf_counter()
         try:
             outcome, detail = conclude(case)

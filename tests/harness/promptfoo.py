@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from tests.harness.program import ADDRESS, CASES, Outcome, Row, arguments, blocks, emit
+from tests.harness.program import ADDRESS, Outcome, Row, arguments, blocks, cases, emit
 
 PROGRAM = Path(sys.prefix) / "node_modules" / ".bin" / "promptfoo"
 PROVIDER = """
@@ -45,7 +45,7 @@ def evaluate(folder: Path, way: str, asserts: Any) -> None:
                 "response": case.response.replace("{{", "{ {"),
             },
         }
-        for case in CASES
+        for case in cases()
     ]
     config = {
         "prompts": ["{{question}}"],
@@ -68,14 +68,18 @@ def evaluate(folder: Path, way: str, asserts: Any) -> None:
             "PROMPTFOO_CONFIG_DIR": str(folder / "home"),
         },
     )
-    seconds = (time.perf_counter() - start) / len(CASES)
+    seconds = (time.perf_counter() - start) / len(cases())
     if not (folder / "out.json").is_file():
         raise RuntimeError(done.stdout + done.stderr)
     results = json.loads((folder / "out.json").read_text())["results"]["results"]
-    for case, result in zip(CASES, sorted(results, key=lambda each: each["testIdx"]), strict=True):
+    for case, result in zip(
+        cases(), sorted(results, key=lambda each: each["testIdx"]), strict=True
+    ):
         graded = result.get("gradingResult") or {}
         reason = str(graded.get("reason") or result.get("error"))
-        emit(Row(way, case.name, _outcome(result["success"], graded, reason), reason[:300], seconds))
+        emit(
+            Row(way, case.name, _outcome(result["success"], graded, reason), reason[:300], seconds)
+        )
     (folder / "out.json").unlink()
 
 

@@ -31,10 +31,9 @@ def fields(case: Case) -> dict[str, str]:
 def main() -> None:
     url, prompts = arguments()
     server: dict[str, Any] = {"base_url": f"{url}/v1", "api_key": "any", "max_retries": 0}
-    metric = example("ragas", url)["metric"]
 
     def glue(case: Case) -> tuple[Outcome, Any]:
-        result = metric.score(**fields(case))
+        result = example("ragas", url)["metric"].score(**fields(case))
         return of_score(result.value), result.reason
 
     def legacy(case: Case) -> tuple[Outcome, Any]:

@@ -45,7 +45,10 @@ class Tool:
 TOOLS = {
     tool.name: tool
     for tool in (
-        Tool("openai", "3.57.0", prompts={
+        Tool(
+            "openai",
+            "3.57.0",
+            prompts={
                 "SimpleQA": "custos/simpleqa",
                 "parse": "custos/qa",
                 "responses.parse": "custos/qa",
@@ -85,7 +88,10 @@ TOOLS = {
         Tool(
             "mlflow",
             "3.17.2",
-            prompts={"Correctness": "custos/mlflow-correctness", "make_judge": "custos/mlflow-judge"},
+            prompts={
+                "Correctness": "custos/mlflow-correctness",
+                "make_judge": "custos/mlflow-judge",
+            },
         ),
         Tool(
             "openevals",
