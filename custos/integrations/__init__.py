@@ -1,1 +1,1 @@
-"""Judges inside the evaluation tools of others: one module a tool, which imports it and no other."""
+"""Judges inside the evaluation tools of others: a module each, which imports its tool alone."""

@@ -25,11 +25,14 @@ class AnswerMetric(BaseMetric):  # type: ignore[misc]
         SingleTurnParams.ACTUAL_OUTPUT,
         SingleTurnParams.EXPECTED_OUTPUT,
     ]
+    score: float | None
+    reason: str | None
+    success: bool | None
 
     def __init__(
         self, judge: Grader | AnyJudge | str, threshold: float = 1.0, **fields: Any
     ) -> None:
-        # deepeval copies a metric by its arguments of these names.
+        # deepeval copies a metric by its attributes of these names.
         self.judge = grader_of(judge, fields)
         self.threshold = threshold
 

@@ -1,4 +1,4 @@
-"""A scorer for inspect_ai; the entry point in this package's metadata names it ``custos/judged``."""
+"""A scorer for inspect_ai, which finds it by its entry point, as ``custos/judged``."""
 
 from __future__ import annotations
 

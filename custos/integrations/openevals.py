@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from custos.integrations._core import Grade, Grader
@@ -11,7 +11,7 @@ from judging.verdicts.critique_reward import AnyJudge
 KEY = "correctness"
 
 Evaluator = Callable[..., dict[str, Any]]
-AsyncEvaluator = Callable[..., Awaitable[dict[str, Any]]]
+AsyncEvaluator = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 
 
 def answer_evaluator(judge: AnyJudge | str, *, key: str = KEY, **fields: Any) -> Evaluator:

@@ -22,6 +22,9 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import typer
+
+from serve.chat.contract import CHAT_CONTRACTS
 from tests.harness.program import Row
 from tests.harness.tools import ROOT, TOOLS, Tool
 
@@ -50,11 +53,15 @@ SILENT = {
 PAGE = """\
 # What each tool concludes
 
-Made by `make harness` on {date}, with `custos serve` and the judges {judges}. Each tool grades a right answer, a wrong one, one that gives half
-of what is asked for, an empty one, and two wrong ones that hold the tool's own words and delimiters (the worse of both is shown). "no verdict" is the right
-answer again, when the judge fails. "glue" is
-[custos.integrations](integrations.md); other names are the tool's own graders, asked by their [own prompts](harnesses.md).
-"error" is a call that the tool reports as failed: it is no verdict, and never a pass.
+Made by `make harness` on {date}, with `custos serve` and the judges {judges}. Each tool grades:
+
+- a right answer, a wrong one, one that gives half of what is asked for, and an empty one;
+- two hostile ones, wrong, with the tool's own words and delimiters (the worse outcome is shown);
+- the right one again, when the judge gives no verdict.
+
+"glue" is [custos.integrations](integrations.md). Other names are the tool's own graders, asked by
+their [own prompts](harnesses.md). "error" is a call that the tool reports as failed; it passes
+nothing.
 
 {table}
 """
@@ -80,7 +87,9 @@ def build(tool: Tool) -> None:
         package = f"{tool.name}@{tool.version}"
         subprocess.run([*npm, tool.environment, package], check=True)
     ready.write_text(tool.installed)
-    print(f"{tool.name}: built in {time.perf_counter() - start:.0f} s", file=sys.stderr)
+    size = sum(path.stat().st_size for path in tool.environment.rglob("*") if path.is_file())
+    seconds = time.perf_counter() - start
+    typer.echo(f"{tool.name}: built in {seconds:.0f} s, {size / 1e6:.0f} MB", err=True)
 
 
 @contextmanager
@@ -89,7 +98,7 @@ def served(address: str | None) -> Iterator[str]:
     if address:
         yield address
         return
-    command = [Path(sys.executable).with_name("custos"), "serve", "--port", "0"]
+    command = [str(Path(sys.executable).with_name("custos")), "serve", "--port", "0"]
     command += [part for judge in JUDGES for part in ("--judge", judge)]
     with subprocess.Popen(
         command, cwd=ROOT, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True
@@ -140,6 +149,8 @@ def failing() -> Iterator[str]:
 def conclusions(tool: Tool, url: str, *cases: str) -> list[Row]:
     """Run the program of a tool; return what it concluded.
 
+    Of its own graders it asks those whose model names this version of custos knows.
+
     Args:
         tool: The tool.
         url: Address of the service.
@@ -148,9 +159,10 @@ def conclusions(tool: Tool, url: str, *cases: str) -> list[Row]:
     Raises:
         RuntimeError: If the program fails or prints nothing.
     """
-    prompts = json.dumps(tool.prompts)
+    known = {f"custos/{contract.name}" for contract in CHAT_CONTRACTS}
+    prompts = {way: name for way, name in tool.prompts.items() if name in known}
     done = subprocess.run(
-        [tool.python, "-P", "-c", START, ROOT, tool.name, url, prompts, *cases],
+        [tool.python, "-P", "-c", START, ROOT, tool.name, url, json.dumps(prompts), *cases],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -203,9 +215,9 @@ def main() -> None:
             found[tool.name] = [*conclusions(tool, url), *failed]
             for row in found[tool.name]:
                 detail = " ".join(row.detail.split())
-                print(tool.name, row.way, row.case, row.outcome, detail, sep=" | ")
+                typer.echo(f"{tool.name} | {row.way} | {row.case} | {row.outcome} | {detail}")
     table = matrix(found)
-    print(table)
+    typer.echo(table)
     if not given.tools:
         date, judges = datetime.date.today().isoformat(), " and ".join(f"`{j}`" for j in JUDGES)
         MATRIX.write_text(PAGE.format(date=date, judges=judges, table=table), encoding="utf-8")

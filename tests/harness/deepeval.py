@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from deepeval.metrics import GEval
@@ -36,19 +37,21 @@ def asked(make: Callable[[], Any]) -> Any:
     return conclude
 
 
+def g_eval(url: str, name: str) -> GEval:
+    return GEval(
+        name="Correctness",
+        model=LocalModel(model=name, base_url=f"{url}/v1", api_key="any"),
+        evaluation_params=PARAMS,
+        evaluation_steps=STEPS,
+        async_mode=False,
+    )
+
+
 def main() -> None:
     url, prompts = arguments()
     show("glue", asked(lambda: example("deepeval", url)["metric"]))
     for way, name in prompts.items():
-        model = LocalModel(model=name, base_url=f"{url}/v1", api_key="any")
-        metric = GEval(
-            name="Correctness",
-            model=model,
-            evaluation_params=PARAMS,
-            evaluation_steps=STEPS,
-            async_mode=False,
-        )
-        show(way, asked(lambda metric=metric: metric))
+        show(way, asked(partial(g_eval, url, name)))
 
 
 main()

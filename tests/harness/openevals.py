@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from langchain_openai import ChatOpenAI
@@ -23,17 +24,20 @@ def asked(make: Callable[[], Any]) -> Any:
     return conclude
 
 
+def own(way: str, url: str, model: str) -> Any:
+    """Make an evaluator that asks by the prompt of openevals."""
+    server: dict[str, Any] = {"base_url": f"{url}/v1", "api_key": "any", "max_retries": 0}
+    judge: dict[str, Any] = {"judge": OpenAI(**server), "model": model}
+    if way == "LangChain":
+        judge = {"judge": ChatOpenAI(model=model, **server)}
+    return create_llm_as_judge(prompt=CORRECTNESS_PROMPT, **judge)
+
+
 def main() -> None:
     url, prompts = arguments()
-    server = {"base_url": f"{url}/v1", "api_key": "any", "max_retries": 0}
-    clients = {
-        "create_llm_as_judge": lambda model: {"judge": OpenAI(**server), "model": model},
-        "LangChain": lambda model: {"judge": ChatOpenAI(model=model, **server)},
-    }
     show("glue", asked(lambda: example("openevals", url)["evaluator"]))
     for way, model in prompts.items():
-        evaluator = create_llm_as_judge(prompt=CORRECTNESS_PROMPT, **clients[way](model))
-        show(way, asked(lambda evaluator=evaluator: evaluator))
+        show(way, asked(partial(own, way, url, model)))
 
 
 main()

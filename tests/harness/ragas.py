@@ -50,7 +50,8 @@ def main() -> None:
     def discrete(case: Case) -> tuple[Outcome, Any]:
         llm = llm_factory(prompts["DiscreteMetric"], client=OpenAI(**server))
         result = DiscreteMetric(name="same", prompt=DISCRETE).score(llm=llm, **fields(case))
-        return {"pass": "pass", "fail": "fail"}.get(result.value, "error"), result.reason
+        outcomes: dict[Any, Outcome] = {"pass": "pass", "fail": "fail"}
+        return outcomes.get(result.value, "error"), result.reason
 
     show("glue", glue)
     ways = {

@@ -16,7 +16,7 @@ from tests.tiny import tiny_tokenizer
 
 @functools.cache
 def trainer_with(reward: Any) -> GRPOTrainer:
-    """Make a trainer with a reward of a model of a few thousand parameters, and train it for a step."""
+    """Train a model of a few thousand parameters with a reward for a step."""
     tokenizer = tiny_tokenizer()
     sizes: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
