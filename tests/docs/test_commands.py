@@ -35,7 +35,7 @@ ROOMS = sorted(
 REPOSITORY_PATH = re.compile(rf"(?<![\w./-])((?:{'|'.join(ROOMS)}|\.ci)/[\w./*@-]+)")
 MADE_HERE = ("data/", "runs/", "build/", "gpu_hour/")
 """Folders that the commands of a page write."""
-MODEL_NAME = re.compile(r"\bcustos/(?!custos/)([a-z-]+)")
+MODEL_NAME = re.compile(r"\bcustos/(?!custos/|integrations/)([a-z-]+)")
 SCORER_OF_INSPECT = "judged"
 """Our scorer as inspect_ai names it."""
 FOREIGN_OPTIONS = {

@@ -10,7 +10,7 @@ import argparse
 import datetime
 import json
 import os
-import re
+import socket
 import subprocess
 import sys
 import threading
@@ -21,7 +21,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryFile
 
+import httpx
 import typer
 
 from serve.chat.contract import CHAT_CONTRACTS
@@ -98,21 +100,34 @@ def served(address: str | None) -> Iterator[str]:
     if address:
         yield address
         return
-    command = [str(Path(sys.executable).with_name("custos")), "serve", "--port", "0"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command: list[str | Path] = [
+        Path(sys.executable).with_name("custos"),
+        "serve",
+        "--port",
+        str(port),
+    ]
     command += [part for judge in JUDGES for part in ("--judge", judge)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True
-    ) as service:
+    with TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as service:
         try:
-            assert service.stdout is not None
-            for line in service.stdout:
-                if found := re.search(r"http://127\.0\.0\.1:\d+", line):
-                    yield found[0]
-                    break
-            else:
-                raise RuntimeError("custos serve ended")
+            url = f"http://127.0.0.1:{port}"
+            while not _is_ready(url):
+                if service.poll() is not None:
+                    log.seek(0)
+                    raise RuntimeError(log.read().decode())
+                time.sleep(0.5)
+            yield url
         finally:
             service.terminate()
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health/ready").is_success
+    except httpx.TransportError:
+        return False
 
 
 class _NoVerdict(BaseHTTPRequestHandler):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 import pytest
 
 from tests.harness.__main__ import CASES, WORST, cell, conclusions, failing, matrix
-from tests.harness.program import Outcome, Row, blocks, of_score
-from tests.harness.tools import TOOLS, Tool
+from tests.harness.program import PAGE, Outcome, Row, blocks, of_score
+from tests.harness.tools import CLIENT, TOOLS, Tool
 from tests.serve.made_up import FakeJudge
 from tests.serve.sockets import serving_judges
 
@@ -56,6 +59,11 @@ def test_the_page_has_an_example_for_every_tool() -> None:
         [example] = blocks(BY_OTHER_NAMES.get(name, name))
         assert f"from custos.integrations.{name} import" in example
         compile(example, name, "exec")
+
+
+def test_the_page_names_the_packages_that_the_client_needs() -> None:
+    [command] = re.findall(r"^pip install (anyio .*)$", PAGE.read_text(encoding="utf-8"), re.M)
+    assert shlex.split(command) == list(CLIENT)
 
 
 def test_the_matrix_shows_the_worst_of_several_answers() -> None:
