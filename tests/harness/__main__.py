@@ -63,7 +63,7 @@ Made by `make harness` on {date}, with `custos serve` and the judges {judges}. E
 
 "glue" is [custos.integrations](integrations.md). Other names are the tool's own graders, asked by
 their [own prompts](harnesses.md). "error" is a call that the tool reports as failed; it passes
-nothing.
+nothing. The time is the median of one evaluation by the tool, on the machine that made this page.
 
 {table}
 """
