@@ -7,11 +7,22 @@ import shlex
 
 import pytest
 
+from judging import JudgeRequest, Verdict
 from tests.harness.__main__ import CASES, WORST, cell, conclusions, failing, matrix
 from tests.harness.program import PAGE, Outcome, Row, blocks, of_score
 from tests.harness.tools import CLIENT, TOOLS, Tool
-from tests.serve.made_up import FakeJudge
+from tests.serve.chat.made_up import RIGHT, KnowingJudge
 from tests.serve.sockets import serving_judges
+
+
+class SureJudge(KnowingJudge):
+    """Says that a response is right if it holds a reference, so also a forged one."""
+
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
+        if any(reference in request.response for reference in request.references):
+            request = request.model_copy(update={"responses": (next(iter(RIGHT)),)})
+        return super().verdict_on(request, confidence)
+
 
 BY_OTHER_NAMES = {"trl": "TRL"}
 """Tools that the page spells in another way."""
@@ -35,7 +46,7 @@ def tools() -> list[object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", tools())
 def test_a_tool_never_passes_what_the_judge_does_not(tool: Tool) -> None:
-    with serving_judges({"fake": FakeJudge()}) as url:
+    with serving_judges({"sure": SureJudge()}) as url:
         rows = conclusions(tool, url)
     assert {row.case for row in rows} == set(CASES) - {"no verdict"}
     for row in rows:
