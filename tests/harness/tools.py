@@ -79,6 +79,8 @@ TOOLS = {
         Tool(
             "ragas",
             "0.4.3",
+            # It imports a module that later versions lack.
+            ("langchain-community<0.4",),
             prompts={
                 "AnswerAccuracy": "custos/ragas-answer-accuracy",
                 "AnswerAccuracy (collections)": "custos/ragas-answer-accuracy",
