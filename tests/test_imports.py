@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+ROOM = "custos.integrations"
+TOOLS = {"deepeval", "inspect_ai", "lighteval", "mlflow", "ragas"}
+"""Evaluation tools that a module in ``custos.integrations`` imports, where they are installed."""
 
 ALLOWED = {
     "judging": set(),
@@ -93,6 +96,13 @@ def test_imports_follow_the_table(folder: str) -> None:
     assert crossed == []
 
 
+def test_glue_imports_its_own_tool_and_no_other() -> None:
+    for module in FILES:
+        if module.startswith(f"{ROOM}."):
+            names = {name.partition(".")[0] for name in imported(parse(module), module)}
+            assert names & TOOLS <= {module.rpartition(".")[2]}, module
+
+
 def test_the_table_itself_has_no_cycle() -> None:
     assert set(TopologicalSorter(ALLOWED).static_order()) == set(ALLOWED)
 
@@ -162,13 +172,18 @@ for key in before:
 """
 
 
+def without_tools() -> list[str]:
+    """Modules that everyone can import."""
+    return [module for module in FILES if module not in {f"{ROOM}.{tool}" for tool in TOOLS}]
+
+
 def library_imports() -> str:
     """Every import of a third-party library that runs when our modules are imported."""
     ours = {*ALLOWED, *sys.stdlib_module_names}
     return "\n".join(
         sorted(
             ast.unparse(node)
-            for module in FILES
+            for module in without_tools()
             for node in ast.walk(at_import(parse(module)))
             if isinstance(node, ast.Import | ast.ImportFrom)
             and not {name.partition(".")[0] for name in imported(node, module)} & ours
@@ -180,7 +195,7 @@ def test_importing_has_no_effects(tmp_path: Path) -> None:
     home = tmp_path / "home"
     work = tmp_path / "work"
     work.mkdir()
-    script = [sys.executable, "-c", WATCH, " ".join(FILES), library_imports()]
+    script = [sys.executable, "-c", WATCH, " ".join(without_tools()), library_imports()]
     # The one setting that importing makes, since torch reads it when it is loaded, is given here.
     settings = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), **settings}

@@ -14,6 +14,7 @@ PRODUCT = {module for module in FILES if not module.startswith("experiments")}
 ONE_OF_MANY = {
     *("judging.tasks", "losses", "train.methods", "data_prep.sources", "benchmarks"),
     *("data_prep.construction.forms", "data_prep.construction.steps", "serve.chat.contracts"),
+    "custos.integrations",
 }
 """Rooms of files that stand side by side, each a whole one of its kind."""
 STARTED = {"train", "custos", "cli"}

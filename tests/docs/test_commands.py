@@ -21,6 +21,7 @@ from judging.types import JudgeRequest
 from serve.chat.contract import CHAT_CONTRACTS
 from tests.docs.commands_in_text import commands_in, commands_of
 from tests.docs.markdown_pages import PAGES, ROOT, blocks, name_of, spans
+from tests.test_imports import TOOLS
 from train.methods import method_of, methods
 from train.setup.recipe import find_recipe, parse_recipe, read_values, recipe_names
 
@@ -33,7 +34,9 @@ ROOMS = sorted(
 REPOSITORY_PATH = re.compile(rf"(?<![\w./-])((?:{'|'.join(ROOMS)}|\.ci)/[\w./*@-]+)")
 MADE_HERE = ("data/", "runs/", "build/", "gpu_hour/")
 """Folders that the commands of a page write."""
-MODEL_NAME = re.compile(r"\bcustos/(?!custos/)([a-z-]+)")
+MODEL_NAME = re.compile(r"\bcustos/(?!custos/|integrations/)([a-z-]+)")
+SCORER_OF_INSPECT = "judged"
+"""Our scorer as inspect_ai names it."""
 FOREIGN_OPTIONS = {
     *("--judge-base-url", "--model_id", "--num_processes"),
     *("--tensor-parallel-size", "--data-parallel-size", "--max-loras", "--max-num-batched-tokens"),
@@ -116,7 +119,7 @@ def test_options_in_sentences(page: Path) -> None:
 def test_model_names_are_chat_contracts(page: Path) -> None:
     for span in spans(page):
         for name in MODEL_NAME.findall(span):
-            assert name in CHAT_CONTRACTS.names(), span
+            assert name in {*CHAT_CONTRACTS.names(), SCORER_OF_INSPECT}, span
 
 
 def test_programs_of_python(page: Path) -> None:
@@ -196,6 +199,8 @@ def test_python_blocks_import_what_exists(page: Path) -> None:
         for node in ast.walk(ast.parse(block.text)):
             if isinstance(node, ast.ImportFrom) and node.module not in modules_of_the_page:
                 assert node.module
+                if TOOLS & {node.module.split(".")[0], node.module.split(".")[-1]}:
+                    continue  # these blocks run in the tools' environments: tests/harness
                 module = import_module(node.module)
                 for alias in node.names:  # a module is an attribute only once it is imported
                     name = f"{node.module}.{alias.name}"

@@ -1,0 +1,188 @@
+"""Grade answers for the tools of others: what the module of every tool shares.
+
+The label alone decides whether an answer passes. A judge that gives no label raises, so that no
+tool can read a failure as a verdict.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from anyio.to_thread import run_sync
+
+from clients.judge_client import JudgeClient
+from judging.errors import CustosError
+from judging.types import JudgeRequest, Verdict, parse_record, score_of
+from judging.verdicts.critique_reward import AnyJudge
+
+_WORTH = {"Correct": 1.0, "Pass": 1.0, "Partial": 0.5}
+"""What an answer with a label is worth. With every other label it is worth nothing."""
+_ONE_AT_A_TIME = threading.Lock()
+"""Held by calls of a judge in this process, as tools ask from many threads."""
+
+log = logging.getLogger("custos")
+
+
+class NoLabel(CustosError):
+    """A request on which the judge decided nothing."""
+
+
+@dataclass(frozen=True)
+class Grade:
+    """A judge's answer on one response, in the terms of evaluation tools."""
+
+    label: str
+    score: float
+    """1 for ``Correct`` and ``Pass``, 0.5 for ``Partial``, 0 for everything else."""
+    expected: float
+    """Mean of ``score`` under the judge's probabilities of the labels."""
+    verdict: Verdict
+
+    @property
+    def passed(self) -> bool:
+        """Tell whether the whole answer is right."""
+        return self.score == 1.0
+
+    @property
+    def reason(self) -> str:
+        """Say the label, how sure the judge is, its remark, and its critique if it wrote one."""
+        verdict = self.verdict
+        sure = "" if verdict.confidence is None else f" (confidence {verdict.confidence:.2f})"
+        judge = f", by {verdict.judge_name}" if verdict.judge_name else ""
+        review = "a person should decide" if verdict.needs_review else None
+        parts = (f"{self.label}{sure}{judge}", verdict.message, review, verdict.critique)
+        return ". ".join(filter(None, parts))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Return what a tool may keep beside the score."""
+        names = ("label", "confidence", "probabilities", "needs_review", "judge_name", "judge")
+        return {name: getattr(self.verdict, name) for name in names}
+
+
+class Grader:
+    """A judge, and the fields that are the same in all its requests.
+
+    Args:
+        judge: A :class:`~judging.judge.Judge`, a :class:`~clients.judge_client.JudgeClient`, the
+            address of a service, or the name or run folder of a judge to load in this process.
+        fields: Fields of :class:`~judging.types.JudgeRequest`, such as ``task``, ``variant`` or
+            ``reference_mode``. Without a mode, one of several references is enough.
+    """
+
+    def __init__(self, judge: AnyJudge | str, **fields: Any) -> None:
+        self.judge = _loaded(judge) if isinstance(judge, str) else judge
+        self.fields = fields
+
+    def request(self, question: Any, reference: Any, response: Any, **fields: Any) -> JudgeRequest:
+        """Make the request on one response, from texts, messages or JSON values.
+
+        Raises:
+            FieldError: If a field is missing or wrong.
+        """
+        has_messages = any(isinstance(each, Mapping) for each in reference or ())
+        several = isinstance(reference, list | tuple) and not has_messages
+        references = [text_in(each) for each in (reference if several else [reference])]
+        row = {
+            "reference_mode": "any" if len(references) > 1 else "all",
+            **self.fields,
+            **fields,
+            "question": text_in(question),
+            "references": [text for text in references if text],
+            "response": text_in(response),
+        }
+        return parse_record(JudgeRequest, row, "answer")
+
+    def grade(self, question: Any, reference: Any, response: Any, **fields: Any) -> Grade:
+        """Grade one response.
+
+        Raises:
+            FieldError: If a field is missing or wrong.
+            NoLabel: If the judge decides nothing.
+            CustosError: If there is no judge.
+        """
+        [grade] = self._graded([self.request(question, reference, response, **fields)])
+        if isinstance(grade, NoLabel):
+            raise grade
+        return grade
+
+    async def agrade(self, question: Any, reference: Any, response: Any, **fields: Any) -> Grade:
+        """Grade one response in another thread; errors are those of :meth:`grade`."""
+        return await run_sync(
+            functools.partial(self.grade, question, reference, response, **fields)
+        )
+
+    def grades(self, requests: Iterable[JudgeRequest]) -> list[Grade | None]:
+        """Grade requests together; ``None`` and a warning where the judge decides nothing.
+
+        Raises:
+            NoLabel: If it decides nothing on all of them.
+            CustosError: If there is no judge.
+        """
+        graded = self._graded(requests)
+        failures = [each for each in graded if isinstance(each, NoLabel)]
+        if failures and len(failures) == len(graded):
+            raise failures[0]
+        for failure in failures:
+            log.warning("no verdict: %s", failure)
+        return [None if isinstance(each, NoLabel) else each for each in graded]
+
+    def _graded(self, requests: Iterable[JudgeRequest]) -> list[Grade | NoLabel]:
+        has_own_threads = isinstance(self.judge, JudgeClient)
+        with nullcontext() if has_own_threads else _ONE_AT_A_TIME:
+            return [_grade(verdict) for verdict in self.judge.grade(requests)]
+
+
+def grader_of(judge: Grader | AnyJudge | str, fields: Mapping[str, Any]) -> Grader:
+    """Return a grader as it is, or make one of a judge."""
+    return judge if isinstance(judge, Grader) else Grader(judge, **fields)
+
+
+def _grade(verdict: Verdict) -> Grade | NoLabel:
+    if verdict.label is None:
+        return NoLabel(f"{verdict.status}: {verdict.message or 'no label'}")
+    expected = sum(chance * _worth(label) for label, chance in verdict.probabilities.items())
+    score = _worth(verdict.label)
+    return Grade(verdict.label, score, expected if verdict.probabilities else score, verdict)
+
+
+def _worth(label: str) -> float:
+    return _WORTH.get(score_of(label), 0.0)
+
+
+@functools.cache
+def _loaded(source: str) -> AnyJudge:
+    """Return a client of a service, or a judge of this process, once for each source."""
+    if "://" in source:
+        return JudgeClient(source)
+    from judging.judge import Judge
+
+    return Judge.load(source)
+
+
+def text_in(value: Any) -> str:
+    """Find the text in what tools pass: a text, messages, a single field, or JSON.
+
+    Of messages it is the last one's, and of its parts all texts. ``None`` is an empty text.
+    """
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case {"content": content}:
+            return text_in(content)
+        case Mapping() if len(value) == 1:
+            return text_in(*value.values())
+        case [*_, {"role": _, "content": content}]:
+            return text_in(content)
+        case [{"type": _}, *_]:
+            return "\n".join(part["text"] for part in value if part.get("type") == "text")
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,28 @@
+"""A metric for ragas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragas.metrics import MetricResult, numeric_metric
+
+from custos.integrations._core import Grader
+from judging.verdicts.critique_reward import AnyJudge
+
+
+def answer_metric(judge: AnyJudge | str, *, name: str = "answer", **fields: Any) -> Any:
+    """Make a numeric metric that compares ``response`` with ``reference``: 1, 0.5 or 0.
+
+    Args:
+        judge: As for :class:`~custos.integrations._core.Grader`, whose ``fields`` these are too.
+        name: Name of the metric.
+        fields: Fields of every request.
+    """
+    grader = Grader(judge, **fields)
+
+    @numeric_metric(name=name, allowed_values=(0.0, 1.0))  # type: ignore[untyped-decorator]
+    async def measure(user_input: str, response: str, reference: str) -> Any:
+        grade = await grader.agrade(user_input, reference, response)
+        return MetricResult(value=grade.score, reason=grade.reason)
+
+    return measure

@@ -1,0 +1,66 @@
+"""ragas: AnswerAccuracy of both generations, DiscreteMetric, and our metric."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from openai import AsyncOpenAI, OpenAI
+from ragas.dataset_schema import SingleTurnSample
+from ragas.llms import llm_factory
+from ragas.metrics import AnswerAccuracy as LegacyAnswerAccuracy
+from ragas.metrics import DiscreteMetric
+from ragas.metrics.collections import AnswerAccuracy
+
+from tests.harness.program import Case, Outcome, arguments, example, of_score, show
+
+DISCRETE = (
+    "Question: {user_input}\nReference: {reference}\nResponse: {response}\n"
+    "Does the response mean the same as the reference? Answer pass or fail."
+)
+
+
+def fields(case: Case) -> dict[str, str]:
+    return {
+        "user_input": case.question,
+        "response": case.response,
+        "reference": case.reference,
+    }
+
+
+def main() -> None:
+    url, prompts = arguments()
+    server: dict[str, Any] = {"base_url": f"{url}/v1", "api_key": "any", "max_retries": 0}
+
+    def glue(case: Case) -> tuple[Outcome, Any]:
+        result = example("ragas", url)["metric"].score(**fields(case))
+        return of_score(result.value), result.reason
+
+    def legacy(case: Case) -> tuple[Outcome, Any]:
+        llm = llm_factory(prompts["AnswerAccuracy"], client=OpenAI(**server))
+        sample = SingleTurnSample(**fields(case))
+        score = LegacyAnswerAccuracy(llm=llm).single_turn_score(sample)
+        return of_score(score), score
+
+    def new(case: Case) -> tuple[Outcome, Any]:
+        llm = llm_factory(prompts["AnswerAccuracy (collections)"], client=AsyncOpenAI(**server))
+        result = asyncio.run(AnswerAccuracy(llm=llm).ascore(**fields(case)))
+        return of_score(result.value), result.value
+
+    def discrete(case: Case) -> tuple[Outcome, Any]:
+        llm = llm_factory(prompts["DiscreteMetric"], client=OpenAI(**server))
+        result = DiscreteMetric(name="same", prompt=DISCRETE).score(llm=llm, **fields(case))
+        outcomes: dict[Any, Outcome] = {"pass": "pass", "fail": "fail"}
+        return outcomes.get(result.value, "error"), result.reason
+
+    show("glue", glue)
+    ways = {
+        "AnswerAccuracy": legacy,
+        "AnswerAccuracy (collections)": new,
+        "DiscreteMetric": discrete,
+    }
+    for way in prompts:
+        show(way, ways[way])
+
+
+main()
