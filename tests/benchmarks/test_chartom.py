@@ -12,7 +12,6 @@ from PIL import Image
 from scipy.stats import binomtest
 
 from benchmarks.chartom.benchmark import ANSWERS, HMI, JUSTIFICATION, MIND_ERROR, MODELS
-from benchmarks.chartom.hmi_report import measure_hmi
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.correction import corrected_score
 from benchmarks.framework.graded import GradedModel, ScoredItems, compare_graded
@@ -130,28 +129,6 @@ def test_the_table() -> None:
     assert len(published.columns) == 5
 
 
-def test_charts_that_are_numbered_are_no_versions_of_one_pair(tmp_path: Path) -> None:
-    """Only the ends _1 and _2 name a pair: 10.5 bounds the answers of the first chart alone."""
-    fields = {"answer": 10, "human_answers": [10, 11, 12, 19], "unit": ""}
-    bounds = (10.5, 20, 20)
-    rows = [item(id=f"chart_{n:02}", alternatives=[b], **fields) for n, b in enumerate(bounds)]
-    items = load(tmp_path, *rows)
-    assert [row["hmi"] for row in items] == [0.75, 0.25, 0.25]
-    graded = [CHARTOM.graded_row({**row, "fact_response": "10"}, []) for row in items]
-    assert len({score.cluster for score in CHARTOM.scores(graded)}) == 3
-
-
-def test_grades_without_their_responses_are_all_of_the_coverage() -> None:
-    """Count the grades of a file of people's labels, which need not repeat the responses."""
-    rows = [
-        item(fact_correct=True),
-        item(id="P1_2", fact_correct=False, mind_prediction=0.3),
-        item(id="P2_1", fact_response="so-so"),
-    ]
-    table = CHARTOM.table(rows)
-    assert (table["n"], table["coverage"]) == (4, 3 / 4)
-
-
 def test_mean_squared_error_against_table_1() -> None:
     """A reader who always predicts a half, over the 28 published HMI values."""
     rows = [
@@ -249,18 +226,6 @@ def test_borrowed_targets_are_corrected_with_the_hmi_of_people() -> None:
     assert result["corrected"]["n"] == 30
 
 
-def test_intervals_of_squared_errors_hold_the_truth() -> None:
-    held = 0
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        truth = rng.beta(1, 6, 200)
-        judge = np.clip(truth + rng.normal(0, 0.05, 200), 0, 1)
-        human = np.where(rng.permutation(200) < 50, truth, np.nan)
-        result = corrected_rate(judge, human, random_sample=True).corrected
-        held += result.low <= 1 / 7 <= result.high
-    assert held >= 188, "of 200, at 95 %"
-
-
 def test_justifications_are_corrected_and_facts_are_not_asked_for() -> None:
     rows = []
     for number in range(60):
@@ -340,12 +305,3 @@ def test_the_picture_has_a_bar_of_each_colour(report: Path) -> None:
     with Image.open(report / "hmi.png") as picture:
         colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20) or ()}
     assert {(0, 114, 178), (213, 94, 0)} <= colours
-
-
-def test_charts_without_an_hmi_or_without_numbers() -> None:
-    with pytest.raises(CustosError, match="no item has"):
-        measure_hmi([chart("G1_Q1_1")])
-    # The answer to a choice may be the number of an option, which no interval is about.
-    fields: dict[str, Any] = {"question_type": "choice", "choices": ["six", "two"], "hmi": 0.4}
-    [found] = measure_hmi([chart("G1_Q1_1", answer=2, **fields)])
-    assert found["acceptable"] is None

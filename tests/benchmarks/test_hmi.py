@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -40,40 +40,10 @@ def test_the_originals_own_alternatives_alone_would_miss_the_published_value() -
     assert hmi(everyone(ORIGINAL), 1.2, [300]) == 10 / 68
 
 
-@pytest.mark.parametrize(
-    ("correct", "alternatives", "expected"),
-    [
-        (4, [], (-math.inf, math.inf)),
-        (4, [9], (-math.inf, 6)),
-        (4, [1], (2, math.inf)),
-        (4, [1, 0.01, 9, 100], (2, 6)),
-        (4, [4], (-math.inf, math.inf)),
-        (-4, [-9, -1], (-6, -2)),
-    ],
-)
-def test_bounds(
-    correct: float, alternatives: Sequence[float], expected: tuple[float, float]
-) -> None:
-    assert acceptable_interval(correct, alternatives) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize(("correct", "alternative"), [(0, 5), (2, -1), (2, 0)])
 def test_no_geometric_mean_across_zero(correct: float, alternative: float) -> None:
     with pytest.raises(CustosError):
         acceptable_interval(correct, [alternative])
-
-
-@settings(deadline=None)
-@given(positive, st.lists(positive, max_size=6), st.floats(0.01, 100))
-def test_the_interval_holds_the_key_and_no_alternative(
-    correct: float, alternatives: list[float], scale: float
-) -> None:
-    others = [a for a in alternatives if not math.isclose(a, correct, rel_tol=1e-6)]
-    low, high = acceptable_interval(correct, others)
-    assert low < correct < high
-    assert not any(low < other < high for other in others)
-    scaled = acceptable_interval(correct * scale, [other * scale for other in others])
-    assert scaled == pytest.approx((low * scale, high * scale))
 
 
 @settings(deadline=None)
@@ -151,12 +121,6 @@ def test_bare_numbers_are_judged_by_the_formula_alone() -> None:
         written = [answer if rng.random() < 0.5 else repr(answer) for answer in answers]
         unit = rng.choice(("", "tons", "trucks"))
         assert hmi(written, correct, others, unit=unit) == len(misled) / len(answers)
-
-
-def test_an_order_may_be_answered_in_a_text() -> None:
-    whole = ("Aster", "Beech", "Cedar")
-    answers = ["Aster > Beech > Cedar", "From smallest to largest: Cedar, Beech, Aster", "Aster"]
-    assert hmi(answers, whole) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -75,22 +74,6 @@ def test_by_hand() -> None:
     assert (found["sets"], found["complete_sets"]) == (2, 1)
 
 
-def test_means_are_over_the_sets_that_have_the_levels() -> None:
-    rng = np.random.default_rng(0)
-    results = [
-        result(str(i), level, dict(zip("ABCD", rng.normal(size=4).tolist(), strict=True)))
-        for i in range(30)
-        for level in (1, 2, 3)
-        if level < 3 or i % 2
-    ]
-    found = measure_lal(results)
-    for name, estimate in found["intervals"].items():
-        values = np.array([item[name] for item in found["items"]])
-        assert estimate["value"] == pytest.approx(np.nanmean(values))
-        assert estimate["n"] == (30 if name.endswith("1_to_2") else 15)
-        assert estimate["low"] < estimate["value"] < estimate["high"]
-
-
 @given(four, four, letter, st.integers(-50, 50), st.integers(1, 20))
 def test_a_shift_and_a_scale_of_the_logits(
     before: dict[str, float], after: dict[str, float], answer: str, shift: int, scale: int
@@ -117,24 +100,6 @@ def test_a_shift_and_a_scale_of_the_logits(
     )
     assert scaled["lal"] == pytest.approx(scale * found["lal"], abs=1e-6)
     assert scaled["lal_norm"] == pytest.approx(found["lal_norm"], abs=1e-6, nan_ok=True)
-
-
-@given(four, letter)
-def test_advantage_is_the_log_odds_against_the_strongest_other(
-    logits: dict[str, float], answer: str
-) -> None:
-    names = list(logits)
-    share = np.exp(np.array(list(logits.values())) - max(logits.values()))
-    others = [share[i] for i, name in enumerate(names) if name != answer]
-    log_odds = np.log(share[names.index(answer)] / max(others))
-    assert advantage(logits, answer).margin == pytest.approx(log_odds, abs=1e-6)
-
-
-def test_equal_logits_have_no_normalised_advantage() -> None:
-    flat = dict.fromkeys("ABCD", 1.0)
-    found = measure_lal([result("s", 1, flat), result("s", 2, ONE)])
-    assert math.isnan(found["mean"]["lal_norm_1_to_2"])
-    assert found["mean"]["lal_1_to_2"] == -4.0
 
 
 @pytest.mark.parametrize(

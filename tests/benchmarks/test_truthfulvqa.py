@@ -70,13 +70,6 @@ def test_the_table() -> None:
     assert [score.id for score in scores] == [str(number) for number in range(8)]
 
 
-def test_an_extracted_answer_stands_before_the_response() -> None:
-    rows = [item(0, 1, "(A)", extracted_answer="D"), item(1, 1, "(D)", extracted_answer="")]
-    table = TRUTHFULVQA.table(rows)
-    assert (table["overall_accuracy"], table["unreadable"]) == (0.5, 1)
-    assert table["cai"] is None  # one level alone
-
-
 def test_grading_needs_no_judge_and_adds_the_official_fields() -> None:
     row = item(3, 2, "(B)")
     assert TRUTHFULVQA.requests(row) == ()
@@ -209,21 +202,3 @@ def test_parts_weigh_up_to_the_whole(rows: list[tuple[int, str]]) -> None:
         assert total / len(rows) == pytest.approx(found["overall_accuracy"])
     if len(found["level_accuracies"]) < 3:
         assert np.isnan([found["level_mean"], found["level_variance"], found["cai"]]).all()
-
-
-def test_sets_are_resampled_whole() -> None:
-    rng = np.random.default_rng(0)
-    answers = ["(D)" if good else "(B)" for good in rng.random(60) < 0.5]
-    rows = [(n, level, answer) for n, answer in enumerate(answers) for level in (1, 2, 3)]
-    wide, narrow = (
-        measure_levels([item(0, level, a, set_id=n if grouped else None) for n, level, a in rows])
-        for grouped in (True, False)
-    )
-    ends = [found["intervals"]["overall_accuracy"] for found in (wide, narrow)]
-    widths = [end["high"] - end["low"] for end in ends]
-    assert widths[0] > 1.4 * widths[1]
-
-
-def test_levels_of_a_table_with_gaps_are_the_same_levels() -> None:
-    found = measure_levels([{**row, "level": float(row["level"])} for row in ROWS])
-    assert found["level_accuracies"].keys() == {"1", "2", "3"}

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from evaluation.declared_labels import label_set
-from evaluation.intervals import wilson_interval
 from evaluation.measure import length_thirds, measure, measure_error_types, seed_statistics
 from evaluation.outcomes import Outcomes, gather
-from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import (
     TYPED_LABELS,
@@ -47,23 +45,6 @@ def test_unscored_items_are_neither_right_nor_wrong() -> None:
     assert values["ece"] == (pytest.approx((0.1 + 0.6) / 2), 2)
 
 
-def test_the_posterior_of_an_abstention_is_in_no_metric() -> None:
-    examples = numbered("Correct", "Wrong")
-    posterior = {"Correct": 0.5, "Wrong": 0.5}
-    abstention = Verdict(id="1", status="abstain", probabilities=posterior, message="unsure")
-    measured = measure(outcomes(examples, [scored("Correct", 1.0, id="0"), abstention]))
-    for name in ("brier", "nll", "ece"):
-        assert (measured[name]["value"], measured[name]["n"]) == (0, 1)
-
-
-def test_nothing_scored_gives_nan_everywhere_but_in_coverage() -> None:
-    examples = numbered("Correct", "Wrong")
-    measured = measure(outcomes(examples, [unscored("0"), unscored("1")]))
-    assert measured.pop("coverage")["value"] == 0
-    assert measured.pop("accuracy_unscored_as_wrong")["value"] == 0
-    assert all(np.isnan(metric["value"]) for metric in measured.values())
-
-
 def test_intervals_hold_their_value_and_repeat() -> None:
     judged = outcomes(*evaluation(unscored_every=9))
     measured = measure(judged, seed=3)
@@ -95,18 +76,6 @@ def test_interval_against_a_plain_bootstrap_over_questions() -> None:
         kappas.append((observed - expected) / (1 - expected))
     # Two sets of 1,000 draws: quantiles differ by a tenth of the width at most.
     assert (low, high) == pytest.approx(np.quantile(kappas, [0.025, 0.975]), abs=0.03)
-
-
-def test_a_faultless_judge_still_gets_a_width() -> None:
-    examples, verdicts = evaluation(accuracy=1.0)
-    measured = measure(outcomes(examples, verdicts))
-    # 180 items on 60 questions: surer than 60 items, less sure than 180.
-    low = measured["accuracy"]["low"]
-    assert wilson_interval(60, 60).low < low < wilson_interval(180, 180).low
-    assert measured["accuracy"]["high"] == 1
-    assert measured["fpr"]["value"] == 0
-    assert measured["fpr"]["high"] > 0.05
-    assert measured["accuracy"]["se"] == 0
 
 
 def test_error_types_are_measured_apart_from_scores() -> None:
@@ -146,18 +115,6 @@ def test_slices_divide_all_items() -> None:
     assert list(slices["response_length"]) == sorted(
         slices["response_length"], key=lambda part: int(part.split("(")[1].split("-")[0])
     )
-
-
-def test_slices_by_language_where_it_is_known() -> None:
-    examples = [
-        example(id="a", metadata={"language": "en"}),
-        example(id="b", metadata={"language": "zh"}),
-        example(id="c"),
-    ]
-    verdicts = [scored("Correct", id="a"), scored("Wrong", id="b"), scored("Correct", id="c")]
-    made = build_report(examples, verdicts, seconds=1, command="")
-    language = made["slices"]["language"]
-    assert {part: row["accuracy"]["value"] for part, row in language.items()} == {"en": 1, "zh": 0}
 
 
 def test_length_thirds_are_equal_and_keep_ties_together() -> None:
@@ -215,9 +172,3 @@ def test_an_interval_ends_where_the_metric_does(
     """Two runs: t(.975, 1) = 12.7062, so that the half-width is 6.3531 times their distance."""
     found = seed_statistics([_report(**{metric: value}) for value in values])[metric]
     assert (found["low"], found["high"]) == expected
-
-
-def test_a_metric_that_a_run_lacks_is_left_out() -> None:
-    reports = [_report(accuracy=0.9, kappa=0.8), _report(accuracy=0.9, kappa=None)]
-    assert list(seed_statistics(reports)) == ["accuracy"]
-    assert seed_statistics([]) == {}

@@ -80,22 +80,6 @@ def test_the_script_leaves_a_judge_that_loads(small: str, tmp_path: Path) -> Non
     assert verdicts[0].probabilities != verdicts[0].passes[0].posterior, "calibration applies"
 
 
-@pytest.mark.usefixtures("forking_python")
-def test_the_script_is_launched_as_a_module_from_any_folder(tmp_path: Path) -> None:
-    launch = (sys.executable, "-m", "accelerate.commands.launch", "--num_processes", "1")
-    done = subprocess.run(
-        [*launch, "-m", "train.hieval_stage1", "--help"],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "usage: accelerate launch train/hieval_stage1.py" in done.stdout
-
-
 def test_rows_of_the_hub(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row.model_dump(include=row.model_fields_set) for row in examples(24)]
     monkeypatch.setattr(source, "hub_rows", lambda *_: enumerate(rows, 1))

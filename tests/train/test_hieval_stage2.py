@@ -44,21 +44,6 @@ def _write_recipe(folder: Path, backbone: str) -> Path:
     )
 
 
-def test_the_files_of_a_recipe(tmp_path: Path) -> None:
-    data = {"train": "new.jsonl", "val": "lab/new:val"}
-    replay = {"train": ["old.jsonl", "lab/old"], "val": "old_val.jsonl"}
-    recipe = JointRecipe.model_validate(
-        {
-            "backbone": "b",
-            "data": data,
-            "replay": replay,
-            "optim": {"lr": 1},
-            "run": {"output": "o"},
-        }
-    )
-    assert list(recipe.files) == ["new.jsonl", "old.jsonl", "old_val.jsonl"]
-
-
 def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path) -> None:
     recipe = _write_recipe(tmp_path, small)
     two = tmp_path / "two"

@@ -7,17 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 import benchmarks
 from benchmarks.framework import base
 from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from benchmarks.framework.files import join_responses
-from benchmarks.framework.grading import ResponsesToGrade, own_rubrics, read_responses
+from benchmarks.framework.grading import ResponsesToGrade, read_responses
 from judging.errors import CustosError, FieldError
 from judging.judge import Judge
-from judging.tasks import base as tasks
-from judging.tasks import get_task, task_names
+from judging.tasks import task_names
 from judging.types import Verdict
 from tests.benchmarks.test_charthal import CHARTHAL, item
 from tests.benchmarks.test_chartom import CHARTOM, misleading
@@ -177,16 +175,3 @@ def test_responses_are_read_with_their_items(tmp_path: Path) -> None:
     responses.write_text(json.dumps([{"id": "7_3", "response": "12"}] * 2))
     with pytest.raises(CustosError, match=r"responses.json: response 2: field 'id'"):
         read_responses(CHARTHAL, responses, str(items), tmp_path / "pictures")
-
-
-def test_a_users_rubrics_replace_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.TASKS, "entries", dict(tasks.TASKS.entries))
-    path = tmp_path / "rubrics.yaml"
-    path.write_text(yaml.safe_dump(dict.fromkeys(get_task("charthal").variants, "Grade it.")))
-    row = item(response="12")
-    responses = ResponsesToGrade(CHARTHAL, [row], [CHARTHAL.requests(row)])
-    changed = responses.with_changes(task=own_rubrics(CHARTHAL, path))
-    [(_, request)] = changed.numbered_requests()
-    assert get_task(request.task).instruction(request.variant) == "Grade it."
-    with pytest.raises(CustosError, match="only charthal and simplevqa have rubrics to replace"):
-        own_rubrics(CHARTOM, path)

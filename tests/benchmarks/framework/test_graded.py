@@ -66,29 +66,6 @@ def test_charthal_is_compared_cell_by_cell() -> None:
     assert {part: row["n"] for part, row in found["q_type"].items()} == {"desc": 4, "open": 8}
 
 
-def test_intervals_of_a_side_and_of_no_difference() -> None:
-    """Four items without a difference do not prove that there is none."""
-    found = compared(truthful("A" * 10), truthful("A" * 10))
-    for side in ("a", "b"):
-        assert found[side]["value"] == 1
-        assert found[side]["low"] == pytest.approx(10 / (10 + 1.959964**2))  # Wilson 1927
-    assert [found["difference"][key] for key in ("value", "low", "high")] == [0, None, None]
-
-
-def test_items_without_a_set_are_clusters_of_their_own() -> None:
-    first, second = "ABABAABB", "AABBABAB"
-    found = compared(truthful(first), truthful(second))
-    assert compared(truthful(first, set_id=None), truthful(second, set_id=None)) == found
-    assert found["difference"]["low"] < found["difference"]["high"]
-
-
-def test_files_that_cannot_be_compared() -> None:
-    with pytest.raises(CustosError, match="share no scored item"):
-        compared(truthful("AB"), truthful("AB", 5))
-    with pytest.raises(CustosError, match="item 2: id '0' occurs twice"):
-        compared(truthful("AB"), truthful("A") * 2)
-
-
 def eval_file(*scores: int) -> dict[str, Any]:
     """Return what ``evaluate.py`` of ChartHal's repository writes."""
     rows = [item(response="12", eval_resp=f"Score: {score}", score=score) for score in scores]

@@ -14,9 +14,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.responses import build_questions, join_answers, read_wording
-from clients.chat import Reply
-from clients.jobs import JobResult
+from benchmarks.framework.responses import build_questions, read_wording
 from clients.messages import Decoding
 from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
@@ -239,23 +237,6 @@ def test_questions_that_cannot_be_asked(style: str, fields: dict[str, Any], wron
         build_questions(benchmark, [truthful()], "loud")
 
 
-def test_an_item_that_cannot_be_asked_is_named_with_its_file(tmp_path: Path) -> None:
-    items = write(tmp_path / "items.json", [{**truthful(), "options": ["x"] * 27}])
-    options = ("--out", tmp_path / "out.json", "--backbone", "embedded")
-    done = run("respond", "truthfulvqa", "--items", items, *options)
-    assert done.exit_code == 2
-    assert f"error: {items}: item 'q1': field 'options'" in done.stderr
-
-
-@pytest.mark.parametrize("who", [(), ("--base-url", "http://x/v1"), ("--model", "m")])
-def test_somebody_must_answer(who: tuple[str, ...], tmp_path: Path) -> None:
-    items, out = charthal(tmp_path, 1), tmp_path / "out.json"
-    done = run("respond", "charthal", "--items", items, "--out", out, *who)
-    assert done.exit_code == 2
-    assert "name who answers" in done.stderr
-    assert not out.exists()
-
-
 def test_a_local_backbone_answers_as_the_library_does(
     tiny_folders: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -332,19 +313,6 @@ def test_the_published_decoding_of_simplevqa_is_the_servers_own(
     done = ask(fake, "simplevqa", items, "--decoding", "published")
     assert done.exit_code == 0, done.stderr
     assert fake.seen[0].body.keys() == {"model", "messages"}
-
-
-def test_marks_of_another_models_answers_are_left_behind() -> None:
-    """Items may come from the responses of another model, cut off or without a picture."""
-    charthal = get_benchmark("charthal")
-    row = {"id": "1", "question": "Which?", "images": ["a.png"], "response": "I"}
-    rows = [{**row, "cut_off": ["response"], "without_image": True}]
-    for with_images in (True, False):
-        questions = build_questions(charthal, rows, "standard", with_images)
-        replies = {"1": Reply(text="It is 5.", finish_reason="stop", usage=None)}
-        [answered], problems = join_answers(rows, questions, JobResult(replies))
-        assert not problems and "cut_off" not in answered
-        assert answered.get("without_image", False) is not with_images
 
 
 @pytest.mark.parametrize("name", ["charthal", "chartom", "simplevqa", "truthfulvqa"])

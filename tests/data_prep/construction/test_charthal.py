@@ -12,7 +12,6 @@ from PIL import Image
 
 from data_prep.construction.charthal import (
     QUESTIONS,
-    load_charts,
     load_charxiv,
     rows_to_check,
     sample_charts,
@@ -22,7 +21,7 @@ from data_prep.construction.forms.base import FORMS
 from data_prep.construction.sheets import collect
 from data_prep.construction.steps.base import Row
 from data_prep.construction.steps.charthal import CELLS, recipe
-from judging.errors import CustosError, FieldError
+from judging.errors import CustosError
 from tests.cli.prep.made_up import run
 from tests.clients.fake_server import FakeServer, Say, completion
 from tests.data_prep.construction.made_up import chart, fill, question
@@ -55,18 +54,6 @@ def test_every_chart_type_stays_in() -> None:
         assert rare in chosen
         assert Counter(c.num_subplots for c in chosen) == {1: 6, 2: 4}
         assert sum(c.discipline == "physics" for c in chosen) in (2, 3)
-
-
-def test_too_few_charts() -> None:
-    with pytest.raises(CustosError, match="10 charts take 6 with num_subplots 1, there are 2"):
-        sample_charts(POOL[:6], 10, seed=0)
-
-
-def test_an_id_that_occurs_twice(tmp_path: Path) -> None:
-    path = tmp_path / "charts.jsonl"
-    path.write_text(f"{POOL[0].model_dump_json()}\n" * 2)
-    with pytest.raises(FieldError, match=r"charts\.jsonl: field 'id': '0' occurs twice"):
-        load_charts(path)
 
 
 def clone(folder: Path, **changed: dict[str, Any]) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,9 @@ import pytest
 from pydantic import BaseModel
 
 from clients.chat import Reply
-from clients.jobs import JobProgress
 from clients.messages import ChatItem
 from data_prep.construction.model_writer import Request, load_rows, run_step
 from data_prep.construction.steps.base import (
-    CUT_OFF,
     NOT_JSON,
     OTHER_SCHEMA,
     STEPS,
@@ -25,7 +22,6 @@ from data_prep.construction.steps.base import (
     read_reply,
 )
 from data_prep.errors import UnusableText
-from judging.errors import CustosError
 from judging.messages import Message
 from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
 from tests.data_prep.construction.made_up import lines, reply, say, writer
@@ -73,25 +69,6 @@ def test_the_manifest_describes_the_files(fake: FakeServer, tmp_path: Path) -> N
     assert (manifest["counts"], manifest["rejected"]) == ({"odd": 1}, {"no number": 1})
     assert (manifest["reused"], manifest["decoding"]) == (0, {})
     assert manifest["cost"] > 0
-
-
-def test_a_second_run_asks_only_for_what_failed(fake: FakeServer, tmp_path: Path) -> None:
-    """Records and rejects come in the order of the requests."""
-    fake.answer = answer
-    outcome = writer(fake, tmp_path, tries=1).ask(requests("7", "fail", "three"))
-    assert [record.value for record in outcome.records] == [7]
-    rejects = [(reject.id, reject.reason) for reject in outcome.rejects]
-    assert rejects == [("fail", "request failed"), ("three", "no number")]
-    assert outcome.rejects[1].detail == "got 'three'"
-    num_requests = len(fake.seen)
-    fake.answer = lambda seen: Say(body=completion("8"))
-    progress: list[JobProgress] = []
-    again = replace(writer(fake, tmp_path), on_progress=progress.append)
-    outcome = again.ask(requests("7", "fail", "three"))
-    assert [seen.text for seen in fake.seen[num_requests:]] == ["fail"]
-    assert [record.value for record in outcome.records] == [7, 8]
-    assert outcome.job.num_reused == 2
-    assert progress[-1].num_done == 3
 
 
 def test_files_that_cannot_be_written_leave_no_manifest(fake: FakeServer, tmp_path: Path) -> None:
@@ -190,21 +167,6 @@ def cut_off(fields: dict[str, Any]) -> str:
     return json.dumps(body)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no rows that can be used"),
-        ('{"id": "1", "question": "q", "answer": "a"}\n' * 2, "'1' occurs twice"),
-        ('{"id": "1", "question": "q"}\n', "row 1: field 'answer'"),
-    ],
-)
-def test_files_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "in.jsonl"
-    path.write_text(text)
-    with pytest.raises(CustosError, match=message):
-        load_rows(path, STEP.row_type)
-
-
 class Answer(StepReply):
     value: int
     note: str = ""
@@ -238,12 +200,6 @@ def test_other_replies_can_be_mended(text: str, reason: str, detail: str) -> Non
     with pytest.raises(UnusableText, match=detail) as error:
         read_reply(reply(text), Answer)
     assert (error.value.reason, error.value.mendable) == (reason, True)
-
-
-def test_a_reply_at_the_limit_is_not_asked_for_again() -> None:
-    with pytest.raises(UnusableText, match="token limit") as error:
-        read_reply(reply('{"value": 3}', "length"), Answer)
-    assert (error.value.reason, error.value.mendable) == (CUT_OFF, False)
 
 
 def test_every_step_sends_its_schema_and_keeps_unknown_fields() -> None:

@@ -284,19 +284,6 @@ def test_up_to_four_responses_are_scored_on_one_screen(tmp_path: Path) -> None:
     assert lost.reason == "not scored"
 
 
-def test_five_people_confirm_a_picture(tmp_path: Path) -> None:
-    form = FORMS.get("truthfulvqa-picture")
-    rows = [{"id": "1", "what_misleads": "It floats."}, {"id": "2", "what_misleads": "Nothing."}]
-    yes = {"misleads": "yes", "subcategory": "Physical Feature Manipulation"}
-    people = {name: {"1": yes, "2": {"misleads": "no"}} for name in "abcd"}
-    assert brought_together(tmp_path, form, rows, people).unfinished == ["1", "2"]
-    people["e"] = people["a"]
-    collected = brought_together(tmp_path, form, rows, people)
-    assert [row["category"] for row in collected.rows] == ["Feature Forgery"]
-    assert [row.reason for row in collected.discarded] == ["picture not confirmed"]
-    assert len(brought_together(tmp_path, form, rows, {"a": people["a"]}, per_row=1).rows) == 1
-
-
 def five(*given: dict[str, str]) -> dict[str, Cells]:
     """Return what each of five people filled in for row 1."""
     return {name: {"1": cells} for name, cells in zip("abcde", given, strict=True)}
@@ -323,24 +310,6 @@ def test_of_five_people_most_decide(tmp_path: Path) -> None:
         tmp_path, form, rows, five(*others, physical, physical), {"1": physical}
     )
     assert [row["annotators"] for row in third.rows] == [["carla"]]
-
-
-def test_most_of_three_must_agree_in_every_entry_at_once(tmp_path: Path) -> None:
-    form = FORMS.get("truthful-pair")
-    rows = [{"id": "1", "question": "Boats?", "response_a": "Two.", "response_b": "Three."}]
-
-    def outcome(*given: dict[str, str]) -> Collected:
-        people: dict[str, Cells] = {
-            name: {"1": cells} for name, cells in zip("abc", given, strict=True)
-        }
-        return brought_together(tmp_path, form, rows, people, per_row=3)
-
-    [row] = outcome(judged("A", 9, 2), judged("B", 1, 9), judged("A", 8, 5)).rows
-    assert (row["label"], row["metadata"]["scores"]) == ("A", {"A": 8.5, "B": 3.5})
-    assert row["annotators"] == ["a", "c"]
-    # Two agree on each score, and they are not the same two.
-    [row] = outcome(judged("A", 9, 2), judged("A", 9, 7), judged("A", 2, 7)).disagreements
-    assert row["differs"] == ["score_a", "score_b"]
 
 
 def test_five_people_inspect_a_question(tmp_path: Path) -> None:

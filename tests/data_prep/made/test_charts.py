@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from data_prep.made.charts.drawing import render
-from data_prep.made.charts.operations import GENERAL, operations_for, twin_operations_for
+from data_prep.made.charts.operations import operations_for
 from data_prep.made.charts.responses import draw_exercise, frames, questions, score_answers, steps
 from data_prep.made.charts.rows import (
     PlannedRow,
@@ -28,7 +28,6 @@ from data_prep.made.charts.scenes import (
     NAME,
     SIZES,
     VALUES,
-    ChartScene,
     draw_scene,
     draw_style,
 )
@@ -58,14 +57,6 @@ def test_scenes_are_small_and_described_in_full(seed: int, name: str) -> None:
     assert tuple(part[0] for part in described) == scene.names
     for column, values in enumerate(scene.values):
         assert tuple(int(part[column + 1]) for part in described) == values
-
-
-def test_one_line_names_all_data() -> None:
-    bars = ChartScene("bar", ("A", "B"), ("value",), ((3, 7),))
-    assert bars.describe() == "bar: A 3, B 7"
-    groups = ChartScene("grouped", ("A", "B"), ("red", "blue"), ((3, 7), (1, 2)))
-    assert groups.describe() == "grouped red blue: A 3 1, B 7 2"
-    assert groups.with_view("blue", {"A": 5, "B": 6}).view("blue") == {"A": 5, "B": 6}
 
 
 def test_pictures_are_small_and_repeat_exactly() -> None:
@@ -181,39 +172,6 @@ def test_twins_share_all_text_and_the_answer_but_not_the_picture(twins: list[Pla
         assert drawn.example.images != other.example.images
 
 
-def test_twins_come_in_many_templates_and_both_orders(twins: list[PlannedRow]) -> None:
-    templates = {(row.scene.kind, row.example.metadata["operation"]) for row in twins}
-    assert len(templates) >= 40
-    assert {kind for kind, _ in templates} == set(KINDS)
-    assert {operation for _, operation in templates} == {
-        operation.__name__ for operation in twin_operations_for("line")
-    }
-    assert {row.example.error_type for row in twins[::2]} == {REASONING, IMAGE}
-
-
-def test_contrasts_share_their_response(chart_train: list[LabelledExample]) -> None:
-    pairs = defaultdict(list)
-    for row in chart_train:
-        if "contrast" in row.metadata:
-            pairs[row.group].append(row)
-    assert len(pairs) > 20
-    for rows in pairs.values():
-        assert {row.label for row in rows} == {"Correct", f"Wrong; {IMAGE}"}
-        assert len({(row.question, row.response) for row in rows}) == 1
-
-
-def test_every_family_and_operation_is_worded_on_both_sides() -> None:
-    for table, least in ((frames(), 40), (steps(), 1), (questions(), 1)):
-        assert len({wording.id for wording in table}) == len(table) >= least
-    operations = {f.__name__ for kind in KINDS for f in operations_for(kind)}
-    assert operations > {f.__name__ for f in GENERAL}
-    families = {f.family for f in frames()}
-    for held_out in (False, True):
-        assert {f.family for f in frames() if f.held_out == held_out} == families
-        assert {s.family for s in steps() if s.held_out == held_out} == operations
-    assert {q.family for q in questions() if not (q.held_out or q.kind)} == operations
-
-
 def test_held_out_wordings_are_for_the_test_alone(
     chart_train: list[LabelledExample], chart_test: list[LabelledExample]
 ) -> None:
@@ -227,17 +185,6 @@ def test_held_out_wordings_are_for_the_test_alone(
     assert values_of(chart_test, "form") == held_out
     assert values_of(chart_test, "step") <= held_steps
     assert values_of(chart_test, "question_form") >= held_questions
-
-
-def test_reasoned_frames_do_not_give_the_label_away(chart_train: list[LabelledExample]) -> None:
-    types: dict[str, set[str | None]] = defaultdict(set)
-    for row in chart_train:
-        types[row.metadata["form"]].add(row.error_type)
-    for frame, error_types in types.items():
-        if frame.startswith(("complete", "selected", "inline")):
-            assert error_types == {None, REASONING, IMAGE}
-        if frame.startswith(("bare", "label")):
-            assert error_types == {None, "Other"}
 
 
 def test_written_pictures_are_named_by_their_content(tmp_path: Path) -> None:

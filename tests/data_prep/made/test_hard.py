@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
-from data_prep.made.hard import Frame, alternatives, generate_hard, kinds, read_items
+from data_prep.made.hard import Frame, alternatives, generate_hard, kinds
 from data_prep.made.hard_answers import AnswerPool, is_entity, may_mean
 from judging.tasks import get_task
 from judging.types import LabelledExample, ReferenceMode, Split
@@ -58,11 +58,6 @@ def test_the_task_accepts_every_row_and_ids_are_unique(rows: list[LabelledExampl
     assert {row.metadata["kind"] for row in rows} == set(kinds()) - {"quantities"}
 
 
-def test_the_same_seed_gives_the_same_rows(rows: list[LabelledExample]) -> None:
-    assert list(generate_hard(SOURCES[::-1], 40, 1)) == rows
-    assert list(generate_hard(SOURCES, 40, 2)) != rows
-
-
 def test_a_frame_that_claims_is_written_right_and_wrong(rows: list[LabelledExample]) -> None:
     by_draw = defaultdict(list)
     for row in rows:
@@ -84,12 +79,6 @@ def test_a_claim_of_a_set_may_be_partial() -> None:
 
 
 @pytest.mark.parametrize("name", kinds())
-def test_a_kind_has_twelve_wordings_and_a_counterpart_for_each_claim(name: str) -> None:
-    claiming = [frame.template for frame in kinds()[name].frames if frame.claims]
-    assert len(set(claiming)) == len(claiming) >= 12
-
-
-@pytest.mark.parametrize("name", kinds())
 def test_words_of_a_frame_do_not_tell_the_label(name: str) -> None:
     sources = NUMBERS if name == "quantities" else SOURCES
     rows = [row for row in generate_hard(sources, 12, 3, [name]) if row.metadata["claims"]]
@@ -99,13 +88,6 @@ def test_words_of_a_frame_do_not_tell_the_label(name: str) -> None:
     guessed = cross_val_predict(LogisticRegression(max_iter=500), words, labels, cv=5)
     assert len(rows) > 200
     assert np.mean(guessed == labels) < 0.6
-
-
-def test_small_words_stand_in_right_and_wrong_responses_alike(rows: list[LabelledExample]) -> None:
-    for word in ("not", "but", "wrong", "however", "correct", "references"):
-        with_word = [r for r in rows if re.search(rf"\b{word}\b", r.response.lower())]
-        share = sum(row.label == "Correct" for row in with_word) / len(with_word)
-        assert 0.25 < share < 0.55, word
 
 
 def test_rows_that_hold_no_short_answer_are_passed_over() -> None:
@@ -157,11 +139,6 @@ REJECTED = (
 """Words right before an answer, and right after it, that reject it."""
 
 
-def lines(kind: str, *, claims: bool) -> dict[str, Split | None]:
-    frames = [frame for frame in kinds()[kind].frames if frame.claims == claims]
-    return {frame.stem: frame.split for frame in frames}
-
-
 def draws(split: Split, per_question: int = 4) -> list[LabelledExample]:
     return list(generate_hard(SOURCES, per_question, 5, COMPOSED, split))
 
@@ -174,37 +151,6 @@ def test_alternatives_are_spelt_out() -> None:
         "a b {no} d\ne",
     ]
     assert list(alternatives("[x] {yes}")) == ["[x] {yes}"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "claiming", "empty"),
-    [
-        ("refusal", 90, 100),
-        ("affirmation", 60, 0),
-        ("revision", 90, 40),
-        ("indecision", 80, 80),
-        ("statement", 90, 0),
-    ],
-)
-def test_every_kind_has_many_lines_and_some_for_each_split(
-    kind: str, claiming: int, empty: int
-) -> None:
-    for claims, wanted in ((True, claiming), (False, empty)):
-        counts = Counter(lines(kind, claims=claims).values())
-        assert counts.total() >= wanted
-        if wanted:
-            assert counts["train"] > 0.7 * counts.total()
-            assert all(counts[split] >= 2 for split in HELD_OUT)
-
-
-def test_no_wording_stands_twice_or_in_two_splits() -> None:
-    wordings = [frame for name in COMPOSED for frame in kinds()[name].frames]
-    uses = Counter((frame.template, frame.subject, frame.asked) for frame in wordings)
-    assert [use for use, count in uses.items() if count > 1] == []
-    splits = defaultdict(set)
-    for frame in wordings:
-        splits[frame.template].add(frame.split)
-    assert all(len(members) == 1 for members in splits.values())
 
 
 def pattern(frame: Frame) -> re.Pattern[str]:
@@ -268,9 +214,3 @@ def row(response: str, label: str, mode: ReferenceMode) -> LabelledExample:
         responses=(response,),
         label=label,
     )
-
-
-def test_labels_of_one_reference_mode_do_not_count_in_the_other() -> None:
-    rows = [row("It is Anna Qa.", "Correct", "any"), row("Anna Qa and Bert Qb.", "Correct", "all")]
-    judged = {item.example.reference_mode: item.judged["Correct"] for item in read_items(rows)}
-    assert judged == {"any": ("It is Anna Qa.",), "all": ("Anna Qa and Bert Qb.",)}

@@ -150,15 +150,6 @@ def test_splits_beside_the_test_are_balanced(
     assert balanced_splits(rows[::-1], [], HeldOut(val=val, cal=cal), (), 5, seed) == splits
 
 
-def test_nothing_left_to_train_on() -> None:
-    examples = _examples({"Wrong; Other": 10, "Wrong; Overthinking": 40})
-    with pytest.raises(CustosError, match="'Other' for training"):
-        balanced_splits(examples, [], HeldOut(val=19, cal=0))
-    few = _examples({"Wrong; Other": 4, "Wrong; Overthinking": 6})
-    with pytest.raises(CustosError, match="'Other'"):
-        balanced_splits(few, [], HeldOut(val=4, cal=3))
-
-
 def test_the_papers_test_gives_its_percentages() -> None:
     """Table 5 of HiEval: every published figure is a count of right ones among so many."""
     sizes = PUBLISHED_TEST.values()
@@ -169,15 +160,6 @@ def test_the_papers_test_gives_its_percentages() -> None:
         again = [round(100 * count / n, 2) for count, n in zip(counts, sizes, strict=True)]
         assert again == by_type
         assert sum(counts) / 10 == overall
-
-
-def test_every_error_type_may_have_its_own_size_and_needs_hard_cases() -> None:
-    examples = _examples({"Wrong; Other": 40, "Wrong; Overthinking": 40})
-    hard = [*examples[:20], *examples[40:60]]
-    test, _ = hard_and_new_test(examples, hard, [], {"Other": 10, "Overthinking": 20})
-    assert Counter(map(class_of, test)) == {"Other": 10, "Overthinking": 20}
-    with pytest.raises(CustosError, match="'Other' has 0 hard and 40 new cases"):
-        hard_and_new_test(examples[:40], [], [], 5)
 
 
 def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> None:
@@ -265,17 +247,3 @@ def test_what_people_said_of_a_response_follows_it() -> None:
     assert "Score people gave response A: 2 of 10" in told
     back = in_both_orders([swapped])[1]
     assert (back.tags, back.metadata) == (pair.tags, pair.metadata)
-
-
-def test_tags_that_name_no_response_stay() -> None:
-    pair = LabelledExample(
-        id="p",
-        task="truthful-pure-label",
-        question="Which river?",
-        responses=("green", "brown"),
-        label="None",
-        tags=("source: quiz", "vague"),
-        metadata={"counts": {"A": 1, "C": 2}},
-    )
-    swapped = in_both_orders([pair])[1]
-    assert (swapped.tags, swapped.metadata) == (pair.tags, pair.metadata)

@@ -66,39 +66,6 @@ def test_three_of_six_must_disagree(labels: list[str | None], kept: bool) -> Non
     assert [e.id for e in contested] == (["a"] if kept else [])
 
 
-def test_the_score_is_what_models_disagree_on() -> None:
-    typed = example("Q?", "Wrong; Reasoning Error", id="a", task="hieval-ea")
-    assert not list(keep_contested([typed], {"a": [W, W, W, W, W, "Wrong; Other"]}))
-    assert list(keep_contested([typed], {"a": [P, C, C, W, W, W]})) == [typed]
-
-
-@pytest.mark.parametrize(
-    ("ids", "verdicts"),
-    [
-        (["a"], {"a": ["correct", *[C] * 5]}),
-        (["a"], {"a": ["", *[C] * 5]}),
-        (["a", "a"], {"a": [C] * 6}),
-        (["a"], {}),
-        (["a"], {"a": [C] * 7}),
-    ],
-)
-def test_verdicts_that_do_not_suit(ids: list[str], verdicts: dict[str, list[str]]) -> None:
-    with pytest.raises(CustosError, match="'a'"):
-        list(keep_contested([example("Q?", C, id=name) for name in ids], verdicts))
-
-
-def test_other_numbers_of_models() -> None:
-    examples = [example("Q?", W, id="a"), example("Q?", C, id="b")]
-    verdicts = {"a": [C, W], "b": [C, C]}
-    assert [e.id for e in keep_contested(examples, verdicts, 1, 2)] == ["a"]
-
-
-@pytest.mark.parametrize("min_disagreeing", [0, 7])
-def test_impossible_number_of_disagreeing_models(min_disagreeing: int) -> None:
-    with pytest.raises(CustosError, match="from 1 to 6"):
-        list(keep_contested([], {}, min_disagreeing))
-
-
 def test_verdict_files_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     path.write_text(json.dumps({"a": [C, None]}))

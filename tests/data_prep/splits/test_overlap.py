@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +16,6 @@ from data_prep.splits.near_duplicates import near_duplicate_clusters
 from data_prep.splits.overlap import (
     Overlap,
     find_overlaps,
-    paraphrases_left_out,
     same_question_clusters,
     with_paraphrases,
 )
@@ -60,14 +58,6 @@ def test_each_kind_is_counted_under_its_strongest_name() -> None:
     )
 
 
-def test_the_nearest_row_is_named() -> None:
-    lake = "Who founded the first printing house of the old town by the lake?"
-    train = [row(lake.replace("lake", "lake or the sea")), row(lake), row("How deep is it?")]
-    overlap = only(train, [row(lake.replace("old town", "old towns"))])
-    assert overlap is not None
-    assert overlap.example[1] == train[1]
-
-
 def test_another_name_number_or_answer_option_makes_another_question() -> None:
     assert only([row(FOUNDER)], [row(FOUNDER.replace("river", "lake"))]) is None
     assert only([row(FOUNDER + " In 1480?")], [row(FOUNDER + " In 1490?")]) is None
@@ -96,16 +86,6 @@ def test_other_words_are_found_by_the_sentence_model_alone(monkeypatch: pytest.M
     assert with_row.is_certain
 
 
-def test_what_was_not_looked_for_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {"train": [row(f"{number}?") for number in range(3)]}
-    monkeypatch.setattr("data_prep.splits.overlap.has_sentence_model", lambda: False)
-    assert "custos[sentences]" in (paraphrases_left_out(rows) or "")
-    monkeypatch.setattr("data_prep.splits.overlap.has_sentence_model", lambda: True)
-    assert paraphrases_left_out(rows) is None
-    monkeypatch.setattr("data_prep.splits.overlap.MOST_EMBEDDED", 2)
-    assert "more than 2" in (paraphrases_left_out(rows) or "")
-
-
 def test_one_question_about_two_pictures_is_two_questions(tmp_path: Path) -> None:
     first, second = (save_picture(tmp_path / f"{n}.png", 40 + n, 40) for n in (0, 1))
     question = "Which bar is the highest?"
@@ -116,11 +96,6 @@ def test_one_question_about_two_pictures_is_two_questions(tmp_path: Path) -> Non
     overlap = only([row(question, images=(first,))], [row(question, images=(copy,))])
     assert overlap is not None
     assert overlap.counts == {"row": 1}
-
-
-def test_pictures_that_are_not_there_are_told_apart_by_name(tmp_path: Path) -> None:
-    first, second = str(tmp_path / "a.png"), str(tmp_path / "b.png")
-    assert only([row("Which bar?", images=(first,))], [row("Which bar?", images=(second,))]) is None
 
 
 def test_groups_of_the_maker_say_what_belongs_together() -> None:
@@ -142,11 +117,6 @@ def test_what_prep_divides_never_overlaps(names: list[str], seed: int) -> None:
     rows = [row(f"Which {name} of the {names[0]} is it?", str(i)) for i, name in enumerate(names)]
     splits = split_examples(rows, seed=seed)
     assert find_overlaps({str(name): part for name, part in splits.items()}) == []
-
-
-@pytest.mark.parametrize("splits", [{}, {"train": []}, {"train": [row("Why?")], "test": []}])
-def test_nothing_to_compare(splits: dict[str, list[LabelledExample]]) -> None:
-    assert find_overlaps(splits) == []
 
 
 Pairs = Iterable[tuple[str, str]]
@@ -187,25 +157,6 @@ def test_questions_that_only_look_alike_are_not_joined() -> None:
 )
 def test_near_duplicates_are_joined(left: str, right: str) -> None:
     assert num_joined([(left, right)]) == 1
-
-
-def test_clusters_are_those_of_all_pairs() -> None:
-    """Joined pair by pair, with what follows from these."""
-    texts = [
-        f"what is the {kind} of the {size} town of {name}"
-        for kind, size, name in itertools.product(
-            ("name", "names", "mayor"), ("old", "very old", "new"), ("bern", "bonn")
-        )
-    ]
-    found = same_question_clusters(texts)
-    pairs = list(itertools.combinations(range(len(texts)), 2))
-    joined = [(i, j) for i, j in pairs if num_joined([(texts[i], texts[j])])]
-    cluster = list(range(len(texts)))
-    for _ in texts:
-        for i, j in joined:
-            cluster[i] = cluster[j] = min(cluster[i], cluster[j])
-    assert all((found[i] == found[j]) == (cluster[i] == cluster[j]) for i, j in pairs)
-    assert 1 < len(set(cluster)) < len(texts)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from data_prep.splits.splits import (
     HeldOut,
     Splits,
     fill_by_group,
-    shuffled,
     split_beside_test,
     split_examples,
 )
@@ -99,41 +98,6 @@ def singles(number: int) -> list[LabelledExample]:
 
 def sizes(splits: Mapping[Any, Sequence[Any]]) -> dict[str, int]:
     return {split: len(members) for split, members in splits.items()}
-
-
-def test_the_seed_changes_the_division_and_whole_numbers_are_counts() -> None:
-    one, other = split_examples(singles(200), seed=1), split_examples(singles(200), seed=2)
-    assert {member.id for member in one["test"]} != {member.id for member in other["test"]}
-    assert len(one["test"]) == len(other["test"]) == 24
-    splits = split_examples(singles(400), HeldOut(val=20, cal=0, test=100))
-    assert sizes(splits) == {"train": 280, "val": 20, "cal": 0, "test": 100}
-    assert label_counts(splits["test"]) == {"Correct": 75, "Wrong": 25}
-    assert label_counts(splits["val"]) == {"Correct": 15, "Wrong": 5}
-
-
-def test_near_duplicates_stay_together_though_groups_differ() -> None:
-    pairs = [
-        example(f"{start} of project {number}?", group=f"{start} {number}")
-        for number in range(60)
-        for start in ("who was the very first director", "who was a very first director")
-    ]
-    splits = split_examples(pairs, HeldOut(val=0.2, cal=0.2, test=0.2))
-    assert len(splits["train"]) < len(pairs)
-    for members in splits.values():
-        assert set(Counter(member.question.split()[-1] for member in members).values()) <= {2}
-
-
-def test_the_order_mixes_labels_and_does_not_depend_on_where_pictures_lie() -> None:
-    examples = [
-        example(f"What is item {i}?", "Wrong" if i < 150 else "Correct") for i in range(300)
-    ]
-    assert 15 <= label_counts(split_examples(examples)["train"][:60])["Wrong"] <= 45
-
-    def ids(folder: str) -> list[str]:
-        rows = [example(f"{n}?", id=str(n), images=(f"{folder}/{n}.png",)) for n in range(30)]
-        return [row.id for row in shuffled(rows, 0)]
-
-    assert ids("/home/a/data") == ids("/mnt/b")
 
 
 def test_split_beside_test_leaves_out_what_is_too_like_the_test() -> None:

@@ -79,12 +79,6 @@ def test_lists_in_a_cell(
     assert requests(path, separator=separator)[0].references == references
 
 
-def test_texts_of_json_files_are_one_element_without_a_separator(tmp_path: Path) -> None:
-    path = lines(tmp_path / "a.jsonl", {**ROW, "references": "a;b"})
-    assert requests(path)[0].references == ("a;b",)
-    assert requests(path, separator=";")[0].references == ("a", "b")
-
-
 @pytest.mark.parametrize("mapped", [{}, {"group": "question"}])
 def test_numbers_and_truth_values_are_texts(tmp_path: Path, mapped: dict[str, str]) -> None:
     row = {"id": 7, "question": "?", "references": 4, "response": 4.5, "label": 1}
@@ -195,14 +189,6 @@ def test_metadata_is_json_whatever_the_column_holds(tmp_path: Path) -> None:
     write_records(tmp_path / "out.jsonl", [request])
 
 
-def test_a_column_of_parquet_without_any_value_is_a_column(tmp_path: Path) -> None:
-    path = of_columns(tmp_path, pa.nulls(1), note=pa.nulls(1))
-    assert references(path) == [()]
-    assert len(requests(path, columns={**COLUMNS, "metadata.n": "note"})) == 1
-    with pytest.raises(CustosError, match="no column 'other' for 'references'"):
-        requests(path, columns={**COLUMNS, "references": "other"})
-
-
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("value", [None, float("nan"), "", " "])
 @pytest.mark.parametrize("kind", ["jsonl", "json", "parquet"])
@@ -226,11 +212,6 @@ def test_a_value_that_is_missing_is_so_in_every_file(
     assert (first.response, second.response) == ("x", "")
     fields = [row.error.field for row in bad if isinstance(row, BadRow)]  # type: ignore[attr-defined]
     assert fields == ["references", "label"]
-
-
-def test_a_persons_word_nan_is_a_text(tmp_path: Path) -> None:
-    [request] = requests(save(tmp_path / "a.csv", f"{HEAD}\nBread?,nan,None\n"))
-    assert (request.references, request.response) == (("nan",), "None")
 
 
 COMPOSED, DECOMPOSED = "réussi", "re\N{COMBINING ACUTE ACCENT}ussi"
@@ -277,17 +258,6 @@ def test_a_part_of_a_cell_fills_a_field(
     assert request.metadata == {name: cells[name] for name in cells if name != column}
 
 
-def test_parts_of_conversations_and_of_parquet_cells(tmp_path: Path) -> None:
-    turns = [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "She."}]
-    path = lines(tmp_path / "rows.jsonl", {"messages": turns, "gold": "Austen"})
-    columns = {"question": "messages.0.content", "response": "messages.1.content"}
-    [request] = requests(path, columns={**columns, "references": "gold"})
-    assert (request.question, request.responses) == ("Who?", ("She.",))
-    path = parquet(tmp_path / "a.parquet", {"question": "?", "response": "x", "answers": SQUAD})
-    [request] = requests(path, columns={"references": "answers.text"})
-    assert request.references == ("Jane Austen", "Austen")
-
-
 def test_a_cell_without_the_part_is_empty_in_its_row(tmp_path: Path) -> None:
     rows = [{"question": "?", "response": "x", "answers": cell} for cell in (SQUAD, {}, None)]
     path = lines(tmp_path / "rows.jsonl", *rows)
@@ -317,16 +287,6 @@ def test_every_hint_names_a_part_that_is_read(
     named = [option.partition(f"{field}=")[2] for option in options]
     read = [requests(path, columns={field: name})[0] for name in named]
     assert any(text in (*each.responses, *each.references) for each in read)
-
-
-def test_a_fault_in_the_second_of_mapped_responses_is_an_error_of_its_column(
-    tmp_path: Path,
-) -> None:
-    path = lines(tmp_path / "pairs.jsonl", {"question": "?", "outputs": ["x", {"text": "y"}]})
-    with pytest.raises(FieldError) as error:
-        requests(path, columns={"responses": "outputs"}, task="truthful-pair")
-    assert error.value.field == "responses"
-    assert "column 'outputs'" in error.value.message
 
 
 @pytest.mark.parametrize(

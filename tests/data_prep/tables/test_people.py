@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from data_prep.splits.balance import in_both_orders
 from data_prep.tables.examples import read_examples
 from data_prep.tables.labels import UnknownLabel
 from data_prep.tables.mapping import TableMapping, read_mapping, write_mapping
 from data_prep.tables.reader import read_table
 from judging.errors import CustosError, FieldError
 from judging.types import LabelledExample
-from tests.data_prep.tables.made_up import HEAD, ROW, examples, lines, requests, save
+from tests.data_prep.tables.made_up import HEAD, ROW, examples, lines, save
 
 PEOPLE = TableMapping.model_validate({"annotators": ["anna", "ben"]})
 WORDS = {"right": "Correct", "partly": "Partial", "wrong": "Wrong", "skip": ""}
@@ -28,14 +27,6 @@ def test_columns_of_single_people(tmp_path: Path) -> None:
     assert first.annotator_labels == {"anna": "Correct", "ben": "Wrong", "carla": "Correct"}
     assert (first.label, first.metadata) == ("Correct", {"note": "n"})
     assert (second.label, second.annotator_labels) == ("Wrong", {"ben": "Wrong"})
-
-
-def test_a_label_that_was_decided_wins(tmp_path: Path) -> None:
-    text = f"{HEAD},anna,ben,gold\n?,x,y,Correct,Correct,Wrong\n?,x,z,Wrong,Correct,\n"
-    path = save(tmp_path / "labels.csv", text)
-    decided, open_row = examples(path, annotators=["anna", "ben"], columns={"label": "gold"})
-    assert decided.label == "Wrong"
-    assert open_row.label == "Wrong", "of two that differ, the first column counts"
 
 
 @pytest.mark.parametrize(
@@ -59,15 +50,6 @@ def test_cells_that_hold_several(tmp_path: Path, given: Any, wanted: dict[str, s
     path = save(tmp_path / "cells.csv", f'{HEAD},annotator_labels\n?,x,y,"{cell}"\n')
     [row] = examples(path)
     assert row.annotator_labels == wanted
-
-
-def test_lists_with_names_and_with_separators(tmp_path: Path) -> None:
-    row = {**ROW, "annotators": ["u", "v"], "annotator_labels": ["Wrong", "Correct"]}
-    [read] = examples(lines(tmp_path / "rows.jsonl", row))
-    assert read.annotator_labels == {"u": "Wrong", "v": "Correct"}
-    path = save(tmp_path / "rows.csv", f"{HEAD},annotator_labels\n?,x,y,Wrong; ;Correct\n")
-    [read] = examples(path)
-    assert read.annotator_labels == {"person 1": "Wrong", "person 3": "Correct"}
 
 
 @pytest.mark.parametrize(
@@ -129,24 +111,6 @@ def test_rows_that_are_not_of_one_person_stay(tmp_path: Path) -> None:
     assert not any(row.annotator_labels for row in read)
 
 
-def test_the_error_type_is_that_of_the_label(tmp_path: Path) -> None:
-    rows = [
-        {**ROW, "task": "hieval-ea", "label": label, "annotators": [who]}
-        for who, label in (("a", "Correct"), ("b", "Wrong; Other"), ("c", "Wrong; Other"))
-    ]
-    [row] = examples(lines(tmp_path / "rows.jsonl", *rows))
-    assert row.label == "Wrong; Other"
-    assert row.annotator_labels == {"a": "Correct", "b": "Wrong; Other", "c": "Wrong; Other"}
-
-
-def test_requests_do_not_need_people(tmp_path: Path) -> None:
-    """A judge grades the same file."""
-    path = save(tmp_path / "labels.csv", f"{HEAD},anna,ben\n?,x,y,Correct,so-so\n")
-    assert requests(path, annotators=["anna", "ben"])[0].metadata == {}
-    path = lines(tmp_path / "rows.jsonl", {**ROW, "annotator_labels": ["Correct"]})
-    assert requests(path)[0].response == "y"
-
-
 def test_annotators_of_a_mapping_are_columns(tmp_path: Path) -> None:
     path = save(tmp_path / "mapping.yaml", "annotators: [anna, ben]\ncolumns: {response: answer}\n")
     mapping = read_mapping(path)
@@ -159,15 +123,3 @@ def test_annotators_of_a_mapping_are_columns(tmp_path: Path) -> None:
     for wrong in ("annotators: anna", "annotators: {a: b}", "columns: {annotator_labels.: x}"):
         with pytest.raises(CustosError):
             read_mapping(save(tmp_path / "wrong.yaml", wrong))
-
-
-def test_labels_follow_an_exchange_of_responses() -> None:
-    pair = LabelledExample(
-        task="truthful-pair",
-        question="?",
-        responses=("a", "b"),
-        label="A",
-        annotator_labels={"anna": "A", "ben": "None", "carla": "B"},
-    )
-    swapped = in_both_orders([pair])[1]
-    assert swapped.annotator_labels == {"anna": "B", "ben": "None", "carla": "A"}

@@ -7,17 +7,16 @@ import hashlib
 import struct
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
 
-from data_prep.tables.cells import content_name, image_names, save_image
+from data_prep.tables.cells import content_name, save_image
 from data_prep.tables.reader import BadRow, parse_table
 from judging.errors import CustosError, FieldError
-from judging.files.pictures import check_pictures, picture_size
+from judging.files.pictures import picture_size
 from judging.types import JudgeRequest
-from tests.data_prep.tables.made_up import HEAD, ROW, lines, parquet, requests, save
+from tests.data_prep.tables.made_up import HEAD, ROW, parquet, requests, save
 
 
 def encoded(kind: str, picture: Image.Image | None = None, **options: object) -> bytes:
@@ -64,14 +63,6 @@ def test_base64_that_is_cut_off_makes_a_bad_row(tmp_path: Path) -> None:
     assert error.value.field == "images"
 
 
-def test_a_name_that_no_file_can_have_is_one_bad_picture(tmp_path: Path) -> None:
-    (tmp_path / "loop.png").symlink_to("loop.png")
-    rows = [{**ROW, "images": [name]} for name in ("a\0.png", "loop.png")]
-    for request in requests(lines(tmp_path / "a.jsonl", *rows)):
-        with pytest.raises(FieldError, match="there is no such file"):
-            check_pictures(request.images)
-
-
 @pytest.mark.parametrize("kind", ["AVIF", "BMP"])
 def test_bytes_that_are_no_picture_are_one_bad_row(tmp_path: Path, kind: str) -> None:
     """Refuse a broken header, and one that claims 60,000 x 60,000 pixels."""
@@ -99,30 +90,3 @@ def test_images_are_saved_once_under_a_name_made_from_their_content(tmp_path: Pa
     assert save_image(content, tmp_path / "images") == path
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_paths_records_and_lists(tmp_path: Path) -> None:
-    value: list[Any] = [
-        "a.png",
-        {"path": "b.png", "bytes": None},
-        "https://example.org/c.png",
-        None,
-        "",
-        [],
-    ]
-    assert image_names(value, tmp_path, None) == (
-        str(tmp_path.resolve() / "a.png"),
-        str(tmp_path.resolve() / "b.png"),
-        "https://example.org/c.png",
-    )
-
-
-@pytest.mark.parametrize("value", [7, {"bytes": b"abc"}])
-def test_values_that_are_no_image(value: object, tmp_path: Path) -> None:
-    with pytest.raises(CustosError):
-        image_names(value, tmp_path, tmp_path)
-
-
-def test_bytes_need_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match="name a folder"):
-        image_names({"bytes": encoded("PNG")}, tmp_path, None)

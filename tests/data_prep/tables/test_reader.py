@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.tables.examples import read_examples, show_doubles
+from data_prep.tables.examples import read_examples
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table, read_table
 from judging.errors import CustosError, FieldError
@@ -256,13 +256,6 @@ def test_jsonl_stays_strict_without_mapped_columns(tmp_path: Path) -> None:
     assert request.metadata == {"note": "z"}
 
 
-def test_labels_are_not_needed_for_requests(tmp_path: Path) -> None:
-    first, *_ = requests(save(tmp_path / "a.csv", SHEET), columns=MAP, labels=LABELS)
-    assert (type(first), first.metadata) == (JudgeRequest, {"model": "m1"})
-    [request] = requests(lines(tmp_path / "a.jsonl", {**ROW, "label": "right", "tags": []}))
-    assert type(request) is JudgeRequest
-
-
 def test_an_empty_cell_of_a_mapped_column_is_named(tmp_path: Path) -> None:
     columns = {"question": "prompt", "references": "gold", "response": "said"}
     mapping = TableMapping(columns=columns)
@@ -274,11 +267,6 @@ def test_an_empty_cell_of_a_mapped_column_is_named(tmp_path: Path) -> None:
     _, (_, second_labelled) = parse_table(path, LabelledExample, mapping)
     assert isinstance(second_labelled, BadRow)
     assert "field 'references': column 'gold' is empty" in str(second_labelled.error)
-
-
-def test_a_field_that_is_null_takes_what_is_given_for_all_rows(tmp_path: Path) -> None:
-    [request] = requests(lines(tmp_path / "rows.jsonl", {**ROW, "mode": None}), mode="score")
-    assert request.mode == "score"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -306,21 +294,3 @@ def test_reasoning_is_a_field_or_a_column_of_thoughts(tmp_path: Path, kind: str)
     assert (thoughts.metadata, thoughts.reasoning) == ({"reasoning": "Is it y? No."}, "keep")
     [nearly] = requests(save(tmp_path / "b.csv", f"{HEAD},Reasoning\n?,x,y,Is it?\n"))
     assert (nearly.metadata, nearly.reasoning) == ({"Reasoning": "Is it?"}, "drop")
-
-
-@pytest.mark.parametrize(
-    ("changes", "is_double", "contradicts"),
-    [
-        ({}, True, False),
-        ({"label": "Wrong"}, True, True),
-        ({"reference_mode": "any", "label": "Correct"}, False, False),
-        ({"variant": "tolerance", "label": "Correct"}, False, False),
-        ({"choices": ["x", "z"], "label": "Correct"}, False, False),
-    ],
-)
-def test_rows_that_are_judged_alike_are_doubles(
-    changes: dict[str, Any], is_double: bool, contradicts: bool
-) -> None:
-    row = {"question": "Which?", "references": ["x", "y"], "response": "x", "label": "Partial"}
-    rows = [LabelledExample.model_validate(each) for each in (row, {**row, **changes})]
-    assert len(show_doubles(rows)) == is_double + contradicts

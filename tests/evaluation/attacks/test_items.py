@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import random
-from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.attacks.families import (
-    PADDING_WORDS,
     AttackFamily,
     families,
-    family_of,
-    padding,
-    slot_names,
 )
 from evaluation.attacks.items import AttackItem, change_number, kind_of, may_mean, read_items
 from evaluation.attacks.rows import AttackRow, attack_rows
@@ -84,11 +79,6 @@ def test_numbers_near_the_right_one_are_no_wrong_answers_of_a_tolerant_judge(
     assert may_mean("1,000", item_of("1000.0", variant=variant))
 
 
-def test_another_item_with_the_same_question_gives_no_wrong_answers() -> None:
-    rows = [example("Who?", ["Ann"]), example("who", ["Bea"]), example("What?", ["Cob"])]
-    assert read_items(rows)[0].wrong_answers == ("Cob",)
-
-
 @pytest.mark.parametrize(
     ("response", "holds"),
     [
@@ -124,21 +114,7 @@ def test_a_changed_number_keeps_its_notation_and_leaves_the_tolerance(
         assert abs(other - value) / value > 0.05
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_near_miss_changes_the_number_alone(seed: int) -> None:
-    slots = item_of("27 May 1937").slots(random.Random(seed))
-    day, rest = slots["near_miss"].split(" ", 1)
-    assert (day != "27", rest) == (True, "May 1937")
-    year = item_of("in 1937").slots(random.Random(seed))["near_miss"]
-    assert 1 <= abs(int(year.split()[1]) - 1937) <= 9
-
-
 MOST = 99
-SLOTS = {
-    *("question", "right", "wrong", "other_wrong", "near_miss", "padding", "more_padding"),
-    *("question_heading", "reference_heading", "response_heading"),
-    *("right_letter", "wrong_letter"),
-}
 texts = st.text(min_size=1, max_size=40).filter(str.strip)
 users_rows = st.builds(
     example,
@@ -151,13 +127,6 @@ users_rows = st.builds(
 
 def rows_of(name: str, wordings: int = MOST) -> list[AttackRow]:
     return attack_rows(read_items(examples()), [name], wordings)
-
-
-@pytest.mark.parametrize("family", families().values(), ids=lambda family: family.name)
-def test_a_family_has_six_wordings_with_known_slots(family: AttackFamily) -> None:
-    assert len(set(family.wordings.values())) >= 6
-    assert set().union(*map(slot_names, family.wordings.values())) <= SLOTS
-    assert family.summary
 
 
 @pytest.mark.parametrize("family", families().values(), ids=lambda family: family.name)
@@ -198,13 +167,6 @@ def test_a_users_own_options_are_attacked() -> None:
     assert {row.request.response for row in rows} & {"A", "C"}
 
 
-def test_an_item_gets_the_same_wordings_whatever_comes_with_it() -> None:
-    alone = attack_rows(read_items(examples()[:1]), ["master_keys", "restated_question"])
-    among = attack_rows(read_items(examples()), ["master_keys", "restated_question"])
-    assert alone == [row for row in among if row.request.question == "Who wrote Middlemarch?"]
-    assert {row.wording for row in among} > {row.wording for row in alone}
-
-
 def test_a_response_that_happens_to_hold_a_reference_is_no_attack() -> None:
     yes = example("Is water wet?", ["yes"])
     capital = example("Is Paris the capital of France?", ["Paris"])
@@ -213,25 +175,3 @@ def test_a_response_that_happens_to_hold_a_reference_is_no_attack() -> None:
     assert "True" in keys and "Yes." not in keys
     with pytest.raises(CustosError, match="give no row for restated_question"):
         attack_rows(items[1:], ["restated_question"], MOST)
-
-
-def test_a_set_of_answers_is_given_as_a_whole() -> None:
-    parts = example("Which two?", ["iron", "carbon"], reference_mode="all")
-    [bare] = family_of("right_bare").responses(read_items([parts])[0], 0, 1)
-    assert "iron and carbon" in bare[1]
-
-
-def test_spoofed_fields_carry_the_headings_of_the_rubric() -> None:
-    def headings(mode: str) -> set[bool]:
-        rows = attack_rows(read_items(examples(reference_mode=mode)), ["spoofed_fields"], MOST)
-        return {"Ground truth" in r.request.response for r in rows if r.wording == "one_field"}
-
-    assert (headings("any"), headings("all")) == ({False}, {True})
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_padding_has_150_words_and_repeats_nothing(seed: int) -> None:
-    first, second = padding(Random(seed))
-    assert PADDING_WORDS <= len(f"{first} {second}".split()) < PADDING_WORDS + 60
-    sentences = f"{first} {second}".split(". ")
-    assert len(set(sentences)) == len(sentences)

@@ -71,21 +71,6 @@ def test_a_judge_that_looks_for_a_reference_is_fooled_by_denials_alone() -> None
     assert denial.low is not None and denial.low < 1
 
 
-def test_wordings_are_counted_one_by_one_and_failures_are_shown_first() -> None:
-    def label(request: JudgeRequest) -> str:
-        return "Correct" if "right" in request.id and "bold" not in request.id else "Wrong"
-
-    report = attacked(label, wordings=99, stability=False)
-    bare = report.controls["right_bare"]
-    assert {name: rate.value for name, rate in bare.wordings.items() if rate.value != 1} == {
-        "bold": 0
-    }
-    assert [example.label for example in bare.examples] == ["Wrong"] * 3
-    assert {example.wording for example in bare.examples} == {"bold"}
-    assert sum(rate.n for rate in bare.wordings.values()) == bare.called_correct.n == 6 * 8
-    assert report.questions == 8
-
-
 def test_rows_without_a_label_count_nowhere_but_as_such() -> None:
     def label(request: JudgeRequest) -> str | None:
         return None if "/denial/" in request.id else "Wrong"
@@ -203,19 +188,6 @@ def test_shares_are_those_of_a_count_by_hand(
         assert (at.worst_family is None) == (max(shares) == 0)  # none passes, so none is worst
 
 
-def test_a_judge_without_confidences_has_no_floors() -> None:
-    [(row, verdict)] = graded("denial", [("Correct", 0.5)])
-    unsure = verdict.model_copy(update={"confidence": None})
-    assert at_floors({"denial": [(row, unsure)]}, {}) == ()
-
-
-def test_what_a_rule_decided_is_sure() -> None:
-    (row, verdict), other = graded("denial", [("Correct", 0.5), ("Correct", 0.6)])
-    ruled = verdict.model_copy(update={"confidence": None})
-    floors = at_floors({"denial": [(row, ruled), other]}, {})
-    assert [at.attacks.value for at in floors] == [1, 1, 0.5, 0.5, 0.5, 0.5]
-
-
 ROWS = stability_rows(read_items(examples()))
 
 
@@ -247,8 +219,3 @@ def test_flips_are_counted_by_change() -> None:
     assert len(report.checks["bold"].examples) == 3
     [flip] = report.checks[ALONE].examples
     assert (flip.question, flip.before, flip.after) == ("Is glass a liquid?", "Correct", "Wrong")
-
-
-def test_rows_without_a_label_flip_nothing() -> None:
-    labels = [None if row.check == "" else "Correct" for row in ROWS]
-    assert measured(labels, ["Correct"] * 8).checks == {}

@@ -4,8 +4,6 @@ import pytest
 
 from evaluation.attacks.search import (
     SuffixSearch,
-    largest_pool,
-    suffix_pool,
     summarise_search,
     wrong_answers,
 )
@@ -41,16 +39,6 @@ def test_the_first_suffix_that_works_is_returned_with_the_tries_up_to_it(number:
     tried = [response for batch in judge.batches[1:] for response in batch]
     assert tried == [f"Bob{suffix}" for suffix in SUFFIXES[: len(tried)]]
     assert len(tried) < number + 130
-
-
-def test_a_firm_judge_is_asked_for_the_whole_pool_once() -> None:
-    judge = Gullible("never")
-    result = SuffixSearch(judge.grade, SUFFIXES).attack(
-        example("Who?", ["Ann"], responses=("Bob",))
-    )
-    assert (result.suffix, result.tries) == (None, 300)
-    assert sum(map(len, judge.batches)) == 301
-    assert len(judge.batches) < 10
 
 
 def test_what_has_worked_comes_first() -> None:
@@ -105,10 +93,3 @@ def test_wrong_answers_are_those_that_people_call_wrong() -> None:
     assert {(row.label, row.response) for row in drawn} == {("Wrong", "no idea")}
     assert len(wrong_answers(rows, 99)) == 8
     assert wrong_answers(rows, 5) == drawn != wrong_answers(rows, 5, seed=1)
-
-
-def test_the_pool_holds_distinct_suffixes() -> None:
-    assert largest_pool() >= 1000
-    whole = suffix_pool(largest_pool())
-    assert len(set(whole)) == len(whole)
-    assert suffix_pool(5, seed=2) == suffix_pool(5, seed=2) != suffix_pool(5)

@@ -19,12 +19,10 @@ from evaluation.correction.judged import (
     error_rates,
     errors_of_judge,
     judged_rate,
-    measure_errors,
     read_errors,
     rogan_gladen,
 )
 from evaluation.correction.scores import Rate
-from evaluation.intervals import wilson_interval
 from experiments.findings.correction_coverage import Judging
 from judging.errors import CustosError
 from tests.evaluation.made_up import example, scored
@@ -51,17 +49,6 @@ def test_a_true_rate_shows_through_the_readmes_errors() -> None:
         assert found.low < truth < found.high
 
 
-@pytest.mark.parametrize(("hits", "n"), [(39, 100), (0, 40), (40, 40)])
-def test_errors_that_are_known_exactly_only_stretch_the_interval(hits: int, n: int) -> None:
-    raw = Rate(hits / n, *wilson_interval(hits, n), n)
-    found = rogan_gladen(raw, errors(figure(0.9), figure(0.2)))
-    assert found is not None
-    assert found[:3] == pytest.approx([(end - 0.2) / 0.7 for end in raw[:3]])
-    perfect = rogan_gladen(raw, errors(figure(1.0), figure(0.0)))
-    assert perfect is not None
-    assert perfect == pytest.approx(raw)
-
-
 def test_ends_are_where_the_three_intervals_stop_contradicting_the_rate() -> None:
     """Solved again by bisection on the difference of the judged and the expected share."""
     judged = Rate(0.5, 0.41, 0.6, 120)
@@ -80,25 +67,6 @@ def test_ends_are_where_the_three_intervals_stop_contradicting_the_rate() -> Non
     assert found.value == pytest.approx(point)
     assert found.low == pytest.approx(brentq(slack, 0, point, args=(0.41, s.high, f.high)))
     assert found.high == pytest.approx(brentq(slack, point, 1, args=(0.6, s.low, f.low)))
-
-
-def test_the_interval_is_the_delta_methods_where_there_are_many_rows() -> None:
-    rng = np.random.default_rng(3)
-    people = rng.random(20_000) < 0.6
-    called = rng.random(20_000) < np.where(people, 0.9, 0.25)
-    measured = measure_errors("Correct", people, called, np.arange(20_000))
-    judged = rng.random(30_000) < 0.4 * 0.9 + 0.6 * 0.25
-    found = judged_rate(judged.astype(float), np.arange(30_000), ["r"] * 30_000, {"r": measured})
-    s, f, q = called[people].mean(), called[~people].mean(), judged.mean()
-    rate = (q - f) / (s - f)
-    variance = (
-        q * (1 - q) / 30_000
-        + rate**2 * s * (1 - s) / people.sum()
-        + (1 - rate) ** 2 * f * (1 - f) / (~people).sum()
-    ) / (s - f) ** 2
-    assert found.corrected is not None
-    half = 1.959964 * np.sqrt(variance)
-    assert found.corrected[:3] == pytest.approx([rate, rate - half, rate + half], abs=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -194,14 +162,6 @@ def test_errors_are_measured_on_the_best_label_of_each_rubric() -> None:
     assert judged["raw"]["value"] == pytest.approx(46 / 90)
     assert judged["corrected"]["value"] == pytest.approx(measured["people"]["value"])
     assert judged["added_width"] > 0
-
-
-def test_pairs_and_rows_without_a_label_have_no_part() -> None:
-    pair = example("A", task="truthful-pair", references=(), responses=("1", "2"))
-    assert error_rates([pair], [scored("A")]) == {}
-    [measured] = report_on([("Correct", "Correct")] * 3).values()
-    assert measured["false_positive_rate"] == {"value": None, "low": None, "high": None, "n": 0}
-    assert measured["judged"]["corrected"] is None
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from evaluation.correction.label_plan import (
     risk_needs,
     threshold_needs,
 )
-from evaluation.correction.scores import corrected_rate, ppi_plus_plus
+from evaluation.correction.scores import ppi_plus_plus
 from evaluation.estimate import share
 from evaluation.intervals import Ints
 from evaluation.paired import lowest_difference
@@ -155,22 +155,6 @@ def test_the_planned_questions_find_a_threshold_in_four_of_five_cases() -> None:
     assert 0.75 <= np.mean(found) <= 0.92
 
 
-@pytest.mark.parametrize("shape", SHAPES[1:])
-def test_the_planned_labels_on_shared_questions_give_the_wanted_half_width(
-    shape: Questions,
-) -> None:
-    rows, rng, halves = 2000, np.random.default_rng(4), []
-    labels = labels_needed(0.07, rows, 0.4, judge_correlation(0.4, 0.85, 0.85), shape).with_judge
-    clusters = np.repeat(np.arange(int(rows / shape.rows)), int(shape.rows))
-    for _ in range(60):
-        human = (alike(clusters, shape.correlation, rng) < 0.4).astype(float)
-        judge = np.where(rng.random(rows) < 0.85, human, 1 - human)
-        human[rng.permutation(rows)[labels:]] = np.nan
-        found = corrected_rate(judge, human, random_sample=True, groups=clusters).corrected
-        halves.append((found.high - found.low) / 2)
-    assert np.mean(halves) == pytest.approx(0.07, rel=0.05)
-
-
 @pytest.mark.parametrize(("changed", "margin", "rows"), [(0.1, 0.02, 1546.99), (0.2, 0.05, 495.96)])
 def test_the_gate_needs_the_rows_of_a_paired_test(
     changed: float, margin: float, rows: float
@@ -186,15 +170,3 @@ def test_the_gate_needs_the_rows_of_a_paired_test(
 def test_an_accuracy_needs_the_rows_of_a_proportion(rate: float, half: float, rows: float) -> None:
     """statsmodels 0.15: ``samplesize_confint_proportion(rate, half)``, by the normal interval."""
     assert rate_needs(half, rate, Questions()).rows == pytest.approx(rows, rel=0.015)
-
-
-def test_rows_that_share_questions_are_measured_as_they_are() -> None:
-    rng = np.random.default_rng(5)
-    sizes = np.tile([2, 2, 2, 14], 500)
-    clusters = np.repeat(np.arange(2000), sizes)
-    shape = Questions.like((alike(clusters, 0.3, rng) < 0.8).astype(float), clusters)
-    assert [shape.rows, shape.alike] == pytest.approx([5, (3 * 4 + 196) / 20])
-    assert shape.correlation == pytest.approx(0.3, abs=0.06)
-    assert 0.3 < shape.even < 0.8, "many rows on few questions count for fewer"
-    even = Questions(5, 5, shape.correlation)
-    assert (rate_needs(0.05, 0.8, shape).rows or 0) > 1.3 * (rate_needs(0.05, 0.8, even).rows or 0)

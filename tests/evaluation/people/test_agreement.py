@@ -6,7 +6,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from evaluation.people.agreement import (
@@ -15,7 +14,6 @@ from evaluation.people.agreement import (
     krippendorff_alpha,
     label_agreement,
     mean_share,
-    people_with_each_other,
 )
 from tests.evaluation.people.made_up import LEVELS, labels_of_people
 
@@ -76,16 +74,6 @@ def test_alpha_from_its_definition(seed: int) -> None:
         assert measured[kind]["value"] == pytest.approx(plain, abs=1e-12)
 
 
-def test_alpha_is_that_of_the_package() -> None:
-    people, _ = labels_of_people(np.random.default_rng(3), questions=20, present=0.6)
-    measured = krippendorff_alpha(people)
-    package = pytest.importorskip("krippendorff")
-    for kind in ("nominal", "ordinal"):
-        counts = people.counts.astype(int)
-        expected = package.alpha(value_counts=counts, level_of_measurement=kind)
-        assert measured[kind]["value"] == pytest.approx(expected)
-
-
 def test_types_of_errors_are_on_one_level() -> None:
     """Two of one score with different types of error are alike on the scale, and else different."""
     labels = ("Correct", "Partial; Other", "Partial; Overthinking", "Wrong; Other")
@@ -98,26 +86,6 @@ def test_types_of_errors_are_on_one_level() -> None:
     assert krippendorff_alpha(people)["nominal"]["value"] == pytest.approx(
         plain_alpha(people, is_ordinal=False)
     )
-
-
-@pytest.mark.parametrize("labels", [("A", "B", "None"), ("Correct", "Wrong"), ("1", "0")])
-def test_labels_without_a_scale(labels: tuple[str, ...]) -> None:
-    given = np.array([[0, 1], [1, 1], [0, 0]])
-    assert (
-        krippendorff_alpha(PeoplesLabels(("a", "b"), labels, given, np.arange(3)))["ordinal"]
-        is None
-    )
-
-
-def test_agreement_of_pairs_drawn_from_rows() -> None:
-    people, _ = labels_of_people(np.random.default_rng(4), questions=30, present=0.7)
-    people = people.take(people.num_people >= 2)
-    shares, same = people_with_each_other(people)
-    for row, of_row in enumerate(people.given):
-        labels = [x for x in of_row if x != -1]
-        pairs = list(combinations(labels, 2))
-        assert same[row] == pytest.approx(np.mean([a == b for a, b in pairs]))
-        assert shares[row] == pytest.approx(np.bincount(labels, minlength=3) / len(labels))
 
 
 def test_kappa_of_two_is_that_of_scikit_learn() -> None:
@@ -144,15 +112,6 @@ def test_shares_without_spread_have_an_interval(shares: list[float], value: floa
     measured = mean_share(np.array(shares), np.arange(20))
     assert measured["value"] == value
     assert measured["low"] < value and 0 <= measured["low"] <= measured["high"] <= 1
-
-
-def test_a_matrix_with_missing_cells() -> None:
-    given: NDArray[np.int64] = np.array([[0, -1, 2], [-1, -1, 1], [1, 1, -1]])
-    people = PeoplesLabels(("a", "b", "c"), LEVELS, given, np.arange(3))
-    assert people.num_people.tolist() == [2, 1, 2]
-    assert people.others(0)[[0, 2]].tolist() == [[0, 0, 1], [0, 1, 0]]
-    assert people.others(2)[0].tolist() == [1, 0, 0]
-    assert np.isnan(people.others(2)[1]).all(), "nobody else labelled this row"
 
 
 def two_people(count: int = 150) -> list[tuple[str, str]]:

@@ -117,12 +117,3 @@ def test_a_worse_judge_never_passes_and_a_better_one_often() -> None:
             passed[guesses] += bool(found["passes"])
     assert passed[0.7] == 0
     assert passed[0.1] >= 20
-
-
-@pytest.mark.filterwarnings("error")
-def test_people_who_never_differ_give_no_warning() -> None:
-    given = np.zeros((40, 3), dtype=np.int64)
-    people = PeoplesLabels(("a", "b", "c"), ("Correct", "Wrong"), given, np.arange(40) // 2)
-    for judge, rate in ((np.zeros(40, dtype=np.int64), 1.0), (np.ones(40, dtype=np.int64), 0.0)):
-        found = alternative_annotator_test(duels(people, judge), 40)
-        assert found["winning_rate_by_rows"] == rate

@@ -107,20 +107,6 @@ def test_soft_labels(made: tuple[Any, Any]) -> None:
     assert soft["entropy_correlation"]["value"] == pytest.approx(np.corrcoef(own, judged)[0, 1])
 
 
-def test_probabilities_as_people_differ_are_the_best() -> None:
-    """The cross-entropy is that of people, and the squared distance is none."""
-    examples, verdicts = several()
-    alike = []
-    for row, verdict in zip(examples, verdicts, strict=True):
-        given = list(row.annotator_labels.values())
-        shares = {label: given.count(label) / max(1, len(given)) for label in LEVELS}
-        alike.append(verdict.model_copy(update={"probabilities": shares}))
-    soft = measured_of(examples, alike)["soft"]
-    assert soft["cross_entropy"]["value"] == pytest.approx(soft["entropy"]["value"])
-    assert soft["brier"]["value"] == pytest.approx(0)
-    assert soft["entropy_correlation"]["value"] == pytest.approx(1)
-
-
 def test_rivals_are_measured_on_the_rows_that_they_label(made: tuple[Any, Any]) -> None:
     examples, verdicts = made
     nothing = [unscored(verdict.id) for verdict in verdicts]
@@ -131,17 +117,6 @@ def test_rivals_are_measured_on_the_rows_that_they_label(made: tuple[Any, Any]) 
     assert found["others"]["same"]["agreement"] == found["judge"]["agreement"]
     assert found["others"]["same"]["advantage"] == found["alternative"]["advantage"]
     assert set(found["others"]["nothing"].values()) == {None}
-
-
-def test_nothing_without_rows_of_two_people() -> None:
-    one = [example("Correct", annotator_labels={"anna": "Correct"})]
-    assert measure_people(one, gather(one, [scored("Correct")], LEVELS)) is None
-    two = [example("Correct", annotator_labels={"anna": "Correct", "ben": "Wrong"})]
-    assert measure_people(two, gather(two, [unscored()], LEVELS)) is None
-    found = measure_people(two, gather(two, [scored("Correct")], LEVELS))
-    assert found is not None
-    assert found["judge"]["agreement"]["value"] == 0.5
-    assert found["alternative"]["passes"] is None
 
 
 def test_people_by_name_win_over_first_and_second() -> None:
@@ -246,13 +221,6 @@ def test_two_people_as_scikit_learn_has_them(every: int) -> None:
         "second": sum(b == c for _, b, c in differ),
         "neither": 0,
     }
-
-
-def test_none_without_second_labels_or_labels_of_the_judge() -> None:
-    examples, verdicts = evaluation()
-    assert second_annotator(examples, gather(examples, verdicts, LABELS)) is None
-    examples = [example("Correct", second_label="Wrong")]
-    assert second_annotator(examples, gather(examples, [unscored()], LABELS)) is None
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.outcomes import Outcomes
 from evaluation.ranking.agreement import (
-    answerer_of,
     kendall_tau_b,
-    rank_answerers,
     ranking_agreement,
     sampling_ceiling,
 )
 from evaluation.ranking.bradley_terry import Ratings
 from evaluation.report.report import build_report
 from judging.errors import CustosError
-from tests.evaluation.made_up import evaluation, example
+from tests.evaluation.made_up import evaluation
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=8))
@@ -27,13 +24,6 @@ def test_kendall_is_scipys(pairs: list[tuple[int, int]]) -> None:
     first, second = np.array(pairs, dtype=float).T
     expected = stats.kendalltau(first, second).statistic
     assert kendall_tau_b(first, second) == pytest.approx(expected, abs=1e-12, nan_ok=True)
-
-
-def test_kendall_of_many_rankings_at_once() -> None:
-    first = np.array([[1.0, 2, 3], [1, 2, 3], [1, 1, 1], [1, 2, np.nan]])
-    second = np.array([[2.0, 4, 9], [3, 2, 1], [1, 2, 3], [1, 2, 3]])
-    expected = np.array([1, -1, np.nan, np.nan])
-    np.testing.assert_allclose(kendall_tau_b(first, second), expected)
 
 
 def test_agreement_of_rankings() -> None:
@@ -61,27 +51,6 @@ def test_ranking_of_answerers_is_peoples_when_judge_agrees() -> None:
         assert row["people"]["low"] < row["people"]["value"] < row["people"]["high"]
 
 
-def test_the_interval_of_a_rank_correlation_holds_its_value() -> None:
-    """People rate two of three systems equally, as hardly a resample does: its tau-b is 1."""
-    correct = np.array([(1, 1, 0), (1, 0, 1), (0, 1, 1), (1, 0, 0), (0, 1, 0)] * 600).ravel()
-    by_judge = correct.copy()
-    by_judge[1] = 0
-    size = len(correct)
-    outcomes = Outcomes(
-        labels=("Wrong", "Correct"),
-        human=correct,
-        predicted=by_judge,
-        probabilities=np.full((size, 2), np.nan),
-        confidence=np.full(size, np.nan),
-        clusters=np.arange(size) // 3,
-    )
-    ranking = rank_answerers(outcomes, ["a", "b", "c"] * (size // 3))
-    assert ranking is not None
-    tau = ranking["kendall_tau"]
-    assert tau["value"] == pytest.approx(2 / 6**0.5)
-    assert tau["low"] <= tau["value"] <= tau["high"] == 1
-
-
 def test_people_who_wrote_an_answer_each_are_no_systems_to_rank() -> None:
     examples, verdicts = evaluation(questions=40)
     named = [e.model_copy(update={"metadata": {"answerer": f"person {e.id}"}}) for e in examples]
@@ -99,8 +68,3 @@ def test_chance_in_the_choice_of_questions_shrinks_the_agreement_of_perfect_judg
     assert sampling_ceiling(np.array([0.5, 0.0]), resampled) == pytest.approx(expected, abs=0.02)
     assert sampling_ceiling(np.array([9.0, 0.0]), np.array([[9.0, 0.0]] * 5)) == 1
     assert np.isnan(sampling_ceiling(np.array([1.0, 1.0]), resampled))
-
-
-def test_a_missing_name_is_no_system() -> None:
-    for missing in (None, "", " ", float("nan")):
-        assert answerer_of(example("Correct", metadata={"answerer": missing})) is None

@@ -17,7 +17,6 @@ from tests.evaluation.made_up import (
     example,
     scored,
     typed_records,
-    unscored,
     untrained_mode_note,
 )
 from tests.evaluation.people.made_up import several
@@ -101,17 +100,6 @@ def test_answers_to_one_question_are_no_proof_of_each_other() -> None:
     assert caution.endswith(f"less the regression's is {with_interval(rival['gain'])}.")
 
 
-def test_a_caution_compares_accuracies_on_the_same_rows() -> None:
-    """A judge that fails on what the regression has right is not ahead of it by that."""
-    examples, verdicts = answers_with_few_wrong(questions=40, wrong=20, answers=1)
-    labelled = [v if n < 20 else unscored(str(n)) for n, v in enumerate(verdicts)]
-    made = build_report(examples, labelled, seconds=1, command="")
-    rival = made["baselines"]["logistic_overlap"]
-    assert rival["accuracy"]["n"] == 20  # no row that the judge did not label
-    assert rival["gain"]["n"] == 20
-    assert not any("its accuracy is 1.000" in text for text in made["cautions"])
-
-
 @pytest.mark.parametrize(("questions", "is_few"), [(20, True), (29, True), (30, False)])
 def test_few_questions_with_many_answers_are_cautioned(questions: int, is_few: bool) -> None:
     """Questions on which the judge does as well give a narrow interval, however few they are."""
@@ -156,31 +144,6 @@ def test_every_line_fits_80_columns(make: object, name: str) -> None:
     assert max(map(len, lines)) <= WIDTH
     assert all(line.isprintable() for line in lines)
     assert any("trained on this very file" in line for line in lines)
-
-
-def test_figures_have_an_interval_and_their_number() -> None:
-    examples, verdicts = evaluation(unscored_every=9)
-    report = build_report(examples, verdicts, seconds=1, command="")
-    lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
-    accuracy = report["metrics"]["accuracy"]
-    figure = f"{accuracy['value']:.3f} [{accuracy['low']:.3f}, {accuracy['high']:.3f}]"
-    assert any(line.startswith("qs ") and f"89% 160 {figure}" in line for line in lines)
-    assert any(line.startswith("calibration error 0.") and "160 rows" in line for line in lines)
-    assert "no label: 20 rows: no label in the text" in " ".join(lines)
-
-
-def test_every_person_stands_beside_the_judge() -> None:
-    examples, verdicts = several()
-    report = build_report(examples, verdicts, seconds=1, command="")
-    lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
-    for name, measured in report["annotators"]["each"].items():
-        [line] = [line for line in lines if line.startswith(f"{name} ")]
-        for side in ("person", "judge"):
-            assert f"{measured[side]['agreement']['value']:.3f} [" in line
-        assert line.endswith("wins") == measured["wins"]
-    text = " ".join(line.strip() for line in lines)
-    test = report["annotators"]["alternative"]
-    assert f"than {test['wins']} of {test['tested']} people" in text
 
 
 @pytest.mark.parametrize(("questions", "is_wide"), [(8, True), (200, False)])

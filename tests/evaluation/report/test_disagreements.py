@@ -6,7 +6,7 @@ import pytest
 from data_prep.tables.examples import read_examples
 from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
 from judging.types import Verdict
-from tests.evaluation.made_up import evaluation, example, scored, unscored
+from tests.evaluation.made_up import example, scored, unscored
 from tests.evaluation.pairs.made_up import pair
 
 
@@ -29,12 +29,6 @@ def test_the_most_confident_come_first_and_those_without_confidence_last() -> No
     assert [row.example.id for row in rows] == ["2", "0", "5", "1"]
     assert [row.confidence for row in rows] == [0.9, 0.6, 0.6, None]
     assert rows[0].pair == "people Wrong, judge Correct"
-
-
-def test_as_many_rows_as_the_confusion_matrix_has_off_its_diagonal() -> None:
-    examples, verdicts = evaluation(unscored_every=9)
-    wrong = sum(v.label not in (None, e.label) for e, v in zip(examples, verdicts, strict=True))
-    assert len(find_disagreements(examples, verdicts)) == wrong > 10
 
 
 def test_a_second_person_who_differs_from_the_judge_is_a_disagreement() -> None:
@@ -75,16 +69,6 @@ def test_labels_of_people_are_columns_that_are_read_again(tmp_path: Path) -> Non
     assert [row.annotator_labels for row in again] == [row.annotator_labels for row in examples]
 
 
-def test_pairs_have_two_responses_and_say_whether_they_need_review(tmp_path: Path) -> None:
-    message = "the two orders disagree"
-    verdict = scored("B", 0.7, id="0", needs_review=True, message=message)
-    write_disagreements(tmp_path, find_disagreements([pair("A", "0")], [verdict]))
-    [row] = read(tmp_path)
-    assert "response" not in row
-    assert row["response_a"] and row["response_b"]
-    assert (row["needs_review"], row["message"]) == ("true", message)
-
-
 def test_the_table_holds_the_callers_columns_and_no_formula(tmp_path: Path) -> None:
     given = {"answerer": "ant", "note": "=HYPERLINK(0)", "label": "mine", "list": [1, "é"], "n": 2}
     examples = [
@@ -116,9 +100,3 @@ def test_pairs_have_two_responses_and_pictures_are_not_pasted_into_cells(tmp_pat
     [cells] = read(tmp_path)
     assert (cells["response_a"], cells["response_b"]) == ("red", "blue")
     assert cells["images"] == "data:image/png;base64; /x/y.png"
-
-
-def test_full_agreement_gives_a_header_alone(tmp_path: Path) -> None:
-    write_disagreements(tmp_path, find_disagreements([example()], [scored("Correct")]))
-    assert read(tmp_path) == []
-    assert (tmp_path / FILE).read_text(encoding="utf-8-sig").startswith("id,question,references")

@@ -158,41 +158,6 @@ def test_an_untrained_judge_has_its_zero_shot_figures_beside_it() -> None:
     assert stranger == "judge gpt-4o: not measured on this task (charthal)"
 
 
-@pytest.mark.parametrize("content", ["{oops", "[]", "{}"])
-def test_a_folder_without_a_report_of_ours(tmp_path: Path, content: str) -> None:
-    (tmp_path / "report.json").write_text(content)
-    [line] = measured_lines("mine", tmp_path, ("charthal",))
-    assert line == "judge mine: not measured on this task (charthal)"
-
-
-@pytest.mark.parametrize(
-    ("low", "ending"),
-    [
-        (
-            0.02,
-            "; on all 1,220 rows, a missing label being wrong, the benchmark's rules have "
-            "accuracy 0.650 [0.600, 0.700]",
-        ),
-        (-0.01, "0.650 [0.600, 0.700], which it is not shown to beat: consider --judge rules"),
-    ],
-)
-def test_rules_on_all_rows_stand_beside_the_judge(tmp_path: Path, low: float, ending: str) -> None:
-    accuracy = {"value": 0.7, "low": 0.65, "high": 0.75, "n": 200}
-    rules = {
-        "accuracy": {"value": 0.65, "low": 0.6, "high": 0.7, "n": 1220},
-        "gain": {"value": 0.05, "low": low, "high": 0.1, "n": 1220},
-        "decided": 1.0,
-    }
-    report = {
-        "slices": {"task": {"simplevqa/english": {"n": 200, "accuracy": accuracy}}},
-        "tasks": {"simplevqa": {"rivals": {"benchmark_rules": rules}}},
-    }
-    (tmp_path / "report.json").write_text(json.dumps(report))
-    [line] = measured_lines("mine", tmp_path, ("simplevqa",))
-    assert line.startswith("judge mine on simplevqa: accuracy 0.700 [0.650, 0.750] on 200 rows")
-    assert line.endswith(ending)
-
-
 def test_rows_without_a_label_were_not_measured(tmp_path: Path) -> None:
     accuracy = {"value": 0.7, "low": 0.65, "high": 0.75, "n": 150}
     nothing = {"value": None, "low": None, "high": None, "n": 0}

@@ -13,21 +13,16 @@ from typing import Any
 
 import pytest
 
-from evaluation.report import page as agreement_page
 from evaluation.report.disagreements import find_disagreements
 from evaluation.report.page import render_page, write_page
 from evaluation.report.plots import (
-    draw_confusion,
     draw_learning_curve,
-    draw_people,
     draw_ranking,
     draw_risk_coverage,
-    error_bars,
 )
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
-from tests.evaluation.people.made_up import several
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\" ' & {{ 7*7 }}"
 
@@ -128,41 +123,6 @@ def test_hostile_texts_stay_texts() -> None:
     assert not any(name == "onerror" for _, a in Tags(other).tags for name in a)
 
 
-def test_the_page_shows_every_person_beside_the_judge() -> None:
-    examples, verdicts = several()
-    hostile = "<img src=x onerror=alert(1)>"
-    named = [
-        row.model_copy(
-            update={
-                "annotator_labels": {
-                    hostile if name == "anna" else name: label
-                    for name, label in row.annotator_labels.items()
-                }
-            }
-        )
-        for row in examples
-    ]
-    page = page_of(named, verdicts)
-    picture = re.search(r'<img src="(data:image/png;base64,[^"]+)" alt="Agreement with', page)
-    assert picture
-    assert all(f"<th>{name}</th>" in page for name in ("ben", "carla", "dan"))
-    assert hostile not in page and "&lt;img src=x" in page
-
-
-def test_without_disagreements_the_script_still_finds_its_parts() -> None:
-    page = page_of([example()], [scored("Correct", 0.9)])
-    ids = {attributes.get("id") for _, attributes in Tags(page).tags}
-    assert {"filters", "search", "count", "images"} <= ids
-    assert "agree on every row" in page
-
-
-def test_a_long_table_shows_its_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement_page, "MAX_ITEMS", 3)
-    page = page_of(*evaluation())
-    assert page.count('<details class="item"') == 3
-    assert "This page shows the first 3." in page
-
-
 def test_pictures_travel_in_the_page(tmp_path: Path) -> None:
     from PIL import Image
 
@@ -179,23 +139,6 @@ def test_learning_curve_of_incomplete_history(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_learning_curve_of_nothing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no train_loss, val_nll or val_accuracy"):
-        draw_learning_curve([{"step": 1.0}], tmp_path / "curve.png")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_people_of_any_number_and_name(tmp_path: Path) -> None:
-    share = {"agreement": {"value": 0.5, "low": None, "high": 0.7}}
-    each = {
-        f"$x$ {number}\x1b": {"n": number, "person": share, "judge": share, "wins": None}
-        for number in range(30)
-    }
-    annotators = {"each": each, "people": share, "best": share}
-    draw_people(annotators, tmp_path / "p.png")
-    assert (tmp_path / "p.png").stat().st_size > 1000
-
-
 def test_what_is_kept_stands_on_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows without a label are not on it: half of all rows may be all verdicts."""
     marks: list[tuple[Any, Any]] = []
@@ -208,15 +151,6 @@ def test_what_is_kept_stands_on_the_curve(tmp_path: Path, monkeypatch: pytest.Mo
     assert marks == [([1.0], [0.25])]
 
 
-def test_names_with_dollar_signs_are_no_formulas(tmp_path: Path) -> None:
-    share = {"value": 0.5, "low": 0.4, "high": 0.6}
-    names = ("pays $\\frac$ a day", "$}$")
-    answerers = {name: {"n": 1, "people": share, "judge": share} for name in names}
-    draw_ranking({"answerers": answerers, "kendall_tau": share}, tmp_path / "r.png")
-    draw_confusion({"labels": names, "counts": [[3, 1], [0, 0]]}, tmp_path / "c.png")
-    assert all((tmp_path / name).stat().st_size > 1000 for name in ("r.png", "c.png"))
-
-
 def test_names_with_letters_that_no_font_has_give_no_warning(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
@@ -224,11 +158,6 @@ def test_names_with_letters_that_no_font_has_give_no_warning(
     answerers = {name: {"n": 1, "people": share, "judge": share} for name in ("模型", "\x1b[31m")}
     draw_ranking({"answerers": answerers, "kendall_tau": share}, tmp_path / "r.png")
     assert not recwarn.list
-
-
-def test_lengths_of_error_bars() -> None:
-    known = {"value": 0.5, "low": 0.25, "high": 1.0}
-    assert error_bars([known, {**known, "low": None}]).tolist() == [[0.25, 0.0], [0.5, 0.5]]
 
 
 def test_evaluation_imports_without_matplotlib_or_sklearn() -> None:

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.report.reliability import HEADING, render_card, with_section
+from evaluation.report.reliability import HEADING, render_card
 from judging.files.records import write_records
 from judging.judge import Judge
 from judging.types import JudgeRequest, LabelledExample, Verdict
@@ -111,16 +111,6 @@ def test_the_untrained_backbone_can_be_left_out(judge: FakeJudge, tmp_path: Path
         assert ("zero_shot" in written["data"]["d"]["baselines"]) == (not option)
 
 
-def test_a_readme_that_is_no_text_is_refused_before_the_grading(
-    judge: FakeJudge, tmp_path: Path
-) -> None:
-    assert judge.folder
-    (judge.folder / "README.md").write_bytes(b"# caf\xe9\n")
-    result = card(judge.folder, judge.folder, d=write(tmp_path / "d.jsonl", 1))
-    assert (result.exit_code, judge.batches) == (2, [])
-    assert f"error: {judge.folder / 'README.md'}: not UTF-8 text: " in result.stderr
-
-
 def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Path) -> None:
     assert judge.folder
     page = judge.folder / "reliability.md"
@@ -185,18 +175,6 @@ def test_rows_without_a_label_are_in_no_count_of_a_card(
     assert "| d | domain: x | 20 | 0.6" in text
 
 
-def test_a_data_set_without_any_label_is_named(
-    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    folder = half_mute(judge, monkeypatch)
-    data = {name: tmp_path / f"{name}.jsonl" for name in ("first", "second")}
-    for path, examples in zip(data.values(), (half_answered(), half_answered()[20:]), strict=True):
-        write_records(path, examples)
-    result = card(folder, tmp_path / "out", "--no-zero-shot", **data)
-    assert result.exit_code == 2
-    assert "error: data set 'second': no row got a label: 10 rows" in result.stderr
-
-
 class StoppedJudge(FakeJudge):
     """Stops in the batch of a number, as Ctrl-C does."""
 
@@ -233,12 +211,6 @@ def test_a_stopped_card_goes_on_where_it_stopped(
     assert first[1] is None and second[2] is None, "several runs shared the work"
     assert None not in (first[0], second[0], second[1])
     assert cards[0] == cards[1] == cards[2]
-
-
-def test_only_the_section_is_replaced() -> None:
-    page = f"# a\n\n{HEADING}\n\nold\n\n## Other\n\nkept\n"
-    assert with_section(page, f"{HEADING}\n\nnew\n\n") == page.replace("old", "new")
-    assert with_section("# a\n", f"{HEADING}\n") == f"# a\n\n{HEADING}\n"
 
 
 SHIPPED = Path(__file__).parents[3] / "judges"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +16,9 @@ from evaluation.report.markdown import (
     JUDGES_IN_REPORTS,
     TABLE_4,
     TABLE_5,
-    markdown_table,
-    number,
-    p_value,
     published_shares,
     render_markdown,
-    review_line,
     table_row,
-    with_interval,
 )
 from evaluation.report.page import write_page
 from evaluation.report.report import abstention, build_report, risk_coverage, write_report
@@ -80,21 +74,6 @@ def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
     assert containment["accuracy"]["value"] == 1
     assert containment["p"] == 1
     assert made["baselines"]["majority_label"]["kappa"]["value"] == 0
-
-
-def test_calibration_shows_before_only_when_given() -> None:
-    examples, verdicts = evaluation()
-    certain = [v.model_copy(update={"confidence": 1.0}) for v in verdicts]
-    made = build_report(examples, verdicts, seconds=1, command="")
-    assert list(made["calibration"]) == ["after"]
-    assert made["calibration"]["after"]["ece"] == made["metrics"]["ece"]["value"]
-    assert sum(cell["n"] for cell in made["calibration"]["after"]["bins"]) == 180
-    both = build_report(examples, verdicts, seconds=1, command="", uncalibrated=certain)
-    assert list(both["calibration"]) == ["before", "after"]
-    before = both["calibration"]["before"]
-    accuracy = made["metrics"]["accuracy"]["value"]
-    assert before["bins"] == [{"n": 180, "confidence": 1, "accuracy": pytest.approx(accuracy)}]
-    assert before["ece"] == pytest.approx(1 - accuracy)
 
 
 def test_accuracies_before_calibration_stand_beside_those_after() -> None:
@@ -248,16 +227,6 @@ def test_the_curve_by_hand() -> None:
     assert curve["aurc_best"] == pytest.approx((0 + 0 + 1 / 3) / 3)
 
 
-def test_equal_confidences_share_their_errors() -> None:
-    """The order of the rows must not change the area."""
-    right = [True, False, False, True]
-    forward = risk_coverage(outcomes([0.7] * 4, right))
-    backward = risk_coverage(outcomes([0.7] * 4, right[::-1]))
-    assert forward == backward and forward is not None
-    assert forward["aurc"] == pytest.approx(0.5)
-    assert risk_coverage(outcomes([np.nan] * 2, [True, True])) is None
-
-
 @pytest.mark.parametrize(
     ("num_wrong", "level"), [(0, "not shown"), (2, "not shown"), (4, "not shown"), (40, "exceeded")]
 )
@@ -277,24 +246,6 @@ def test_a_level_is_shown_by_the_upper_end() -> None:
     assert measured["level"] == "shown" and measured["error"]["high"] < 0.03
     nothing = abstention(outcomes([0.9] * 300, right), np.ones(300, dtype=bool), 0.03)
     assert nothing["level"] == "nothing kept"
-
-
-def test_a_level_is_not_called_exceeded_without_an_interval() -> None:
-    """Rows on one question have no spread: nothing is known of the error on others."""
-    verdicts = outcomes([0.9] * 4, [True, True, True, False])
-    of_one_question = replace(verdicts, clusters=np.zeros(4, dtype=np.int64))
-    measured = abstention(of_one_question, np.zeros(4, dtype=bool), 0.05, 200)
-    assert (measured["error"]["value"], measured["level"]) == (0.25, "not shown")
-    assert np.isnan(measured["error"]["low"])
-
-
-def test_the_report_says_whether_the_level_holds() -> None:
-    stated = report(risk=0.5)
-    assert stated["abstention"]["kept"]["value"] == stated["coverage"]
-    assert "at a stated risk of 0.5, 0.8" in review_line(stated)
-    assert review_line(stated).endswith("the level is shown to hold")
-    assert stated["risk_coverage"]["n"] == stated["metrics"]["accuracy"]["n"]
-    assert review_line({**stated, "abstention": None, "needs_review": 0}) == ""
 
 
 COUNTS = (260, 265, 100, 210, 165)
@@ -317,23 +268,6 @@ def test_reports_show_shares(judge: str) -> None:
     assert all(0 <= share <= 1 for share in shares.values())
     assert 100 * shares["type_accuracy"] == pytest.approx(TABLE_4[judge][2])
     assert 100 * shares["score_accuracy"] == pytest.approx(TABLE_4[judge][3])
-
-
-ESTIMATE = {"value": 0.91399, "low": 0.8985, "high": 0.92777, "n": 3}
-
-
-def test_figures_as_text() -> None:
-    assert (number(0.12345), number(0.12345, 1), number(None)) == ("0.123", "0.1", "-")
-    assert with_interval(ESTIMATE) == "0.914 [0.898, 0.928]"
-    assert with_interval({**ESTIMATE, "low": None, "high": None}) == "0.914"
-    assert with_interval({**ESTIMATE, "value": None}) == with_interval(None) == "-"
-    assert (p_value(0.00009), p_value(0.0123456)) == ("< 0.0001", "0.0123")
-
-
-def test_a_cell_cannot_end_its_row() -> None:
-    assert markdown_table(("a", "b"), [("x|y", "one\ntwo")]) == (
-        "| a | b |\n| :-- | --: |\n| x\\|y | one two |"
-    )
 
 
 def test_a_cell_from_outside_is_text() -> None:

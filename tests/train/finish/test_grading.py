@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judging.errors import CustosError
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
@@ -70,32 +69,6 @@ def test_it_is_the_judge_that_the_run_started_from(
     for verdict, of_judge in zip(verdicts.values(), expected, strict=True):
         assert verdict.id == of_judge.id
         assert verdict.probabilities == pytest.approx(of_judge.probabilities, abs=1e-4)
-
-
-def test_a_rubric_that_the_start_does_not_know_is_graded(small: str, tmp_path: Path) -> None:
-    init = run_folder(small, tmp_path / "init")
-    settings = recipe(tmp_path / "run", small, adapter__init=str(init), run__select="last")
-    learner = trainer(settings, small, examples(16))
-    learner.fit()
-    rows = [example(i, reference_mode="all", references=("a", "b")) for i in range(3)]
-    verdicts = grade_start(learner, rows, KeptGrades(tmp_path, Processes()))
-    assert [verdict.status for verdict in verdicts.values()] == ["scored"] * 3
-
-
-def test_a_damaged_calibration_of_the_start_is_named(small: str, tmp_path: Path) -> None:
-    init = run_folder(small, tmp_path / "init")
-    (init / "calibration.json").write_text("{}", encoding="utf-8")
-    settings = recipe(tmp_path / "run", small, adapter__init=str(init), run__select="last")
-    learner = trainer(settings, small, examples(16))
-    learner.fit()
-    with pytest.raises(CustosError, match=r"init/calibration\.json: field '"):
-        grade_start(learner, examples(3), KeptGrades(tmp_path, Processes()))
-
-
-def test_nothing_is_graded_where_nothing_is_to_be_compared(small: str, tmp_path: Path) -> None:
-    learner = trainer(recipe(tmp_path), small, examples(16))
-    learner.progress.chosen = {"step": 0, "val_nll": 1.0}
-    assert grade_start(learner, examples(3), KeptGrades(tmp_path, Processes())) == {}
 
 
 def test_whole_questions_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,12 +153,6 @@ def test_other_rows_and_another_judge_are_graded_anew(small: str, tmp_path: Path
     calls.clear()
     graded(tmp_path, judge, changed, grade_with(calls))
     assert len(calls) == 3
-
-
-def test_nothing_stays_of_a_finished_run(small: str, tmp_path: Path) -> None:
-    graded(tmp_path, Judge.load(small, device="cpu"), ROWS, grade_with([]))
-    KeptGrades(tmp_path, Processes()).delete()
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("processes", "rows"), [(2, 25), (3, 2)], ids=["shared", "one is idle"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from datetime import timedelta
 from pathlib import Path
 from subprocess import check_output
 from types import SimpleNamespace
@@ -26,7 +24,6 @@ from tests.train.made_up import recipe
 from train.loop import accelerator as accelerators
 from train.loop.accelerator import (
     CACHES,
-    SHARE,
     FreeMemory,
     device_lines,
     launcher_set_threads,
@@ -61,22 +58,6 @@ def test_gpus_that_cannot_be_used_are_refused_unless_the_cpu_is_asked_for(
         make_accelerator(run)
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     assert make_accelerator(run).device.type == "cpu"
-
-
-@pytest.mark.parametrize(("count", "hours"), [(0, None), (1, 2)])
-def test_gpus_wait_two_hours_for_each_other(
-    count: int, hours: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[Any] = []
-
-    def stand_in(*, kwargs_handlers: list[Any], **_: Any) -> Any:
-        given.extend(handler.to_kwargs() for handler in kwargs_handlers)
-        return SimpleNamespace(distributed_type=SimpleNamespace(value="NO"))
-
-    with_gpus(monkeypatch, count)
-    monkeypatch.setattr(accelerators, "Accelerator", stand_in)
-    make_accelerator(recipe(tmp_path).run)
-    assert given == ([{"timeout": timedelta(hours=hours)}] if hours else [])
 
 
 @pytest.mark.parametrize("family", ["Qwen3-VL-4B-Instruct", "Qwen3.5-9B"])
@@ -183,26 +164,6 @@ def test_gaps_between_tensors_that_live_on_are_given_back() -> None:
     assert full - with_gaps < 50 * MIB, "glibc keeps them, which this is about"
     assert with_gaps - without > 150 * MIB
     assert all(tensor.min() == 1 for tensor in kept)
-
-
-def test_giving_back_takes_no_more_than_its_share_of_steps_however_short(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = spent = 0.0
-
-    def trim(pad: int) -> None:
-        nonlocal now, spent
-        now, spent = now + 0.3, spent + 0.3
-
-    monkeypatch.setattr(time, "perf_counter", lambda: now)
-    freed = FreeMemory()
-    monkeypatch.setattr(freed, "_trim", trim)
-    for seconds, most in ((0.2, SHARE), (20.0, 0.3 / 20.3)):
-        begin, spent = now, 0.0
-        for _ in range(1000):
-            now += seconds
-            freed.give_back()
-        assert 0.7 * most < spent / (now - begin) < 1.05 * most
 
 
 @pytest.mark.skipif(

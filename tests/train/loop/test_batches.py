@@ -50,15 +50,6 @@ def _plan(
     return StepPlan(rows, section, seed, processes, replayed)
 
 
-def test_the_order_is_a_function_of_seed_and_epoch(backbone: Backbone, rows: Rows) -> None:
-    first = _plan(rows, 8, 200, 3).epoch(1)
-    assert first == _plan(rows, 8, 200, 3).epoch(1)
-    again = encoded(backbone, list(rows.examples))
-    assert first == _plan(again, 8, 200, 3).epoch(1)
-    assert first != _plan(rows, 8, 200, 3).epoch(2)
-    assert first != _plan(rows, 8, 200, 4).epoch(1)
-
-
 @settings(max_examples=40)
 @given(st.integers(1, 20), st.integers(1, 500), st.integers(0, 99), st.booleans())
 def test_every_row_once_per_epoch(
@@ -162,24 +153,6 @@ def test_processes_get_batches_of_like_cost(
         assert max(loads) - min(loads) <= max(costs)
 
 
-def test_steps_of_unlike_rows_are_shared_evenly() -> None:
-    """Four rows of 1,000 tokens cost what forty of 100 do, whatever their number."""
-    widths = np.array([100] * 40 + [1000] * 4)
-    copies = np.ones(44, dtype=np.int64)
-    micros = RowCosts(widths, copies, np.zeros(44, dtype=np.int32)).cut_step(range(44), 4, 2000)
-    costs = [len(micro) * int(widths[micro].max()) for micro in micros]
-    loads = [sum(costs[i::4]) for i in range(4)]
-    assert max(loads) <= 1.2 * min(loads)
-
-
-def test_rows_of_a_micro_batch_have_like_lengths(backbone: Backbone) -> None:
-    rows = encoded(backbone, [example(i, responses=("green " * (i % 40),)) for i in range(64)])
-    micros = [rows.facts.length[m] for step in _plan(rows, 8).epoch(0) for m in step]
-    padding = sum(lengths.max() * len(lengths) - lengths.sum() for lengths in micros)
-    # Eight neighbours of 64 rows between 0 and 39 words; in random order it would be a third.
-    assert padding < 0.1 * rows.facts.length.sum()
-
-
 def test_whole_questions_stay_together(backbone: Backbone) -> None:
     rows = encoded(backbone, [example(i, question=f"What is {i % 20}?") for i in range(80)])
     micros = [
@@ -192,23 +165,6 @@ def test_whole_questions_stay_together(backbone: Backbone) -> None:
         assert sorted(Counter(micro).values()) == [4, 4, 4, 4]
     scattered = [micro for step in _plan(rows, 16).epoch(0) for micro in step]
     assert any(len({rows[row].example.question for row in micro}) > 4 for micro in scattered)
-
-
-def test_rows_with_pictures_stay_with_their_group(backbone: Backbone, tmp_path: Path) -> None:
-    picture = save_picture(tmp_path / "a.png", 60, 60)
-    made = [example(i, question=f"{i}?", group=f"g{i % 5}", images=(picture,)) for i in range(20)]
-    rows = encoded(backbone, made)
-    micros = [micro for step in _plan(rows, 4, whole_questions=True).epoch(0) for micro in step]
-    assert [len({rows[row].example.group for row in micro}) for micro in micros] == [1] * 5
-
-
-def test_pictures_are_encoded_when_used(backbone: Backbone, tmp_path: Path) -> None:
-    picture = save_picture(tmp_path / "a.png", 60, 60)
-    rows = encoded(backbone, [example(0, images=(picture,)), example(1)])
-    batch = rows.batch([0, 1])
-    assert batch.layout.vision["pixel_values"].shape[0] > 0
-    for prompt, row, length in zip(rows.prompts(rows), rows, rows.facts.length, strict=True):
-        assert length == len(prompt.suffix_ids) + len(row.tree.node_tokens)
 
 
 def test_pictures_of_a_task_of_text_are_left_out_and_counted_once(

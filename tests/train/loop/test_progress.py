@@ -25,19 +25,6 @@ def _validations(*scores: tuple[float | None, float]) -> list[dict[str, float]]:
     return history
 
 
-def test_accuracy_comes_before_likelihood() -> None:
-    better, worse = {"val_accuracy": 0.8, "val_nll": 0.9}, {"val_accuracy": 0.7, "val_nll": 0.1}
-    assert selection_key(better) > selection_key(worse)
-    assert selection_key({**worse, "val_accuracy": 0.8}) > selection_key(better)
-
-
-def test_without_a_known_accuracy_likelihood_decides() -> None:
-    unknown = float("nan")
-    assert selection_key({"val_accuracy": unknown, "val_nll": 0.1}) > selection_key(
-        {"val_accuracy": unknown, "val_nll": 0.2}
-    )
-
-
 def test_scores_that_are_not_numbers_are_the_worst() -> None:
     nothing = {"val_accuracy": 0.9, "val_nll": float("nan")}
     assert selection_key({"val_accuracy": 0.1, "val_nll": 9.0}) > selection_key(nothing)

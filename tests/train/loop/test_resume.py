@@ -57,22 +57,6 @@ def test_resuming_is_exact(small: str, tmp_path: Path, killed_at: int) -> None:
     assert all(torch.equal(best[0][name], best[1][name]) for name in best[0])
 
 
-def test_dropout_is_at_work(small: str, tmp_path: Path) -> None:
-    """Or the test above would prove little."""
-    runs = []
-    for dropout in (0.0, 0.2):
-        settings = recipe(tmp_path / str(dropout), adapter__dropout=dropout, optim__max_steps=2)
-        runs.append(trainer(settings, small, examples(16)).fit().history)
-    assert runs[0] != runs[1]
-
-
-def test_a_finished_run_is_not_run_again(small: str, tmp_path: Path) -> None:
-    settings = recipe(tmp_path, optim__max_steps=2)
-    first = trainer(settings, small, examples(16)).fit()
-    second = trainer(settings, small, examples(16)).fit()
-    assert second.history == first.history
-
-
 def test_epochs_of_whole_questions_may_differ_in_steps(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,14 +131,3 @@ def test_a_file_is_all_that_a_new_method_takes(
     assert losses[0] == pytest.approx(3 * losses[1], rel=1e-5)
     card = (tmp_path / "run-0" / "README.md").read_text(encoding="utf-8")
     assert "accelerate launch train/run.py --config" in card
-
-
-def test_a_script_follows_the_recipe(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The recipe of another script is trained as it says, here up to its missing pairs."""
-    rows = {"train": examples(8), "val": examples(8)}
-    path = recipe_file(tmp_path, small, rows, data={"allow_overlap": True}, method="reward")
-    with pytest.raises(SystemExit):
-        hieval_stage1.main(["--config", str(path)])
-    assert "a reward is trained on pairs" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from tests.train import made_up
 from tests.train.made_up import critique_pair, recipe_file
 from train import truthful_judge
 from train.loop.accelerator import make_accelerator
-from train.loop.objective import ModelRunner, TextModel
+from train.loop.objective import TextModel
 from train.methods.critique import (
     CritiqueRecipe,
     TextObjective,
@@ -64,11 +64,6 @@ def test_the_answer_is_written_as_it_is_read(backbone: Backbone) -> None:
     tree = encoder.tree(PAIR.labels("plain"), "</label>")
     path = [token for _, token in tree.paths[tree.labels.index("A")]]
     assert tokens[len(read) : len(read) + len(path)] == path
-
-
-def test_control_tokens_in_a_critique_are_text(backbone: Backbone) -> None:
-    tokens = answer_tokens(PAIR, critique_pair(0, critique="a <|im_end|> b"), Encoder(backbone))
-    assert tokens.count(backbone.tokenizer.convert_tokens_to_ids("<|im_end|>")) == 1
 
 
 def test_a_label_alone_and_a_missing_critique(backbone: Backbone) -> None:
@@ -153,27 +148,6 @@ def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: P
     [verdict] = judge.grade([untold], sampling=Sampling(4, 0.0))
     assert verdict.label in ("A", "B", "None")
     assert verdict.passes[0].critique
-
-
-def test_validation_does_not_wait_for_other_processes(
-    backbone: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The distributed wrapper's forward does, and processes may have unequally many batches."""
-
-    class Waiting(torch.nn.Module):
-        def forward(self, *given: Any, **named: Any) -> None:
-            raise AssertionError("would wait")
-
-    examples = [critique_pair(i) for i in range(8)]
-    rows = Rows(examples, TextSupervision(Encoder(backbone), with_labels=True), "val")
-    recipe = made_up.recipe(tmp_path)
-    adapted = with_adapter(load_backbone(backbone.name, dtype="float32"), recipe)
-    splits, accelerator = IndexedSplits(rows, rows, {}), make_accelerator(recipe.run)
-    learner = Trainer(recipe, adapted, splits, TextObjective(), accelerator, {})
-    expected = learner.objective.measure(learner.runner, rows)
-    monkeypatch.setattr(ModelRunner, "unwrapped", learner.runner.unwrapped)
-    monkeypatch.setattr(learner.runner, "model", Waiting())
-    assert learner.objective.measure(learner.runner, rows) == expected
 
 
 def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:

@@ -50,22 +50,6 @@ def test_weights_come_from_the_training_rows(rows: Rows) -> None:
     assert plain.loss.alpha.tolist() == [1.0, 1.0]
 
 
-def test_rubrics_with_other_labels_are_counted_apart() -> None:
-    rows = [example(i) for i in range(6)]
-    graded = [
-        example(i).model_copy(update={"reference_mode": "all", "label": label})
-        for i, label in enumerate(["Correct", "Partial", "Partial", "Wrong"])
-    ]
-    together = FocalObjective.for_examples([*rows, *graded], gamma=1.0, t_max=5.0, weighting="sqrt")
-    for part in (rows, graded):
-        apart = FocalObjective.for_examples(part, gamma=1.0, t_max=5.0, weighting="sqrt")
-        for pair, index in apart.classes.items():
-            assert together.loss.alpha[together.classes[pair]] == apart.loss.alpha[index]
-    three = ("Correct", "Partial", "Wrong")
-    weights = {label: together.loss.alpha[together.classes[three, label]] for label in three}
-    assert weights["Partial"] < weights["Correct"] == weights["Wrong"]
-
-
 def test_a_declared_label_without_rows_is_left_out_of_the_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import pytest
-import torch
 
 from judging.judge import Judge
 from judging.models.adapters import add_adapter
@@ -49,17 +48,6 @@ def test_it_draws_what_a_judge_writes(policy: Policy, small: str) -> None:
         assert critique.is_finished == (len(critique.token_ids) < BUDGET) or decoded.endswith(
             ("</critique>", "<|im_end|>")
         )
-
-
-def test_it_grades_with_the_weights_of_now(policy: Policy) -> None:
-    request = labelled_pair(0).request().model_copy(update={"given_critique": "A says green."})
-    [before] = policy.grade([request])
-    with torch.no_grad():
-        for name, parameter in policy.backbone.model.named_parameters():
-            if "lora_B" in name:
-                parameter += 0.05
-    [after] = policy.grade([request])
-    assert before.probabilities != after.probabilities
 
 
 def test_validations_measure_the_judges_own_critiques(policy: Policy) -> None:

@@ -111,20 +111,6 @@ def test_drawing_goes_on_where_it_was_stopped(
         drawn(Scripted(numbers), [rows[0].model_copy(update={"label": "None"})], tmp_path, number=2)
 
 
-class Ruled(Scripted):
-    """A policy whose verdicts a rule gives."""
-
-    def grade(self, requests: Any, /) -> Iterator[Verdict]:
-        return (Verdict(status="scored", label="B") for _ in requests)
-
-
-def test_a_row_that_a_rule_decides_has_no_preference(tmp_path: Path) -> None:
-    blank = labelled_pair(0, responses=("", "brown"))
-    file = drawn(Ruled([1, 2]), [blank], tmp_path, number=2)
-    assert [line.chosen for line in file.lines()] == [None]
-    assert read_preferences(file.path, [blank], least_margin=0.0) == []
-
-
 def test_a_margin_is_chosen_after_the_drawing(tmp_path: Path) -> None:
     rows, path = [labelled_pair(number) for number in range(3)], tmp_path / PREFERENCES_FILE
     chosen = ScoredCritique(text=HOSTILE, is_finished=True, reward=-0.25)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from judging.errors import CustosError
-from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import analysed, example, examples, recipe, trainer
@@ -151,16 +147,6 @@ def test_any_seed_and_each_process_and_step_its_own(small: str, tmp_path: Path) 
         learner.train_step(learner.plan.epoch(0)[0])
 
 
-def test_rows_that_weigh_nothing_change_nothing(small: str, tmp_path: Path) -> None:
-    data = [example(i, weight=0.0 if i < 8 else 1.0) for i in range(16)]
-    learner = trainer(recipe(tmp_path, optim__weight_decay=0.1), small, data)
-    before = {name: p.detach().clone() for name, p in _adapter(learner).items()}
-    assert learner.train_step([[0, 1, 2, 3], [4, 5, 6, 7]]) == 0
-    assert all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
-    assert learner.train_step([[0, 1, 2, 3], [8, 9, 10, 11]]) > 0
-    assert not all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
-
-
 def test_a_loss_that_is_not_finite_ends_the_run(small: str, tmp_path: Path) -> None:
     learner = trainer(recipe(tmp_path), small, examples(16))
     for name, parameter in _adapter(learner).items():
@@ -185,15 +171,6 @@ def test_the_loss_of_a_mixed_step_is_the_mean_over_its_rows(small: str, tmp_path
     for step in steps:
         expected = sum(alone[row] for micro in step for row in micro) / 6
         assert made.train_step(step) == pytest.approx(expected, rel=1e-5)
-
-
-def test_memory_is_freed_for_the_finished_judge(small: str, tmp_path: Path) -> None:
-    learner = trainer(recipe(tmp_path, optim__max_steps=1), small, examples(16))
-    backbone = learner.rows.train.encoder.backbone.model
-    learner.fit()
-    learner.free_memory()
-    assert {parameter.device.type for parameter in backbone.parameters()} == {"meta"}
-    assert learner.accelerator.is_main_process, "the accelerator still tells the processes apart"
 
 
 def test_a_backbone_that_is_not_finite_is_not_trained(small: str, tmp_path: Path) -> None:
@@ -224,25 +201,3 @@ def test_a_small_budget_scores_alike(small: str, tmp_path: Path) -> None:
         rtol=1e-5,
         atol=1e-5,
     )
-
-
-def test_one_instruction_is_kept_at_a_time(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[weakref.ref[Any]] = []
-
-    def prefill(model: TreeModel, *arguments: Any) -> Any:
-        prefix = compute(model, *arguments)
-        made.append(weakref.ref(prefix))
-        return prefix
-
-    compute = TreeModel.prefill
-    monkeypatch.setattr(TreeModel, "prefill", prefill)
-    variants = ("plain", "tolerance", "plain", "tolerance")
-    data = [example(i, variant=variant) for i, variant in enumerate(variants)]
-    learner = trainer(recipe(tmp_path, optim__token_budget=1), small, examples(16), data)
-    alive = []
-    for _ in learner.runner.passes(learner.rows.val):
-        gc.collect()
-        alive.append(sum(prefix() is not None for prefix in made))
-    assert (len(made), alive) == (2, [1, 1, 1, 1])

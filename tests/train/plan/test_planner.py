@@ -102,18 +102,6 @@ def test_a_resumed_run_keeps_it(
         assert _decide(run(name), rows, 0.01 * GIB), "a smaller GPU cannot do without"
 
 
-def test_all_processes_decide_as_the_one_with_least_memory_or_with_the_checkpoint(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings, rows = recipe(tmp_path / "run", small), _rows(small)
-    for first, expected in (((None, 80.0), False), ((None, 0.01), True), ((True, 80.0), True)):
-        for order in (1, -1) if first[0] is None else (1,):
-            monkeypatch.setattr(
-                planner, "gather_object", lambda own, x=first, by=order: [x, *own][::by]
-            )
-            assert _decide(settings, rows, 80 * GIB) is expected
-
-
 @pytest.mark.parametrize("kind", ["focal", "pictures"])
 def test_the_largest_rows_stand_for_all(kind: str, small: str, tmp_path: Path) -> None:
     data = examples(20)

@@ -77,23 +77,6 @@ def test_weights_of_4_bits_and_moments_of_8_take_less() -> None:
     assert after.trained == before.trained and after.parameters == before.parameters
 
 
-def test_a_gpu_holds_no_scores_between_the_patches_of_a_picture() -> None:
-    """Twice the patches then take twice the memory, and not four times."""
-    config = published_config("Qwen/Qwen2.5-VL-3B-Instruct")
-    config.text_config.num_hidden_layers = 1
-    half, whole = (
-        step_memory(
-            config,
-            recipe(Path("run"), run__precision="bf16"),
-            StepSize(1, 0, 16, LabelTree.build(["a"], [[1, 2]]), 2, patches=patches),
-            bf16=True,
-            gpu=True,
-        ).pictures
-        for patches in (8192, 16384)
-    )
-    assert 1.9 * half < whole < 2.2 * half
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bf16", "fp32"])
 def test_a_step_of_the_embedded_backbone_takes_what_was_planned(

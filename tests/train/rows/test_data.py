@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,29 +79,6 @@ def test_holding_out_may_leave_no_split_empty(tmp_path: Path, split: str, only: 
         read_splits(section)
 
 
-def test_an_error_of_reading_is_not_the_disks_that_rows_are_kept_on(tmp_path: Path) -> None:
-    def unreadable() -> Iterator[LabelledExample]:
-        yield example(0)
-        raise PermissionError(errno.EACCES, "Permission denied", "train.jsonl")
-
-    with pytest.raises(PermissionError, match=r"train\.jsonl"):
-        Examples.write(unreadable())
-
-
-def test_a_disk_that_takes_no_rows_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    with pytest.raises(CustosError, match=r"gone: the rows cannot be written .* set TMPDIR"):
-        Examples.write([example(0)])
-
-
-def test_a_missing_split_says_how_to_make_it(tmp_path: Path) -> None:
-    section = _section(tmp_path, cal=tmp_path / "none.jsonl")
-    with pytest.raises(CustosError, match=r"none\.jsonl: no such split; make it with 'custos prep"):
-        read_splits(section)
-
-
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("val", "no rows to use"), ("cal", "the file has no rows"), ("test", "the file has no rows")],
@@ -114,13 +88,6 @@ def test_an_empty_split_is_refused(tmp_path: Path, name: str, reason: str) -> No
     empty = write_split(tmp_path / "empty.jsonl", decided)
     with pytest.raises(CustosError, match=rf"field 'data\.{name}': {reason}"):
         read_splits(_section(tmp_path, **{name: empty}))
-
-
-def test_a_bad_row_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "bad.jsonl"
-    path.write_text('{"question": "?", "response": "a"}', encoding="utf-8")
-    with pytest.raises(CustosError, match=r"bad\.jsonl: .*'label': Field required .* row 1"):
-        read_splits(_section(tmp_path, train=[str(path)]))
 
 
 def test_rows_without_an_id_are_known_by_their_place(tmp_path: Path) -> None:
@@ -188,12 +155,6 @@ def test_rho_of_either_task() -> None:
         replay_sample(EARLIER, 90, 2.0, "task2", 0)
 
 
-def test_the_draw_is_the_seeds_alone() -> None:
-    first = replay_sample(EARLIER, 30, 1.0, "task2", 5)
-    assert first == replay_sample(EARLIER, 30, 1.0, "task2", 5)
-    assert first != replay_sample(EARLIER, 30, 1.0, "task2", 6)
-
-
 def test_splits_with_replay(tmp_path: Path) -> None:
     earlier = Path(write_split(tmp_path / "train.jsonl", EARLIER))
     val = Path(write_split(tmp_path / "val.jsonl", examples(9, 200)))
@@ -212,13 +173,6 @@ def test_splits_with_replay(tmp_path: Path) -> None:
     assert with_replay(
         RunSplits(Examples.write(new), Examples.write([])), ReplaySection(), 0
     ) == RunSplits(Examples.write(new), Examples.write([]))
-
-
-def test_no_rows_to_watch(tmp_path: Path) -> None:
-    new = RunSplits(Examples.write(examples(20, 500)), Examples.write([]))
-    empty = Path(write_split(tmp_path / "val.jsonl", [example(0, responses=("",))]))
-    with pytest.raises(CustosError, match=r"field 'replay\.val': no rows to use"):
-        with_replay(new, ReplaySection(val=empty), 0)
 
 
 def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
@@ -274,13 +228,6 @@ def test_it_may_be_allowed(tmp_path: Path, allowed: Any) -> None:
         ("test", "train", 1),
         ("test", "cal", 1),
     ]
-
-
-def test_one_file_for_two_splits_is_named(tmp_path: Path) -> None:
-    file = write_split(tmp_path / "all.jsonl", asking("Elbe", "Danube"))
-    data = DataSection(train=(Path(file),), val=Path(file))
-    with pytest.raises(FieldError, match=r"of 2 val rows, 2 are rows of train too \(both read /"):
-        check_overlaps(read_splits(data), data)
 
 
 ALL: tuple[Split, ...] = ("val", "cal", "test")

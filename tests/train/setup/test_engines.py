@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,13 +10,10 @@ from judging.errors import CustosError
 from tests.train.made_up import recipe
 from train import hieval_stage1
 from train.setup.engines import (
-    check_distributed_type,
     check_engine,
     check_processes,
     launch_file,
 )
-
-REPOSITORY = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -128,12 +122,6 @@ def test_shipped_files_are_taken_by_name() -> None:
         launch_file(Path("none"))
 
 
-@pytest.mark.parametrize("kind", OTHERS)
-def test_other_engines_are_refused(kind: str) -> None:
-    with pytest.raises(CustosError, match=f"^distributed_type {kind} is not supported; training"):
-        check_distributed_type(kind)
-
-
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
@@ -169,26 +157,3 @@ def test_files_that_are_none_of_accelerate(content: bytes, tmp_path: Path) -> No
         launch_file(path)
     with pytest.raises(CustosError, match="none.yaml: no such file of 'accelerate config'"):
         launch_file(tmp_path / "none.yaml")
-
-
-@pytest.mark.usefixtures("forking_python")
-def test_accelerate_launch_with_an_fsdp_file(tmp_path: Path) -> None:
-    """On a CPU accelerate itself would train without a word in another way."""
-    path = tmp_path / "fsdp.yaml"
-    path.write_text(
-        "distributed_type: FSDP\nuse_cpu: true\nnum_processes: 1\nfsdp_config: {fsdp_version: 1}\n"
-    )
-    launch = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch")
-    done = subprocess.run(
-        [*launch, "--config_file", str(path), "train/hieval_stage1.py"],
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 1
-    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
-    assert "FSDP_VERSION=1: not supported; set fsdp_version: 2" in errors[0]

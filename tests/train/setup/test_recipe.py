@@ -20,9 +20,7 @@ from train.setup.recipe_files import (
     RECIPES,
     RECIPES_OF_TASKS,
     find_recipe,
-    recipe_names,
     recipe_of_task,
-    summary_of,
 )
 
 MINIMAL: dict[str, Any] = {
@@ -135,15 +133,6 @@ def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
         parse_recipe(FocalRecipe, path)
 
 
-@pytest.mark.parametrize("content", ["", "- a\n- b\n", "just words"])
-def test_a_file_that_is_no_mapping(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(content, encoding="utf-8")
-    for overrides in ([], ["optim.lr=1"]):
-        with pytest.raises(CustosError, match=r"x\.yaml"):
-            parse_recipe(FocalRecipe, path, overrides)
-
-
 def _method(path: Path) -> type[Method]:
     """Return the method of a recipe, whose first line must start its script with it."""
     first = path.read_text(encoding="utf-8").splitlines()[0]
@@ -171,13 +160,6 @@ def test_every_shipped_recipe_is_valid(path: Path) -> None:
     parse_recipe(_method(path).recipe_class, path)
 
 
-def test_names_are_paths_without_suffix() -> None:
-    names = recipe_names()
-    assert names == sorted(names)
-    assert {"hieval_stage1", "embedded/demo", "truthful/pure_label"} <= set(names)
-    assert all(find_recipe(name) == RECIPES / f"{name}.yaml" for name in names)
-
-
 def test_a_file_wins_over_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert find_recipe("hieval_stage1").parent == RECIPES
@@ -200,12 +182,6 @@ def test_the_nearest_recipe_is_named(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CustosError, match=f"{name}: no such recipe; the nearest is '{nearest}'"):
         find_recipe(name)
-
-
-@pytest.mark.parametrize("name", recipe_names())
-def test_every_recipe_says_in_one_line_what_it_is_for(name: str) -> None:
-    summary = summary_of(find_recipe(name))
-    assert summary.startswith(("Train ", "Try ")) and summary.endswith(".")
 
 
 def test_recipes_of_tasks_are_named_after_them() -> None:

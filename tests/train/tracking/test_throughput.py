@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from tests.tiny import Family, save_picture, save_tiny
 from tests.train.made_up import example, examples, recipe, trainer
-from train.tracking.throughput import measured_peak, peak_memory
+from train.tracking.throughput import peak_memory
 from train.tracking.trackers import METRICS_FILE
 
 
@@ -57,15 +57,3 @@ def test_figures_of_every_report(small: str, tmp_path: Path) -> None:
         assert report["peak_memory_gb"] == pytest.approx(
             peak_memory(torch.device("cpu")) / 1e9, rel=0.2
         )
-
-
-def test_the_peak_is_measured_once(small: str, tmp_path: Path) -> None:
-    state = torch.get_rng_state()
-    peak = measured_peak("cpu", torch.float32)
-    assert 1e-3 < peak < 100
-    assert measured_peak("cpu", torch.float32) == peak
-    assert torch.equal(torch.get_rng_state(), state), "the run draws what it would have drawn"
-    stated = trainer(recipe(tmp_path, run__peak_tflops=990.0), small, examples(8))
-    assert "990 TFLOP/s" in stated.throughput.describe_peak()
-    measured = trainer(recipe(tmp_path), small, examples(8))
-    assert "measured with a matrix product in float32" in measured.throughput.describe_peak()

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -115,22 +114,6 @@ def test_time_left_counts_validations(
     assert "4.0 rows/s  61 s left" in capsys.readouterr().out
 
 
-def test_a_short_step_counts_as_its_own_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 0.0
-    monkeypatch.setattr("train.tracking.trackers.monotonic", lambda: now)
-    tracker = Tracker(tmp_path, 9, make_accelerator(recipe(tmp_path).run), eval_every=9)
-    with tracker.running(0, {}):
-        for step, rows in enumerate((8, 3, 8), 1):
-            now += 2
-            tracker.advance(step, rows)
-            if step >= 2:
-                tracker.log_steps(step, {"train_loss": 0.5})
-    lines = (tmp_path / METRICS_FILE).read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["rows_per_second"] for line in lines] == [11 / 4, 8 / 2]
-
-
 def test_one_bar_on_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,17 +127,6 @@ def test_one_bar_on_a_terminal(
     for part in ("4/4", "loss 0.250", "rows/s", "0 s left", "val accuracy 0.750"):
         assert part in lines[-1], lines[-1]
     assert "(n=12)" in _log(tmp_path)
-
-
-def test_other_processes_report_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    second = SimpleNamespace(is_main_process=False, log_with=["tensorboard"], trackers=[])
-    tracker = Tracker(tmp_path, 4, second, eval_every=4)
-    with tracker.running(0, {}):
-        tracker.advance(1, 8)
-        tracker.log_steps(1, {"train_loss": 0.5})
-        tracker.log_scores(1, {"val_nll": 0.5}, 1)
-    assert capsys.readouterr().out == ""
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(autouse=True)
@@ -210,16 +182,6 @@ def test_mlflow_goes_on_in_its_run(tmp_path: Path) -> None:
     assert json.loads((tmp_path / RUNS_FILE).read_text(encoding="utf-8"))["mlflow"] == {
         "run folder": metrics.parents[1].name
     }
-
-
-@pytest.mark.skipif(not importlib.util.find_spec("mlflow"), reason="pip install mlflow-skinny")
-def test_mlflow_starts_anew_where_its_run_was_deleted(tmp_path: Path) -> None:
-    (tmp_path / RUNS_FILE).write_text('{"mlflow": {"run folder": "' + "0" * 32 + '"}}')
-    log = _experiment(tmp_path, "mlflow")
-    log.start(2, {})
-    log.log({"train_loss": 1.0}, 3)
-    log.finish()
-    assert len(list((tmp_path / "mlflow").glob("*/*/metrics/train_loss"))) == 1
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("wandb"), reason="pip install wandb")
