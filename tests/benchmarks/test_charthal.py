@@ -108,19 +108,6 @@ def test_the_table_counts_cells() -> None:
     assert interval["n"] == 8
 
 
-def test_figures_are_clusters() -> None:
-    """The same answers all on one figure, or two, are worth less than on a figure each."""
-    rows = graded({"desc_irrel": [1, 0] * 20})
-    wide = CHARTHAL.table([{**row, "figure_id": row["score"]} for row in rows])
-    narrow = CHARTHAL.table(rows)
-
-    def width(table: dict[str, Any]) -> float:
-        interval = table["intervals"]["overall"]["score"]
-        return float(interval["high"] - interval["low"])
-
-    assert width(narrow) < 40 < width(wide)
-
-
 def test_our_row_has_the_columns_of_table_2() -> None:
     table = CHARTHAL.table(graded({"desc_irrel": [1, 0, 0], "open_normal": [1]}))
     [(source, rows)] = CHARTHAL.paper_rows(table, "mine").items()

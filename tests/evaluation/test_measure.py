@@ -45,23 +45,6 @@ def test_unscored_items_are_neither_right_nor_wrong() -> None:
     assert values["ece"] == (pytest.approx((0.1 + 0.6) / 2), 2)
 
 
-def test_intervals_hold_their_value_and_repeat() -> None:
-    judged = outcomes(*evaluation(unscored_every=9))
-    measured = measure(judged, seed=3)
-    chance = measured["ece"]["chance"]
-    assert np.isnan([measured["ece"]["low"], measured["ece"]["high"]]).all()
-    assert 0 < chance["mean"] < chance["high"]
-    for name, metric in measured.items():
-        if name != "ece":
-            assert metric["low"] <= metric["value"] <= metric["high"]
-            assert metric["low"] < metric["high"]
-    measured["ece"].update(low=None, high=None)
-    again = measure(judged, seed=3)
-    again["ece"].update(low=None, high=None)
-    assert again == measured
-    assert measure(judged, seed=4)["kappa"] != measured["kappa"]
-
-
 def test_interval_against_a_plain_bootstrap_over_questions() -> None:
     judged = outcomes(*evaluation(questions=80, accuracy=0.75))
     low, high = (measure(judged, ("kappa",))["kappa"][end] for end in ("low", "high"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -35,20 +34,6 @@ def arrays(drawn: list[tuple[int, int]]) -> tuple[Ints, Ints]:
 
 def value(metric: Callable[[Floats], Floats], drawn: list[tuple[int, int]]) -> float:
     return float(metric(metrics.confusion_matrix(*arrays(drawn), 4)))
-
-
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
-        (metrics.accuracy, Fraction(13, 20)),
-        # Expected agreement (10*9 + 6*5 + 4*6) / 400 = 144/400: (260 - 144) / (400 - 144).
-        (metrics.cohen_kappa, Fraction(116, 256)),
-        # F1: 14/19, 6/11, 6/10.
-        (metrics.macro_f1, (Fraction(14, 19) + Fraction(6, 11) + Fraction(6, 10)) / 3),
-    ],
-)
-def test_by_hand(metric: Callable[[Floats], Floats], expected: Fraction) -> None:
-    assert metric(CONFUSION) == pytest.approx(float(expected), abs=1e-12)
 
 
 @given(pairs)

@@ -141,14 +141,6 @@ def labelled(*labels: str, **fields: object) -> list[LabelledExample]:
     return [example(label, id=str(i), **fields) for i, label in enumerate(labels)]
 
 
-def test_declared_labels_pass() -> None:
-    check_labels(labelled("Correct", "Partial", "Wrong", reference_mode="all"))
-    check_labels(labelled("Correct", "Wrong", reference_mode="any"))
-    check_labels(labelled("Correct", "Wrong; Reasoning Error", task="hieval-ea"))
-    check_labels(labelled("Wrong", task="hieval-ea", error_type="Other"))
-    check_labels([])
-
-
 def test_the_error_counts_every_label_and_gives_the_option_to_copy() -> None:
     examples = labelled("Correct", "right", "wrong", "right", reference_mode="any")
     with pytest.raises(CustosError) as caught:

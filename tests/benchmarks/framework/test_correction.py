@@ -97,16 +97,6 @@ def test_labels_of_unknown_sampling_correct_nothing_but_show_the_agreement() -> 
     assert error.value.field == "sampling_probability"
 
 
-def test_items_without_a_score_are_left_out() -> None:
-    model = graded(2)
-    rows = list(model.rows)
-    rows[70] = CHARTHAL.graded_row(
-        {k: v for k, v in rows[70].items() if k != "verdicts"}, [Verdict(status="judge_error")]
-    )
-    found = corrected_score(replace(model, rows=rows))
-    assert (found["unscored"], found["raw"]["n"], found["corrected"]["n"]) == (1, 199, 60)
-
-
 def test_what_people_cannot_have_said() -> None:
     model = graded(3, 100)
     with pytest.raises(CustosError, match="field 'id': no item 'zzz'"):
@@ -135,18 +125,6 @@ def test_agreement_counts_what_both_labelled() -> None:
     right = sum(cell["accuracy"] * cell["n"] for cell in bins)
     assert right == pytest.approx(sum(a == b for a, b in zip(judge, human, strict=True)))
     assert judge_agreement(replace(model, people=())) is None
-
-
-def test_benchmarks_of_judges_bring_people_along() -> None:
-    rows = []
-    for number, (label, said) in enumerate([("Wrong", "Wrong"), ("Correct", "Wrong")]):
-        row = {"id": str(number), "question": "?", "references": ["a"], "response": "b"}
-        verdict = Verdict(status="scored", label=said, judge="j")
-        rows.append(HIEVAL.graded_row({**row, "label": label}, [verdict]))
-    assert judge_agreement(GradedModel(HIEVAL, rows)) == {
-        "confusion": {"labels": ["Correct", "Wrong"], "counts": [[0, 1], [0, 1]]},
-        "calibration": None,
-    }
 
 
 GRADED = {

@@ -32,14 +32,6 @@ def compared(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> dict[
     return compare_graded(*(ScoredItems.of(TRUTHFULVQA, rows) for rows in (first, second)))
 
 
-def test_two_graded_files_are_paired_by_id() -> None:
-    found = compared(truthful("AABB"), truthful("BAAA")[::-1] + truthful("A", 9))
-    assert (found["a"]["value"], found["b"]["value"]) == (2 / 4, 3 / 4)
-    assert found["difference"]["value"] == 1 / 4
-    assert found["difference"]["n"] == 4
-    assert (found["only_a"], found["only_b"]) == (0, 1)
-
-
 def test_two_files_differ_level_by_level_and_by_more_than_chance() -> None:
     before, after, better = (
         [{**row, "level": 1 + n % 3} for n, row in enumerate(truthful(answers * 4))]

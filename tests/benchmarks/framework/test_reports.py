@@ -19,25 +19,21 @@ from benchmarks.framework.graded import GradedModel
 from benchmarks.framework.leaderboard import build_leaderboard, build_table
 from benchmarks.framework.report.leaderboard import (
     CALIBRATION_TITLE,
-    difference_matrix,
     radar_shapes,
     render_leaderboard_html,
 )
 from benchmarks.framework.report.page import cell_map, render_html
 from benchmarks.framework.report.text import (
-    difference_rows,
     figure_text,
     render_leaderboard_markdown,
 )
 from judging.errors import FieldError
 from judging.types import Verdict
-from tests.benchmarks.framework.test_correction import graded
 from tests.benchmarks.framework.test_graded import responses
 from tests.benchmarks.test_charthal import CHARTHAL, item
 from tests.benchmarks.test_hieval import HIEVAL, example
 from tests.benchmarks.test_simplevqa import SIMPLEVQA
 from tests.benchmarks.test_simplevqa import item as picture
-from tests.cli.bench.made_up import read, run, write
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'</details>"
 
@@ -166,20 +162,6 @@ def test_the_map_of_cells() -> None:
     assert found["cells"] == [[None, {"value": 1, "n": 1}], [{"value": 0.5, "n": 2}, None]]
 
 
-def test_the_map_is_of_all_rows_and_the_browser_of_the_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("benchmarks.framework.report.page.MAX_ITEMS", 10)
-    rows = [item(id=str(n), figure_id=n, response="x", score=int(n < 10)) for n in range(40)]
-    first, last = page_of(rows), page_of(rows[::-1])
-    of_all, backwards = (
-        page[page.index('<table class="cells">') :].split("</table>")[0] for page in (first, last)
-    )
-    assert of_all == backwards
-    assert "<b>25.0</b><small>n = 40</small>" in of_all
-    assert "The first 10 of 40 items" in " ".join(first.split())
-
-
 @pytest.fixture(scope="module")
 def leaderboard() -> dict[str, Any]:
     models = {
@@ -220,25 +202,6 @@ def test_markdown_holds_the_same(leaderboard: dict[str, Any]) -> None:
     [difference] = [line for line in lines if " minus low" in line]
     estimate = leaderboard["differences"][0]["difference"]
     assert f"{-estimate['value']:.4g}" in difference  # the files' difference is second less first
-
-
-def test_differences_are_turned_round() -> None:
-    """A share is shown in per cent in the tables, and so is a difference of shares."""
-    difference = {"value": 2.0, "low": 1.0, "high": 3.0, "n": 9}
-    pair = {"models": ["a", "b"], "difference": difference, "p": 0.1, "p_holm": 0.2}
-    made_up = {"models": {"a": {}, "b": {}, "c": {}}, "differences": [pair]}
-    assert difference_rows(made_up, 100) == [
-        ["a minus b", "-2.00", "-3.00 to -1.00", "9", "0.1000", "0.2000"]
-    ]
-    rows = difference_matrix(made_up, 100)
-    assert [row["name"] for row in rows] == ["a", "b", "c"]
-    assert rows[0]["cells"] == [None, {"text": "-2.00 [-3.00 to -1.00]", "side": "lower"}, None]
-    assert rows[1]["cells"][0] == {"text": "2.00 [1.00 to 3.00]", "side": "higher"}
-    shares = {"value": -0.25, "low": None, "high": -0.03571, "n": 9}
-    pair |= {"difference": shares, "p": 1e-9, "p_holm": 1e-5}
-    assert difference_rows({"differences": [pair]}, 1) == [
-        ["a minus b", "25.00", "3.57 to -", "9", "< 0.0001", "< 0.0001"]
-    ]
 
 
 def test_the_radar_has_our_models_and_the_best_published_ones() -> None:
@@ -332,30 +295,3 @@ def test_judges_of_hieval_stand_beside_the_rules_with_time_and_cost() -> None:
 )
 def test_figures_as_text(figure: Any, text: str) -> None:
     assert figure_text(figure) == text
-
-
-def test_the_table_with_people_in_every_form(tmp_path: Path) -> None:
-    model = graded(5)
-    path, said = tmp_path / "x.eval.jsonl", tmp_path / "people.json"
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in model.rows))
-    write(said, {row["id"]: {"score": row["score"]} for row in model.people})
-    spent = {"judge": "q", "requests": 200, "seconds": 8.0, "cost": "free"}
-    write(tmp_path / "x.eval.jsonl.run.json", spent)
-    out = {kind: tmp_path / f"out.{kind}" for kind in ("json", "markdown", "html")}
-    forms = [part for kind, file in out.items() for part in (f"--{kind}", file)]
-    command = ("table", "charthal", "--graded", path, "--random-sample", "--people")
-    done = run(*command, said, *forms)
-    assert done.exit_code == 0, done.stderr
-    corrected = read(out["json"])["corrected"]
-    shown = f"corrected score: {corrected['corrected']['value']:.4g} ["
-    time = "judge q; running time: 8.00 s (25.00 requests a second); cost: free"
-    for text in (done.stdout, out["markdown"].read_text(), out["html"].read_text()):
-        for expected in (shown, time, "judges: j1", "200 to score, 100.0% scored", "this file"):
-            assert expected in text
-    # rates, confusion, calibration
-    assert Page(out["html"].read_text()).all("figure") == [{}, {}, {}]
-    # A correction that does not exist is one line.
-    refused = run(*command, write(said, {"0": {"score": 1}}))
-    assert refused.exit_code == 2
-    assert "of 1 independent groups" in refused.stderr
-    assert refused.stderr.count("\n") == 1

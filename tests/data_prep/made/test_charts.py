@@ -5,7 +5,6 @@ import io
 from collections import Counter, defaultdict
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from PIL import Image
 
 from data_prep.made.charts.drawing import render
 from data_prep.made.charts.operations import operations_for
-from data_prep.made.charts.responses import draw_exercise, frames, questions, score_answers, steps
+from data_prep.made.charts.responses import draw_exercise, frames, questions, steps
 from data_prep.made.charts.rows import (
     PlannedRow,
     draw_captioned,
@@ -109,14 +108,6 @@ def test_slips_keep_to_right_readings_and_problems_can_be_solved(seed: int, kind
         assert slip.solution.answers and slip.solution != exercise.truth
 
 
-@pytest.mark.parametrize(
-    ("answers", "score"),
-    [("AB", "Correct"), ("BA", "Correct"), ("A", "Partial"), ("AC", "Wrong"), ("", "Wrong")],
-)
-def test_score(answers: str, score: str) -> None:
-    assert score_answers(answers, "AB") == score
-
-
 def test_four_rows_ask_about_one_picture_or_about_two_side_by_side(
     chart_train: list[LabelledExample],
 ) -> None:
@@ -143,19 +134,6 @@ def test_labels_come_in_their_shares_and_every_kind_shows_each(
     for row in (*chart_train, *chart_test):
         labels[row.metadata["kind"]].add(row.label)
     assert dict(labels) == dict.fromkeys(KINDS, LABELS)
-
-
-@settings(max_examples=40, deadline=None)
-@given(seeds, st.sampled_from(("train", "test", "all")))
-def test_rows_are_consistent(seed: int, wordings: Any) -> None:
-    for planned in plan_rows(8, seed, wordings):
-        row = planned.example
-        score, _, error_type = row.label.partition("; ")
-        assert (row.task, row.source, row.reference_mode) == ("hieval-ea", "charts", "all")
-        assert (row.error_type or "") == error_type and row.label in LABELS
-        assert row.references and row.response.strip() and "{" not in row.question
-        assert score != "Partial" or len(row.references) > 1
-        assert row.metadata["readings"] == planned.scene.readings()
 
 
 def test_twins_share_all_text_and_the_answer_but_not_the_picture(twins: list[PlannedRow]) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.chartom.item import hmi
 from benchmarks.framework.base import get_benchmark
 from data_prep.made.misleading_charts import FAMILIES, Family, MisleadingChart, generate_chart_pairs
 from data_prep.made.misleading_drawing import write_chart_pairs
@@ -136,21 +135,6 @@ def test_both_charts_of_a_pair_share_data_question_and_answer(rows: list[dict[st
             for row in (original, manipulated)
         ]
         assert shared[0] == shared[1]
-
-
-def test_hmi_of_made_up_human_answers(folder: Path, tmp_path: Path) -> None:
-    """Ten people: six right, three misled, one silent; on originals nobody is misled."""
-    items = []
-    for row in CHARTOM.load(str(folder)):
-        misled = row["strategies"].get("misled", row["answer"])
-        items.append({**row, "human_answers": [row["answer"]] * 6 + [misled] * 3 + [None]})
-    (tmp_path / "items.json").write_text(json.dumps(items))
-    loaded = CHARTOM.load(str(tmp_path / "items.json"))
-    assert [row["hmi"] for row in loaded] == [0.1, 0.4] * len(FAMILIES)
-    number = next(row for row in items if row["question_type"] == "number")
-    pair = [row for row in items if row["id"][:-1] == number["id"][:-1]]
-    alternatives = [value for row in pair for value in row["alternatives"]]
-    assert hmi([pair[1]["strategies"]["misled"]], number["answer"], alternatives) == 1
 
 
 def test_same_seed_same_files_and_more_pairs_keep_the_first(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 from data_prep.splits.manifest import load_generic, write_prepared
 from data_prep.splits.splits import HeldOut, Splits
 from judging.errors import CustosError
-from judging.files.records import read_records
 from judging.types import LabelledExample
 from tests.data_prep.examples import example
 from tests.data_prep.tables.made_up import parquet, save
@@ -65,16 +64,6 @@ def test_the_manifest_tells_what_was_written(tmp_path: Path) -> None:
         "version": version("custos"),
         "command": "custos prep x",
     }
-
-
-def test_pictures_in_the_folder_move_with_it(tmp_path: Path) -> None:
-    rows: Splits = {
-        "train": [example("What?", images=(str(tmp_path / "a" / "images" / "1.png"), "/b/2.png"))]
-    }
-    write(tmp_path / "a", rows)
-    (tmp_path / "a").rename(tmp_path / "moved")
-    [(_, row)] = read_records(tmp_path / "moved" / "train.jsonl", LabelledExample)
-    assert row.images == (str(tmp_path / "moved" / "images" / "1.png"), "/b/2.png")
 
 
 def test_a_failed_run_leaves_whole_files_and_no_manifest(tmp_path: Path) -> None:

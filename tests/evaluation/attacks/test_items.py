@@ -70,15 +70,6 @@ def test_answers_that_share_a_word_or_initials_may_mean_the_same(
     assert may_mean(answer, item_of(*references)) is may
 
 
-@pytest.mark.parametrize(("variant", "may"), [("plain", False), ("tolerance", True)])
-def test_numbers_near_the_right_one_are_no_wrong_answers_of_a_tolerant_judge(
-    variant: str, may: bool
-) -> None:
-    assert may_mean("1,040", item_of("1000", variant=variant)) is may
-    assert not may_mean("1,100", item_of("1000", variant=variant))
-    assert may_mean("1,000", item_of("1000.0", variant=variant))
-
-
 @pytest.mark.parametrize(
     ("response", "holds"),
     [
@@ -157,14 +148,6 @@ def test_families_of_options_name_one_listed_option(name: str) -> None:
         assert request.question.startswith(item.question)
         ruling = get_task(request.task).rule(request)
         assert ruling is None or ruling.label == ("Correct" if "right" in name else "Wrong")
-
-
-def test_a_users_own_options_are_attacked() -> None:
-    own = ("Mary Shelley", "George Eliot", "Jane Austen")
-    [item] = read_items([example("Who wrote Middlemarch?", ["B"], choices=own)])
-    rows = attack_rows([item], ["wrong_option"], MOST)
-    assert {row.request.choices for row in rows} == {own}
-    assert {row.request.response for row in rows} & {"A", "C"}
 
 
 def test_a_response_that_happens_to_hold_a_reference_is_no_attack() -> None:

@@ -131,21 +131,6 @@ def test_ids_must_name_one_item(tmp_path: Path) -> None:
         compare_evaluations(nameless, a)
 
 
-def test_probabilities_are_compared_where_both_judges_give_some(tmp_path: Path) -> None:
-    """A judge that gives probabilities on the half where it is right is no better calibrated."""
-    examples, verdicts = evaluation()
-    half = [
-        verdict if verdict.label == item.label else scored(verdict.label or "", id=item.id)
-        for item, verdict in zip(examples, verdicts, strict=True)
-    ]
-    folders = save(tmp_path / "a", examples, verdicts), save(tmp_path / "b", examples, half)
-    for first, second in (folders, folders[::-1]):
-        metrics = compare_evaluations(first, second)["metrics"]
-        for name in ("ece", "brier", "nll"):
-            assert metrics[name]["a"] == metrics[name]["b"] is not None
-            assert metrics[name]["difference"] == {"value": 0, "low": None, "high": None}
-
-
 def test_a_loss_that_is_not_rejected_by_hand() -> None:
     """Without a difference in n items the score test leaves -d where n d / (1 - d) is z squared."""
     z2 = norm.ppf(0.95) ** 2

@@ -63,12 +63,6 @@ def test_one_label_fewer_is_not_enough(
         assert plan.with_judge <= plan.alone
 
 
-def test_labels_alone_by_hand() -> None:
-    # Wilson's half-width at a rate of .5 is z / (2 sqrt(n + z²)): n = z² (1 / (4 h²) - 1).
-    z2 = 1.959963984540054**2
-    assert labels_needed(0.05, 10_000, 0.5, 0).alone == int(np.ceil(z2 * (100 - 1)))
-
-
 @given(rates, accuracies, accuracies)
 def test_correlation_is_that_of_the_two_labels(
     rate: float, sensitivity: float, specificity: float

@@ -13,7 +13,6 @@ from evaluation.people.agreement import (
     Sides,
     krippendorff_alpha,
     label_agreement,
-    mean_share,
 )
 from tests.evaluation.people.made_up import LEVELS, labels_of_people
 
@@ -74,20 +73,6 @@ def test_alpha_from_its_definition(seed: int) -> None:
         assert measured[kind]["value"] == pytest.approx(plain, abs=1e-12)
 
 
-def test_types_of_errors_are_on_one_level() -> None:
-    """Two of one score with different types of error are alike on the scale, and else different."""
-    labels = ("Correct", "Partial; Other", "Partial; Overthinking", "Wrong; Other")
-    given = np.array([[0, 0], [1, 2], [3, 3], [0, 1]])
-    people = PeoplesLabels(("a", "b"), labels, given, np.arange(4))
-    scores = PeoplesLabels(("a", "b"), LEVELS, np.array([[0, 0], [1, 1], [2, 2], [0, 1]]),
-                           np.arange(4))  # fmt: skip
-    ordinal = krippendorff_alpha(people)["ordinal"]["value"]
-    assert ordinal == pytest.approx(plain_alpha(scores, is_ordinal=True))
-    assert krippendorff_alpha(people)["nominal"]["value"] == pytest.approx(
-        plain_alpha(people, is_ordinal=False)
-    )
-
-
 def test_kappa_of_two_is_that_of_scikit_learn() -> None:
     rng = np.random.default_rng(2)
     first = rng.integers(3, size=90)
@@ -105,13 +90,6 @@ def test_kappa_of_two_is_that_of_scikit_learn() -> None:
         np.mean(third == first) - np.mean(second == first)
     )
     assert difference["kappa"]["low"] < difference["kappa"]["value"] < difference["kappa"]["high"]
-
-
-@pytest.mark.parametrize(("shares", "value"), [([1.0] * 20, 1), ([0.5] * 20, 0.5)])
-def test_shares_without_spread_have_an_interval(shares: list[float], value: float) -> None:
-    measured = mean_share(np.array(shares), np.arange(20))
-    assert measured["value"] == value
-    assert measured["low"] < value and 0 <= measured["low"] <= measured["high"] <= 1
 
 
 def two_people(count: int = 150) -> list[tuple[str, str]]:

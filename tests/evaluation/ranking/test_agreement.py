@@ -51,14 +51,6 @@ def test_ranking_of_answerers_is_peoples_when_judge_agrees() -> None:
         assert row["people"]["low"] < row["people"]["value"] < row["people"]["high"]
 
 
-def test_people_who_wrote_an_answer_each_are_no_systems_to_rank() -> None:
-    examples, verdicts = evaluation(questions=40)
-    named = [e.model_copy(update={"metadata": {"answerer": f"person {e.id}"}}) for e in examples]
-    made = build_report(named, verdicts, seconds=1, command="")
-    assert len(made["slices"]["answerer"]) == 120
-    assert made["answerer_ranking"] is None
-
-
 def test_chance_in_the_choice_of_questions_shrinks_the_agreement_of_perfect_judges() -> None:
     """Two systems half a standard error apart change places in a third of all resamples."""
     rng = np.random.default_rng(0)

@@ -100,22 +100,6 @@ def test_answers_to_one_question_are_no_proof_of_each_other() -> None:
     assert caution.endswith(f"less the regression's is {with_interval(rival['gain'])}.")
 
 
-@pytest.mark.parametrize(("questions", "is_few"), [(20, True), (29, True), (30, False)])
-def test_few_questions_with_many_answers_are_cautioned(questions: int, is_few: bool) -> None:
-    """Questions on which the judge does as well give a narrow interval, however few they are."""
-    examples, verdicts = [], []
-    for number in range(questions * 40):
-        label, other = ("Correct", "Wrong") if number % 2 else ("Wrong", "Correct")
-        examples.append(example(label, id=str(number), question=f"Question {number // 40}?"))
-        is_right = number % 10 or number % (40 * 2) == 0
-        verdicts.append(scored(label if is_right else other, id=str(number)))
-    made = build_report(examples, verdicts, seconds=1, command="")
-    accuracy = made["metrics"]["accuracy"]
-    assert accuracy["high"] - accuracy["low"] < 0.2
-    caution = f"rest on no more than {questions} questions"
-    assert any(caution in text for text in made["cautions"]) == is_few
-
-
 def shares(num_questions: int, num_searched: int) -> dict[str, Share]:
     hits = np.arange(num_questions) % 50 == 0
     searched = np.arange(num_searched) % 2 == 0

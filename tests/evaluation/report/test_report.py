@@ -25,7 +25,7 @@ from evaluation.report.report import abstention, build_report, risk_coverage, wr
 from evaluation.report.summary import summary_lines
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import evaluation, scored, typed_records, unscored
+from tests.evaluation.made_up import evaluation, scored, unscored
 from tests.evaluation.pairs.made_up import in_both_orders, pair
 from tests.evaluation.report.made_up import report
 
@@ -45,18 +45,6 @@ def test_keys_that_others_rely_on() -> None:
             assert measured[name].keys() >= {"value", "low", "high", "n"}
     assert all("p" in baseline for baseline in made["baselines"].values())
     assert json.loads(json.dumps(made, allow_nan=False)) == made
-
-
-def test_counts() -> None:
-    made = report()
-    assert (made["n"], made["questions"]) == (180, 60)
-    assert made["coverage"] == pytest.approx(160 / 180)
-    assert made["items_per_second"] == pytest.approx(20)
-    assert made["statuses"] == {"scored": 160, "unparsed": 20}
-    assert made["judges"] == ["made-up"]
-    assert np.sum(made["confusion"]["counts"]) == 160
-    assert sum(made["confusion"]["unscored_per_row"]) == 20
-    assert sum(row["people"] for row in made["per_class"].values()) == 160
 
 
 def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
@@ -189,17 +177,6 @@ def test_pairs_that_need_review_are_counted_and_rows_of_graded_answers_left_out(
     assert "the &lt;orders&gt; disagree" in html
     assert "Wrong called Correct" not in text + html
     assert "fpr" not in text
-
-
-def test_error_types_are_laid_out_beside_the_published() -> None:
-    examples, verdicts = typed_records()
-    report = build_report(examples, verdicts, seconds=1.0, command="x")
-    assert report["error_types"]["Reasoning Error"]["value"] == 0.5
-    assert report["metrics"]["type_accuracy"]["value"] == pytest.approx(4 / 6)
-    assert report["metrics"]["score_accuracy"]["value"] == pytest.approx(4 / 8)
-    page = render_markdown(report)
-    assert "## Error types" in page
-    assert "HiEval-EA, published" in page
 
 
 def outcomes(confidence: list[float], right: list[bool]) -> Outcomes:

@@ -8,14 +8,12 @@ import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from judging.errors import CustosError
-from tests.train.made_up import analysed, critique_pair, examples, write_recipe, write_split
-from train import hieval_stage1, hieval_stage2, truthful_judge
+from tests.train.made_up import examples, write_recipe
+from train import hieval_stage1
 from train.launch import rehearsal
 from train.launch.rehearsal import of_every_label
 
@@ -71,32 +69,6 @@ def test_a_part_that_fails_is_named_on_one_line(
     assert [line.split()[0] for line in parts[:3]] == ["rows", "load", "validation"]
     assert "works with this recipe" not in printed.out
     assert not list(scratch.iterdir())
-
-
-@pytest.mark.slow
-def test_every_other_script_has_a_dry_run(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def recipe(name: str, rows: list[Any], **sections: Any) -> str:
-        file = write_split(tmp_path / f"{name}.jsonl", rows)
-        data = {**dict.fromkeys(("val", "cal", "test"), file), "train": [file]}
-        values = {
-            "backbone": small,
-            "data": {**data, "allow_overlap": True},
-            "optim": {"lr": 1e-3, "batch_size": 2, "token_budget": 600},
-            "run": {"output": str(tmp_path / "run"), "precision": "fp32"},
-        }
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump({**values, **sections}), encoding="utf-8")
-        return str(path)
-
-    earlier = write_split(tmp_path / "earlier.jsonl", examples(12))
-    replay = {"train": [earlier], "val": earlier}
-    types = recipe("types", analysed(tmp_path, 12), replay=replay)
-    pairs = recipe("pairs", [critique_pair(number) for number in range(8)])
-    for script, path in ((hieval_stage2, types), (truthful_judge, pairs)):
-        script.main(["--config", path, "--dry-run", "1"])
-        assert parts(capsys.readouterr().out) == list(PARTS_OF_JUDGE)
 
 
 def test_splits_that_are_graded_have_as_many_labels_as_they_can() -> None:

@@ -25,16 +25,12 @@ from train import truthful_judge
 from train.loop.accelerator import make_accelerator
 from train.loop.objective import TextModel
 from train.methods.critique import (
-    CritiqueRecipe,
     TextObjective,
     TextSupervision,
     answer_tokens,
 )
 from train.methods.trainer import Trainer
-from train.rows.data import RunSplits, under_task
-from train.rows.examples import Examples
 from train.rows.rows import IndexedSplits, Rows
-from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
 
 PAIR = get_task("truthful-pair")
@@ -148,16 +144,6 @@ def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: P
     [verdict] = judge.grade([untold], sampling=Sampling(4, 0.0))
     assert verdict.label in ("A", "B", "None")
     assert verdict.passes[0].critique
-
-
-def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:
-    path = _write_recipe(tmp_path, small, task="truthful-pure-label")
-    recipe = parse_recipe(CritiqueRecipe, path)
-    splits = under_task(
-        RunSplits(Examples.write([critique_pair(0)]), Examples.write([])), recipe.task
-    )
-    assert (splits.train[0].task, splits.train[0].mode) == ("truthful-pure-label", "score")
-    assert under_task(splits, None) == splits
 
 
 @pytest.mark.parametrize(

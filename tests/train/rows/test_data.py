@@ -67,18 +67,6 @@ def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
         read_splits(section.model_copy(update={"exclude_answerer": "ants"}))
 
 
-@pytest.mark.parametrize(("split", "only"), [("cal", "ant"), ("test", "bee")])
-def test_holding_out_may_leave_no_split_empty(tmp_path: Path, split: str, only: str) -> None:
-    rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
-    both = write_split(tmp_path / "both.jsonl", rows)
-    single = write_split(
-        tmp_path / "one.jsonl", [row for row in rows if row.metadata["answerer"] == only]
-    )
-    section = _section(tmp_path, train=[both], val=both, exclude_answerer="ant", **{split: single})
-    with pytest.raises(CustosError, match=rf"field 'data\.{split}': no rows are left with .*=ant"):
-        read_splits(section)
-
-
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("val", "no rows to use"), ("cal", "the file has no rows"), ("test", "the file has no rows")],
@@ -112,26 +100,6 @@ def test_a_broken_picture_is_named_with_its_row(tmp_path: Path, split: str) -> N
         match=r"pictured\.jsonl row 3: field 'images': '.*cut\.jpg' is not a readable picture: it",
     ):
         read_splits(_section(tmp_path, **{split: files}))
-
-
-def test_tables_of_other_columns_and_labels(tmp_path: Path) -> None:
-    sheet = "question,gold,answer,grade\n1+1?,2,2,right\n1+2?,3,4,wrong\n"
-    (tmp_path / "train.csv").write_text(sheet)
-    (tmp_path / "mapping.yaml").write_text(
-        "columns: {references: gold, response: answer, label: grade}\nlabels: {right: Correct}\n"
-    )
-    data = DataSection(
-        train=(tmp_path / "train.csv",),
-        val=tmp_path / "train.csv",
-        mapping=tmp_path / "mapping.yaml",
-    )
-    splits = read_splits(data)
-    assert [(row.label, row.references) for row in splits.train] == [
-        ("Correct", ("2",)),
-        ("Wrong", ("3",)),
-    ]
-    assert splits.train[0].id == f"{tmp_path / 'train.csv'} row 1"
-    assert data.model_dump(mode="json")["mapping"]["labels"] == {"right": "Correct"}
 
 
 EARLIER = examples(90)  # every third Correct
@@ -252,12 +220,6 @@ def test_only_what_is_wanted_is_held_out() -> None:
         "test": 0,
     }
     assert splits == hold_out(rows[::-1], ["val"]), "the order of the rows does not matter"
-
-
-def test_too_few_questions_are_counted() -> None:
-    rows = [example(i, question="Which river?") for i in range(40)]
-    with pytest.raises(CustosError, match="^1 different questions are too few to divide into"):
-        hold_out(rows, ALL)
 
 
 def test_equal_rows_with_different_labels_are_named_where_they_are_read(tmp_path: Path) -> None:

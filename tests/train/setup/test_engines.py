@@ -147,13 +147,3 @@ def test_files_of_plain_processes_are_taken(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "accelerate.yaml"
     path.write_text(f"distributed_type: {kind}\n", encoding="utf-8")
     assert launch_file(path) == path
-
-
-@pytest.mark.parametrize("content", [b"- a list", b"a: [", b"\xff\xfe", b""])
-def test_files_that_are_none_of_accelerate(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "accelerate.yaml"
-    path.write_bytes(content)
-    with pytest.raises(CustosError, match="accelerate.yaml: not a file of 'accelerate config'"):
-        launch_file(path)
-    with pytest.raises(CustosError, match="none.yaml: no such file of 'accelerate config'"):
-        launch_file(tmp_path / "none.yaml")

@@ -237,13 +237,3 @@ def test_an_ablation_changes_one_thing(name: str, base: str, changed: set[str]) 
     assert {k: v for k, v in ablation["run"].items() if k != "output"} == {
         k: v for k, v in full["run"].items() if k != "output"
     }
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["hieval_stage1", "hieval_stage2", "truthful_judge", "bradley_terry", "truthful/pure_label"],
-)
-def test_a_head_parts_what_is_published_from_what_is_ours(name: str) -> None:
-    head = find_recipe(name).read_text(encoding="utf-8").partition("backbone:")[0]
-    assert "Published: " in head
-    assert "Ours: " in head
