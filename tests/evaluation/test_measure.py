@@ -19,7 +19,6 @@ from tests.evaluation.made_up import (
     typed_records,
     unscored,
 )
-from tests.evaluation.report.made_up import report
 
 
 def outcomes(examples: list[LabelledExample], verdicts: list[Verdict]) -> Outcomes:
@@ -87,17 +86,6 @@ def test_shares_of_error_types_by_hand() -> None:
     }
     for row in found.values():
         assert row["low"] <= row["value"] <= row["high"]
-
-
-def test_slices_divide_all_items() -> None:
-    slices = report()["slices"]
-    assert slices.keys() == {"answerer", "response_length", "task"}
-    for parts in slices.values():
-        assert sum(part["n"] for part in parts.values()) == 180
-        assert all({"accuracy", "kappa"} <= part.keys() for part in parts.values())
-    assert list(slices["response_length"]) == sorted(
-        slices["response_length"], key=lambda part: int(part.split("(")[1].split("-")[0])
-    )
 
 
 def test_length_thirds_are_equal_and_keep_ties_together() -> None:

@@ -3,84 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-import benchmarks
 from benchmarks.framework import base
 from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from benchmarks.framework.files import join_responses
 from benchmarks.framework.grading import ResponsesToGrade, read_responses
 from judging.errors import CustosError, FieldError
-from judging.judge import Judge
 from judging.tasks import task_names
 from judging.types import Verdict
 from tests.benchmarks.test_charthal import CHARTHAL, item
 from tests.benchmarks.test_chartom import CHARTOM, misleading
-from tests.cli.bench.made_up import run
 from tests.clients.conftest import fake
-from tests.clients.fake_server import FakeServer, Say, completion
-from tests.serve.made_up import FakeJudge
 
 __all__ = ["fake"]
-
-SIXTH = '''
-"""Riddles: a made-up benchmark of one task and one rate."""
-
-from benchmarks.framework.base import Benchmark, ItemScore, PublishedTable, benchmark
-from benchmarks.framework.estimates import RATE, coverage, intervals, value_columns, values
-from benchmarks.framework.files import store_verdicts
-from judging.types import JudgeRequest
-
-
-@benchmark
-class Riddles(Benchmark):
-    """Solved or not."""
-
-    name = "riddles"
-    summary = "riddles"
-    tasks = ("hieval-qs",)
-    headline = "solved"
-    published = (PublishedTable("Table 1", ("solved",), {"Sphinx": (50.0,)}),)
-
-    def requests(self, row):
-        return (
-            JudgeRequest(
-                id=row["id"],
-                question=row["question"],
-                references=(row["answer"],),
-                responses=(row["response"],),
-            ),
-        )
-
-    def graded_row(self, row, verdicts):
-        [verdict] = verdicts
-        solved = None if verdict.label is None else verdict.label == "Correct"
-        return {**row, "solved": solved, **store_verdicts({"hieval-qs": verdict})}
-
-    def table(self, rows):
-        solved = [row["solved"] for row in rows]
-        ids = [row["id"] for row in rows]
-        measured = intervals(value_columns(solved), ids, {"solved": RATE}, {})
-        scored = sum(value is not None for value in solved)
-        return {**values(measured), "intervals": measured, **coverage(rows, scored, len(rows))}
-
-    def scores(self, rows):
-        return [ItemScore(row["id"], row["id"], row.get("solved")) for row in rows]
-'''
-
-
-@pytest.fixture
-def sixth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sixth benchmark: one more file in the package, nothing else."""
-    folder = tmp_path / "package"
-    folder.mkdir()
-    (folder / "riddles.py").write_text(SIXTH)
-    monkeypatch.setattr(benchmarks, "__path__", [*benchmarks.__path__, str(folder)])
-    monkeypatch.setattr(base.BENCHMARKS, "entries", dict(base.BENCHMARKS.entries))
-    monkeypatch.delitem(sys.modules, "benchmarks.riddles", raising=False)
 
 
 def test_the_five() -> None:
@@ -93,34 +31,6 @@ def test_the_five() -> None:
         get_benchmark("vqa")
     with pytest.raises(ValueError, match="hieval"):
         base.benchmark(type(get_benchmark("hieval")))
-
-
-def test_a_sixth_is_one_file(
-    sixth: None, fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Asked, graded, tabulated, put on a page and compared, with nothing but its file."""
-
-    def said_by(*arguments: str | Path) -> str:
-        done = run(*arguments)
-        assert done.exit_code == 0, done.stderr
-        return str(done.stdout)
-
-    monkeypatch.setattr(Judge, "load", lambda source: FakeJudge())
-    items, said, graded = (tmp_path / f"{name}.json" for name in ("items", "said", "graded"))
-    rows = [{"id": n, "question": f"Riddle {n}?", "answer": n} for n in "abc"]
-    items.write_text(json.dumps(rows))
-    fake.answer = lambda seen: Say(body=completion("it is a"))
-    assert "riddles" in said_by("list")
-    server = ("--base-url", fake.url, "--model", "m")
-    said_by("respond", "riddles", "--items", items, *server, "--out", said)
-    assert [row["response"] for row in json.loads(said.read_text())] == ["it is a"] * 3
-    said_by("grade", "riddles", "--responses", said, "--judge", "j", "--out", graded)
-    page, table = tmp_path / "page.html", tmp_path / "table.json"
-    shown = said_by("table", "riddles", "--graded", graded, "--html", page, "--json", table)
-    assert json.loads(table.read_text())["overall"] == {"solved": pytest.approx(1 / 3)}
-    assert "Sphinx" in shown
-    assert "Riddle b?" in page.read_text()
-    assert "0 in A, 0 in B" in said_by("compare", "riddles", graded, graded)
 
 
 def test_responses_meet_their_items() -> None:

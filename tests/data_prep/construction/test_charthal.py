@@ -22,8 +22,6 @@ from data_prep.construction.sheets import collect
 from data_prep.construction.steps.base import Row
 from data_prep.construction.steps.charthal import CELLS, recipe
 from judging.errors import CustosError
-from tests.cli.prep.made_up import run
-from tests.clients.fake_server import FakeServer, Say, completion
 from tests.data_prep.construction.made_up import chart, fill, question
 
 POOL = [
@@ -109,24 +107,6 @@ def test_charts_have_what_the_sampling_needs(tmp_path: Path) -> None:
     assert (last.discipline, charts[2].chart_type) == ("physics", "Line Chart")
     sampled = sample_charts(charts, 5, seed=0)
     assert [chart.id for chart in sampled] == ["0", "2", "3", "5", "8"], "none of 12 subplots"
-
-
-def test_the_verb_takes_a_clone(tmp_path: Path) -> None:
-    charxiv = tmp_path / "CharXiv"
-    charxiv.mkdir()
-    with FakeServer().running() as fake:
-        fake.answer = lambda seen: Say(
-            body=completion(json.dumps({"question": "How?", "answer": "So."}))
-        )
-        shown = run(
-            "charthal-construct", "generate", "--charts", clone(charxiv), "--count", 5,
-            "--base-url", fake.url, "--model", "writer", "--out", tmp_path / "out",
-        ).stdout  # fmt: skip
-    assert "60 questions on 5 charts, 0 rejected" in shown
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    names = [source["name"] for source in manifest["source"]["charxiv"]]
-    assert names == ["image_metadata_val.json", "descriptive_val.json", "chart_types_val.json"]
-    assert (tmp_path / "out" / "images" / "8.jpg").is_file()
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:

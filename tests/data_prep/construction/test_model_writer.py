@@ -23,7 +23,7 @@ from data_prep.construction.steps.base import (
 )
 from data_prep.errors import UnusableText
 from judging.messages import Message
-from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
+from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.data_prep.construction.made_up import lines, reply, say, writer
 
 
@@ -102,31 +102,6 @@ def write_questions(path: Path, count: int) -> Path:
 def run(fake: FakeServer, folder: Path, count: int = 6, **server: Any) -> dict[str, Any]:
     rows = load_rows(write_questions(folder / "in.jsonl", count), STEP.row_type)
     return run_step(STEP, rows, writer(fake, folder / "out", **server))
-
-
-def test_faults_cost_nothing_but_time(fake: FakeServer, tmp_path: Path) -> None:
-    fake.answer = lambda seen: say(**GOOD)
-    good = completion(json.dumps(GOOD))
-    fake.faults.extend(
-        [
-            Say(429, "slow down", {"Retry-After": "0.05"}),
-            Say(500, "oops"),
-            Say(body=good[: len(good) // 2]),  # half of the server's own JSON
-            Say(body=good, delay=2.0),  # slower than the deadline
-            RESET,
-        ]
-    )
-    manifest = run(fake, tmp_path, deadline=0.5)
-    assert manifest["counts"] == {"in": 6, "out": 6}
-    assert manifest["rejected"] == {}
-    assert len(fake.seen) == 6 + 5
-    rows = lines(tmp_path / "out" / "rows.jsonl")
-    assert [row["id"] for row in rows] == [str(n) for n in range(6)]
-    assert {row["atomic_question"] for row in rows} == {"What is it?"}
-    assert manifest["usage"] == {"prompt_tokens": 600, "completion_tokens": 60}
-    assert manifest["cost"] == pytest.approx(0.0012)
-    run(fake, tmp_path)
-    assert len(fake.seen) == 6 + 5
 
 
 def test_a_wrong_schema_is_mended_once(fake: FakeServer, tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ from data_prep.construction.sheets import (
     collect,
     item_name,
     mix_in_gold,
-    read_gold_rows,
     read_table,
     write_table,
 )
@@ -60,16 +57,6 @@ def test_gold_items_are_a_share_of_the_whole_in_random_order() -> None:
     assert len(mix_in_gold(rows, gold[:3], 0.5, seed=0)) == 93
 
 
-def test_gold_values_must_fit_the_form(tmp_path: Path) -> None:
-    path = tmp_path / "gold.jsonl"
-    path.write_text(json.dumps({"id": "1", "gold": {"score": "Fine"}}))
-    with pytest.raises(CustosError, match="'Fine' is not one of Correct, Partial, Wrong"):
-        read_gold_rows(path, FORM)
-    path.write_text(json.dumps({"id": "1", "gold": {"grade": "Wrong"}}))
-    with pytest.raises(CustosError, match="form 'hieval-ea' has no 'grade'"):
-        read_gold_rows(path, FORM)
-
-
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
@@ -95,32 +82,6 @@ def test_a_rationale_has_sixty_words(tmp_path: Path) -> None:
     filled = fill(tmp_path / "anna.csv", form, rows, {"1": cells}).filled[item_name("1")]
     assert filled["better"] == "A"
     assert "faults_a" not in filled
-
-
-def doubled(text: str) -> str:
-    return text + text.splitlines()[-1] + "\n"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda text: text.replace("score", "grade"), "column 'score' is missing"),
-        (doubled, "occurs twice"),
-    ],
-)
-def test_files_that_are_no_sheets(
-    tmp_path: Path, change: Callable[[str], str], message: str
-) -> None:
-    path = tmp_path / "a.csv"
-    rows = [{**response_rows(1)[0], "references": ["two"]}]
-    write_table(path, FORM, rows)
-    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
-    with pytest.raises(CustosError, match=message):
-        read_table(path, FORM)
-    with pytest.raises(CustosError, match="filled-in sheet"):
-        read_table(tmp_path / "missing.csv", FORM)
-    with pytest.raises(CustosError, match="ending in .csv"):
-        write_table(tmp_path / "a.xlsx", FORM, response_rows(1))
 
 
 def test_a_tenth_of_a_sheet_is_gold_unless_told_otherwise(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
-from data_prep.made.hard import Frame, alternatives, generate_hard, kinds
+from data_prep.made.hard import alternatives, generate_hard, kinds
 from data_prep.made.hard_answers import AnswerPool, is_entity, may_mean
 from judging.tasks import get_task
 from judging.types import LabelledExample, ReferenceMode, Split
@@ -129,7 +129,6 @@ def test_hostile_text_goes_through_unchanged(reference: str, question: str) -> N
 
 
 COMPOSED = ("refusal", "affirmation", "revision", "indecision", "statement")
-HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
 ANSWER = re.compile(r"\b(?:Right\w+|\w+) Qaname\b|\bRight\d+x0(?: \w+)?")
 """The sources' answers and their look-alikes; those of two words that share one with them."""
 REJECTED = (
@@ -151,27 +150,6 @@ def test_alternatives_are_spelt_out() -> None:
         "a b {no} d\ne",
     ]
     assert list(alternatives("[x] {yes}")) == ["[x] {yes}"]
-
-
-def pattern(frame: Frame) -> re.Pattern[str]:
-    parts = re.split(r"\{\w+\}", frame.template)
-    literal = (part.replace("{{", "{").replace("}}", "}") for part in parts)
-    return re.compile(".+".join(map(re.escape, literal)), re.DOTALL)
-
-
-def test_rows_of_a_split_have_its_wordings_alone() -> None:
-    patterns = {
-        split: [
-            pattern(frame)
-            for name in COMPOSED
-            for frame in kinds()[name].frames
-            if frame.split == split
-        ]
-        for split in HELD_OUT
-    }
-    for split in HELD_OUT:
-        for row in draws(split, 1):
-            assert any(wording.search(row.response) for wording in patterns[split]), row.response
 
 
 def test_the_splits_draw_different_rows_and_a_seed_the_same() -> None:

@@ -130,20 +130,6 @@ def test_bad_rows(tmp_path: Path, row: Any, field: str) -> None:
     assert len(bad_rows) == 2
 
 
-@pytest.mark.parametrize("nothing", [None, "", []])
-def test_an_optional_column_that_is_always_empty_is_an_error(
-    tmp_path: Path, nothing: object
-) -> None:
-    rows = [ROW | {"image": nothing}, ROW | {"image": "a.png"}]
-    columns = Columns(images="image")
-    both = load_hieval(write(tmp_path / "some.jsonl", rows), columns)
-    assert [len(row.images) for row in both] == [0, 1]
-    with pytest.raises(CustosError, match="column 'modle'"):
-        load_one(tmp_path, ROW, Columns(metadata={"answerer": "modle"}))
-    with pytest.raises(CustosError, match="column 'image'"):
-        load_hieval(write(tmp_path / "none.jsonl", rows[:1]), columns)
-
-
 def test_error_types_make_error_analysis_examples(tmp_path: Path) -> None:
     rows = [
         {**ROW, "type": "reasoning error"},

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import datasets
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -142,25 +141,6 @@ def test_whole_numbers_that_pandas_stores_with_a_fraction(tmp_path: Path) -> Non
         assert (first[1].references, first[1].label) == (("1989",), "Correct")
         assert isinstance(third[1], BadRow)
         assert third[1].error.field == "label"  # type: ignore[attr-defined]
-
-
-def test_labels_that_are_numbers_or_names_of_numbers(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", f"{HEAD},label\n?,x,y,1.0\n?,x,y,0\n")
-    rows = examples(path, labels={"1": "Correct", "0.0": "Wrong"})
-    assert [row.label for row in rows] == ["Correct", "Wrong"]
-    with pytest.raises(CustosError, match="--labels '0=[?],1=[?]'"):  # never guessed
-        examples(of_columns(tmp_path, ["x", "x"], y=[0, 1]), columns={**COLUMNS, "label": "y"})
-    for names in (["Correct", "Wrong"], ["good", "bad"]):
-        cells = {"question": ["?"] * 2, "gold": ["x"] * 2, "said": ["x", "y"], "y": [0, 1]}
-        features = datasets.Features(
-            {name: datasets.Value("string") for name in ("question", "gold", "said")}
-            | {"y": datasets.ClassLabel(names=names)}
-        )
-        path = tmp_path / "b.parquet"
-        datasets.Dataset.from_dict(cells, features=features).to_parquet(path)
-        labels = {} if names[0] == "Correct" else {"Good": "Correct", "bad": "Wrong"}
-        rows = examples(path, columns={**COLUMNS, "label": "y"}, labels=labels)
-        assert [row.label for row in rows] == ["Correct", "Wrong"]
 
 
 def test_metadata_is_json_whatever_the_column_holds(tmp_path: Path) -> None:

@@ -89,16 +89,6 @@ def test_rows_of_one_person_each(tmp_path: Path) -> None:
     assert third.metadata["seconds"] == "7"
 
 
-def test_a_second_row_of_a_person_is_another_item(tmp_path: Path) -> None:
-    """Without ids, equal answers of two systems are two items."""
-    table = [f"{HEAD},annotators,label"]
-    table += [f"?,x,y,{who},{label}" for who, label in
-              (("a", "Correct"), ("a", "Wrong"), ("b", "Wrong"), ("b", "Wrong"))]  # fmt: skip
-    first, second = examples(save(tmp_path / "long.csv", "\n".join(table)))
-    assert first.annotator_labels == {"a": "Correct", "b": "Wrong"}
-    assert second.annotator_labels == {"a": "Wrong", "b": "Wrong"}
-
-
 def test_rows_that_are_not_of_one_person_stay(tmp_path: Path) -> None:
     rows = [
         {**ROW, "label": "Wrong", "annotators": ["a", "b"]},

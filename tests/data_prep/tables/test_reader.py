@@ -187,20 +187,6 @@ def test_columns_that_do_not_suit(
     assert advice in str(error.value)
 
 
-def test_columns_with_names_of_their_own(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", f"{HEAD},Images,question_id\n?,x,y,a.png,7\n")
-    [request] = requests(path, columns={"metadata.Images": "Images"})
-    assert request.metadata == {"question_id": "7", "Images": "a.png"}
-    path = save(tmp_path / "b.csv", "question,first,response_b\n?,x,y\n")
-    [request] = requests(path, columns={"response_a": "first"}, task="truthful-pair")
-    assert request.responses == ("x", "y")
-    # What pandas writes unless it is asked not to, and columns that Excel left empty.
-    path = save(tmp_path / "c.csv", f",{HEAD},,\n0,?,x,y,,\n1,?,x,y,,z\n")
-    first, second = requests(path)
-    assert first.metadata == {"column 1": "0"}
-    assert second.metadata == {"column 1": "1", "column 6": "z"}
-
-
 def test_labels_that_the_task_does_not_have(tmp_path: Path) -> None:
     path = save(tmp_path / "labels.csv", SHEET)
     with pytest.raises(CustosError) as error:
@@ -254,19 +240,6 @@ def test_jsonl_stays_strict_without_mapped_columns(tmp_path: Path) -> None:
     assert error.value.field == "gold"
     [request] = requests(path, columns={"references": "gold", "response": "model_answer"})
     assert request.metadata == {"note": "z"}
-
-
-def test_an_empty_cell_of_a_mapped_column_is_named(tmp_path: Path) -> None:
-    columns = {"question": "prompt", "references": "gold", "response": "said"}
-    mapping = TableMapping(columns=columns)
-    path = save(tmp_path / "rows.csv", "prompt,gold,said,label\n,P,P,Correct\nWhere?,,P,Correct\n")
-    (_, first), (_, second) = parse_table(path, JudgeRequest, mapping)
-    assert isinstance(first, BadRow)
-    assert str(first.error).endswith(": field 'question': column 'prompt' is empty")
-    assert isinstance(second, JudgeRequest), "references are the task's to ask for"
-    _, (_, second_labelled) = parse_table(path, LabelledExample, mapping)
-    assert isinstance(second_labelled, BadRow)
-    assert "field 'references': column 'gold' is empty" in str(second_labelled.error)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,7 +17,6 @@ from evaluation.intervals import (
     Ints,
     wilson_interval,
 )
-from experiments.findings.question_coverage import simulate_questions
 from judging.errors import CustosError
 
 NAN = float("nan")
@@ -194,24 +193,6 @@ without a label."""
 STATSMODELS = 0.01229568
 """Standard error of statsmodels 0.15: ``WLS(y, ones, weights=1 / chance).fit(cov_type="cluster")``
 with the groups, without correction."""
-
-
-@pytest.fixture(scope="module")
-def promises() -> dict[str, dict[str, float]]:
-    rows = simulate_questions(60, 0, ["reviewed"])
-    return {f"{row['promise']} {row['setting']}": row for row in rows}
-
-
-def test_the_labels_of_reviewed_rows_hold_the_truth_if_they_are_weighed(
-    promises: dict[str, dict[str, float]],
-) -> None:
-    """Before, the least sure rows were labelled and taken for a random sample."""
-    assert len(promises) == 8
-    for row in promises.values():
-        assert row["before"] < 0.5
-        assert row["now"] >= 0.87  # of 60 draws
-    assert 0.93 <= np.mean([row["now"] for row in promises.values()]) <= 0.98
-    assert min(row["before"] for row in promises.values()) < 0.1
 
 
 def test_the_value_is_that_of_ppi_python() -> None:

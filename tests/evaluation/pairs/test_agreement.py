@@ -22,7 +22,7 @@ from evaluation.pairs.agreement import (
 )
 from judging.errors import CustosError
 from judging.types import LabelledExample, Pass, Verdict
-from tests.evaluation.pairs.made_up import OTHER, in_both_orders, judged, pair, sure
+from tests.evaluation.pairs.made_up import OTHER, in_both_orders, judged, pair
 
 # People, judge: 9 scored pairs, 7 with a human winner.
 LABELS = [
@@ -203,21 +203,6 @@ def test_mcnemar_counts_what_accuracies_differ_by(rows: Fourfold) -> None:
     changed = split["only_given_right"] + split["only_merged_right"]
     expected = binomtest(split["only_given_right"], changed).pvalue if changed else 1
     assert split["p"] == pytest.approx(expected)  # every pair is its own question
-
-
-def test_one_order_alone_still_has_a_bias() -> None:
-    one_pass = (Pass(order="given", posterior=sure("A")),)
-    verdicts = [
-        judged("A", "0").model_copy(update={"passes": one_pass}),
-        in_both_orders("B", "B", "B", "1"),
-        in_both_orders("A", "A", None, "2"),
-        judged(None, "3"),
-    ]
-    found = order_effects([pair("B", str(i)) for i in range(4)], verdicts)
-    bias, flips = found["bias"], found["flip_rate"]
-    assert [bias[name]["n"] for name in ("given", "swapped", "both")] == [3, 2, 2]
-    assert flips["n"] == 2
-    assert bias["given"]["value"] == pytest.approx(2 / 3)
 
 
 def test_verbosity_by_hand() -> None:

@@ -102,15 +102,6 @@ def test_a_file_that_is_no_report_on_attacks_is_refused(judge: FakeJudge, tmp_pa
     assert not (tmp_path / "out").exists()
 
 
-def test_the_untrained_backbone_can_be_left_out(judge: FakeJudge, tmp_path: Path) -> None:
-    """That of a judge with critiques takes longer than all else together."""
-    for number, option in enumerate([[], ["--no-zero-shot"]]):
-        out = tmp_path / str(number)
-        card(judge.folder or "", out, *option, d=write(tmp_path / "d.jsonl", 2))
-        written = json.loads((out / "reliability.json").read_text())
-        assert ("zero_shot" in written["data"]["d"]["baselines"]) == (not option)
-
-
 def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Path) -> None:
     assert judge.folder
     page = judge.folder / "reliability.md"

@@ -104,15 +104,6 @@ def test_every_step_has_new_and_replayed_rows_in_their_shares(
     ], "processes and budget only decide how a step is cut"
 
 
-def test_steps_read_ahead_over_several_epochs(rows: Rows) -> None:
-    """Workers read many epochs ahead where an epoch has a step or two."""
-    plan = _plan(rows, 50, epochs=9)
-    expected = [step for epoch in range(9) for step in plan.epoch(epoch)]
-    ahead = [plan.micro_batches(step) for step in range(plan.total_steps)]
-    behind = [plan.micro_batches(step) for step in reversed(range(plan.total_steps))]
-    assert ahead == expected == behind[::-1]
-
-
 @pytest.mark.parametrize("name", recipe_names())
 def test_shipped_recipes_take_the_same_steps_in_any_number_of_processes(
     rows: Rows, name: str

@@ -113,15 +113,6 @@ def test_what_changes_nothing_is_left_out(tmp_path: Path) -> None:
         assert run_identity(recipe(tmp_path), version, sha256) != identity()
 
 
-def test_another_run_is_not_resumed(small: str, tmp_path: Path) -> None:
-    trainer(recipe(tmp_path, optim__max_steps=1), small, examples(16)).fit()
-    logged = recipe(tmp_path, optim__max_steps=1, run__log_every=1, run__save_every=1)
-    assert trainer(logged, small, examples(16)).fit().step == 1
-    other = recipe(tmp_path, optim__max_steps=1, optim__lr=1e-4, run__seed=3)
-    with pytest.raises(CustosError, match=r"another run \(of other optim.lr, run.seed\); name"):
-        trainer(other, small, examples(16)).fit()
-
-
 def test_a_resumed_run_says_what_changed(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

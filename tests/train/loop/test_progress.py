@@ -85,19 +85,6 @@ def test_a_run_stops_when_validations_get_no_better(
     assert "run.patience=9 (was 2)" in capsys.readouterr().out
 
 
-def test_a_killed_run_stops_at_the_same_step(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One validation without gain is before the checkpoint, the second after it."""
-    settings = recipe(tmp_path, run__eval_every=1, run__patience=2, run__save_every=2)
-    data = examples(8 * 5)
-    _scripted(monkeypatch, [0.9, 0.5, 0.6])
-    with pytest.raises(StopIteration):  # at the validation of step 3
-        trainer(settings, small, data).fit()
-    _scripted(monkeypatch, [0.7])
-    assert trainer(settings, small, data).fit().step == 3
-
-
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [

@@ -11,7 +11,6 @@ import torch
 
 from judging.errors import CustosError
 from judging.files.kept_work import KeptFile
-from judging.files.records import write_records
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
@@ -109,27 +108,6 @@ def test_drawing_goes_on_where_it_was_stopped(
     assert drawn(Scripted([]), rows, tmp_path, number=2).path.read_bytes() == expected
     with pytest.raises(CustosError, match=r"preferences.jsonl: line 1 is a result on something"):
         drawn(Scripted(numbers), [rows[0].model_copy(update={"label": "None"})], tmp_path, number=2)
-
-
-def test_a_margin_is_chosen_after_the_drawing(tmp_path: Path) -> None:
-    rows, path = [labelled_pair(number) for number in range(3)], tmp_path / PREFERENCES_FILE
-    chosen = ScoredCritique(text=HOSTILE, is_finished=True, reward=-0.25)
-    rejected = ScoredCritique(text="cut in the mid", is_finished=False, reward=-1.0)
-    write_records(
-        path,
-        [
-            DrawnPair(key="", id=row.id, label=row.label, chosen=chosen, rejected=rejected)
-            for row in rows[1:]
-        ],
-    )
-    preferences = [Preference(row, chosen, rejected) for row in rows[1:]]
-    assert read_preferences(path, rows, 0.75) == preferences
-    assert read_preferences(path, rows, 0.76) == []
-    with pytest.raises(CustosError, match=r"preferences.jsonl:2: no row .* the id '2'"):
-        read_preferences(path, rows[:2], 0.0)
-    other_label = rows[2].model_copy(update={"label": "None"})
-    with pytest.raises(CustosError, match=r"preferences.jsonl:2: no row .* the label 'A'"):
-        read_preferences(path, [*rows[:2], other_label], 0.0)
 
 
 @pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])

@@ -63,19 +63,6 @@ def test_the_last_adapter_may_be_chosen(small: str, tmp_path: Path) -> None:
     assert np.mean([bool(r) for r in progress.right_at_start]) == validations[0]["val_accuracy"]
 
 
-def test_only_the_adapter_is_trained(small: str, tmp_path: Path) -> None:
-    learner = trainer(recipe(tmp_path, optim__epochs=1), small, examples(16))
-    before = {name: p.detach().clone() for name, p in learner.runner.unwrapped.named_parameters()}
-    learner.fit()
-    moved = {
-        name
-        for name, p in learner.runner.unwrapped.named_parameters()
-        if not torch.equal(p.detach(), before[name])
-    }
-    assert moved == set(_adapter(learner))
-    assert all("lora_" in name and "language_model" in name for name in moved)
-
-
 def _adapter(learner: Trainer) -> dict[str, torch.nn.Parameter]:
     return trainable(learner.runner.unwrapped)
 
@@ -181,23 +168,3 @@ def test_a_backbone_that_is_not_finite_is_not_trained(small: str, tmp_path: Path
                 parameter[0, 0] = float("nan")
     with pytest.raises(CustosError, match=r"its scores are not numbers before step 1"):
         learner.fit()
-
-
-def test_a_small_budget_scores_alike(small: str, tmp_path: Path) -> None:
-    picture = save_picture(tmp_path / "a.png", 60, 60)
-    data = [example(i, images=(picture,) if i % 2 else ()) for i in range(7)]
-    large, some = (
-        trainer(recipe(tmp_path, optim__token_budget=budget), small, examples(16), data)
-        for budget in (10_000, 120)
-    )
-    sizes = [
-        [len(batch.rows) for batch, _ in learner.runner.passes(learner.rows.val)]
-        for learner in (large, some)
-    ]
-    assert len(sizes[0]) == 1 and len(sizes[1]) > 2
-    np.testing.assert_allclose(
-        some.runner.label_logprobs(some.rows.val),
-        large.runner.label_logprobs(large.rows.val),
-        rtol=1e-5,
-        atol=1e-5,
-    )

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from judging.errors import CustosError
-from judging.tasks import task_names
 from train.methods import find_method
 from train.methods.base import Method
 from train.methods.focal import FocalRecipe
@@ -18,9 +17,7 @@ from train.methods.joint import JointRecipe
 from train.setup.recipe import parse_recipe
 from train.setup.recipe_files import (
     RECIPES,
-    RECIPES_OF_TASKS,
     find_recipe,
-    recipe_of_task,
 )
 
 MINIMAL: dict[str, Any] = {
@@ -182,14 +179,6 @@ def test_the_nearest_recipe_is_named(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CustosError, match=f"{name}: no such recipe; the nearest is '{nearest}'"):
         find_recipe(name)
-
-
-def test_recipes_of_tasks_are_named_after_them() -> None:
-    names = {path.stem for path in (RECIPES / RECIPES_OF_TASKS).iterdir()}
-    assert "truthful-pair" in names and names <= set(task_names())
-    assert recipe_of_task("truthful-pair") == "embedded/tasks/truthful-pair"
-    assert recipe_of_task("hieval-qs") == "embedded/mine"
-    assert recipe_of_task("hieval_stage1") is None
 
 
 def _values(name: str) -> dict[str, Any]:

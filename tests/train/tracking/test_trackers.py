@@ -52,28 +52,6 @@ def test_lines_where_there_is_no_terminal(
     assert _log(tmp_path).splitlines() == [first, "first row: 'Which river?'", loss, scores]
 
 
-def test_lines_that_come_too_often_are_in_the_log_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tracker = _tracker(tmp_path)
-    with tracker.running(0, {}):
-        for step in (1, 2, 3, 4):
-            tracker.advance(step, 8)
-            tracker.log_steps(step, {"train_loss": 0.5})
-    shown = [line for line in capsys.readouterr().out.splitlines() if "loss" in line]
-    assert [line.split()[1] for line in shown] == ["1/4", "4/4"], "the first and the last"
-    assert _log(tmp_path).count("loss") == 4
-
-
-def test_a_full_disk_is_reported_with_its_file(tmp_path: Path) -> None:
-    tracker = _tracker(tmp_path)
-    with tracker.running(0, {}):
-        (tmp_path / METRICS_FILE).symlink_to("/dev/full")
-        with pytest.raises(OSError, match="No space left on device") as caught:
-            tracker.log_steps(1, {"train_loss": 0.5})
-    assert caught.value.filename == str(tmp_path / METRICS_FILE)
-
-
 def test_metrics_as_lines_of_json(tmp_path: Path) -> None:
     """A resumed run writes again what came after its checkpoint; a kill may cut a line off."""
     tracker = _tracker(tmp_path)
@@ -199,13 +177,6 @@ def test_a_missing_package_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
         CustosError, match=r"'run\.trackers': .*wandb is not installed: pip install"
     ):
         make_accelerator(recipe(tmp_path, run__trackers="wandb").run)
-
-
-def test_a_tracker_that_does_not_start_is_one_line(tmp_path: Path) -> None:
-    log = _experiment(tmp_path, "tensorboard")
-    (tmp_path / "tensorboard").write_text("a file where a folder should be")
-    with pytest.raises(CustosError, match=r"^run\.trackers=tensorboard: .*tensorboard"):
-        log.start(0, {})
 
 
 def test_a_tracker_that_fails_does_not_end_training(tmp_path: Path) -> None:
