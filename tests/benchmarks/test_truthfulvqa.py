@@ -1,14 +1,23 @@
-"""TruthfulVQA: options by two readings, accuracy by level and category, stated confidence."""
+"""TruthfulVQA: options by two readings, levels, stated confidence, and logits of options."""
 
 from __future__ import annotations
 
+import json
+import math
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from benchmarks.framework import responses
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.leaderboard import number_of
+from benchmarks.framework.responses import build_questions
 from benchmarks.truthfulvqa.benchmark import (
     BY_CATEGORY,
     BY_CELL,
@@ -18,7 +27,22 @@ from benchmarks.truthfulvqa.benchmark import (
     OVER_LEVELS,
 )
 from benchmarks.truthfulvqa.levels import cai
+from benchmarks.truthfulvqa.logits import (
+    MEASURES,
+    advantage,
+    advantage_loss,
+    measure_lal,
+    option_logits,
+)
+from clients.chat import Reply
+from clients.jobs import JobResult
 from judging.errors import CustosError, FieldError
+from judging.files.pictures import read_image
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
+from tests.cli.bench.made_up import run
+from tests.conftest import Folders
+from tests.tiny import save_picture
 
 TRUTHFULVQA = get_benchmark("truthfulvqa")
 
@@ -188,3 +212,236 @@ def test_published_level_means_give_their_own_cai() -> None:
         (81.85 - 55.37) / 81.85 + (44.96 - 55.37) / 55.37
     )
     assert np.isnan(cai(np.array([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]))).all()
+
+
+logit = st.integers(-400, 400).map(lambda tenth: tenth / 10)
+four = st.tuples(logit, logit, logit, logit).map(lambda row: dict(zip("ABCD", row, strict=True)))
+letter = st.sampled_from("ABCD")
+
+
+def result(set_id: str, level: int, logits: Any, answer: Any = "A") -> dict[str, Any]:
+    case = {"set_id": set_id, "id": f"{set_id}_level{level}", "level": level, "answer": answer}
+    return {"case": case, "result": {"option_logits": logits}}
+
+
+ONE = {"A": 5.0, "B": 1.0, "C": 0.0, "D": -3.0}
+TWO = {"A": 2.0, "B": 4.0, "C": 0.0, "D": 0.0}
+THREE = {"A": 3.0, "B": 0.0, "C": 2.0, "D": -1.0}
+RESULTS = [result("s", 3, THREE), result("s", 1, ONE), result("s", 2, TWO), result("t", 1, ONE)]
+
+
+def test_by_hand() -> None:
+    found = measure_lal(RESULTS)
+    item = found["items"][0]
+    assert item == {
+        "set_id": "s",
+        # A: 5 - 1 = 4 of span 8, 2 - 4 = -2 of span 4, 3 - 2 = 1 of span 4.
+        "lal_1_to_2": 6.0,
+        "lal_norm_1_to_2": 1.0,
+        "correct_degradation_1_to_2": 3.0,
+        "incorrect_amplification_1_to_2": 3.0,
+        "lal_2_to_3": -3.0,
+        "lal_norm_2_to_3": -0.75,
+        "correct_degradation_2_to_3": -1.0,
+        "incorrect_amplification_2_to_3": -2.0,
+        "lal_1_to_3": 3.0,
+        "lal_norm_1_to_3": 0.25,
+        "correct_degradation_1_to_3": 2.0,
+        "incorrect_amplification_1_to_3": 1.0,
+    }
+    assert math.isnan(found["items"][1]["lal_1_to_2"])
+    assert found["mean"]["lal_1_to_2"] == 6.0
+    assert found["intervals"]["lal_1_to_2"]["n"] == 1
+    assert (found["sets"], found["complete_sets"]) == (2, 1)
+
+
+@given(four, four, letter, st.integers(-50, 50), st.integers(1, 20))
+def test_a_shift_and_a_scale_of_the_logits(
+    before: dict[str, float], after: dict[str, float], answer: str, shift: int, scale: int
+) -> None:
+    """A softmax's constant leaves the loss as it is, but not its two parts, which add up to it."""
+
+    def loss(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
+        return advantage_loss(advantage(before, answer), advantage(after, answer))
+
+    found = loss(before, after)
+    assert set(found) == set(MEASURES)
+    parts = found["correct_degradation"] + found["incorrect_amplification"]
+    assert parts == pytest.approx(found["lal"], abs=1e-9)
+    assert math.isnan(found["lal_norm"]) or -2 <= found["lal_norm"] <= 2
+    moved = loss({name: value + shift for name, value in before.items()}, after)
+    assert moved["lal"] == pytest.approx(found["lal"], abs=1e-9)
+    assert moved["lal_norm"] == pytest.approx(found["lal_norm"], abs=1e-6, nan_ok=True)
+    assert moved["correct_degradation"] == pytest.approx(
+        found["correct_degradation"] + shift, abs=1e-9
+    )
+    scaled = loss(
+        {name: value * scale for name, value in before.items()},
+        {name: value * scale for name, value in after.items()},
+    )
+    assert scaled["lal"] == pytest.approx(scale * found["lal"], abs=1e-6)
+    assert scaled["lal_norm"] == pytest.approx(found["lal_norm"], abs=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ([], "the data is empty"),
+        ([{"case": {"set_id": "s"}, "result": {}}], "row 1: needs 'case'"),
+        ([result("s", 4, ONE)], "row 1: field 'level'"),
+        ([result("s", True, ONE)], "row 1: field 'level'"),
+        ([result("s", 1, ONE), result("s", 1, ONE)], "row 2: set 's' has level 1 twice"),
+        ([result("s", 1, {"B": 1.0, "C": 2.0})], "row 1: field 'option_logits'"),
+        ([result("s", 1, [1.0, 2.0])], "row 1: field 'option_logits'"),
+        ([result("s", 1, {"A": 1.0})], "row 1: field 'option_logits'"),
+        ([result("s", 1, {"A": math.nan, "B": 1.0})], "row 1: field 'option_logits'"),
+        ([result("s", 1, ONE, ["A"])], "row 1: field 'answer'"),
+    ],
+)
+def test_faults_are_named(results: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(CustosError, match=message):
+        measure_lal(results)
+
+
+REPLY_TEXTS = {
+    "q1": "The river is green in spring (A), and yet it is the brown one: ",
+    "q2": "<think>(C)? Neither shows it.</think>\nThe answer is ",
+    "q3": "",
+}
+"""What a model wrote before the letter of its option."""
+
+
+def _items(folder: Path) -> list[dict[str, Any]]:
+    picture = save_picture(folder / "a.png", 84, 56)
+    return [
+        {
+            "question_id": f"q{level}",
+            "set_id": "s1",
+            "level": level,
+            "question": "Which river" + " runs" * level + "?",
+            "options": ["green", "brown", "red", "blue"][: 4 if level < 3 else 3],
+            "answer": "(B)",
+            "images": [picture] if level == 2 else [],
+        }
+        for level in (1, 2, 3)
+    ]
+
+
+def _replies(**changed: Reply) -> dict[str, Reply]:
+    """Answers that reason, and then name option B as ``(B)``."""
+    return {name: Reply(text=f"{said}(B).") for name, said in REPLY_TEXTS.items()} | changed
+
+
+@pytest.fixture
+def in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = partial(load_backbone, dtype="float32", device="cpu")
+    monkeypatch.setattr("judging.models.backbones.load_backbone", exact)
+
+
+def test_logits_are_the_librarys_after_the_models_own_words(
+    tiny_folder: str, tmp_path: Path, in_float32: None
+) -> None:
+    rows = _items(tmp_path)
+    asked = build_questions(TRUTHFULVQA, rows, "standard")
+    told: list[int] = []
+    results, problems = option_logits(
+        TRUTHFULVQA, rows, asked, _replies(), tiny_folder, told.append
+    )
+    assert problems == {}
+    assert told[-1] == 3
+    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    by_id = {one["case"]["id"]: one for one in results}
+    for row, question in zip(rows, asked, strict=True):
+        [message] = question.chat.messages
+        content: list[dict[str, Any]] = [
+            {"type": "image", "image": read_image(name)} for name in message.images
+        ]
+        encoded = backbone.processor.apply_chat_template(
+            [{"role": "user", "content": [*content, {"type": "text", "text": message.text}]}],
+            tokenize=True,
+            return_dict=True,
+            add_generation_prompt=True,
+            return_tensors="pt",
+        )
+        before = REPLY_TEXTS[row["question_id"]] + "("
+        opened = backbone.tokenizer.encode(before, add_special_tokens=False)
+        for key, more in (("input_ids", opened), ("attention_mask", [1] * len(opened))):
+            encoded[key] = torch.cat([encoded[key], torch.tensor([more])], dim=1)
+        if "mm_token_type_ids" in encoded:
+            types = torch.zeros(1, len(opened), dtype=encoded["mm_token_type_ids"].dtype)
+            encoded["mm_token_type_ids"] = torch.cat([encoded["mm_token_type_ids"], types], dim=1)
+        with torch.inference_mode():
+            expected = backbone.model(**encoded).logits[0, -1]
+        given = by_id[row["question_id"]]["result"]["option_logits"]
+        assert list(given) == list("ABCD")[: len(row["options"])]
+        for letter, value in given.items():
+            [token] = backbone.tokenizer.encode(letter, add_special_tokens=False)
+            assert value == pytest.approx(float(expected[token]), abs=2e-4)
+    # A constant added to all logits of one level moves both parts, as no probability would.
+    logits = {one["case"]["level"]: one["result"]["option_logits"] for one in results}
+    mean = measure_lal(results)["mean"]
+    fall = logits[1]["B"] - logits[2]["B"]
+    assert mean["correct_degradation_1_to_2"] == pytest.approx(fall)
+    others = [max(v for k, v in logits[level].items() if k != "B") for level in (1, 2)]
+    assert mean["incorrect_amplification_1_to_2"] == pytest.approx(others[1] - others[0])
+
+
+def test_the_letters_are_tokens_in_the_form_that_the_model_uses(
+    tmp_path: Path, in_float32: None
+) -> None:
+    """After ``is`` the embedded tokenizer writes `` B``, which is another token than ``B``."""
+    rows = _items(tmp_path)[:1]
+    asked = build_questions(TRUTHFULVQA, rows, "standard")
+    replies = {"q1": Reply(text="The answer is B")}
+    [result], problems = option_logits(TRUTHFULVQA, rows, asked, replies, "embedded")
+    assert problems == {}
+    backbone = load_backbone("embedded", dtype="float32", device="cpu")
+    [message] = asked[0].chat.messages
+    prompt = Encoder(backbone).encode_question(message.text)
+    tokenizer = backbone.tokenizer
+    ids = [*prompt.suffix_ids, *tokenizer.encode("The answer is", add_special_tokens=False)]
+    with torch.inference_mode():
+        expected = backbone.model(input_ids=torch.tensor([ids])).logits[0, -1]
+    letters = [tokenizer.encode(f" {letter}", add_special_tokens=False) for letter in "ABCD"]
+    assert [len(tokens) for tokens in letters] == [1, 1, 1, 1]
+    given = list(result["result"]["option_logits"].values())
+    assert given == pytest.approx([float(expected[token]) for [token] in letters], abs=2e-4)
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_measured(
+    tiny_folders: Folders, tmp_path: Path, in_float32: None
+) -> None:
+    rows = _items(tmp_path)
+    asked = build_questions(TRUTHFULVQA, rows, "standard")
+    rows[0]["answer"] = "none of these"
+    (tmp_path / "a.png").write_bytes(b"no picture")
+    backbone = tiny_folders("qwen3_vl")
+    results, problems = option_logits(TRUTHFULVQA, rows, asked, _replies(), backbone)
+    assert ([one["case"]["id"] for one in results], set(problems)) == (["q3"], {1, 2})
+    for reply in (Reply(text="No."), Reply(text="(B", finish_reason="length")):
+        results, problems = option_logits(TRUTHFULVQA, rows, asked, _replies(q3=reply), backbone)
+        assert (results, set(problems)) == ([], {1, 2, 3})
+
+
+def test_the_command_writes_what_lal_reads(
+    tiny_folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items, out = tmp_path / "items.json", tmp_path / "out.json"
+    rows = [{k: v for k, v in row.items() if k != "images"} for row in _items(tmp_path)]
+    items.write_text(json.dumps(rows), encoding="utf-8")
+    command = ("respond", "truthfulvqa", "--items", items, "--out", out, "--option-logits")
+    refused = run(*command, "--base-url", "http://x/v1", "--model", "m")
+    assert refused.exit_code == 2
+    assert "--option-logits" in refused.stderr
+    local = (*command, "--backbone", tiny_folders("qwen2_5_vl"))
+    assert run(*local, "--max-tokens", "2").exit_code == 1  # the answers are not whole
+    answered = JobResult(replies=_replies(), rejects=[], num_reused=0)
+    monkeypatch.setattr(responses, "ask_backbone", lambda *args, **options: answered)
+    done = run(*local)
+    assert done.exit_code == 0, done.output
+    table = tmp_path / "lal.json"
+    lal = run("lal", "--results", tmp_path / "out.json.logits.json", "--json", table)
+    assert lal.exit_code == 0, lal.output
+    assert "1 sets, 1 with all three levels" in lal.stdout
+    written = json.loads((tmp_path / "out.json.logits.json").read_text())
+    assert json.loads(table.read_text())["mean"] == measure_lal(written)["mean"]

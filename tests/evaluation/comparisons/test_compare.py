@@ -1,4 +1,4 @@
-"""Two evaluations compared, and the gate for a new judge."""
+"""Two evaluations compared, the gate for a new judge, and the paired figures of both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cli.main import app
 from evaluation.comparisons.compare import compare_evaluations
 from evaluation.comparisons.gate import gate
 from evaluation.outcomes import save_evaluation
-from evaluation.paired import lowest_difference
+from evaluation.paired import lowest_difference, newcombe_interval, paired_accuracies
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, scored, unscored
@@ -184,3 +184,40 @@ def test_a_better_judge_passes_and_an_equal_one_where_there_are_rows(tmp_path: P
         arguments = ["compare", str(a), str(folder), "--gate", "--margin", margin]
         result = CliRunner().invoke(app, arguments, catch_exceptions=False)
         assert result.exit_code == status
+
+
+def test_the_interval_is_that_of_the_mean_difference() -> None:
+    """With a row to a question the bootstrap agrees with the normal interval of the mean."""
+    rng = np.random.default_rng(0)
+    first, second = rng.random(2000) < 0.8, rng.random(2000) < 0.6
+    paired = paired_accuracies(first.tolist(), second.tolist(), np.arange(2000))
+    apart = first.astype(float) - second
+    half = 1.96 * apart.std() / np.sqrt(2000)
+    difference = paired["difference"]
+    assert difference["value"] == pytest.approx(apart.mean())
+    assert difference["low"] == pytest.approx(apart.mean() - half, abs=0.004)
+    assert difference["high"] == pytest.approx(apart.mean() + half, abs=0.004)
+    assert (paired["first"]["value"], paired["n"]) == (pytest.approx(first.mean()), 2000)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "n", "low", "high"),
+    [
+        (9, 3, 10, 0.1705, 0.8090),
+        (6, 2, 7, 0.0582, 0.8062),
+        (10, 0, 10, 0.6075, 1.0000),
+    ],
+)
+def test_newcombe_as_published(first: int, second: int, n: int, low: float, high: float) -> None:
+    """Newcombe 1998, table II, method 10, where both rates are over as many items."""
+    assert newcombe_interval(first / n, second / n, n) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize("movers", [1, 2, 3, 4])
+def test_an_interval_of_a_sparse_difference_leaves_out_zero_only_where_the_test_does(
+    movers: int,
+) -> None:
+    second = np.arange(300) >= movers
+    paired = paired_accuracies([True] * 300, second.tolist(), np.arange(300))
+    assert paired["p"] == pytest.approx(2.0 ** (1 - movers))
+    assert paired["difference"]["low"] <= 0 < paired["difference"]["high"]

@@ -15,13 +15,13 @@ from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import (
     evaluation,
     example,
+    report,
     scored,
     typed_records,
     untrained_mode_note,
 )
 from tests.evaluation.people.made_up import several
 from tests.evaluation.people.test_annotators import with_second
-from tests.evaluation.report.made_up import report
 
 
 def test_rows_without_a_label_are_in_the_figures_that_say_so() -> None:

@@ -25,9 +25,8 @@ from evaluation.report.report import abstention, build_report, risk_coverage, wr
 from evaluation.report.summary import summary_lines
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import evaluation, scored, unscored
+from tests.evaluation.made_up import evaluation, report, scored, unscored
 from tests.evaluation.pairs.made_up import in_both_orders, pair
-from tests.evaluation.report.made_up import report
 
 ARCHITECTURE_KEYS = {
     "n", "coverage", "seconds", "items_per_second", "metrics", "per_class", "confusion", "slices",
