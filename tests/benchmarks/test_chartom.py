@@ -417,11 +417,3 @@ def test_an_order_is_read_in_the_direction_of_the_question(question: str, is_upw
         human_answers=(*answers, "Cedar, Beech, Aster", ("Cedar", "Beech", "Aster")),
     )
     assert item.measured_hmi(()) == (0 if is_upward else 0.5)
-
-
-def test_choices_and_rankings_must_be_met_exactly() -> None:
-    assert hmi(["Bacteria", " bacteria.", "Tomainia", None], "Bacteria") == 0.5
-    whole = ("Aster", "Beech", "Cedar")
-    assert hmi([whole, ("Beech", "Aster", "Cedar"), whole[:2], None], whole) == 0.75
-    with pytest.raises(CustosError, match="at least one"):
-        hmi([], "Bacteria")

@@ -92,17 +92,6 @@ def test_parts() -> None:
     assert SIMPLEVQA.table(graded("AB", **flat))["by_task"]["TE"]["IN"] == 1 / 2
 
 
-def test_a_language_in_several_spellings_is_one_part() -> None:
-    """Count all items in a language for the paper's row, as where two files are joined."""
-    rows = [*graded("AAAB"), *graded("BBBB", language="english"), *graded("A", language="zh")]
-    table = SIMPLEVQA.table(rows)
-    by_language = {name: part["CO"] for name, part in table["by_language"].items()}
-    assert by_language == {"EN": 3 / 8, "zh": 1}
-    row = row_values(SIMPLEVQA.paper_rows(table, "mine")[BY_DOMAIN]["mine"])
-    assert row[0] == 100  # CO in Chinese
-    assert row[3] == pytest.approx(100 * 3 / 8)  # in English
-
-
 def test_the_official_script_counts_it_as_no_attempt() -> None:
     """Of one file, a third of the readable conclusions and a quarter of all are correct."""
     table = SIMPLEVQA.table(graded(["A", "B", "C", "答案解析失败"]))

@@ -229,35 +229,12 @@ def test_counts_by_hand() -> None:
     assert set(fact["rivals"]) == {RULES_NAME, VARIANT_MAJORITY}
 
 
-def answers(num_questions: int, is_learnable: bool, seed: int = 0) -> list[LabelledExample]:
-    """Two answers a question: one repeats the reference, one does not; or labels are a coin's."""
-    rng, rows = np.random.default_rng(seed), []
-    for number in range(2 * num_questions):
-        correct = number % 2 == 0 if is_learnable else bool(rng.random() < 0.5)
-        rows.append(
-            example(
-                "Correct" if correct else "Wrong",
-                id=str(number),
-                question=f"Question {number // 2}?",
-                references=("a blue whale",),
-                responses=("It is the blue whale." if number % 2 == 0 else "Surely a cow.",),
-                reference_mode="any",
-            )
-        )
-    return rows
-
-
 def accuracy(rows: list[LabelledExample]) -> float:
     verdicts = overlap_verdicts(rows)
     assert verdicts is not None
     assert [verdict.id for verdict in verdicts] == [row.id for row in rows]
     assert all(abs(sum(verdict.probabilities.values()) - 1) < 1e-9 for verdict in verdicts)
     return float(np.mean([v.label == r.label for v, r in zip(verdicts, rows, strict=True)]))
-
-
-def test_it_learns_overlap_and_nothing_from_chance() -> None:
-    assert accuracy(answers(30, is_learnable=True)) == 1
-    assert 0.35 < accuracy(answers(150, is_learnable=False)) < 0.65
 
 
 WORDS = ("lion", "tiger", "oak", "birch", "iron", "zinc")

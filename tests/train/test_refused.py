@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ import pytest
 from judging.types import LabelledExample
 from tests.train.made_up import analysed, critique_pair, example, examples, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
-from train.methods import methods
-from train.setup.recipe_files import find_recipe
 
 SCRIPTS: dict[str, Any] = {
     "hieval_stage1": hieval_stage1,
@@ -147,18 +144,3 @@ def test_a_missing_backbone_is_named(
     line = _missing(script, [*given, f"backbone={tmp_path / 'nothing'}"], capsys)
     assert line.startswith(f"error: backbone '{tmp_path / 'nothing'}' cannot be loaded")
     assert "without it: custos prep" in line
-
-
-@pytest.mark.parametrize("script", STARTED)
-def test_what_runs_instead_is_there(script: object) -> None:
-    name = script.__name__.removeprefix("train.")  # type: ignore[attr-defined]
-    [method] = [method for method in methods().values() if method.script == name]
-    *preps, train = method.without_hub.split(" && ")
-    words = shlex.split(train)
-    assert words[:4] == ["accelerate", "launch", "-m", script.__name__]  # type: ignore[attr-defined]
-    text = find_recipe(words[-1]).read_text(encoding="utf-8")
-    assert "backbone: embedded" in text
-    for prep in preps:
-        words = shlex.split(prep)
-        assert f"{words[words.index('--out') + 1]}/train.jsonl" in text
-        assert prep in text.replace("\n# ", " ") or script is not truthful_judge

@@ -255,15 +255,6 @@ def test_a_judge_that_was_not_measured_leaves_the_word(model: GradedModel, reaso
     assert rate_charts(CHARTHAL, board["models"]) == []
 
 
-def test_what_rules_decide_needs_no_correction() -> None:
-    """A rule reads these answers, so that no judge is asked and nothing is to correct."""
-    rows = [
-        CHARTOM.graded_row(chart(id=f"P{n}_1", fact_response="12" if n % 2 else "13"), [])
-        for n in range(8)
-    ]
-    assert judged_score(GradedModel(CHARTOM, rows)) is None
-
-
 def test_two_models_under_a_measured_judge(report: Path) -> None:
     """The probability is that of resampled figures, as the same errors keep the order."""
     rng = np.random.default_rng(4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from collections.abc import Callable
@@ -116,31 +115,6 @@ def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path)
     assert [seen.text for seen in fake.seen] == ["What is value 1?"]
     assert list(read(out)) == ["0_0", "1_0", "2_0", "3_0"]
     assert not (tmp_path / "out.json.errors.jsonl").exists()
-
-
-def test_odd_replies_fail_alone_or_stay_as_they_are(
-    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Half a character cannot be written to any file; control characters can."""
-    sleep = asyncio.sleep
-    monkeypatch.setattr(asyncio, "sleep", lambda seconds: sleep(min(seconds, 0.001)))
-    odd = "12\0\x1b[2J\u2028\r\n3"
-
-    def answer(seen: Seen) -> Say:
-        said = completion(odd)
-        return Say(body=said.replace("12", r"12 \ud800") if "value 1" in seen.text else said)
-
-    fake.answer = answer
-    items = charthal(tmp_path, 3)
-    for _ in range(2):
-        fake.seen.clear()
-        done = ask(fake, "charthal", items)
-        assert done.exit_code == 1
-        said = {key: row["response"] for key, row in read(tmp_path / "out.json").items()}
-        assert said == {"0_0": odd, "2_0": odd}
-        assert "row 2: item '1_0': the answer is not a chat completion: " in done.stderr
-        assert "\x1b[2J" not in done.stderr
-    assert {seen.text for seen in fake.seen} == {"What is value 1?"}, "the others are kept"
 
 
 def test_nothing_limits_an_answer_unless_asked(fake: FakeServer, tmp_path: Path) -> None:
@@ -284,24 +258,6 @@ def test_a_local_backbone_answers_as_the_library_does(
     assert again.num_reused == 2
     assert again.replies == result.replies
     assert answers.read_bytes() == before
-
-
-def test_two_runs_do_not_write_one_file(fake: FakeServer, tmp_path: Path) -> None:
-    items, out = charthal(tmp_path, 1), tmp_path / "out.json"
-    refusals: list[Any] = []
-
-    def answer(seen: Seen) -> Say:
-        if not refusals:  # while the first run waits for its answer, another asks another model
-            refusals.append(ask(fake, "charthal", items, "--model", "second"))
-        return Say(body=completion("12"))
-
-    fake.answer = answer
-    assert ask(fake, "charthal", items).exit_code == 0
-    [refused] = refusals
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith(f"error: {out}: another run is writing it")
-    assert [seen.body["model"] for seen in fake.seen] == ["m"]
-    assert read(tmp_path / "out.json.manifest.json")["model"] == "m"
 
 
 def test_the_published_decoding_of_simplevqa_is_the_servers_own(

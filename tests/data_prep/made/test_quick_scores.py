@@ -24,7 +24,7 @@ seeds = st.integers(min_value=-(2**63), max_value=2**63)
 splits: st.SearchStrategy[WordingSplit] = st.sampled_from(("train", "test", "all"))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seeds, st.integers(0, 10**6), st.sampled_from(BEHAVIOURS))
 def test_label_follows_from_the_elements_claimed(
     seed: int, number: int, behaviour: Behaviour
@@ -70,7 +70,7 @@ def _spellings_near(answer: Element, language: Language) -> set[str]:
 def test_labels_come_in_their_shares(quick_train: list[LabelledExample]) -> None:
     sets = Counter(row.label for row in quick_train if row.reference_mode == "all")
     shares = {label: count / sets.total() for label, count in sets.items()}
-    assert shares == pytest.approx({"Correct": 0.45, "Partial": 0.20, "Wrong": 0.35}, abs=0.04)
+    assert shares == pytest.approx({"Correct": 0.45, "Partial": 0.20, "Wrong": 0.35}, abs=0.05)
 
 
 @settings(deadline=None)

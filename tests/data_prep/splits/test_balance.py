@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -25,7 +24,7 @@ from data_prep.splits.balance import (
     in_both_orders,
     item_of,
 )
-from data_prep.splits.splits import SPLITS, HeldOut
+from data_prep.splits.splits import HeldOut
 from evaluation.report.markdown import TABLE_5
 from judging.errors import CustosError
 from judging.files.records import read_records, write_records
@@ -160,42 +159,6 @@ def test_the_papers_test_gives_its_percentages() -> None:
         again = [round(100 * count / n, 2) for count, n in zip(counts, sizes, strict=True)]
         assert again == by_type
         assert sum(counts) / 10 == overall
-
-
-def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> None:
-    examples = _examples({"Correct": 60, "Wrong; Other": 60, "Wrong; Overthinking": 30})
-    quick = [
-        row.model_copy(update={"task": "hieval-qs", "label": "Wrong", "error_type": None})
-        for row in examples[60::2]
-    ]
-    write_records(tmp_path / "ea.jsonl", examples)
-    write_records(tmp_path / "qs.jsonl", quick)
-    write_records(tmp_path / "seen.jsonl", examples[:30])
-    out = tmp_path / "out"
-    command = ["prep", "error-types", "--source", tmp_path / "ea.jsonl", "--out", out]
-    more = ["--hard", tmp_path / "qs.jsonl", "--test-per-type", 10, "--val", 8, "--cal", 8]
-    more += ["--seen", tmp_path / "seen.jsonl"]
-    result = CliRunner().invoke(app, [str(part) for part in (*command, *more)])
-    assert result.exit_code == 0, result.output
-    splits = {
-        name: [row for _, row in read_records(out / f"{name}.jsonl", LabelledExample)]
-        for name in SPLITS
-    }
-    assert Counter(map(class_of, splits["test"])) == {"Other": 10, "Overthinking": 10}
-    assert len(set(Counter(map(class_of, splits["train"])).values())) == 1
-    for name in ("val", "cal"):
-        assert sorted(Counter(map(class_of, splits[name])).values()) == [2, 3, 3]
-    trained = {item_of(row) for name in ("train", "val", "cal") for row in splits[name]}
-    assert not trained & {item_of(row) for row in quick}
-    manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["source"]["test_cases"] == {
-        "Other, hard": 6, "Other, new": 4, "Overthinking, hard": 6, "Overthinking, new": 4,
-    }  # fmt: skip
-    assert manifest["left_out"]["near_hard_or_drawn_cases"] == 45 - 12
-    assert manifest["source"]["seen"][0]["name"] == "seen.jsonl"
-    held_out = {item_of(row) for name in ("val", "cal", "test") for row in splits[name]}
-    assert held_out.isdisjoint(map(item_of, examples[:30]))
-    assert manifest["left_out"]["beyond_balance"] > 0
 
 
 def test_the_verb_takes_the_published_sizes(

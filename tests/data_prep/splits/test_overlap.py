@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from data_prep.splits.near_duplicates import (
     cluster_examples,
-    cluster_together,
     near_duplicate_clusters,
 )
 from data_prep.splits.overlap import (
@@ -254,21 +253,6 @@ def test_clusters_are_those_of_comparing_every_pair(
     assert partition(clusters) == all_pairs_partition(texts, threshold)
 
 
-def test_clusters_of_many_templates_are_those_of_comparing_every_pair(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("data_prep.splits.near_duplicates.PAIRS_AT_ONCE", 500)
-    monkeypatch.setattr("data_prep.splits.near_duplicates.CHECKS_AT_ONCE", 20)
-    rng = random.Random(3)
-    syllables = ["ka", "mi", "ron", "ble", "sto", "ni", "qu", "vel"]
-    names = ["".join(rng.choices(syllables, k=rng.randint(1, 6))) for _ in range(60)]
-    templates = ["what is the capital of {}", "who founded the town of {} long ago", "{} or not"]
-    texts = sorted({rng.choice(templates).format(rng.choice(names)) for _ in range(150)})
-    expected = all_pairs_partition(texts, 0.6)
-    assert 10 < len(expected) < len(texts), "the made-up texts should hold both kinds"
-    assert partition(near_duplicate_clusters(texts, 0.6).tolist()) == expected
-
-
 def test_groups_and_pictures_join_questions_and_chain() -> None:
     rain, fog, moon, rain_again = cluster_examples(
         [
@@ -288,17 +272,6 @@ def test_groups_and_pictures_join_questions_and_chain() -> None:
         ]
     )
     assert clusters[0] == clusters[1] == clusters[2] != clusters[3]
-
-
-def test_cluster_names_depend_on_their_members_alone() -> None:
-    gala = "Who sang at the opening gala?"
-    questions = [gala, "who sang at the opening gala night", "Why?", "When?"]
-    examples = [example(question) for question in questions]
-    names = cluster_examples(examples)
-    assert cluster_examples(examples[::-1]) == names[::-1]
-    assert cluster_examples([*examples[:2], examples[3]]) == [*names[:2], names[3]]
-    assert cluster_together(examples[:1], [], examples[1:]) == [names[:1], [], names[1:]]
-    assert names[0] == names[1]
 
 
 @pytest.mark.slow

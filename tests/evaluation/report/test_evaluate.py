@@ -17,7 +17,7 @@ from evaluation.report.evaluate import (
     seen_data,
     uncalibrated_verdicts,
 )
-from evaluation.report.measured_tasks import measured_lines, unmeasured_tasks
+from evaluation.report.measured_tasks import measured_lines
 from evaluation.report.report import build_report
 from judging import JudgeRequest, LabelledExample, Verdict
 from judging.errors import FieldError
@@ -150,23 +150,6 @@ def test_an_untrained_judge_has_its_zero_shot_figures_beside_it() -> None:
     assert "untrained on other tasks: embedded@1 on hieval-qs/plain: accuracy 0.656 [" in line
     [stranger] = measured_lines("gpt-4o", None, ("charthal",))
     assert stranger == "judge gpt-4o: not measured on this task (charthal)"
-
-
-def test_rows_without_a_label_were_not_measured(tmp_path: Path) -> None:
-    accuracy = {"value": 0.7, "low": 0.65, "high": 0.75, "n": 150}
-    nothing = {"value": None, "low": None, "high": None, "n": 0}
-    parts = {
-        "simplevqa/english": {"n": 200, "accuracy": accuracy},
-        "simplevqa/chinese": {"n": 80, "accuracy": nothing},
-        "charthal/irrelevant": {"n": 44, "accuracy": nothing},
-    }
-    (tmp_path / "report.json").write_text(json.dumps({"slices": {"task": parts}}))
-    tasks = ("simplevqa", "charthal")
-    assert measured_lines("mine", tmp_path, tasks) == [
-        "judge mine on simplevqa: accuracy 0.700 [0.650, 0.750] on 150 rows (english)",
-        "judge mine: not measured on this task (charthal)",
-    ]
-    assert unmeasured_tasks(tmp_path, tasks) == ["charthal"]
 
 
 def test_the_shipped_judge_of_benchmarks_beats_the_rules() -> None:

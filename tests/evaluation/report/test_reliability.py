@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +13,8 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from evaluation.report.reliability import HEADING, render_card
-from judging.files.records import write_records
 from judging.judge import Judge
-from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.types import JudgeRequest, Verdict
 from serve.app import create_app
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, card_of, row
@@ -113,57 +111,6 @@ def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Pat
     page.unlink()
     for _ in range(2):  # its own card is replaced
         assert card(judge.folder, judge.folder, d=data).exit_code == 0
-
-
-class HalfMute(FakeJudge):
-    """Gives no label where there are several references."""
-
-    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
-        if len(request.references) > 1:
-            return Verdict(id=request.id, status="unparsed", message="no label in the text")
-        return super().verdict_on(request, confidence)
-
-
-def half_answered() -> list[LabelledExample]:
-    """Twenty rows with one reference, of the domain x, and ten with two, of the domain y."""
-    examples = []
-    for number in range(30):
-        domain, references = ("x", ["Paris"]) if number < 20 else ("y", ["Paris", "Lyon"])
-        fields = row(
-            question=f"Capital {number}?",
-            references=references,
-            reference_mode="any" if domain == "x" else "all",
-            label="Correct" if number % 3 else "Wrong",
-            id=str(number),
-            metadata={"domain": domain},
-        )
-        examples.append(LabelledExample.model_validate(fields))
-    return examples
-
-
-def half_mute(judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Load ``HalfMute`` in place of a judge; return its folder."""
-    mute = HalfMute("mine")
-    mute.card = judge.card
-    monkeypatch.setattr(Judge, "load", lambda source, **_: mute)
-    return str(judge.folder)
-
-
-def test_rows_without_a_label_are_in_no_count_of_a_card(
-    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    folder = half_mute(judge, monkeypatch)
-    clock = SimpleNamespace(perf_counter=iter([10.0, 12.0]).__next__)
-    monkeypatch.setattr("cli.shared.measuring.time", clock)
-    write_records(tmp_path / "d.jsonl", half_answered())
-    result = card(folder, folder, "--no-zero-shot", d=tmp_path / "d.jsonl")
-    assert result.exit_code == 0, result.stderr
-    made = json.loads((Path(folder) / "reliability.json").read_text())
-    assert made["not_measured"] == ["hieval-qs/plain/all"]
-    assert made["data"]["d"]["seconds_per_1000"] == 100, "two seconds for twenty verdicts"
-    text = (Path(folder) / "reliability.md").read_text()
-    assert "| d | domain: y | 0 | - | - |" in text
-    assert "| d | domain: x | 20 | 0.6" in text
 
 
 class StoppedJudge(FakeJudge):

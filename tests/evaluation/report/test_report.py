@@ -11,7 +11,6 @@ import pytest
 
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
-from evaluation.report.disagreements import find_disagreements
 from evaluation.report.markdown import (
     JUDGES_IN_REPORTS,
     TABLE_4,
@@ -20,9 +19,7 @@ from evaluation.report.markdown import (
     render_markdown,
     table_row,
 )
-from evaluation.report.page import write_page
 from evaluation.report.report import abstention, build_report, risk_coverage, write_report
-from evaluation.report.summary import summary_lines
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, report, scored, unscored
@@ -151,31 +148,6 @@ def test_pairs_are_reported_with_what_order_and_length_do(tmp_path: Path) -> Non
     assert "| Accuracy, both merged | 0.667 [" in page
     assert "| Pairs on which the two orders disagree | 0.667 [" in page
     assert "nan" not in page.lower()
-
-
-def test_pairs_that_need_review_are_counted_and_rows_of_graded_answers_left_out(
-    tmp_path: Path,
-) -> None:
-    examples = [pair("A", str(row), task="truthful-pair") for row in range(4)]
-    verdicts = [
-        in_both_orders("A", "B", "B" if row else "A", str(row)).model_copy(
-            update={"needs_review": row == 1, "message": "the <orders> disagree"}
-        )
-        for row in range(4)
-    ]
-    made = build_report(examples, verdicts, seconds=1.0, command="custos eval x")
-    rows = find_disagreements(examples, verdicts)
-    write_report(made, tmp_path)
-    html = write_page(made, rows, "pairs.csv", tmp_path).read_text()
-    text = (tmp_path / "report.md").read_text()
-    counted = "1 of 4 verdicts need review (25.0%)"
-    assert counted in text
-    assert counted in html
-    assert counted in summary_lines("judge", made, rows)
-    assert html.count("<dt>Needs review</dt>") == 1
-    assert "the &lt;orders&gt; disagree" in html
-    assert "Wrong called Correct" not in text + html
-    assert "fpr" not in text
 
 
 def outcomes(confidence: list[float], right: list[bool]) -> Outcomes:

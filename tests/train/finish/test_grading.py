@@ -8,9 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from hypothesis import given
@@ -23,13 +21,11 @@ from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
-from judging.scoring import ask_model
 from judging.types import LabelledExample
 from judging.verdicts.calibration import HeldOutVerdicts
 from serve.app import create_app
 from serve.queue.service import Service
 from tests.forks import run_together
-from tests.tiny import save_picture
 from tests.train.finish import graded_together
 from tests.train.made_up import example, examples, recipe, trainer
 from train.finish import grading
@@ -224,26 +220,6 @@ def test_every_row_has_one_process_and_loads_are_balanced(
     assert sorted(index for share in shares for index in share) == list(range(len(rows)))
     loads = [sum(lengths[index] + 10 for index in share) for share in shares]
     assert max(loads) - min(loads) <= TOGETHER * 412
-
-
-def test_a_calibration_split_with_pictures_is_read_some_at_a_time(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    picture = save_picture(tmp_path / "a.png", 60, 60)
-    judge = Judge.load(small, device="cpu", dtype="float32")
-    rows = [example(i, images=(picture,) if i == 4 else ()) for i in range(7)]
-    expected = judge.logprobs(rows)
-    sizes: list[int] = []
-    score = judge.engine.score
-
-    def count(prompts: Any, tree: Any, **options: Any) -> Any:
-        sizes.append(len(prompts))
-        return score(prompts, tree, **options)
-
-    monkeypatch.setattr(judge.engine, "score", count)
-    monkeypatch.setattr(ask_model, "WINDOW", 3)
-    np.testing.assert_allclose(judge.logprobs(rows), expected, rtol=1e-5, atol=1e-5)
-    assert sizes == [3, 3, 1]
 
 
 def test_scores_are_calibrated_where_a_type_is_missing(

@@ -18,8 +18,7 @@ from train.loop.batches import RowCosts, StepPlan
 from train.rows.data import RunSplits
 from train.rows.examples import Examples
 from train.rows.rows import Rows, Supervision, index_splits
-from train.setup.recipe import OptimSection, read_values
-from train.setup.recipe_files import find_recipe, recipe_names
+from train.setup.recipe import OptimSection
 from train.setup.run_log import RUN_LOG
 
 
@@ -102,22 +101,6 @@ def test_every_step_has_new_and_replayed_rows_in_their_shares(
     assert [sorted(row for micro in step for row in micro) for step in steps] == [
         sorted(row for micro in step for row in micro) for step in single.epoch(0)
     ], "processes and budget only decide how a step is cut"
-
-
-@pytest.mark.parametrize("name", recipe_names())
-def test_shipped_recipes_take_the_same_steps_in_any_number_of_processes(
-    rows: Rows, name: str
-) -> None:
-    optim = OptimSection.model_validate(read_values(find_recipe(name))["optim"] | {"epochs": 1})
-    single = StepPlan(rows, optim, 0)
-    expected = [sorted(row for micro in step for row in micro) for step in single.epoch(0)]
-    for processes in (1, 2, 4, 6, 8, 16):
-        plan = StepPlan(rows, optim, 0, processes)
-        steps = plan.epoch(0)
-        assert plan.total_steps == single.total_steps
-        assert [sorted(row for micro in step for row in micro) for step in steps] == expected
-        for step in steps:
-            assert len(step) >= min(sum(map(len, step)), processes), "no process is idle"
 
 
 @settings(max_examples=60)

@@ -39,13 +39,6 @@ def test_a_tiny_step_takes_what_was_planned(
     assert planned == pytest.approx(measured, rel=0.15)
 
 
-def test_a_tiny_step_with_pictures_takes_what_was_planned(tiny_folder: str, tmp_path: Path) -> None:
-    rows = long_rows(8, images=(save_picture(tmp_path / "a.png", 160, 160),))
-    settings = recipe(tmp_path / "run")
-    planned, measured = _planned_and_measured(settings, tiny_folder, rows, tmp_path)
-    assert planned == pytest.approx(measured, rel=0.15)
-
-
 def test_dora_and_a_trained_merger_take_what_was_planned(small: str, tmp_path: Path) -> None:
     rows = long_rows(8, images=(save_picture(tmp_path / "a.png", 160, 160),))
     settings = recipe(tmp_path / "run", adapter__dora=True, adapter__merger=True)
