@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.stats import binomtest
 
 from evaluation.attacks.rows import measure_share
-from evaluation.estimate import Draws, mean, share, without_nan
+from evaluation.estimate import Draws, mean, without_nan
 from evaluation.intervals import (
     cluster_sums,
     holm,
@@ -77,15 +77,6 @@ def test_resamples_are_what_a_loop_over_items_gives() -> None:
     picks = np.random.default_rng(5).integers(9, size=(30, 9))
     slow = [sum(values[clusters == pick].sum(axis=0) for pick in row) for row in picks]
     np.testing.assert_allclose(fast, slow, rtol=1e-12)
-
-
-def test_a_rate_of_one_rests_on_the_clusters_it_is_about() -> None:
-    among = np.arange(400) >= 300  # 100 items in two clusters, the others in 300
-    clusters = np.where(among, np.arange(400) % 2, np.arange(400) + 2)
-    found = share(among, among, clusters)
-    assert (found["value"], found["n"]) == (1, 100)
-    assert found["low"] < wilson_interval(2, 2).low  # two clusters, and Student's quantile
-    assert found["high"] == 1
 
 
 def test_a_mean_leaves_out_what_does_not_exist() -> None:

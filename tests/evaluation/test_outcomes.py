@@ -128,15 +128,6 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_evaluation(tmp_path)
 
 
-def test_files_that_do_not_line_up_name_the_folder(tmp_path: Path) -> None:
-    examples, verdicts = evaluation()
-    save_evaluation(tmp_path, examples, verdicts)
-    lines = (tmp_path / "verdicts.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "verdicts.jsonl").write_text("".join(lines[1:]))
-    with pytest.raises(CustosError, match=f"{tmp_path}: 179 verdicts for 180 examples"):
-        load_evaluation(tmp_path)
-
-
 def labelled(*labels: str, **fields: object) -> list[LabelledExample]:
     return [example(label, id=str(i), **fields) for i, label in enumerate(labels)]
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pytest
@@ -46,25 +45,6 @@ def test_an_unreachable_hub_is_one_line_within_seconds(
     assert str(caught.value).startswith("lab/hieval-qs: no such file here")
     assert "\n" not in str(caught.value)
     assert capfd.readouterr().err == "", "the library reports each time that it tries again"
-
-
-def test_the_library_may_ask_the_hub_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    offline: list[bool] = []
-
-    def load_dataset(*args: Any, **kwargs: Any) -> None:
-        offline.append(datasets.config.HF_HUB_OFFLINE)
-        raise ConnectionError("not in the cache\nlong explanation")
-
-    def no_route(url: str, **options: object) -> None:
-        raise OSError("no route to host\nlong explanation")
-
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", no_route)
-    with pytest.raises(CustosError, match=r"no route to host$"):
-        list(hub_rows("lab/hieval-qs", HubOptions()))
-    assert offline == [True]
-    assert datasets.config.HF_HUB_OFFLINE is False
 
 
 @pytest.mark.parametrize(

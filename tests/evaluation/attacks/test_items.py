@@ -37,17 +37,6 @@ def test_rows_on_one_question_are_one_item() -> None:
     ]
 
 
-def test_a_limit_draws_items_but_takes_wrong_answers_from_all() -> None:
-    whole = {item.request.question: item for item in read_items(examples(), seed=3)}
-    drawn = read_items(examples(), limit=2, seed=3)
-    assert len(drawn) == 2
-    assert all(item == whole[item.request.question] for item in drawn)
-    assert read_items(examples(), limit=2, seed=3) == drawn
-    assert {tuple(i.id for i in read_items(examples(), limit=2, seed=s)) for s in range(9)} > {
-        tuple(i.id for i in drawn)
-    }
-
-
 def test_wrong_answers_are_of_the_same_kind_and_cannot_be_right() -> None:
     for item in read_items(examples()):
         kind = kind_of(item.references[0])

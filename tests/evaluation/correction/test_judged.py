@@ -15,7 +15,6 @@ from evaluation.correction.judged import (
     Figure,
     added_width,
     best_label,
-    drawn_errors,
     error_rates,
     errors_of_judge,
     judged_rate,
@@ -201,14 +200,3 @@ def test_shipped_judges_say_how_they_err() -> None:
     assert known.sensitivity.value == pytest.approx(0.957, abs=1e-3)
     assert known.false_positive_rate.value == pytest.approx(0.126, abs=1e-3)
     assert errors_of_judge("../embedded-qs") == errors_of_judge("") == {}
-
-
-def test_draws_of_errors_spread_as_their_intervals() -> None:
-    known = errors(Figure(value=0.9, low=0.8, high=0.94, n=9), figure(0.1, 0.05))
-    sensitivity, alarms = drawn_errors("r", known, 20_000)
-    assert np.quantile(sensitivity, [0.025, 0.5, 0.975]) == pytest.approx(
-        [0.8, 0.9, 0.94], abs=5e-3
-    )
-    assert np.quantile(alarms, [0.025, 0.975]) == pytest.approx([0.05, 0.15], abs=5e-3)
-    assert abs(np.corrcoef(sensitivity, alarms)[0, 1]) < 0.03
-    assert (drawn_errors("r", known, 10)[0] == sensitivity[:10]).all()

@@ -11,12 +11,10 @@ import pytest
 
 from evaluation.comparisons.compare import compare_evaluations, render_comparison
 from evaluation.outcomes import Outcomes, save_evaluation
-from evaluation.paired import newcombe_interval
 from evaluation.ranking.favour import (
     family_of,
     favour,
     flip_p,
-    weighted_rates,
 )
 from evaluation.report.disagreements import find_disagreements
 from evaluation.report.page import render_page
@@ -75,21 +73,6 @@ def test_flips_of_several_sums_are_those_of_the_largest() -> None:
     for column, p in enumerate(flip_p(sums)):
         observed = abs(sum(sums[:, column])) / spread[column]
         assert p == pytest.approx(np.mean([value >= observed - 1e-9 for value in largest]))
-
-
-@pytest.mark.parametrize("hits", [(30, 12), (0, 40)])
-def test_interval_of_independent_rates_is_newcombes(hits: tuple[int, int]) -> None:
-    is_first = np.arange(1000) < 500
-    is_hit = np.concatenate([np.arange(500) < number for number in hits])
-    found = weighted_rates(
-        np.stack([is_hit, is_hit], axis=1),
-        np.stack([is_first, ~is_first], axis=1),
-        np.array([1.0, -1.0]),
-        np.arange(1000),
-    )
-    expected = newcombe_interval(hits[0] / 500, hits[1] / 500, 500)
-    # Student's quantile in place of the normal one makes it a little wider.
-    assert (found["low"], found["high"]) == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_favoured_system_is_found_with_its_own_family() -> None:

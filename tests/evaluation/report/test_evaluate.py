@@ -130,20 +130,6 @@ def test_questions(folder: Path) -> None:
     assert seen_data(folder, "ff", rows) == {"file": None, "rows": 1}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "[", "data: 1", "provenance: {sha256: [x]}", "\x00"),
-        "{provenance: {sha256: {a: aa}}, data: a}",
-        "{provenance: {sha256: {a: aa}}, data: {train: [{path: a}]}}",
-    ],
-)
-def test_a_recipe_that_is_not_ours_says_nothing(tmp_path: Path, text: str) -> None:
-    (tmp_path / "recipe.yaml").write_text(text)
-    assert seen_data(tmp_path, "aa", [example()]) == {"file": None, "rows": None}
-    assert seen_data(None, "aa", [example()]) is None
-
-
 def test_an_untrained_judge_has_its_zero_shot_figures_beside_it() -> None:
     [line] = measured_lines("embedded@2", None, ("charthal",))
     assert "judge embedded@2: not measured on this task (charthal)" in line

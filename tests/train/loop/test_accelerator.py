@@ -29,7 +29,6 @@ from train.loop.accelerator import (
     device_lines,
     launcher_set_threads,
     make_accelerator,
-    thread_hint,
 )
 
 
@@ -120,18 +119,6 @@ def test_what_the_user_told_the_launcher_is_seen(
         assert launcher.stdout and launcher.stdout.readline()  # its command line is in /proc now
         monkeypatch.setattr(os, "getppid", lambda: launcher.pid)
         assert launcher_set_threads() is set_by_launcher
-
-
-@pytest.mark.parametrize(("processes_here", "is_shown"), [("2", True), ("4", False)])
-def test_processes_of_other_machines_leave_cores_free(
-    processes_here: str, is_shown: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Four processes on machines of three cores: two on each, or all on this one."""
-    run = SimpleNamespace(device=torch.device("cpu"), num_processes=4)
-    monkeypatch.setattr(accelerators, "num_cores", lambda: 3)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", processes_here)
-    assert bool(thread_hint(cast(Any, run))) == is_shown
 
 
 MIB = 2**20

@@ -80,23 +80,6 @@ def test_metrics_as_lines_of_json(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "", "killed before its first checkpoint"
 
 
-def test_time_left_counts_validations(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 0.0
-    monkeypatch.setattr("train.tracking.trackers.monotonic", lambda: now)
-    tracker = Tracker(tmp_path, 25, make_accelerator(recipe(tmp_path).run), eval_every=10)
-    with tracker.running(0, {}):
-        with tracker.validating():
-            now += 7
-        for step in range(1, 6):
-            now += 2
-            tracker.advance(step, 8)
-        tracker.log_steps(5, {"train_loss": 0.5})
-    # 20 steps of 2 s, and validations of 7 s after steps 10, 20 and 25.
-    assert "4.0 rows/s  61 s left" in capsys.readouterr().out
-
-
 def test_one_bar_on_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
