@@ -163,7 +163,7 @@ def test_other_rows_and_another_judge_are_graded_anew(small: str, tmp_path: Path
     assert len(calls) == 3
 
 
-@pytest.mark.parametrize(("processes", "rows"), [(2, 25), (3, 2)], ids=["shared", "one is idle"])
+@pytest.mark.parametrize(("processes", "rows"), [(2, 9), (3, 2)], ids=["shared", "one is idle"])
 def test_processes_give_the_verdicts_of_one(
     small: str, tmp_path: Path, processes: int, rows: int
 ) -> None:

@@ -20,7 +20,8 @@ from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import LabelledExample
-from tests.tiny import brute_force, reference_model, save_picture
+from tests.conftest import Folders
+from tests.tiny import Family, brute_force, reference_model, save_picture
 from tests.train import made_up
 from tests.train.made_up import critique_pair, recipe_file
 from train import truthful_judge
@@ -149,15 +150,21 @@ def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "task", ["truthful-pair", "truthful-critique-score", "truthful-pure-label"]
+    ("task", "family"),
+    [
+        ("truthful-pair", "qwen3_vl"),
+        ("truthful-critique-score", "qwen2_5_vl"),
+        ("truthful-pure-label", "qwen2_5_vl"),
+    ],
 )
 def test_labels_are_judged_after_the_own_critique(
-    tiny_folder: str, tmp_path: Path, task: str
+    task: str, family: Family, tiny_folders: Folders, tmp_path: Path
 ) -> None:
     """Each label of each row is scored by itself, by the library's model on plain tokens.
 
     Weights are for training: in a validation all rows count alike.
     """
+    tiny_folder = tiny_folders(family)
     backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
     pictures: dict[str, Any] = {"images": (save_picture(tmp_path / "a.png", 80, 60),)}
     changes: dict[str, Any] = {"task": task}

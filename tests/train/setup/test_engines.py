@@ -16,34 +16,16 @@ from train.setup.engines import (
 )
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "message"),
-    [
-        ("ACCELERATE_USE_FSDP", "true", "FSDP_VERSION=1: not supported; set fsdp_version: 2"),
-        ("ACCELERATE_DEEPSPEED_ZERO_STAGE", "3", "STAGE=3: not supported; set zero_stage: 2 or"),
-        ("ACCELERATE_USE_MEGATRON_LM", "1", "Megatron-LM is not supported; training runs in one"),
-        ("PJRT_DEVICE", "TPU", "TPU is not supported; training runs in one process, or in several"),
-        ("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "STEPS=4: not supported; unset it and"),
-    ],
-)
 def test_engines_are_refused_before_the_data_is_read(
-    variable: str,
-    value: str,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(variable, value)
-    if variable.startswith("ACCELERATE_DEEPSPEED"):
-        monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    monkeypatch.setenv("ACCELERATE_USE_MEGATRON_LM", "1")
     monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     with pytest.raises(SystemExit) as ended:
         hieval_stage1.main([])  # the recipe's data is not there either
     assert ended.value.code == 2
-    line = capsys.readouterr().err
-    assert line.startswith("error: ")
-    assert message in line
-    assert line.count("\n") == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and "Megatron-LM is not supported" in line
 
 
 OTHERS = ("MEGATRON_LM", "XLA", "TPU", "MULTI_NPU")
@@ -60,6 +42,8 @@ def with_deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("engine", "name", "value", "advice"),
     [
+        ({}, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "unset it and .*"),
+        (FSDP2, "FSDP_VERSION", "1", "set fsdp_version: 2.*"),
         (FSDP2, "FSDP_RESHARD_AFTER_FORWARD", "false", "leave it out"),
         (FSDP2, "FSDP_OFFLOAD_PARAMS", "true", "leave it out"),
         (FSDP2, "FSDP_ACTIVATION_CHECKPOINTING", "true", "set run.gradient_checkpointing=true"),
