@@ -1,7 +1,8 @@
-"""A killed run ends as if it had never been killed."""
+"""A killed run ends as if it had not been; which validation is best, and where a run stops."""
 
 from __future__ import annotations
 
+import math
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,11 @@ from tests.train.loop.test_checkpoint import load_checkpoint
 from tests.train.made_up import KilledError, examples, killed_after, recipe, trainer
 from train.loop.checkpoint import best_folder
 from train.loop.objective import Measured
+from train.loop.optimizer import learning_rate
+from train.loop.progress import early_stop_line, selection_key, validations_without_gain
 from train.methods.focal import FocalObjective
 from train.methods.trainer import Trainer
+from train.setup.recipe import OptimSection
 
 
 @pytest.mark.parametrize("killed_at", [4, 8])
@@ -86,3 +90,91 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
     assert any(not torch.equal(at_three[name], at_six[name]) for name in at_three)
     resumed.fit()
     assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000008"]
+
+
+def _validations(*scores: tuple[float | None, float]) -> list[dict[str, float]]:
+    history: list[dict[str, float]] = []
+    for step, (accuracy, nll) in enumerate(scores):
+        entry: dict[str, Any] = {"step": step, "val_nll": nll}
+        history += [{"step": step, "train_loss": 0.0}]
+        history.append(entry | ({} if accuracy is None else {"val_accuracy": accuracy}))
+    return history
+
+
+def test_scores_that_are_not_numbers_are_the_worst() -> None:
+    nothing = {"val_accuracy": 0.9, "val_nll": float("nan")}
+    assert selection_key({"val_accuracy": 0.1, "val_nll": 9.0}) > selection_key(nothing)
+    assert validations_without_gain(_validations((0.9, float("nan")), (0.1, 9.0))) == 0
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([], 0),
+        ([(0.5, 1.0)], 0),
+        ([(0.5, 1.0), (0.5, 1.0)], 1),  # as good is no better
+        ([(0.5, 1.0), (0.5, 0.9)], 0),
+        ([(0.5, 1.0), (0.8, 0.9), (0.7, 0.1), (0.7, 0.05)], 2),
+        ([(None, 1.0), (None, 2.0), (None, 0.5), (None, 0.6)], 1),
+    ],
+)
+def test_validations_since_the_best(
+    scores: list[tuple[float | None, float]], expected: int
+) -> None:
+    assert validations_without_gain(_validations(*scores)) == expected
+
+
+def _scripted(monkeypatch: pytest.MonkeyPatch, nlls: list[float]) -> None:
+    """Validations measure these in turn, the one before the first step included."""
+    measured = iter(nlls)
+    monkeypatch.setattr(
+        FocalObjective,
+        "measure",
+        lambda self, runner, rows: Measured({"accuracy": 0.5, "nll": next(measured)}, [True] * 6),
+    )
+
+
+def test_a_run_stops_when_validations_get_no_better(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options: dict[str, Any] = {"run__eval_every": 1, "run__patience": 2, "run__save_every": 5}
+    data = examples(8 * 5)
+    _scripted(monkeypatch, [0.9, 0.5, 0.6, 0.4, 0.4, 0.7, 0.1])
+    learner = trainer(recipe(tmp_path, **options), small, data)
+    progress = learner.fit()
+    assert (progress.step, progress.planned_steps, progress.chosen["step"]) == (5, 10, 3)
+    line = (
+        "stopped early at step 5 of 10: 2 validations in a row were no better than step 3's "
+        "(run.patience=2)"
+    )
+    assert line in capsys.readouterr().out
+    assert early_stop_line(progress, 2) == line
+    assert early_stop_line(progress, None) is None
+
+    again = trainer(recipe(tmp_path, **options), small, data)
+    monkeypatch.setattr(again, "train_step", None)  # no step is made
+    assert again.fit().step == 5
+
+    _scripted(monkeypatch, [0.3] * 5)
+    longer = trainer(recipe(tmp_path, **{**options, "run__patience": 9}), small, data)
+    assert longer.fit().step == 10
+    assert "run.patience=9 (was 2)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        # Two of ten steps warm up; then 8 steps of decay from 1.
+        ("linear", [0.5, 1.0, 1.0, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]),
+        ("constant", [0.5] + [1.0] * 9),
+        (
+            "cosine",
+            [0.5, 1.0, *(0.5 * (1 + math.cos(math.pi * done / 8)) for done in range(8))],
+        ),
+    ],
+)
+def test_learning_rate(schedule: str, expected: list[float]) -> None:
+    given = {"lr": 1.0, "schedule": schedule, "warmup_ratio": 0.2}
+    optim = OptimSection.model_validate(given)
+    rates = [learning_rate(optim, step, total_steps=10) for step in range(10)]
+    assert rates == pytest.approx(expected)
