@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import strategies as st
 
 from benchmarks.framework import responses
 from benchmarks.framework.base import get_benchmark
@@ -208,9 +207,6 @@ def test_published_level_means_give_their_own_cai() -> None:
         (81.85 - 55.37) / 81.85 + (44.96 - 55.37) / 55.37
     )
     assert np.isnan(cai(np.array([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]))).all()
-
-
-letter = st.sampled_from("ABCD")
 
 
 def result(set_id: str, level: int, logits: Any, answer: Any = "A") -> dict[str, Any]:

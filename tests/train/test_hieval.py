@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,19 +15,15 @@ import yaml
 from safetensors.torch import load_file
 
 from data_prep.tables import source
-from evaluation.report.evaluate import grade_examples
 from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.judge import Judge
 from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
-from judging.types import LabelledExample, Verdict
 from tests.forks import run_together
 from tests.train.made_up import analysed, examples, recipe_file, write_recipe, write_split
 from train import hieval_stage1, hieval_stage2
-from train.finish import grading as kept_grades
-from train.finish import report
 from train.launch.run_plan import plan_run
 from train.methods.joint import JointRecipe
 from train.setup.recipe import parse_recipe
@@ -105,35 +100,6 @@ def test_rows_of_the_hub(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "| train | lab/rivers | 24 |" in (run / "README.md").read_text(encoding="utf-8")
     resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
     assert [Path(path).name for path in resolved["provenance"]["sha256"]] == ["val.jsonl"]
-
-
-def test_a_run_that_is_stopped_while_it_grades_goes_on(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nine test rows in windows of four; the second window is never finished the first time."""
-    recipe = write_recipe(tmp_path, small)
-    monkeypatch.setattr(kept_grades, "WINDOW", 4)
-    sizes: list[int] = []
-    stopped_at: int | None = 2
-
-    def count(judge: Judge, rows: Sequence[LabelledExample], **options: bool) -> list[Verdict]:
-        sizes.append(len(rows))
-        if len(sizes) == stopped_at:
-            raise ConnectionError("the machine is gone")
-        return grade_examples(judge, rows, **options)
-
-    monkeypatch.setattr(report, "grade_examples", count)
-    with pytest.raises(SystemExit):
-        hieval_stage1.main(["--config", str(recipe)])
-    assert sizes == [4, 4]
-    sizes.clear()
-    stopped_at = None
-    hieval_stage1.main(["--config", str(recipe)])
-    assert sizes == [4, 1]
-    run = tmp_path / "run"
-    result = json.loads((run / "report.json").read_text(encoding="utf-8"))
-    assert (result["n"], result["seconds"]) == (9, None)
-    assert not (run / "graded").exists()
 
 
 def _write_recipe_of_stage2(folder: Path, backbone: str) -> Path:

@@ -10,12 +10,10 @@ import pytest
 from benchmarks.framework import base
 from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from benchmarks.framework.files import join_responses
-from benchmarks.framework.grading import ResponsesToGrade, read_responses
+from benchmarks.framework.grading import read_responses
 from judging.errors import CustosError, FieldError
 from judging.tasks import task_names
-from judging.types import Verdict
 from tests.benchmarks.test_charthal import CHARTHAL, item
-from tests.benchmarks.test_chartom import CHARTOM, misleading
 from tests.clients.conftest import fake
 
 __all__ = ["fake"]
@@ -46,32 +44,6 @@ def test_responses_meet_their_items() -> None:
         with pytest.raises(FieldError) as error:
             join_responses(items, responses, "data_id")
         assert (error.value.field, error.value.location) == ("data_id", f"response {place}")
-
-
-def test_verdicts_find_their_rows() -> None:
-    """One row that rules decide, one with two requests, one with one."""
-    rows = [
-        misleading(fact_response="1.2"),
-        misleading(fact_response="hard to say", mind_response="0.9 The axis is cut."),
-        misleading(fact_response="1.2", mind_response="0.9 The axis is cut."),
-    ]
-    responses = ResponsesToGrade(CHARTOM, rows, [CHARTOM.requests(row) for row in rows])
-    assert responses.num_requests == 3
-    assert [(row, request.task) for row, request in responses.numbered_requests()] == [
-        (1, "chartom-fact"),
-        (1, "chartom-justification"),
-        (2, "chartom-justification"),
-    ]
-    verdicts = [
-        (1, Verdict(status="scored", label="Correct")),
-        (1, Verdict(status="scored", label="Named")),
-        (2, Verdict(status="judge_error", message="no picture")),
-    ]
-    graded = responses.grade(verdicts)
-    assert [row["fact_correct"] for row in graded.rows] == [True, True, True]
-    assert [row.get("justification_named") for row in graded.rows] == [None, True, None]
-    assert graded.unscored == {3: "no picture"}
-    assert graded.statuses == {"scored", "judge_error"}
 
 
 def test_responses_are_read_with_their_items(tmp_path: Path) -> None:

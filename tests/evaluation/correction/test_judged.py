@@ -70,7 +70,6 @@ def test_ends_are_where_the_three_intervals_stop_contradicting_the_rate() -> Non
 @pytest.mark.parametrize(
     ("questions", "rows", "rate", "sensitivity", "alarms", "likeness"),
     [
-        (89, 5, 0.3, 0.96, 0.13, 0.1),
         (89, 5, 0.9, 0.85, 0.3, 0.1),
         (30, 5, 0.5, 0.96, 0.13, 0.3),
         (400, 1, 0.1, 0.99, 0.01, 0.0),

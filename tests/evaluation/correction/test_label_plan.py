@@ -30,8 +30,8 @@ from judging.verdicts.calibration import HeldOutVerdicts
 rates, accuracies = st.floats(0.05, 0.95), st.floats(0.5, 1.0)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.9])
-@pytest.mark.parametrize("accuracy", [0.6, 0.8, 0.9, 0.98])
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+@pytest.mark.parametrize("accuracy", [0.6, 0.9, 0.98])
 @pytest.mark.parametrize("half_width", [0.04, 0.07])
 def test_the_planned_labels_give_the_wanted_half_width(
     rate: float, accuracy: float, half_width: float
@@ -88,8 +88,8 @@ def test_a_plan_from_impossible_numbers_is_refused(
         labels_needed(half_width, items, rate, correlation)
 
 
-SHAPES = [Questions(), Questions(5, 5, 0.1), Questions(10, 10, 0.3)]
-"""One row a question, five that are hardly alike, ten that are."""
+SHAPES = [Questions(), Questions(10, 10, 0.3)]
+"""One row a question, and ten that are alike."""
 
 
 def clusters_of(need: Need, shape: Questions) -> Ints:

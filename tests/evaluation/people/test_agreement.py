@@ -14,7 +14,6 @@ from evaluation.paired import loss_within_p, lowest_difference
 from evaluation.people.agreement import (
     MIN_ROWS,
     PeoplesLabels,
-    Sides,
     krippendorff_alpha,
     label_agreement,
 )
@@ -76,25 +75,6 @@ def test_alpha_from_its_definition(seed: int) -> None:
     for kind in ("nominal", "ordinal"):
         plain = plain_alpha(people, kind == "ordinal")
         assert measured[kind]["value"] == pytest.approx(plain, abs=1e-12)
-
-
-def test_kappa_of_two_is_that_of_scikit_learn() -> None:
-    rng = np.random.default_rng(2)
-    first = rng.integers(3, size=90)
-    second = np.where(rng.random(90) < 0.7, first, rng.integers(3, size=90))
-    third = np.where(rng.random(90) < 0.5, first, rng.integers(3, size=90))
-    sides = Sides(np.arange(90) // 3)
-    eye = np.eye(3)
-    sides.add("second", eye[second], eye[first])
-    sides.add("third", eye[third], eye[first])
-    kappas = [cohen_kappa_score(first, other) for other in (second, third)]
-    assert sides.both("second")["kappa"]["value"] == pytest.approx(kappas[0])
-    difference = sides.differences("third", "second")
-    assert difference["kappa"]["value"] == pytest.approx(kappas[1] - kappas[0])
-    assert difference["agreement"]["value"] == pytest.approx(
-        np.mean(third == first) - np.mean(second == first)
-    )
-    assert difference["kappa"]["low"] < difference["kappa"]["value"] < difference["kappa"]["high"]
 
 
 def two_people(count: int = 150) -> list[tuple[str, str]]:

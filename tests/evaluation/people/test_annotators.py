@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
-from evaluation.comparisons.compare import compare_evaluations, render_comparison
-from evaluation.outcomes import gather, save_evaluation
+from evaluation.outcomes import gather
 from evaluation.people.agreement import gather_people, labels_by_person, side_of_judge
 from evaluation.people.annotators import measure_people, second_annotator
 from judging.types import LabelledExample, Verdict
@@ -139,37 +137,6 @@ def test_sides_of_more_than_two(judge: str, side: str) -> None:
     assert side_of_judge(row, scored(judge)) == side
     same = example("Correct", annotator_labels=dict.fromkeys(given, "Correct"))
     assert side_of_judge(same, scored("Correct")) == "all"
-
-
-def test_two_judges_are_compared_with_people(tmp_path: Path) -> None:
-    examples, better = several()
-    worse = [
-        verdict if number % 4 else scored("Wrong", 0.9, "Correct", verdict.id)
-        for number, verdict in enumerate(better)
-    ]
-    for name, verdicts in (("a", worse), ("b", better)):
-        save_evaluation(tmp_path / name, examples, verdicts)
-    comparison = compare_evaluations(tmp_path / "a", tmp_path / "b")
-    found = comparison["annotators"]
-    for name, verdicts in (("a", worse), ("b", better)):
-        measured = measured_of(examples, verdicts)
-        assert found["agreement"][name] == pytest.approx(measured["judge"]["agreement"]["value"])
-        advantage = measured["alternative"]["advantage"]["value"]
-        assert found["advantage"][name] == pytest.approx(advantage)
-        assert found["cross_entropy"][name] == pytest.approx(
-            measured["soft"]["cross_entropy"]["value"]
-        )
-    for name in ("agreement", "advantage"):
-        difference = found[name]["difference"]
-        assert difference["value"] == pytest.approx(found[name]["b"] - found[name]["a"])
-        assert 0 < difference["low"] < difference["value"] < difference["high"]
-    assert "agreement with a person" in render_comparison(comparison)
-    for folder in "ab":  # one person a row
-        single = [row.model_copy(update={"annotator_labels": {}}) for row in examples]
-        save_evaluation(tmp_path / folder, single, better)
-    alone = compare_evaluations(tmp_path / "a", tmp_path / "b")
-    assert alone["annotators"] is None
-    assert "agreement with a person" not in render_comparison(alone)
 
 
 LABELS = ("Correct", "Wrong")

@@ -70,7 +70,7 @@ def test_the_page_holds_figures_and_every_disagreement(tmp_path: Path) -> None:
 
 
 def test_nothing_comes_from_elsewhere_and_only_our_script_may_run() -> None:
-    page = page_of(*evaluation())
+    page = page_of(*evaluation(questions=8))
     tags = Tags(page).tags
     policy = next(a["content"] for tag, a in tags if a.get("http-equiv")) or ""
     script = page.rpartition("<script>")[2].partition("</script>")[0]
@@ -95,7 +95,10 @@ def test_hostile_texts_stay_texts() -> None:
     )
     verdict = scored("Correct", 0.9, id=HOSTILE, critique=HOSTILE, judge_name=HOSTILE)
     failed = unscored("2").model_copy(update={"message": HOSTILE})
-    plain, other = page_of(*evaluation()), page_of([hostile, example(id="2")], [verdict, failed])
+    plain, other = (
+        page_of(*evaluation(questions=8)),
+        page_of([hostile, example(id="2")], [verdict, failed]),
+    )
     assert "<img src=x" not in other
     assert other.count("<script") == plain.count("<script") == 2
     assert HOSTILE in Tags(other).text

@@ -132,7 +132,7 @@ def test_a_stopped_card_goes_on_where_it_stopped(
     monkeypatch.setattr(Judge, "load", lambda source, **_: stopped)
     data = {name: write(tmp_path / f"{name}.jsonl", 3) for name in ("first", "second")}
     cards = []
-    for stop_at in (-1, 3, 6):
+    for stop_at in (-1, 3):
         out, stopped.batches, stopped.stop_at = tmp_path / str(stop_at), [], stop_at
         codes: list[int] = []
         while not codes or codes[-1] == 130:
@@ -142,13 +142,12 @@ def test_a_stopped_card_goes_on_where_it_stopped(
         assert len(stopped.batches) == 8, "no row is graded twice"
         assert {path.name for path in out.iterdir()} == {"reliability.json", "reliability.md"}
         cards.append(json.loads((out / "reliability.json").read_text()))
-    first, second = (
-        [made["data"][name].pop("seconds_per_1000") for made in cards]
-        for name in ("first", "second")
-    )
-    assert first[1] is None and second[2] is None, "several runs shared the work"
-    assert None not in (first[0], second[0], second[1])
-    assert cards[0] == cards[1] == cards[2]
+    seconds = [
+        [part.pop("seconds_per_1000") is not None for part in made["data"].values()]
+        for made in cards
+    ]
+    assert seconds == [[True, True], [False, True]], "two runs shared the work on the first"
+    assert cards[0] == cards[1]
 
 
 SHIPPED = Path(__file__).parents[3] / "judges"

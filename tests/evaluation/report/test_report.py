@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -73,40 +72,6 @@ def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
     assert containment["accuracy"]["value"] == 1
     assert containment["p"] == 1
     assert made["baselines"]["majority_label"]["kappa"]["value"] == 0
-
-
-def test_accuracies_before_calibration_stand_beside_those_after() -> None:
-    """Calibration changes two of three labels: one score, and one error type."""
-    people = ("Wrong; Other", "Wrong; Other", "Correct")
-    before = ("Wrong; Other", "Wrong; Other", "Wrong; Other")
-    after = ("Correct", "Wrong; Overthinking", "Wrong; Other")
-    examples = [
-        LabelledExample(
-            id=str(n), task="hieval-ea", question=f"{n}?", references=("a",), responses=("b",),
-            label=label,
-        )
-        for n, label in enumerate(people)
-    ]  # fmt: skip
-
-    def verdicts(labels: Sequence[str]) -> list[Verdict]:
-        parts = [label.partition("; ") for label in labels]
-        return [
-            Verdict(
-                id=str(n), status="scored", label=score, error_type=kind or None, confidence=0.5
-            )
-            for n, (score, _, kind) in enumerate(parts)
-        ]
-
-    made = build_report(
-        examples, verdicts(after), seconds=1, command="", uncalibrated=verdicts(before)
-    )
-    names = ("accuracy", "score_accuracy", "type_accuracy")
-    for stage, expected in {"before": (2 / 3, 2 / 3, 1), "after": (0, 1 / 3, 0)}.items():
-        found = [made["calibration"][stage][name]["value"] for name in names]
-        assert found == pytest.approx(expected)
-    lines = render_markdown(made).splitlines()
-    [row] = [line for line in lines if line.startswith("| before ")]
-    assert row.count("0.667") == 2 and "1.000" in row
 
 
 def test_a_judge_without_confidences_has_no_calibration(tmp_path: Path) -> None:
