@@ -107,23 +107,6 @@ def test_scores_that_are_not_numbers_are_the_worst() -> None:
     assert validations_without_gain(_validations((0.9, float("nan")), (0.1, 9.0))) == 0
 
 
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [
-        ([], 0),
-        ([(0.5, 1.0)], 0),
-        ([(0.5, 1.0), (0.5, 1.0)], 1),  # as good is no better
-        ([(0.5, 1.0), (0.5, 0.9)], 0),
-        ([(0.5, 1.0), (0.8, 0.9), (0.7, 0.1), (0.7, 0.05)], 2),
-        ([(None, 1.0), (None, 2.0), (None, 0.5), (None, 0.6)], 1),
-    ],
-)
-def test_validations_since_the_best(
-    scores: list[tuple[float | None, float]], expected: int
-) -> None:
-    assert validations_without_gain(_validations(*scores)) == expected
-
-
 def _scripted(monkeypatch: pytest.MonkeyPatch, nlls: list[float]) -> None:
     """Validations measure these in turn, the one before the first step included."""
     measured = iter(nlls)
