@@ -29,11 +29,13 @@ from benchmarks.framework.report.text import (
 )
 from judging.errors import FieldError
 from judging.types import Verdict
+from tests.benchmarks.framework.test_correction import graded
 from tests.benchmarks.framework.test_graded import responses
 from tests.benchmarks.test_charthal import CHARTHAL, item
 from tests.benchmarks.test_hieval import HIEVAL, example
 from tests.benchmarks.test_simplevqa import SIMPLEVQA
 from tests.benchmarks.test_simplevqa import item as picture
+from tests.cli.bench.made_up import read, run, write
 
 ATTACK = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'</details>"
 
@@ -295,3 +297,21 @@ def test_judges_of_hieval_stand_beside_the_rules_with_time_and_cost() -> None:
 )
 def test_figures_as_text(figure: Any, text: str) -> None:
     assert figure_text(figure) == text
+
+
+def test_the_table_with_people_in_every_form(tmp_path: Path) -> None:
+    model = graded(5)
+    path, said = tmp_path / "x.eval.jsonl", tmp_path / "people.json"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in model.rows))
+    write(said, {row["id"]: {"score": row["score"]} for row in model.people})
+    out = {kind: tmp_path / f"out.{kind}" for kind in ("json", "markdown", "html")}
+    forms = [part for kind, file in out.items() for part in (f"--{kind}", file)]
+    options = ("--random-sample", "--people", said)
+    done = run("table", "charthal", "--graded", path, *options, *forms)
+    assert done.exit_code == 0, done.stderr
+    corrected = read(out["json"])["corrected"]["corrected"]
+    for text in (done.stdout, out["markdown"].read_text(), out["html"].read_text()):
+        for expected in (f"corrected score: {corrected['value']:.4g} [", "judges: j1"):
+            assert expected in text
+    # rates, confusion, calibration
+    assert Page(out["html"].read_text()).all("figure") == [{}, {}, {}]

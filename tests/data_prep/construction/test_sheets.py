@@ -72,6 +72,23 @@ def test_rows_filled_in_wrongly(tmp_path: Path, cells: dict[str, str], message: 
         fill(tmp_path / "anna.csv", FORM, rows, {rows[0]["id"]: cells})
 
 
+def test_files_that_are_no_sheets(tmp_path: Path) -> None:
+    path, rows = tmp_path / "a.csv", [{**response_rows(1)[0], "references": ["two"]}]
+    write_table(path, FORM, rows)
+    text = path.read_text(encoding="utf-8")
+    for wrong, message in (
+        (text.replace("score", "grade"), "column 'score' is missing"),
+        (text + text.splitlines()[-1] + "\n", "occurs twice"),
+    ):
+        path.write_text(wrong, encoding="utf-8")
+        with pytest.raises(CustosError, match=message):
+            read_table(path, FORM)
+    with pytest.raises(CustosError, match="filled-in sheet"):
+        read_table(tmp_path / "missing.csv", FORM)
+    with pytest.raises(CustosError, match="ending in .csv"):
+        write_table(tmp_path / "a.xlsx", FORM, rows)
+
+
 def test_a_rationale_has_sixty_words(tmp_path: Path) -> None:
     form = FORMS.get("truthful-pair")
     rows = [{"id": "1", "question": "q", "response_a": "a", "response_b": "b"}]

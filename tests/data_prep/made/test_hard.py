@@ -336,3 +336,8 @@ def test_wordings_of_training_and_of_other_splits_are_apart() -> None:
         return {re.sub("|".join(NAMES) + r"|\b[A-Fa-f]\b", "_", text) for text in texts}
 
     assert not {text for text in wordings("train") & wordings("test") if len(text) > 8}
+
+
+def test_sets_have_a_part_of_the_options() -> None:
+    labels = Counter(row.label for row in generate_options(option_rows("all", 2), 3, seed=1))
+    assert min(labels["Correct"], labels["Partial"], labels["Wrong"]) > 20

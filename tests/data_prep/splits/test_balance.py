@@ -193,8 +193,11 @@ def test_what_people_said_of_a_response_follows_it() -> None:
         "rationale": "Response B invents a river, and Response A does not.",
     }
     pair = LabelledExample.model_validate(TruthfulPair().settled(row, {"ann": said}))
+    people = {"anna": "A", "ben": "None", "carla": "B"}
+    pair = pair.model_copy(update={"annotator_labels": people})
     given, swapped = in_both_orders([pair])
     assert given == pair
+    assert swapped.annotator_labels == {"anna": "B", "ben": "None", "carla": "A"}
     assert (swapped.label, swapped.responses) == ("B", ("brown", "green"))
     assert swapped.tags == ("A: speculative or fictional",)
     assert swapped.metadata == {

@@ -219,6 +219,22 @@ def test_three_of_six_must_disagree(labels: list[str | None], kept: bool) -> Non
     assert [e.id for e in contested] == (["a"] if kept else [])
 
 
+@pytest.mark.parametrize(
+    ("ids", "verdicts"),
+    [
+        ("a", {"a": ["correct", *[C] * 5]}),
+        ("aa", {"a": [C] * 6}),
+        ("a", {}),
+        ("a", {"a": [C] * 7}),
+    ],
+)
+def test_verdicts_that_do_not_suit(ids: str, verdicts: dict[str, list[str]]) -> None:
+    with pytest.raises(CustosError, match="'a'"):
+        list(keep_contested([example("Q?", C, id=name) for name in ids], verdicts))
+    with pytest.raises(CustosError, match="from 1 to 6"):
+        list(keep_contested([], {}, 7))
+
+
 def test_verdict_files_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     path.write_text(json.dumps({"a": [C, None]}))

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from data_prep.tables.cells import content_name, save_image
+from data_prep.tables.cells import content_name, image_names, save_image
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table
 from judging.errors import CustosError, FieldError
@@ -352,3 +352,12 @@ def test_images_are_saved_once_under_a_name_made_from_their_content(tmp_path: Pa
     assert save_image(content, tmp_path / "images") == path
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_value_that_names_pictures(tmp_path: Path) -> None:
+    folder, value = tmp_path.resolve(), ["a.png", {"path": "b.png", "bytes": None}, None, "", []]
+    assert image_names(value, folder, None) == (str(folder / "a.png"), str(folder / "b.png"))
+    for wrong in (7, {"bytes": b"abc"}):
+        for save_to in (folder, None):
+            with pytest.raises(CustosError):
+                image_names(wrong, folder, save_to)

@@ -143,3 +143,17 @@ def test_a_mapping_is_read_as_texts(tmp_path: Path) -> None:
 def test_files_that_are_no_mappings(tmp_path: Path, content: str, advice: str) -> None:
     with pytest.raises(CustosError, match=advice):
         read_mapping(save(tmp_path / "mapping.yaml", content))
+
+
+def test_a_hub_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def load(name: str, config: str | None, *, split: str, revision: str | None) -> object:
+        asked.append((name, config, split, revision))
+        return datasets.Dataset.from_list([{"question": "?", "gold": "x", "answer": "y", "n": 3}])
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    source = Path("org/answers@v2:en/test")
+    [request] = requests(source, columns={"references": "gold", "response": "answer"})
+    assert (request.references, request.metadata) == (("x",), {"n": 3})
+    assert set(asked) == {("org/answers", "en", "test", "v2")}

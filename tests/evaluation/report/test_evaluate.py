@@ -146,3 +146,18 @@ def test_the_shipped_judge_of_benchmarks_beats_the_rules() -> None:
         gain = measured["rivals"][RULES_NAME]["gain"]
         assert gain["low"] > 0
         assert gain["n"] == measured["n"] > 190
+
+
+def test_rules_on_all_rows_stand_beside_the_judge(tmp_path: Path) -> None:
+    accuracy = {"value": 0.7, "low": 0.65, "high": 0.75, "n": 200}
+    rules = {"accuracy": accuracy | {"n": 1220}, "gain": {"value": 0.05, "low": -0.01, "high": 0.1}}
+    report = {
+        "slices": {"task": {"simplevqa/english": {"n": 200, "accuracy": accuracy}}},
+        "tasks": {"simplevqa": {"rivals": {"benchmark_rules": rules}}},
+    }
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    [line] = measured_lines("mine", tmp_path, ("simplevqa",))
+    assert line.startswith("judge mine on simplevqa: accuracy 0.700 [0.650, 0.750] on 200 rows")
+    assert line.endswith(
+        "0.700 [0.650, 0.750], which it is not shown to beat: consider --judge rules"
+    )
