@@ -355,7 +355,8 @@ def test_images_are_saved_once_under_a_name_made_from_their_content(tmp_path: Pa
 
 
 def test_a_value_that_names_pictures(tmp_path: Path) -> None:
-    folder, value = tmp_path.resolve(), ["a.png", {"path": "b.png", "bytes": None}, None, "", []]
+    folder = tmp_path.resolve()
+    value: list[Any] = ["a.png", {"path": "b.png", "bytes": None}, None, "", []]
     assert image_names(value, folder, None) == (str(folder / "a.png"), str(folder / "b.png"))
     for wrong in (7, {"bytes": b"abc"}):
         for save_to in (folder, None):

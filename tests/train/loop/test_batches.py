@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example as such_as
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,6 +110,7 @@ def test_every_step_has_new_and_replayed_rows_in_their_shares(
     st.integers(1, 9),
     st.integers(1, 3000),
 )
+@such_as([5] * 6, 4, 3000)  # three parts of two rows, of which one is divided
 def test_processes_get_batches_of_like_cost(
     lengths: list[int], processes: int, budget: int
 ) -> None:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from judging.errors import CustosError
 from judging.models.adapters import ADAPTER_FILE
+from tests.tiny import save_picture
 from tests.train.made_up import critique_pair, recipe_file, write_split
 from tests.train.methods.made_up import labelled_pair, write_recipe
 from train import critique_dpo, critique_grpo, truthful_judge
@@ -243,3 +244,20 @@ def test_one_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
         with pytest.raises(SystemExit):
             script.main([])
         assert "--processes 1" in capsys.readouterr().err
+
+
+def test_rows_that_grpo_cannot_take(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
+    picture = save_picture(tmp_path / "a.png", 60, 50)
+    for fields, words in (
+        ({"images": (picture,)}, "GRPO takes no pictures"),
+        ({"task": "truthful-pure-label"}, "'truthful-pure-label' writes no critiques"),
+    ):
+        path = write_recipe(tmp_path, small)
+        rows = [labelled_pair(i, question=f"Which bad {i}?", **fields) for i in range(8)]
+        write_split(tmp_path / "train.jsonl", rows)
+        with pytest.raises(SystemExit):
+            critique_grpo.main(["--config", str(path)])
+        assert words in capsys.readouterr().err

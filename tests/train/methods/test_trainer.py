@@ -125,6 +125,16 @@ def test_gradient_checkpointing_changes_nothing(small: str, tmp_path: Path) -> N
         torch.testing.assert_close(steps[1][name], gradient, rtol=1e-4, atol=1e-5)
 
 
+def test_rows_that_weigh_nothing_change_nothing(small: str, tmp_path: Path) -> None:
+    data = [example(i, weight=0.0 if i < 8 else 1.0) for i in range(16)]
+    learner = trainer(recipe(tmp_path, optim__weight_decay=0.1), small, data)
+    before = {name: p.detach().clone() for name, p in _adapter(learner).items()}
+    assert learner.train_step([[0, 1, 2, 3], [4, 5, 6, 7]]) == 0
+    assert all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
+    assert learner.train_step([[0, 1, 2, 3], [8, 9, 10, 11]]) > 0
+    assert not all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
+
+
 def test_the_loss_of_a_mixed_step_is_the_mean_over_its_rows(small: str, tmp_path: Path) -> None:
     """Eight rows of error analysis and four replayed ones, in steps of six, against each alone."""
     settings = recipe(tmp_path, optim__batch_size=6, optim__token_budget=300, optim__lr=1e-12)
