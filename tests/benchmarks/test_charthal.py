@@ -12,7 +12,7 @@ from benchmarks.charthal import CELLS, TYPES
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.files import read_file
 from benchmarks.framework.leaderboard import number_of
-from judging.errors import CustosError, FieldError
+from judging.errors import FieldError
 from judging.tasks import get_task
 from judging.types import Verdict
 from tests.published_files import needs_published, published
@@ -106,30 +106,6 @@ def test_the_table_counts_cells() -> None:
     interval = table["intervals"]["overall"]["score"]
     assert interval["low"] < 62.5 < interval["high"]
     assert interval["n"] == 8
-
-
-def test_an_ungraded_item_is_left_out_and_shows_in_the_coverage() -> None:
-    rows = graded({"desc_irrel": [1, 0], "open_irrel": [-1], "open_contra": [7]})
-    table = CHARTHAL.table([*rows, item(id="x")])
-    assert table["overall"] == {"correct": 1, "total": 2, "score": 50}
-    assert table["per_cell"]["open_irrel"] == {"correct": 0, "total": 0, "score": None}
-    assert table["intervals"]["per_cell"]["open_irrel"]["score"]["low"] is None
-    assert (table["n"], table["coverage"]) == (5, 0.4)
-    with pytest.raises(CustosError, match="no item has a score"):
-        CHARTHAL.table(rows[2:])
-
-
-def test_figures_are_clusters() -> None:
-    """The same answers all on one figure, or two, are worth less than on a figure each."""
-    rows = graded({"desc_irrel": [1, 0] * 20})
-    wide = CHARTHAL.table([{**row, "figure_id": row["score"]} for row in rows])
-    narrow = CHARTHAL.table(rows)
-
-    def width(table: dict[str, Any]) -> float:
-        interval = table["intervals"]["overall"]["score"]
-        return float(interval["high"] - interval["low"])
-
-    assert width(narrow) < 40 < width(wide)
 
 
 def test_our_row_has_the_columns_of_table_2() -> None:

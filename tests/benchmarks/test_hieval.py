@@ -167,8 +167,3 @@ def test_the_papers_columns_have_labels_before_calibration() -> None:
 
 def _ungraded(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key != "verdicts"}
-
-
-def test_qascore_has_a_table_of_its_own() -> None:
-    rows = [{**example(1, "Wrong", "Wrong"), "source": "QAScore"}]
-    assert list(HIEVAL.paper_rows(HIEVAL.table(rows), "mine")) == ["Table 3: QAScore"]

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.framework.base import MeasuredRow, get_benchmark
-from benchmarks.framework.graded import ScoredItems, compare_graded
 from benchmarks.framework.leaderboard import number_of
 from benchmarks.framework.responses import build_questions
 from benchmarks.simplevqa.published_rows import BLIND, BY_DOMAIN, BY_TASK, CFQ
@@ -91,17 +90,6 @@ def test_parts() -> None:
     assert table["by_domain"].keys() == {"AR", "LI"}
     flat = {"language": "en", "task": "TE", "domain": "NS", "vqa_category": {}}
     assert SIMPLEVQA.table(graded("AB", **flat))["by_task"]["TE"]["IN"] == 1 / 2
-
-
-def test_a_language_in_several_spellings_is_one_part() -> None:
-    """Count all items in a language for the paper's row, as where two files are joined."""
-    rows = [*graded("AAAB"), *graded("BBBB", language="english"), *graded("A", language="zh")]
-    table = SIMPLEVQA.table(rows)
-    by_language = {name: part["CO"] for name, part in table["by_language"].items()}
-    assert by_language == {"EN": 3 / 8, "zh": 1}
-    row = row_values(SIMPLEVQA.paper_rows(table, "mine")[BY_DOMAIN]["mine"])
-    assert row[0] == 100  # CO in Chinese
-    assert row[3] == pytest.approx(100 * 3 / 8)  # in English
 
 
 def test_the_official_script_counts_it_as_no_attempt() -> None:
@@ -197,23 +185,6 @@ def test_intervals_resample_questions() -> None:
     assert same["intervals"]["overall"]["CO"]["low"] is None
 
 
-def test_several_models_get_a_table_each() -> None:
-    said = (("A", "B"), ("A", "C"), ("B", "A"))
-    rows = [item(n, judge_res={"x": x, "y": y}) for n, (x, y) in enumerate(said)]
-    tables = {name: SIMPLEVQA.table(own) for name, own in SIMPLEVQA.by_model(rows).items()}
-    assert tables["x"]["overall"]["CO"] == 2 / 3
-    assert tables["y"]["overall"]["NA"] == 1 / 3
-    for wrong in (rows, [item()]):
-        with pytest.raises(CustosError):
-            SIMPLEVQA.table(wrong)
-    with pytest.raises(CustosError):
-        SIMPLEVQA.scores(rows)
-    # A row of our own shape is one model's, whoever else was graded on it.
-    row = item(1, response="Rembrandt [0.9]", model="mine", judge_res={"mine": "A", "old": "B"})
-    mine, old = (SIMPLEVQA.table(own) for own in SIMPLEVQA.by_model([row]).values())
-    assert "calibration" in mine and "calibration" not in old
-
-
 @pytest.mark.parametrize(
     ("language", "variant"),
     [("EN", "english"), ("english", "english"), ("CN", "chinese"), ("zh", "chinese")],
@@ -239,20 +210,6 @@ def test_rows_that_do_not_fit(fields: dict[str, Any], wrong: str) -> None:
     with pytest.raises(FieldError) as error:
         SIMPLEVQA.requests(item(**fields))
     assert (error.value.location, error.value.field) == ("item '1'", wrong)
-
-
-def test_what_we_grade_reads_back_as_the_official_shape() -> None:
-    labels = ("Correct", "Incorrect", "Not attempted", "Correct")
-    verdicts = [Verdict(status="scored", label=label, judge="j1") for label in labels]
-    rows = [
-        SIMPLEVQA.graded_row(item(n, response="x", model="mine"), [verdict])
-        for n, verdict in enumerate([*verdicts, Verdict(status="unparsed")])
-    ]
-    said = [row["judge_res"]["mine"]["conclusion"] for row in rows]
-    assert said == ["正确", "错误", "未尝试", "正确", None]
-    table = SIMPLEVQA.table(rows)
-    assert table["overall"]["CO"] == 0.5
-    assert (table["coverage"], table["judges"]) == (0.8, ["j1"])
 
 
 def test_the_prompts_of_every_style() -> None:
@@ -295,19 +252,6 @@ def test_the_official_prompts_go_in_by_language() -> None:
     assert texts == [f"看图：{rows[0]['question']}", f"See: {rows[1]['question']}"]
 
 
-def test_each_form_is_judged_against_its_own_answer() -> None:
-    row = item(
-        7, **COMPLEX, response="1600", atomic_response="Rubens", atomic_given_response="1606"
-    )
-    asked = SIMPLEVQA.requests(row)
-    assert [(r.id, r.references, r.response) for r in asked] == [
-        ("7", ("1606",), "1600"),
-        ("7/Atomic", ("Rembrandt",), "Rubens"),
-        ("7/Atomic-Given", ("1606",), "1606"),
-    ]
-    assert asked[1].question == COMPLEX["atomic_question"]
-
-
 def row_values(row: MeasuredRow) -> tuple[float | None, ...]:
     return tuple(map(number_of, row))
 
@@ -338,37 +282,6 @@ def test_a_blind_run_belongs_to_table_6_alone() -> None:
     assert row_values(rows["blind"]) == (25, 25, 50, 50)
 
 
-def test_items_without_their_question_are_compared_one_by_one() -> None:
-    """Resample items, as the table of either file does, not one cluster of all."""
-    a, b = (
-        [{k: v for k, v in row.items() if k != "question"} for row in graded(labels)]
-        for labels in ("AABA" * 10, "ABAA" * 10)
-    )
-    found = compare_graded(*(ScoredItems.of(SIMPLEVQA, rows) for rows in (a, b)))
-    assert found["difference"]["low"] < 0 < found["difference"]["high"]
-    assert found["a"] == SIMPLEVQA.table(a)["intervals"]["overall"]["CO"]
-
-
-def test_files_that_call_the_item_id_are_compared_too() -> None:
-    found = compare_graded(*(ScoredItems.of(SIMPLEVQA, graded(said)) for said in ("AAAB", "ABCB")))
-    assert found["difference"]["value"] == 1 / 4 - 3 / 4
-    rows = [{"id" if k == "data_id" else k: v for k, v in row.items()} for row in graded("AB")]
-    assert all("data_id" not in row for row in rows)
-    same = ScoredItems.of(SIMPLEVQA, rows)
-    assert compare_graded(same, same)["difference"]["n"] == 2
-
-
-def test_fields_that_are_null_are_not_there() -> None:
-    """Make a table of rows that the grading takes too."""
-    row = item(1, atomic_fact=None, atomic_question=None, model=None, response="x", judge_res=None)
-    [request] = SIMPLEVQA.requests(row)
-    assert request.response == "x"
-    verdict = Verdict(status="scored", label="Correct", judge="j")
-    after = SIMPLEVQA.graded_row(row, [verdict])
-    assert SIMPLEVQA.table([after])["overall"]["CO"] == 1
-    assert SIMPLEVQA.scores([after])[0].value == 1
-
-
 def test_failures_are_put_down_to_seeing_or_knowing() -> None:
     forms = ["+++", "+-+", "--+", "--+", "0-+", "-+-", "-+0", "---", "-++", "++-"]
     rows = [three_forms(form, number) for number, form in enumerate(forms)]
@@ -386,16 +299,6 @@ def test_failures_are_put_down_to_seeing_or_knowing() -> None:
             "saw and knew": 1 / 7,
         }
     )
-
-
-def test_a_conclusion_that_cannot_be_read_stays_in_the_papers_denominator() -> None:
-    lost = three_forms("+++", 1)
-    lost["cfq"]["Atomic"]["conclusion"] = None
-    table = SIMPLEVQA.table([lost, three_forms("-++", 2)])
-    assert table["cfq"]["Atomic"] == 1
-    assert table["as_published"]["cfq"]["Atomic"] == 0.5
-    assert table["as_published"]["overall"] == table["overall"]
-    assert row_values(SIMPLEVQA.paper_rows(table, "mine")[CFQ]["mine"]) == (50, 50, 100)
 
 
 def test_a_language_model_stands_in_table_5_with_the_fact_given() -> None:

@@ -1,16 +1,21 @@
-"""TruthfulVQA: options by two readings, accuracy by level and category, stated confidence."""
+"""TruthfulVQA: options by two readings, levels, stated confidence, and logits of options."""
 
 from __future__ import annotations
 
+import json
+import math
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import torch
 
+from benchmarks.framework import responses
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.leaderboard import number_of
+from benchmarks.framework.responses import build_questions
 from benchmarks.truthfulvqa.benchmark import (
     BY_CATEGORY,
     BY_CELL,
@@ -21,7 +26,20 @@ from benchmarks.truthfulvqa.benchmark import (
     cai,
     measure_levels,
 )
+from benchmarks.truthfulvqa.levels import cai
+from benchmarks.truthfulvqa.logits import (
+    measure_lal,
+    option_logits,
+)
+from clients.chat import Reply
+from clients.jobs import JobResult
 from judging.errors import CustosError, FieldError
+from judging.files.pictures import read_image
+from judging.models.backbones import load_backbone
+from judging.scoring.prompts import Encoder
+from tests.cli.bench.made_up import run
+from tests.conftest import Folders
+from tests.tiny import save_picture
 
 TRUTHFULVQA = get_benchmark("truthfulvqa")
 
@@ -69,13 +87,6 @@ def test_the_table() -> None:
     scores = TRUTHFULVQA.scores(ROWS)
     assert [score.value for score in scores] == [1, 1, 1, 0, 0, 1, 0, 0]
     assert [score.id for score in scores] == [str(number) for number in range(8)]
-
-
-def test_an_extracted_answer_stands_before_the_response() -> None:
-    rows = [item(0, 1, "(A)", extracted_answer="D"), item(1, 1, "(D)", extracted_answer="")]
-    table = TRUTHFULVQA.table(rows)
-    assert (table["overall_accuracy"], table["unreadable"]) == (0.5, 1)
-    assert table["cai"] is None  # one level alone
 
 
 def test_grading_needs_no_judge_and_adds_the_official_fields() -> None:
@@ -200,31 +211,201 @@ def test_published_level_means_give_their_own_cai() -> None:
     assert np.isnan(cai(np.array([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]))).all()
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from("ABCD")), min_size=1, max_size=30))
-def test_parts_weigh_up_to_the_whole(rows: list[tuple[int, str]]) -> None:
-    found = measure_levels([item(0, level, f"({letter})") for level, letter in rows])
-    for division in ("level", "category", "subcategory"):
-        parts = found["intervals"][f"{division}_accuracies"].values()
-        total = sum(part["value"] * part["n"] for part in parts)
-        assert total / len(rows) == pytest.approx(found["overall_accuracy"])
-    if len(found["level_accuracies"]) < 3:
-        assert np.isnan([found["level_mean"], found["level_variance"], found["cai"]]).all()
+def result(set_id: str, level: int, logits: Any, answer: Any = "A") -> dict[str, Any]:
+    case = {"set_id": set_id, "id": f"{set_id}_level{level}", "level": level, "answer": answer}
+    return {"case": case, "result": {"option_logits": logits}}
 
 
-def test_sets_are_resampled_whole() -> None:
-    rng = np.random.default_rng(0)
-    answers = ["(D)" if good else "(B)" for good in rng.random(60) < 0.5]
-    rows = [(n, level, answer) for n, answer in enumerate(answers) for level in (1, 2, 3)]
-    wide, narrow = (
-        measure_levels([item(0, level, a, set_id=n if grouped else None) for n, level, a in rows])
-        for grouped in (True, False)
+ONE = {"A": 5.0, "B": 1.0, "C": 0.0, "D": -3.0}
+TWO = {"A": 2.0, "B": 4.0, "C": 0.0, "D": 0.0}
+THREE = {"A": 3.0, "B": 0.0, "C": 2.0, "D": -1.0}
+RESULTS = [result("s", 3, THREE), result("s", 1, ONE), result("s", 2, TWO), result("t", 1, ONE)]
+
+
+def test_by_hand() -> None:
+    found = measure_lal(RESULTS)
+    item = found["items"][0]
+    assert item == {
+        "set_id": "s",
+        # A: 5 - 1 = 4 of span 8, 2 - 4 = -2 of span 4, 3 - 2 = 1 of span 4.
+        "lal_1_to_2": 6.0,
+        "lal_norm_1_to_2": 1.0,
+        "correct_degradation_1_to_2": 3.0,
+        "incorrect_amplification_1_to_2": 3.0,
+        "lal_2_to_3": -3.0,
+        "lal_norm_2_to_3": -0.75,
+        "correct_degradation_2_to_3": -1.0,
+        "incorrect_amplification_2_to_3": -2.0,
+        "lal_1_to_3": 3.0,
+        "lal_norm_1_to_3": 0.25,
+        "correct_degradation_1_to_3": 2.0,
+        "incorrect_amplification_1_to_3": 1.0,
+    }
+    assert math.isnan(found["items"][1]["lal_1_to_2"])
+    assert found["mean"]["lal_1_to_2"] == 6.0
+    assert found["intervals"]["lal_1_to_2"]["n"] == 1
+    assert (found["sets"], found["complete_sets"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ([], "the data is empty"),
+        ([{"case": {"set_id": "s"}, "result": {}}], "row 1: needs 'case'"),
+        ([result("s", 4, ONE)], "row 1: field 'level'"),
+        ([result("s", True, ONE)], "row 1: field 'level'"),
+        ([result("s", 1, ONE), result("s", 1, ONE)], "row 2: set 's' has level 1 twice"),
+        ([result("s", 1, {"B": 1.0, "C": 2.0})], "row 1: field 'option_logits'"),
+        ([result("s", 1, [1.0, 2.0])], "row 1: field 'option_logits'"),
+        ([result("s", 1, {"A": 1.0})], "row 1: field 'option_logits'"),
+        ([result("s", 1, {"A": math.nan, "B": 1.0})], "row 1: field 'option_logits'"),
+        ([result("s", 1, ONE, ["A"])], "row 1: field 'answer'"),
+    ],
+)
+def test_faults_are_named(results: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(CustosError, match=message):
+        measure_lal(results)
+
+
+REPLY_TEXTS = {
+    "q1": "The river is green in spring (A), and yet it is the brown one: ",
+    "q2": "<think>(C)? Neither shows it.</think>\nThe answer is ",
+    "q3": "",
+}
+"""What a model wrote before the letter of its option."""
+
+
+def _items(folder: Path) -> list[dict[str, Any]]:
+    picture = save_picture(folder / "a.png", 84, 56)
+    return [
+        {
+            "question_id": f"q{level}",
+            "set_id": "s1",
+            "level": level,
+            "question": "Which river" + " runs" * level + "?",
+            "options": ["green", "brown", "red", "blue"][: 4 if level < 3 else 3],
+            "answer": "(B)",
+            "images": [picture] if level == 2 else [],
+        }
+        for level in (1, 2, 3)
+    ]
+
+
+def _replies(**changed: Reply) -> dict[str, Reply]:
+    """Answers that reason, and then name option B as ``(B)``."""
+    return {name: Reply(text=f"{said}(B).") for name, said in REPLY_TEXTS.items()} | changed
+
+
+@pytest.fixture
+def in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = partial(load_backbone, dtype="float32", device="cpu")
+    monkeypatch.setattr("judging.models.backbones.load_backbone", exact)
+
+
+def test_logits_are_the_librarys_after_the_models_own_words(
+    tiny_folder: str, tmp_path: Path, in_float32: None
+) -> None:
+    rows = _items(tmp_path)
+    asked = build_questions(TRUTHFULVQA, rows, "standard")
+    told: list[int] = []
+    results, problems = option_logits(
+        TRUTHFULVQA, rows, asked, _replies(), tiny_folder, told.append
     )
-    ends = [found["intervals"]["overall_accuracy"] for found in (wide, narrow)]
-    widths = [end["high"] - end["low"] for end in ends]
-    assert widths[0] > 1.4 * widths[1]
+    assert problems == {}
+    assert told[-1] == 3
+    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    by_id = {one["case"]["id"]: one for one in results}
+    for row, question in zip(rows, asked, strict=True):
+        [message] = question.chat.messages
+        content: list[dict[str, Any]] = [
+            {"type": "image", "image": read_image(name)} for name in message.images
+        ]
+        encoded = backbone.processor.apply_chat_template(
+            [{"role": "user", "content": [*content, {"type": "text", "text": message.text}]}],
+            tokenize=True,
+            return_dict=True,
+            add_generation_prompt=True,
+            return_tensors="pt",
+        )
+        before = REPLY_TEXTS[row["question_id"]] + "("
+        opened = backbone.tokenizer.encode(before, add_special_tokens=False)
+        for key, more in (("input_ids", opened), ("attention_mask", [1] * len(opened))):
+            encoded[key] = torch.cat([encoded[key], torch.tensor([more])], dim=1)
+        if "mm_token_type_ids" in encoded:
+            types = torch.zeros(1, len(opened), dtype=encoded["mm_token_type_ids"].dtype)
+            encoded["mm_token_type_ids"] = torch.cat([encoded["mm_token_type_ids"], types], dim=1)
+        with torch.inference_mode():
+            expected = backbone.model(**encoded).logits[0, -1]
+        given = by_id[row["question_id"]]["result"]["option_logits"]
+        assert list(given) == list("ABCD")[: len(row["options"])]
+        for letter, value in given.items():
+            [token] = backbone.tokenizer.encode(letter, add_special_tokens=False)
+            assert value == pytest.approx(float(expected[token]), abs=2e-4)
+    # A constant added to all logits of one level moves both parts, as no probability would.
+    logits = {one["case"]["level"]: one["result"]["option_logits"] for one in results}
+    mean = measure_lal(results)["mean"]
+    fall = logits[1]["B"] - logits[2]["B"]
+    assert mean["correct_degradation_1_to_2"] == pytest.approx(fall)
+    others = [max(v for k, v in logits[level].items() if k != "B") for level in (1, 2)]
+    assert mean["incorrect_amplification_1_to_2"] == pytest.approx(others[1] - others[0])
 
 
-def test_levels_of_a_table_with_gaps_are_the_same_levels() -> None:
-    found = measure_levels([{**row, "level": float(row["level"])} for row in ROWS])
-    assert found["level_accuracies"].keys() == {"1", "2", "3"}
+def test_the_letters_are_tokens_in_the_form_that_the_model_uses(
+    tmp_path: Path, in_float32: None
+) -> None:
+    """After ``is`` the embedded tokenizer writes `` B``, which is another token than ``B``."""
+    rows = _items(tmp_path)[:1]
+    asked = build_questions(TRUTHFULVQA, rows, "standard")
+    replies = {"q1": Reply(text="The answer is B")}
+    [result], problems = option_logits(TRUTHFULVQA, rows, asked, replies, "embedded")
+    assert problems == {}
+    backbone = load_backbone("embedded", dtype="float32", device="cpu")
+    [message] = asked[0].chat.messages
+    prompt = Encoder(backbone).encode_question(message.text)
+    tokenizer = backbone.tokenizer
+    ids = [*prompt.suffix_ids, *tokenizer.encode("The answer is", add_special_tokens=False)]
+    with torch.inference_mode():
+        expected = backbone.model(input_ids=torch.tensor([ids])).logits[0, -1]
+    letters = [tokenizer.encode(f" {letter}", add_special_tokens=False) for letter in "ABCD"]
+    assert [len(tokens) for tokens in letters] == [1, 1, 1, 1]
+    given = list(result["result"]["option_logits"].values())
+    assert given == pytest.approx([float(expected[token]) for [token] in letters], abs=2e-4)
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_measured(
+    tiny_folders: Folders, tmp_path: Path, in_float32: None
+) -> None:
+    rows = _items(tmp_path)
+    asked = build_questions(TRUTHFULVQA, rows, "standard")
+    rows[0]["answer"] = "none of these"
+    (tmp_path / "a.png").write_bytes(b"no picture")
+    backbone = tiny_folders("qwen3_vl")
+    results, problems = option_logits(TRUTHFULVQA, rows, asked, _replies(), backbone)
+    assert ([one["case"]["id"] for one in results], set(problems)) == (["q3"], {1, 2})
+    for reply in (Reply(text="No."), Reply(text="(B", finish_reason="length")):
+        results, problems = option_logits(TRUTHFULVQA, rows, asked, _replies(q3=reply), backbone)
+        assert (results, set(problems)) == ([], {1, 2, 3})
+
+
+def test_the_command_writes_what_lal_reads(
+    tiny_folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items, out = tmp_path / "items.json", tmp_path / "out.json"
+    rows = [{k: v for k, v in row.items() if k != "images"} for row in _items(tmp_path)]
+    items.write_text(json.dumps(rows), encoding="utf-8")
+    command = ("respond", "truthfulvqa", "--items", items, "--out", out, "--option-logits")
+    refused = run(*command, "--base-url", "http://x/v1", "--model", "m")
+    assert refused.exit_code == 2
+    assert "--option-logits" in refused.stderr
+    local = (*command, "--backbone", tiny_folders("qwen2_5_vl"))
+    assert run(*local, "--max-tokens", "2").exit_code == 1  # the answers are not whole
+    answered = JobResult(replies=_replies(), rejects=[], num_reused=0)
+    monkeypatch.setattr(responses, "ask_backbone", lambda *args, **options: answered)
+    done = run(*local)
+    assert done.exit_code == 0, done.output
+    table = tmp_path / "lal.json"
+    lal = run("lal", "--results", tmp_path / "out.json.logits.json", "--json", table)
+    assert lal.exit_code == 0, lal.output
+    assert "1 sets, 1 with all three levels" in lal.stdout
+    written = json.loads((tmp_path / "out.json.logits.json").read_text())
+    assert json.loads(table.read_text())["mean"] == measure_lal(written)["mean"]

@@ -12,13 +12,10 @@ from scipy import stats
 from scipy.stats import binomtest
 
 from evaluation.attacks.rows import measure_share
-from evaluation.estimate import Draws, mean, share, without_nan
+from evaluation.estimate import Draws, mean, without_nan
 from evaluation.intervals import (
-    cluster_standard_error,
     cluster_sums,
     holm,
-    percentile_interval,
-    rate_interval,
     resample_clusters,
     sign_flip_p,
     wilson_bounds,
@@ -33,21 +30,11 @@ def test_wilson_is_scipys(successes: int, n: int) -> None:
     assert wilson_interval(successes, n) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
-def test_wilson_of_nothing_is_nan() -> None:
-    assert np.isnan(wilson_interval(0, 0)).all()
-
-
 @given(st.integers(1, 300), st.floats(0, 1))
 def test_wilson_of_many_rates_at_once(n: int, rate: float) -> None:
     low, high = wilson_bounds(np.array([rate, 0.5]), np.array([float(n), 0.5 + n]))
     assert (low[0], high[0]) == pytest.approx(wilson_interval(rate * n, n), abs=1e-9)
     assert low[1] < 0.5 < high[1]
-
-
-def test_single_items_are_tested_as_mcnemar_does() -> None:
-    # 1 against 5 discordant: 2 * (C(6,0) + C(6,1)) / 2^6 = 14/64.
-    assert sign_flip_p(np.array([1.0] + [-1.0] * 5), np.arange(6)) == pytest.approx(14 / 64)
-    assert sign_flip_p(np.zeros(3), np.arange(3)) == 1
 
 
 @given(st.integers(0, 4000), st.integers(0, 4000), st.integers(1, 3))
@@ -78,13 +65,6 @@ def test_decimals_of_many_clusters_are_drawn_as_scipy_does() -> None:
     assert sign_flip_p(np.full(60, 0.3), np.arange(60)) == 1 / 10_000
 
 
-def test_items_of_one_question_are_no_proof_of_each_other() -> None:
-    """Twenty losses on two questions are two losses."""
-    differences, questions = np.array([-1.0] * 20), np.arange(20)
-    assert sign_flip_p(differences, questions) < 0.001
-    assert sign_flip_p(differences, questions // 10) == pytest.approx(0.5)
-
-
 def test_holm_by_hand() -> None:
     assert holm([0.04, 0.01, 0.03, 0.9]) == pytest.approx([0.09, 0.04, 0.09, 0.9])
     assert holm([0.5, 0.6]) == [1.0, 1.0]
@@ -97,84 +77,6 @@ def test_resamples_are_what_a_loop_over_items_gives() -> None:
     picks = np.random.default_rng(5).integers(9, size=(30, 9))
     slow = [sum(values[clusters == pick].sum(axis=0) for pick in row) for row in picks]
     np.testing.assert_allclose(fast, slow, rtol=1e-12)
-
-
-def test_resamples_in_chunks_are_as_many_and_all_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.intervals.WEIGHTS_AT_ONCE", 100)  # 10 rows at a time
-    drawn = resample_clusters(np.ones((10, 1)), resamples=25)
-    assert drawn.tolist() == [[10.0]] * 25
-
-
-def test_one_cluster_has_no_spread() -> None:
-    assert np.isnan(resample_clusters(np.ones((1, 2)), resamples=3)).all()
-    assert np.isnan(cluster_standard_error(np.ones(4), np.zeros(4, dtype=np.int64)))
-
-
-def test_percentile_interval_leaves_out_what_does_not_exist() -> None:
-    samples = np.concatenate([np.arange(1001) / 1000, [np.nan] * 50])
-    assert percentile_interval(samples) == pytest.approx((0.025, 0.975))
-    assert np.isnan(percentile_interval(np.full(3, np.nan))).all()
-
-
-@pytest.mark.parametrize(
-    ("rate", "samples"),
-    [(0.0, [0.0, 0.1]), (1.0, [0.9, 1.0]), (0.5, [0.5, 0.5]), (0.25, [np.nan, 0.25])],
-)
-def test_a_rate_without_spread_has_wilsons_interval(rate: float, samples: list[float]) -> None:
-    assert rate_interval(rate, np.array(samples), 8) == wilson_interval(rate * 8, 8)
-
-
-def test_interval_covers_the_truth_only_when_clusters_are_kept() -> None:
-    """Four answers per question share most of their outcome; ignoring that is far too sure."""
-    rng = np.random.default_rng(0)
-    kept, ignored, trials = 0, 0, 300
-    for trial in range(trials):
-        rate = rng.beta(0.35, 0.15, size=100)  # mean 0.7
-        right = (rng.random((100, 4)) < rate[:, None]).astype(float).reshape(-1, 1)
-        for clusters in (np.repeat(np.arange(100), 4), np.arange(400)):
-            drawn = resample_clusters(cluster_sums(right, clusters), 300, seed=trial)
-            low, high = percentile_interval(drawn[:, 0] / 400)
-            covered = low <= 0.7 <= high
-            kept += covered and len(set(clusters)) == 100
-            ignored += covered and len(set(clusters)) == 400
-    assert 0.91 <= kept / trials <= 0.98
-    assert ignored / trials < 0.85
-
-
-def test_standard_error_of_singletons_is_the_textbook_one() -> None:
-    values = np.random.default_rng(2).normal(size=50)
-    expected = np.std(values, ddof=1) / np.sqrt(50)
-    assert cluster_standard_error(values, np.arange(50)) == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_share_of_nothing_is_nan() -> None:
-    found = share(np.ones(3, bool), np.zeros(3, bool), np.arange(3))
-    assert np.isnan([found["value"], found["low"], found["high"]]).all()
-    assert found["n"] == 0
-
-
-def test_a_rate_of_one_rests_on_the_clusters_it_is_about() -> None:
-    among = np.arange(400) >= 300  # 100 items in two clusters, the others in 300
-    clusters = np.where(among, np.arange(400) % 2, np.arange(400) + 2)
-    found = share(among, among, clusters)
-    assert (found["value"], found["n"]) == (1, 100)
-    assert found["low"] < wilson_interval(2, 2).low  # two clusters, and Student's quantile
-    assert found["high"] == 1
-
-
-def test_a_rate_of_a_single_question_among_others_has_no_interval() -> None:
-    among = np.arange(60) < 4
-    found = share(np.arange(60) % 2 == 0, among, np.where(among, 0, np.arange(60)))
-    assert (found["value"], found["n"]) == (0.5, 4)
-    assert np.isnan([found["low"], found["high"]]).all()
-
-
-def test_a_seed_gives_its_own_resamples() -> None:
-    columns = np.random.default_rng(0).normal(size=(30, 2))
-    drawn = [Draws.of(columns, np.arange(30), seed).resampled for seed in (0, 1, 1)]
-    assert np.array_equal(drawn[1], resample_clusters(columns, seed=1))
-    assert np.array_equal(drawn[1], drawn[2])
-    assert not np.array_equal(drawn[0], drawn[1])
 
 
 def test_a_mean_leaves_out_what_does_not_exist() -> None:
@@ -240,15 +142,6 @@ def test_independent_rows_have_wilsons_interval(hits: int, n: int) -> None:
     assert (rate.hits, rate.n, rate.value) == (hits, n, hits / n)
 
 
-def test_rows_that_repeat_each_other_are_no_surer() -> None:
-    hits = [True, False, False, True, False, False]
-    once, thrice = measure_share(hits, range(6)), measure_share(hits * 3, [*range(6)] * 3)
-    assert thrice.value == once.value
-    assert thrice.low is not None and once.low is not None
-    assert thrice.high is not None and once.high is not None
-    assert thrice.low <= once.low and thrice.high > once.high
-
-
 def test_a_success_less_does_not_raise_what_may_pass() -> None:
     """The upper end fell from .06 to .01 where one of 660 rows on 60 questions passed."""
     clusters = [row % 60 for row in range(660)]
@@ -272,15 +165,3 @@ def test_few_questions_with_many_rows_hold_the_truth(questions: int) -> None:
         assert share.low is not None and share.high is not None
         held += share.low <= 0.3 <= share.high
     assert held >= 935
-
-
-def test_rule_of_three_is_near_the_exact_bound() -> None:
-    rate = measure_share([False] * 100, range(100))
-    assert rate.rule_of_three == pytest.approx(1 - 0.05 ** (1 / 100), abs=0.001)
-    assert measure_share([True] + [False] * 99, range(100)).rule_of_three is None
-    assert measure_share([False], ["a"]).rule_of_three == 1
-
-
-def test_no_rows() -> None:
-    rate = measure_share([], [])
-    assert (rate.n, rate.value, rate.low, rate.high, rate.rule_of_three) == (0, *[None] * 4)

@@ -1,9 +1,9 @@
-"""Agreement and calibration, by hand and against scikit-learn and simulated judges."""
+"""Agreement and calibration, by hand, against scikit-learn and simulated judges; all of a judge."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,10 +18,21 @@ from evaluation.intervals import Floats, Ints
 from evaluation.metrics import (
     calibration_error,
     chance_band,
-    equal_mass_bins,
-    likeness,
     slope,
     squared_error,
+)
+from evaluation.declared_labels import label_set
+from evaluation.intervals import Floats, Ints
+from evaluation.measure import length_thirds, measure, measure_error_types, seed_statistics
+from evaluation.outcomes import Outcomes, gather
+from judging.types import LabelledExample, Verdict
+from tests.evaluation.made_up import (
+    TYPED_LABELS,
+    evaluation,
+    example,
+    scored,
+    typed_records,
+    unscored,
 )
 
 # Rows people, columns judge. 13 of 20 agree; people 10/6/4, judge 9/5/6.
@@ -37,20 +48,6 @@ def arrays(drawn: list[tuple[int, int]]) -> tuple[Ints, Ints]:
 
 def value(metric: Callable[[Floats], Floats], drawn: list[tuple[int, int]]) -> float:
     return float(metric(metrics.confusion_matrix(*arrays(drawn), 4)))
-
-
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
-        (metrics.accuracy, Fraction(13, 20)),
-        # Expected agreement (10*9 + 6*5 + 4*6) / 400 = 144/400: (260 - 144) / (400 - 144).
-        (metrics.cohen_kappa, Fraction(116, 256)),
-        # F1: 14/19, 6/11, 6/10.
-        (metrics.macro_f1, (Fraction(14, 19) + Fraction(6, 11) + Fraction(6, 10)) / 3),
-    ],
-)
-def test_by_hand(metric: Callable[[Floats], Floats], expected: Fraction) -> None:
-    assert metric(CONFUSION) == pytest.approx(float(expected), abs=1e-12)
 
 
 @given(pairs)
@@ -88,25 +85,9 @@ def test_order_of_items_and_of_labels_does_not_matter(
 
 
 @pytest.mark.parametrize("metric", OF_CONFUSION)
-@given(drawn=pairs)
-def test_people_and_judge_may_change_places(
-    metric: Callable[[Floats], Floats], drawn: list[tuple[int, int]]
-) -> None:
-    swapped = [(b, a) for a, b in drawn]
-    assert value(metric, swapped) == pytest.approx(value(metric, drawn), abs=1e-12, nan_ok=True)
-
-
-@pytest.mark.parametrize("metric", OF_CONFUSION)
 def test_extremes(metric: Callable[[Floats], Floats]) -> None:
     assert metric(np.diag([3.0, 4.0])) == pytest.approx(1)
     assert np.isnan(metric(np.zeros((2, 2))))
-
-
-def test_chance_corrected_metrics_at_chance_and_against() -> None:
-    independent = np.outer([3.0, 7], [4, 6])
-    assert metrics.cohen_kappa(independent) == pytest.approx(0, abs=1e-12)
-    assert metrics.matthews(independent) == pytest.approx(0, abs=1e-12)
-    assert metrics.matthews(np.array([[0.0, 5], [5, 0]])) == pytest.approx(-1)
 
 
 def test_a_constant_judge_has_no_correlation_but_a_kappa_of_zero() -> None:
@@ -120,11 +101,6 @@ def test_leading_axes_are_free() -> None:
     stack = np.random.default_rng(0).integers(1, 9, size=(5, 3, 3)).astype(float)
     for metric in (*OF_CONFUSION, metrics.precision, metrics.recall, metrics.f1):
         np.testing.assert_allclose(metric(stack), [metric(matrix) for matrix in stack])
-
-
-def test_unscored_items_are_in_no_cell() -> None:
-    human, predicted = np.array([0, 1, 1, 0]), np.array([0, metrics.UNSCORED, 0, 0])
-    assert metrics.confusion_matrix(human, predicted, 2).tolist() == [[2, 0], [1, 0]]
 
 
 def test_false_positive_rate_is_of_what_people_call_wrong() -> None:
@@ -151,13 +127,6 @@ def ece(confidence: Floats, right: Floats, bins: int = 15) -> float:
     return float(metrics.expected_calibration_error(columns.sum(axis=0)))
 
 
-def test_calibration_error_by_hand() -> None:
-    # Two bins: confidences .6 and .7 with one right, .8 and .9 with none right.
-    confidence, right = np.array([0.9, 0.6, 0.8, 0.7]), np.array([0.0, 1, 0, 0])
-    expected = (abs(1.3 - 1) + abs(1.7 - 0)) / 4
-    assert ece(confidence, right, bins=2) == pytest.approx(expected, abs=1e-12)
-
-
 def test_calibration_error_against_a_plain_loop() -> None:
     rng = np.random.default_rng(3)
     confidence, right = rng.random(300), (rng.random(300) < 0.6).astype(float)
@@ -168,29 +137,9 @@ def test_calibration_error_against_a_plain_loop() -> None:
     assert ece(confidence, right) == pytest.approx(sum(gaps), abs=1e-12)
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from([0.5, 0.7, 0.8, 1.0]), st.booleans()), min_size=1),
-    st.integers(0, 9),
-)
-def test_calibration_error_is_bounded_and_blind_to_order(
-    items: list[tuple[float, bool]], seed: int
-) -> None:
-    confidence, right = np.array(items, dtype=float).T
-    shuffle = np.random.default_rng(seed).permutation(len(items))
-    assert ece(confidence, right) == pytest.approx(ece(confidence[shuffle], right[shuffle]))
-    assert abs(confidence.mean() - right.mean()) - 1e-12 <= ece(confidence, right) <= 1
-
-
 def test_bins_of_equal_width_hold_their_upper_ends_and_the_first_also_0() -> None:
     confidence = np.array([0.0, 0.0999, 0.1, 0.3, 0.5, 0.7, 0.95, 1.0])
     assert metrics.equal_width_bins(confidence, 10).tolist() == [0, 0, 0, 2, 4, 6, 9, 9]
-
-
-def test_calibration_error_extremes() -> None:
-    assert ece(np.ones(9), np.zeros(9)) == 1
-    assert ece(np.ones(9), np.ones(9)) == 0
-    assert np.isnan(ece(np.array([np.nan]), np.array([1.0])))
-    assert ece(np.array([0.5, np.nan]), np.array([1.0, 0])) == 0.5
 
 
 def test_a_reliability_table_holds_the_bins_in_use() -> None:
@@ -249,20 +198,6 @@ def test_chance_of_one_bin_is_the_mean_of_a_folded_binomial() -> None:
     assert found["mean"] == pytest.approx(expected, rel=0.05)
 
 
-def test_the_squared_error_leaves_out_chance() -> None:
-    rng = np.random.default_rng(1)
-    for bias in (0.0, -0.1):
-        drawn = [judge(rng, bias=bias, alike=0.5) for _ in range(200)]
-        found = [squared_error(*rows) for rows in drawn]
-        error = np.std(found) / np.sqrt(len(found))
-        assert np.mean(found) == pytest.approx(bias**2, abs=3 * error)
-    # The plain mean of squared gaps has chance in it.
-    stated, right, _ = judge(rng)
-    bins = equal_mass_bins(stated)
-    gaps = [np.mean(stated[bins == b] - right[bins == b]) ** 2 for b in range(15)]
-    assert np.mean(gaps) > squared_error(stated, right, np.arange(len(stated)))
-
-
 def test_the_squared_error_by_hand() -> None:
     """One bin, residuals .8 and -.2 of one question and .3 of another: pairs of two questions."""
     stated, right = np.array([0.8, 0.8, 0.8]), np.array([False, True, False])
@@ -284,14 +219,6 @@ def test_the_slope_is_the_logistic_regressions() -> None:
     assert found["n"] == QUESTIONS * ROWS
 
 
-def test_the_slopes_interval_holds_the_truth() -> None:
-    rng, held = np.random.default_rng(3), 0
-    for _ in range(200):
-        found = slope(*judge(rng, alike=0.5))
-        held += found["low"] <= 1 <= found["high"]
-    assert held >= 0.91 * 200
-
-
 @pytest.mark.parametrize("right", [np.ones(9, dtype=bool), np.arange(9) < 5])
 def test_without_a_finite_slope_there_is_none(right: np.ndarray) -> None:
     parted = slope(np.where(right, 0.9, 0.2), right, np.arange(9))
@@ -299,10 +226,125 @@ def test_without_a_finite_slope_there_is_none(right: np.ndarray) -> None:
     assert np.isnan(chance_band(np.full(9, np.nan), right, np.arange(9))["mean"])
 
 
-def test_likeness_is_the_planted_one() -> None:
-    rng = np.random.default_rng(4)
-    clusters = np.repeat(np.arange(2000), 5)
-    shared, stated = rng.random(2000)[clusters], np.full(10_000, 0.8)
-    drawn = np.where(rng.random(10_000) < np.sqrt(0.3), shared, rng.random(10_000))
-    assert likeness(stated, drawn < 0.8, clusters) == pytest.approx(0.3, abs=0.04)
-    assert likeness(stated, drawn < 0.8, np.arange(10_000)) == 0
+def outcomes(examples: list[LabelledExample], verdicts: list[Verdict]) -> Outcomes:
+    return gather(examples, verdicts, label_set(examples, verdicts))
+
+
+def numbered(*labels: str) -> list[LabelledExample]:
+    return [example(label, id=str(i), question=f"q{i}") for i, label in enumerate(labels)]
+
+
+def test_unscored_items_are_neither_right_nor_wrong() -> None:
+    examples = numbered("Correct", "Wrong", "Wrong", "Correct")
+    verdicts = [scored("Correct", 0.9, id="0"), scored("Correct", 0.6, id="1"), unscored("2")]
+    verdicts.append(scored("Correct", id="3"))
+    measured = measure(outcomes(examples, verdicts))
+    values = {name: (metric["value"], metric["n"]) for name, metric in measured.items()}
+    assert values["accuracy"] == (pytest.approx(2 / 3), 3)
+    assert values["accuracy_unscored_as_wrong"] == (0.5, 4)
+    assert values["coverage"] == (0.75, 4)
+    assert values["fpr"] == (1.0, 1)
+    assert values["brier"] == (pytest.approx((2 * 0.1**2 + 2 * 0.6**2) / 2), 2)
+    assert values["nll"] == (pytest.approx((-np.log(0.9) - np.log(0.4)) / 2), 2)
+    assert values["ece"] == (pytest.approx((0.1 + 0.6) / 2), 2)
+
+
+def test_interval_against_a_plain_bootstrap_over_questions() -> None:
+    judged = outcomes(*evaluation(questions=80, accuracy=0.75))
+    low, high = (measure(judged, ("kappa",))["kappa"][end] for end in ("low", "high"))
+    rng, kappas = np.random.default_rng(11), []
+    for _ in range(1000):
+        rows = np.concatenate(
+            [np.flatnonzero(judged.clusters == c) for c in rng.integers(80, size=80)]
+        )
+        human, predicted = judged.human[rows], judged.predicted[rows]
+        observed = np.mean(human == predicted)
+        expected = sum(np.mean(human == k) * np.mean(predicted == k) for k in (0, 1))
+        kappas.append((observed - expected) / (1 - expected))
+    # Two sets of 1,000 draws: quantiles differ by a tenth of the width at most.
+    assert (low, high) == pytest.approx(np.quantile(kappas, [0.025, 0.975]), abs=0.03)
+
+
+def test_error_types_are_measured_apart_from_scores() -> None:
+    labels = ("Correct", "Wrong; Other", "Wrong; Overthinking", "Partial; Other")
+    examples = [row.model_copy(update={"task": "hieval-ea"}) for row in numbered(*labels)]
+    verdicts = [
+        scored("Wrong; Other", id="0"),
+        scored("Wrong", id="1", error_type="Other"),
+        scored("Wrong; Other", id="2"),
+        scored("Wrong; Other", id="3"),
+    ]
+    measured = measure(outcomes(examples, verdicts))
+    assert measured["accuracy"]["value"] == pytest.approx(1 / 4)
+    assert measured["score_accuracy"]["value"] == pytest.approx(2 / 4)
+    assert measured["type_accuracy"]["value"] == pytest.approx(2 / 3)
+    assert measured["type_accuracy"]["n"] == 3
+    assert measured["fpr"]["value"] == 0
+    assert "type_accuracy" not in measure(outcomes(*evaluation()))
+
+
+def test_shares_of_error_types_by_hand() -> None:
+    found = measure_error_types(gather(*typed_records(), TYPED_LABELS))
+    assert {kind: (row["value"], row["n"]) for kind, row in found.items()} == {
+        "Reasoning Error": (0.5, 4),
+        "Other": (1.0, 2),
+    }
+    for row in found.values():
+        assert row["low"] <= row["value"] <= row["high"]
+
+
+def test_length_thirds_are_equal_and_keep_ties_together() -> None:
+    def thirds(*lengths: int) -> list[str]:
+        return length_thirds([example(responses=("x" * length,)) for length in lengths])
+
+    short, middle, long = (
+        "short (1-2 characters)",
+        "middle (3-5 characters)",
+        "long (8-9 characters)",
+    )
+    assert thirds(9, 1, 5, 3, 8, 2) == [long, short, middle, middle, long, short]
+    assert thirds(4, 4, 4) == ["short (4-4 characters)"] * 3
+
+
+def _report(**metrics: float | None) -> dict[str, dict[str, dict[str, float | None]]]:
+    return {"metrics": {name: {"value": value} for name, value in metrics.items()}}
+
+
+def test_mean_deviation_and_interval() -> None:
+    """Five runs: mean .92, squares of deviations .0010, t(.975, 4) = 2.776445."""
+    values = (0.90, 0.91, 0.92, 0.93, 0.94)
+    found = seed_statistics([_report(accuracy=value) for value in values])["accuracy"]
+    assert found["values"] == list(values)
+    assert found["mean"] == pytest.approx(0.92)
+    assert found["std"] == pytest.approx(math.sqrt(0.0010 / 4))
+    half = 2.776445 * math.sqrt(0.0010 / 4) / math.sqrt(5)
+    assert (found["low"], found["high"]) == pytest.approx((0.92 - half, 0.92 + half))
+
+
+def test_accuracies_before_calibration_are_metrics_too() -> None:
+    reports = [
+        {**_report(accuracy=0.5), "calibration": {"before": {"accuracy": {"value": value}}}}
+        for value in (0.90, 0.94)
+    ]
+    found = seed_statistics(reports)
+    assert found["accuracy"]["mean"] == 0.5
+    assert found["accuracy_before_calibration"]["mean"] == pytest.approx(0.92)
+    assert found["accuracy_before_calibration"]["high"] == 1.0
+    assert seed_statistics([*reports, _report(accuracy=0.5)]).keys() == {"accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [
+        ("accuracy", (0.90, 0.99), (pytest.approx(0.373, abs=1e-3), 1.0)),
+        ("kappa", (-0.5, 0.9), (-1.0, 1.0)),
+        ("ece", (0.01, 0.05), (0.0, pytest.approx(0.284, abs=1e-3))),
+        ("nll", (0.2, 3.0), (0.0, pytest.approx(19.388, abs=1e-3))),
+    ],
+)
+def test_an_interval_ends_where_the_metric_does(
+    metric: str, values: tuple[float, float], expected: tuple[float, float]
+) -> None:
+    """Two runs: t(.975, 1) = 12.7062, so that the half-width is 6.3531 times their distance."""
+    found = seed_statistics([_report(**{metric: value}) for value in values])[metric]
+    assert (found["low"], found["high"]) == expected

@@ -13,7 +13,6 @@ from evaluation.outcomes import (
     check_labels,
     check_scored,
     describe_reason,
-    full_label,
     gather,
     label_set,
     load_evaluation,
@@ -22,7 +21,7 @@ from evaluation.outcomes import (
 )
 from judging.errors import CustosError, FieldError
 from judging.tasks import base
-from judging.types import JudgeRequest, LabelledExample, Verdict, score_of, type_of
+from judging.types import JudgeRequest, LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
 
 
@@ -64,13 +63,6 @@ def test_arrays_line_up() -> None:
     assert (part.human.tolist(), part.clusters.tolist()) == ([0, 0], [1, 0])
 
 
-def test_a_label_the_posterior_does_not_know_has_no_probability() -> None:
-    outcomes = gather(
-        [example("Partial")], [scored("Correct", 0.9)], ("Correct", "Partial", "Wrong")
-    )
-    np.testing.assert_allclose(outcomes.probabilities, [[0.9, 0, 0.1]])
-
-
 def test_verdicts_must_belong_to_the_examples() -> None:
     with pytest.raises(CustosError, match="no examples"):
         gather([], [], ())
@@ -78,14 +70,6 @@ def test_verdicts_must_belong_to_the_examples() -> None:
         gather([example(), example()], [scored("Correct")], ("Correct",))
     with pytest.raises(CustosError, match="row 1: verdict 'x' does not belong to example '1'"):
         gather([example()], [scored("Correct", id="x")], ("Correct",))
-
-
-def test_labels_with_error_types() -> None:
-    assert full_label(scored("Wrong", error_type="Other")) == "Wrong; Other"
-    assert full_label(scored("Wrong; Other", error_type="Other")) == "Wrong; Other"
-    assert full_label(example("Correct")) == "Correct"
-    assert (score_of("Wrong; Other"), type_of("Wrong; Other")) == ("Wrong", "Other")
-    assert (score_of("Correct"), type_of("Correct")) == ("Correct", "")
 
 
 def test_labels_keep_the_order_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,25 +129,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_evaluation(tmp_path)
 
 
-def test_files_that_do_not_line_up_name_the_folder(tmp_path: Path) -> None:
-    examples, verdicts = evaluation()
-    save_evaluation(tmp_path, examples, verdicts)
-    lines = (tmp_path / "verdicts.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "verdicts.jsonl").write_text("".join(lines[1:]))
-    with pytest.raises(CustosError, match=f"{tmp_path}: 179 verdicts for 180 examples"):
-        load_evaluation(tmp_path)
-
-
 def labelled(*labels: str, **fields: object) -> list[LabelledExample]:
     return [example(label, id=str(i), **fields) for i, label in enumerate(labels)]
-
-
-def test_declared_labels_pass() -> None:
-    check_labels(labelled("Correct", "Partial", "Wrong", reference_mode="all"))
-    check_labels(labelled("Correct", "Wrong", reference_mode="any"))
-    check_labels(labelled("Correct", "Wrong; Reasoning Error", task="hieval-ea"))
-    check_labels(labelled("Wrong", task="hieval-ea", error_type="Other"))
-    check_labels([])
 
 
 def test_the_error_counts_every_label_and_gives_the_option_to_copy() -> None:
@@ -175,30 +142,6 @@ def test_the_error_counts_every_label_and_gives_the_option_to_copy() -> None:
         "is row 3), 'wrong' (1 row, the first is row 4); it declares Correct, Wrong; translate "
         "them: --labels right=Correct,wrong=Wrong"
     )
-
-
-def test_every_rubric_and_column_is_named() -> None:
-    examples = [
-        *labelled("yes", reference_mode="any", second_label="no"),
-        *labelled("yes", reference_mode="all", second_label="Wrong"),
-    ]
-    with pytest.raises(CustosError) as caught:
-        check_labels(examples)
-    message = str(caught.value)
-    assert "field 'label': hieval-qs/plain/any does not declare 'yes' (1 row" in message
-    assert "field 'label': hieval-qs/plain/all does not declare 'yes' (1 row" in message
-    assert "field 'second_label': hieval-qs/plain/any does not declare 'no' (1 row" in message
-    assert message.endswith("translate them: --labels yes=Correct,no=Wrong")
-
-
-def test_free_text_instead_of_labels_stays_one_readable_error() -> None:
-    examples = labelled(*(f"opinion {i} " + "x" * 10_000 + "\n" for i in range(500)))
-    with pytest.raises(CustosError) as caught:
-        check_labels(examples)
-    message = str(caught.value)
-    assert len(message) < 3000
-    assert "and 480 other labels" in message
-    assert message.endswith("translate them under 'labels' in a file for --mapping")
 
 
 def test_an_unknown_task_is_named_with_its_row() -> None:

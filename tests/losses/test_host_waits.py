@@ -16,41 +16,23 @@ VALUES, COUNTS = torch.ones(4, 9, device=META), torch.ones(4, dtype=torch.int64,
 MASK = torch.ones(4, 9, dtype=torch.bool, device=META)
 
 
-def _assign(index: torch.Tensor) -> None:
-    torch.ones(4, 9, device=META)[index] = torch.ones(3, device=META)
-
-
 WAITS: dict[str, Callable[[], object]] = {
     "item": lambda: VALUES.sum().item(),
     "condition": lambda: bool(MASK.any()),
     "mask": lambda: VALUES[MASK],
-    "assigned by mask": lambda: _assign(MASK),
     "index on the host": lambda: VALUES[torch.tensor([1])],
-    "assigned by index on the host": lambda: _assign(torch.tensor([1])),
     "list": lambda: VALUES[[0, 1]],
     "nonzero": lambda: MASK.nonzero(),
-    "where without values": lambda: torch.where(MASK),
-    "masked_select": lambda: VALUES.masked_select(MASK),
-    "unique": lambda: COUNTS.unique(),
-    "one_hot": lambda: torch.nn.functional.one_hot(COUNTS),
-    "bincount": lambda: torch.bincount(COUNTS),
-    "equal": lambda: torch.equal(VALUES, VALUES),
     "slice up to a tensor": lambda: VALUES[:, : COUNTS[0]],
     "tensor": lambda: torch.tensor([1, 2], device=META),
-    "new_tensor": lambda: VALUES.new_tensor([1.0]),
     "to the device": lambda: torch.ones(3).to(META),
-    "copy_": lambda: torch.ones(3, device=META).copy_(torch.ones(3)),
     "to the host": lambda: VALUES.cpu(),
     "tolist": lambda: COUNTS.tolist(),
-    "where with a number on the host": lambda: torch.where(MASK, VALUES, torch.tensor(0.0)),
 }
 FREE: dict[str, Callable[[], object]] = {
-    "copied meanwhile": lambda: torch.ones(3).to(META, non_blocking=True),
     "index": lambda: VALUES[COUNTS, COUNTS],
     "where": lambda: torch.where(MASK, VALUES, 0.0),
-    "made there": lambda: torch.arange(4, device=META) + torch.full((4,), 2.0, device=META),
     "number": lambda: VALUES * 2 + torch.tensor(1.0),
-    "masked_fill": lambda: VALUES.masked_fill(MASK, 0.0),
 }
 
 

@@ -16,13 +16,6 @@ from losses.unlikelihood import log1mexp
 loss = UnlikelihoodLoss()
 
 
-def test_hand_computed_value() -> None:
-    # P_norm = (1/2 * 1/8)^(1/2) = 1/4: -ln(3/4); the masked token does not count.
-    logprobs = torch.tensor([[1 / 2, 1 / 8, 1 / 1000]], dtype=torch.float64).log()
-    value = loss(logprobs, torch.tensor([[True, True, False]]))
-    assert value.item() == pytest.approx(math.log(4 / 3), rel=1e-12)
-
-
 def test_float64_derivation_in_plain_python() -> None:
     rng = np.random.default_rng(5)
     probabilities = rng.uniform(0.01, 0.9, size=(6, 7))

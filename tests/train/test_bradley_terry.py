@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -71,15 +69,6 @@ def test_the_loss_is_the_pairwise_one_of_the_judges_own_scores(small: str) -> No
     )
 
 
-def test_equal_rewards_are_right_for_no_label() -> None:
-    rows: Any = SimpleNamespace(examples=[_pair(0), _pair(1), _pair(2), _pair(4)])
-    scores = np.array([[[-2.0, -0.1]] * 2, [[-2.0, -0.1]] * 2, [[-0.1, -2.0], [-2.0, -0.1]]])
-    runner: Any = SimpleNamespace(label_logprobs=lambda _: [*scores, scores[0]])
-    measured = RewardObjective(BradleyTerryLoss()).measure(runner, rows)
-    assert [row.label for row in rows.examples] == ["A", "B", "A", "None"]
-    assert measured.right == [False, False, True, None]
-
-
 def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_path: Path) -> None:
     path = recipe_file(
         tmp_path,
@@ -106,10 +95,3 @@ def test_a_trained_reward_survives_saving_loading_and_merging(small: str, tmp_pa
         apart = rewards(TreeModel(adapted)(batch), rows[0].tree).tolist()
     assert merged == pytest.approx(apart, abs=1e-3)
     assert merged[0] > merged[1] + 0.5
-
-
-def test_splits_of_labels_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        bradley_terry.main(["data.test=data/pairs/test.jsonl"])
-    assert caught.value.code == 2
-    assert "field 'data.test': a reward is given to one response" in capsys.readouterr().err

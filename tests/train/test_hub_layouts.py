@@ -29,7 +29,7 @@ CRITIQUE_LAYOUTS = [
 def _train(folder: Path, script: Any, backbone: str, rows: Any, **overrides: Any) -> Judge:
     """Run a script for two steps, calibration and report included, and load the judge."""
     folder.mkdir()
-    splits = {"train": (8, 0), "val": (2, 100), "cal": (6, 200), "test": (3, 300)}
+    splits = {"train": (8, 0), "val": (2, 100), "cal": (6, 200), "test": (2, 300)}
     recipe = recipe_file(
         folder,
         backbone,
@@ -79,7 +79,7 @@ def test_text_and_pictures(name: str, hub_folders: HubFolders, tmp_path: Path) -
         return analysed(tmp_path, count, start)
 
     judge = _train(tmp_path / "ea", hieval_stage2, hub_folders(name), rows)
-    _served(judge, [row.request() for row in rows(4, 0)])
+    _served(judge, [row.request() for row in rows(2, 0)])
 
 
 @pytest.mark.parametrize("name", CRITIQUE_LAYOUTS)
@@ -131,4 +131,4 @@ def test_pictures_are_limited_from_recipe_to_served_judge(
     assert judge.backbone.pixels.max_pixels == 100_000
     log = (run / "run/train.log").read_text(encoding="utf-8")
     assert "1 of 1 pictures are scaled down to 0.10 MP\n" in log
-    _served(judge, [row.request() for row in rows(3, 400)])
+    _served(judge, [row.request() for row in rows(1, 400)])

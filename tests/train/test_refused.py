@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,6 @@ import pytest
 from judging.types import LabelledExample
 from tests.train.made_up import analysed, critique_pair, example, examples, write_split
 from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
-from train.methods import methods
-from train.setup.recipe import find_recipe
 
 SCRIPTS: dict[str, Any] = {
     "hieval_stage1": hieval_stage1,
@@ -93,14 +90,6 @@ def test_a_run_folder_of_another_run(
     assert "backbone_version" not in line
 
 
-def test_a_run_folder_that_is_a_file(
-    script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "run").write_text("")
-    line = _error(script, tmp_path, capsys)
-    assert f"field 'run.output': {tmp_path / 'run'} is a file; choose a folder" in line
-
-
 @pytest.mark.parametrize("script", ["hieval_stage1"], indirect=True)
 def test_a_label_without_rows(
     script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -108,15 +97,6 @@ def test_a_label_without_rows(
     only_right = [example(3 * number) for number in range(12)]
     line = _error(script, tmp_path, capsys, train=only_right)
     assert "field 'data.train': all rows are labelled 'Correct'" in line
-
-
-@pytest.mark.parametrize("script", ["truthful_judge"], indirect=True)
-def test_a_pair_without_a_critique(
-    script: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [*_rows(script, tmp_path, 6), critique_pair(9, critique=None)]
-    line = _error(script, tmp_path, capsys, val=rows)
-    assert "row '9': field 'critique': task 'truthful-pair' trains on one" in line
 
 
 @pytest.mark.parametrize("script", ["bradley_terry"], indirect=True)
@@ -164,24 +144,3 @@ def test_a_missing_backbone_is_named(
     line = _missing(script, [*given, f"backbone={tmp_path / 'nothing'}"], capsys)
     assert line.startswith(f"error: backbone '{tmp_path / 'nothing'}' cannot be loaded")
     assert "without it: custos prep" in line
-
-
-@pytest.mark.parametrize("script", STARTED)
-def test_what_runs_instead_is_there(script: object) -> None:
-    name = script.__name__.removeprefix("train.")  # type: ignore[attr-defined]
-    [method] = [method for method in methods().values() if method.script == name]
-    *preps, train = method.without_hub.split(" && ")
-    words = shlex.split(train)
-    assert words[:4] == ["accelerate", "launch", "-m", script.__name__]  # type: ignore[attr-defined]
-    text = find_recipe(words[-1]).read_text(encoding="utf-8")
-    assert "backbone: embedded" in text
-    for prep in preps:
-        words = shlex.split(prep)
-        assert f"{words[words.index('--out') + 1]}/train.jsonl" in text
-        assert prep in text.replace("\n# ", " ") or script is not truthful_judge
-
-
-def test_a_typing_mistake_offers_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    line = _missing(truthful_judge, ["optim.lrr=1"], capsys)
-    assert "optim.lrr" in line
-    assert "without it" not in line

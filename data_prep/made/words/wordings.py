@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from random import Random
 from typing import Any, Literal, TypeVar
@@ -37,7 +37,7 @@ class Wording:
     held_out: bool = field(default=False, kw_only=True)
     """Kept for test data; training data never show it."""
 
-    @property
+    @cached_property
     def family(self) -> str:
         """Name what the wording is for: to state in full, to decline, to ask for a sum, ..."""
         return self.id.rpartition(".")[0]

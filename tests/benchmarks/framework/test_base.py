@@ -3,86 +3,20 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
-import benchmarks
 from benchmarks.framework import base
 from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from benchmarks.framework.files import join_responses
-from benchmarks.framework.graded import ResponsesToGrade, own_rubrics, read_responses
+from benchmarks.framework.grading import read_responses
 from judging.errors import CustosError, FieldError
-from judging.judge import Judge
-from judging.tasks import base as tasks
-from judging.tasks import get_task, task_names
-from judging.types import Verdict
+from judging.tasks import task_names
 from tests.benchmarks.test_charthal import CHARTHAL, item
-from tests.benchmarks.test_chartom import CHARTOM, misleading
-from tests.cli.bench.made_up import run
 from tests.clients.conftest import fake
-from tests.clients.fake_server import FakeServer, Say, completion
-from tests.serve.made_up import FakeJudge
 
 __all__ = ["fake"]
-
-SIXTH = '''
-"""Riddles: a made-up benchmark of one task and one rate."""
-
-from benchmarks.framework.base import Benchmark, ItemScore, PublishedTable, benchmark
-from benchmarks.framework.estimates import RATE, coverage, intervals, value_columns, values
-from benchmarks.framework.files import store_verdicts
-from judging.types import JudgeRequest
-
-
-@benchmark
-class Riddles(Benchmark):
-    """Solved or not."""
-
-    name = "riddles"
-    summary = "riddles"
-    tasks = ("hieval-qs",)
-    headline = "solved"
-    published = (PublishedTable("Table 1", ("solved",), {"Sphinx": (50.0,)}),)
-
-    def requests(self, row):
-        return (
-            JudgeRequest(
-                id=row["id"],
-                question=row["question"],
-                references=(row["answer"],),
-                responses=(row["response"],),
-            ),
-        )
-
-    def graded_row(self, row, verdicts):
-        [verdict] = verdicts
-        solved = None if verdict.label is None else verdict.label == "Correct"
-        return {**row, "solved": solved, **store_verdicts({"hieval-qs": verdict})}
-
-    def table(self, rows):
-        solved = [row["solved"] for row in rows]
-        ids = [row["id"] for row in rows]
-        measured = intervals(value_columns(solved), ids, {"solved": RATE}, {})
-        scored = sum(value is not None for value in solved)
-        return {**values(measured), "intervals": measured, **coverage(rows, scored, len(rows))}
-
-    def scores(self, rows):
-        return [ItemScore(row["id"], row["id"], row.get("solved")) for row in rows]
-'''
-
-
-@pytest.fixture
-def sixth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sixth benchmark: one more file in the package, nothing else."""
-    folder = tmp_path / "package"
-    folder.mkdir()
-    (folder / "riddles.py").write_text(SIXTH)
-    monkeypatch.setattr(benchmarks, "__path__", [*benchmarks.__path__, str(folder)])
-    monkeypatch.setattr(base.BENCHMARKS, "entries", dict(base.BENCHMARKS.entries))
-    monkeypatch.delitem(sys.modules, "benchmarks.riddles", raising=False)
 
 
 def test_the_five() -> None:
@@ -95,34 +29,6 @@ def test_the_five() -> None:
         get_benchmark("vqa")
     with pytest.raises(ValueError, match="hieval"):
         base.benchmark(type(get_benchmark("hieval")))
-
-
-def test_a_sixth_is_one_file(
-    sixth: None, fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Asked, graded, tabulated, put on a page and compared, with nothing but its file."""
-
-    def said_by(*arguments: str | Path) -> str:
-        done = run(*arguments)
-        assert done.exit_code == 0, done.stderr
-        return str(done.stdout)
-
-    monkeypatch.setattr(Judge, "load", lambda source: FakeJudge())
-    items, said, graded = (tmp_path / f"{name}.json" for name in ("items", "said", "graded"))
-    rows = [{"id": n, "question": f"Riddle {n}?", "answer": n} for n in "abc"]
-    items.write_text(json.dumps(rows))
-    fake.answer = lambda seen: Say(body=completion("it is a"))
-    assert "riddles" in said_by("list")
-    server = ("--base-url", fake.url, "--model", "m")
-    said_by("respond", "riddles", "--items", items, *server, "--out", said)
-    assert [row["response"] for row in json.loads(said.read_text())] == ["it is a"] * 3
-    said_by("grade", "riddles", "--responses", said, "--judge", "j", "--out", graded)
-    page, table = tmp_path / "page.html", tmp_path / "table.json"
-    shown = said_by("table", "riddles", "--graded", graded, "--html", page, "--json", table)
-    assert json.loads(table.read_text())["overall"] == {"solved": pytest.approx(1 / 3)}
-    assert "Sphinx" in shown
-    assert "Riddle b?" in page.read_text()
-    assert "0 in A, 0 in B" in said_by("compare", "riddles", graded, graded)
 
 
 def test_responses_meet_their_items() -> None:
@@ -140,32 +46,6 @@ def test_responses_meet_their_items() -> None:
         assert (error.value.field, error.value.location) == ("data_id", f"response {place}")
 
 
-def test_verdicts_find_their_rows() -> None:
-    """One row that rules decide, one with two requests, one with one."""
-    rows = [
-        misleading(fact_response="1.2"),
-        misleading(fact_response="hard to say", mind_response="0.9 The axis is cut."),
-        misleading(fact_response="1.2", mind_response="0.9 The axis is cut."),
-    ]
-    responses = ResponsesToGrade(CHARTOM, rows, [CHARTOM.requests(row) for row in rows])
-    assert responses.num_requests == 3
-    assert [(row, request.task) for row, request in responses.numbered_requests()] == [
-        (1, "chartom-fact"),
-        (1, "chartom-justification"),
-        (2, "chartom-justification"),
-    ]
-    verdicts = [
-        (1, Verdict(status="scored", label="Correct")),
-        (1, Verdict(status="scored", label="Named")),
-        (2, Verdict(status="judge_error", message="no picture")),
-    ]
-    graded = responses.grade(verdicts)
-    assert [row["fact_correct"] for row in graded.rows] == [True, True, True]
-    assert [row.get("justification_named") for row in graded.rows] == [None, True, None]
-    assert graded.unscored == {3: "no picture"}
-    assert graded.statuses == {"scored", "judge_error"}
-
-
 def test_responses_are_read_with_their_items(tmp_path: Path) -> None:
     items, responses = tmp_path / "items.json", tmp_path / "responses.json"
     items.write_text(json.dumps([item(), item(id="7_4")]))
@@ -177,16 +57,3 @@ def test_responses_are_read_with_their_items(tmp_path: Path) -> None:
     responses.write_text(json.dumps([{"id": "7_3", "response": "12"}] * 2))
     with pytest.raises(CustosError, match=r"responses.json: response 2: field 'id'"):
         read_responses(CHARTHAL, responses, str(items), tmp_path / "pictures")
-
-
-def test_a_users_rubrics_replace_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks.TASKS, "entries", dict(tasks.TASKS.entries))
-    path = tmp_path / "rubrics.yaml"
-    path.write_text(yaml.safe_dump(dict.fromkeys(get_task("charthal").variants, "Grade it.")))
-    row = item(response="12")
-    responses = ResponsesToGrade(CHARTHAL, [row], [CHARTHAL.requests(row)])
-    changed = responses.with_changes(task=own_rubrics(CHARTHAL, path))
-    [(_, request)] = changed.numbered_requests()
-    assert get_task(request.task).instruction(request.variant) == "Grade it."
-    with pytest.raises(CustosError, match="only charthal and simplevqa have rubrics to replace"):
-        own_rubrics(CHARTOM, path)

@@ -96,16 +96,6 @@ def test_labels_of_unknown_sampling_correct_nothing_but_show_the_agreement() -> 
     assert error.value.field == "sampling_probability"
 
 
-def test_items_without_a_score_are_left_out() -> None:
-    model = graded(2)
-    rows = list(model.rows)
-    rows[70] = CHARTHAL.graded_row(
-        {k: v for k, v in rows[70].items() if k != "verdicts"}, [Verdict(status="judge_error")]
-    )
-    found = corrected_score(replace(model, rows=rows))
-    assert (found["unscored"], found["raw"]["n"], found["corrected"]["n"]) == (1, 199, 60)
-
-
 def test_what_people_cannot_have_said() -> None:
     model = graded(3, 100)
     with pytest.raises(CustosError, match="field 'id': no item 'zzz'"):
@@ -134,31 +124,6 @@ def test_agreement_counts_what_both_labelled() -> None:
     right = sum(cell["accuracy"] * cell["n"] for cell in bins)
     assert right == pytest.approx(sum(a == b for a, b in zip(judge, human, strict=True)))
     assert judge_agreement(replace(model, people=())) is None
-
-
-def test_benchmarks_of_judges_bring_people_along() -> None:
-    rows = []
-    for number, (label, said) in enumerate([("Wrong", "Wrong"), ("Correct", "Wrong")]):
-        row = {"id": str(number), "question": "?", "references": ["a"], "response": "b"}
-        verdict = Verdict(status="scored", label=said, judge="j")
-        rows.append(HIEVAL.graded_row({**row, "label": label}, [verdict]))
-    assert judge_agreement(GradedModel(HIEVAL, rows)) == {
-        "confusion": {"labels": ["Correct", "Wrong"], "counts": [[0, 1], [0, 1]]},
-        "calibration": None,
-    }
-
-
-@pytest.mark.parametrize("kept", [(), ("question", "response"), ("score",)])
-def test_what_people_have_not_graded_yet_is_no_grade(kept: tuple[str, ...]) -> None:
-    model = graded(4)
-    open_rows = [
-        {"id": row["id"], **{name: None if name == "score" else row[name] for name in kept}}
-        for row in model.rows[60:]
-    ]
-    more = replace(model, people=[*model.people, *open_rows])
-    assert human_scores(more) == {row["id"]: 100 * row["score"] for row in model.people}
-    assert corrected_score(more) == corrected_score(model)
-    assert not human_scores(replace(model, people=open_rows))
 
 
 GRADED = {
@@ -289,15 +254,6 @@ def test_a_judge_that_was_not_measured_leaves_the_word(model: GradedModel, reaso
     assert rate_charts(CHARTHAL, board["models"]) == []
 
 
-def test_what_rules_decide_needs_no_correction() -> None:
-    """A rule reads these answers, so that no judge is asked and nothing is to correct."""
-    rows = [
-        CHARTOM.graded_row(chart(id=f"P{n}_1", fact_response="12" if n % 2 else "13"), [])
-        for n in range(8)
-    ]
-    assert judged_score(GradedModel(CHARTOM, rows)) is None
-
-
 def test_two_models_under_a_measured_judge(report: Path) -> None:
     """The probability is that of resampled figures, as the same errors keep the order."""
     rng = np.random.default_rng(4)
@@ -377,21 +333,3 @@ def test_grades_that_were_likelier_to_be_drawn_weigh_less_in_the_ranking() -> No
     assert 0.05 < expected < 0.95
     assert board["order"]["uncorrected"] == []
     assert board["order"]["same_order"] == pytest.approx(expected, abs=0.04)
-
-
-def test_a_rubric_that_misleads_changes_the_order(report: Path) -> None:
-    """One model answers questions under a rubric that the judge is too strict with."""
-    strict = "charthal/normal-closed"
-    content = {"error_rates": {RUBRIC: errors(1, 0.0, 0.02), strict: errors(0.5, 0.0, 0.05)}}
-    report.write_text(json.dumps(content))
-    models = {
-        "seems": judged(np.arange(300) % 100 < 45, measured=report),
-        "is": judged(np.arange(300) % 100 < 40, rubric=strict, measured=report),
-    }
-    board = build_leaderboard(CHARTHAL, models)
-    corrected = {
-        name: table["judged"]["corrected"]["value"] for name, table in board["models"].items()
-    }
-    assert corrected == pytest.approx({"seems": 45, "is": 80})
-    assert board["order"]["same_winner"] < 0.02
-    assert next(iter(board["models"])) == "seems"

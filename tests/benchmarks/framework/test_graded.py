@@ -32,14 +32,6 @@ def compared(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> dict[
     return compare_graded(*(ScoredItems.of(TRUTHFULVQA, rows) for rows in (first, second)))
 
 
-def test_two_graded_files_are_paired_by_id() -> None:
-    found = compared(truthful("AABB"), truthful("BAAA")[::-1] + truthful("A", 9))
-    assert (found["a"]["value"], found["b"]["value"]) == (2 / 4, 3 / 4)
-    assert found["difference"]["value"] == 1 / 4
-    assert found["difference"]["n"] == 4
-    assert (found["only_a"], found["only_b"]) == (0, 1)
-
-
 def test_two_files_differ_level_by_level_and_by_more_than_chance() -> None:
     before, after, better = (
         [{**row, "level": 1 + n % 3} for n, row in enumerate(truthful(answers * 4))]
@@ -64,29 +56,6 @@ def test_charthal_is_compared_cell_by_cell() -> None:
     by_cell = {part: row["value"] for part, row in found["q_type and q_relation"].items()}
     assert by_cell == {"desc normal": 100, "open irrel": -100, "open normal": 0}
     assert {part: row["n"] for part, row in found["q_type"].items()} == {"desc": 4, "open": 8}
-
-
-def test_intervals_of_a_side_and_of_no_difference() -> None:
-    """Four items without a difference do not prove that there is none."""
-    found = compared(truthful("A" * 10), truthful("A" * 10))
-    for side in ("a", "b"):
-        assert found[side]["value"] == 1
-        assert found[side]["low"] == pytest.approx(10 / (10 + 1.959964**2))  # Wilson 1927
-    assert [found["difference"][key] for key in ("value", "low", "high")] == [0, None, None]
-
-
-def test_items_without_a_set_are_clusters_of_their_own() -> None:
-    first, second = "ABABAABB", "AABBABAB"
-    found = compared(truthful(first), truthful(second))
-    assert compared(truthful(first, set_id=None), truthful(second, set_id=None)) == found
-    assert found["difference"]["low"] < found["difference"]["high"]
-
-
-def test_files_that_cannot_be_compared() -> None:
-    with pytest.raises(CustosError, match="share no scored item"):
-        compared(truthful("AB"), truthful("AB", 5))
-    with pytest.raises(CustosError, match="item 2: id '0' occurs twice"):
-        compared(truthful("AB"), truthful("A") * 2)
 
 
 def eval_file(*scores: int) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks.framework.base import get_benchmark
 from benchmarks.framework.matches import Tournament, pair_up, responses_by_id
-from evaluation.ranking.bradley_terry import MatchResults, bradley_terry
 from judging.errors import CustosError, FieldError
 from judging.types import Verdict
 from tests.clients.conftest import fake
@@ -87,27 +86,6 @@ def test_ties_flips_and_failures() -> None:
     assert found["win_rate"]["x"]["y"]["n"] == 4
     assert found["coverage"] == 4 / 5
     assert found["statuses"] == {"scored": 3, "abstain": 1, "judge_error": 1}
-
-
-def test_ratings_are_those_of_the_matches_and_questions_are_resampled_whole() -> None:
-    """Ten copies of a question's matches are worth what the question is worth."""
-    rng = np.random.default_rng(0)
-    labels = [str(label) for label in rng.choice(["A", "B", "None"], 90, p=[0.5, 0.3, 0.2])]
-    said = responses(x=["1"] * 90, y=["2"] * 90)
-    matches = pair_up(TRUTHFUL, items(90), said, task="truthful-pair")
-    verdicts = [verdict(label) for label in labels]
-    found = Tournament(matches, verdicts).table()
-    outcomes = {"A": "A", "B": "B", "None": "tie"}
-    alone = bradley_terry(MatchResults.of(("x", "y", outcomes[label]) for label in labels))
-    assert found["models"]["x"]["rating"]["value"] == pytest.approx(alone.values[0], abs=1e-6)
-
-    def width(table: dict[str, Any]) -> float:
-        rate = table["win_rate"]["x"]["y"]
-        return float(rate["high"] - rate["low"])
-
-    copied = Tournament(matches * 10, verdicts * 10).table()
-    assert width(copied) == pytest.approx(width(found), rel=0.1)
-    assert copied["questions"] == 90
 
 
 def test_two_judges_rankings_agree_or_not() -> None:

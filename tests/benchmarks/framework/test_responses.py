@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from collections.abc import Callable
@@ -14,8 +13,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.framework.base import get_benchmark
-from benchmarks.framework.responses import build_questions, join_answers, read_wording
-from clients.chat import JobResult, Reply
+from benchmarks.framework.responses import build_questions, read_wording
 from clients.messages import Decoding
 from judging.errors import CustosError, FieldError
 from judging.tasks import get_task
@@ -119,31 +117,6 @@ def test_what_failed_is_listed_and_asked_again(fake: FakeServer, tmp_path: Path)
     assert not (tmp_path / "out.json.errors.jsonl").exists()
 
 
-def test_odd_replies_fail_alone_or_stay_as_they_are(
-    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Half a character cannot be written to any file; control characters can."""
-    sleep = asyncio.sleep
-    monkeypatch.setattr(asyncio, "sleep", lambda seconds: sleep(min(seconds, 0.001)))
-    odd = "12\0\x1b[2J\u2028\r\n3"
-
-    def answer(seen: Seen) -> Say:
-        said = completion(odd)
-        return Say(body=said.replace("12", r"12 \ud800") if "value 1" in seen.text else said)
-
-    fake.answer = answer
-    items = charthal(tmp_path, 3)
-    for _ in range(2):
-        fake.seen.clear()
-        done = ask(fake, "charthal", items)
-        assert done.exit_code == 1
-        said = {key: row["response"] for key, row in read(tmp_path / "out.json").items()}
-        assert said == {"0_0": odd, "2_0": odd}
-        assert "row 2: item '1_0': the answer is not a chat completion: " in done.stderr
-        assert "\x1b[2J" not in done.stderr
-    assert {seen.text for seen in fake.seen} == {"What is value 1?"}, "the others are kept"
-
-
 def test_nothing_limits_an_answer_unless_asked(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = lambda seen: Say(body=completion("12"))
     items = charthal(tmp_path, 1)
@@ -238,23 +211,6 @@ def test_questions_that_cannot_be_asked(style: str, fields: dict[str, Any], wron
         build_questions(benchmark, [truthful()], "loud")
 
 
-def test_an_item_that_cannot_be_asked_is_named_with_its_file(tmp_path: Path) -> None:
-    items = write(tmp_path / "items.json", [{**truthful(), "options": ["x"] * 27}])
-    options = ("--out", tmp_path / "out.json", "--backbone", "embedded")
-    done = run("respond", "truthfulvqa", "--items", items, *options)
-    assert done.exit_code == 2
-    assert f"error: {items}: item 'q1': field 'options'" in done.stderr
-
-
-@pytest.mark.parametrize("who", [(), ("--base-url", "http://x/v1"), ("--model", "m")])
-def test_somebody_must_answer(who: tuple[str, ...], tmp_path: Path) -> None:
-    items, out = charthal(tmp_path, 1), tmp_path / "out.json"
-    done = run("respond", "charthal", "--items", items, "--out", out, *who)
-    assert done.exit_code == 2
-    assert "name who answers" in done.stderr
-    assert not out.exists()
-
-
 def test_a_local_backbone_answers_as_the_library_does(
     tiny_folders: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -304,24 +260,6 @@ def test_a_local_backbone_answers_as_the_library_does(
     assert answers.read_bytes() == before
 
 
-def test_two_runs_do_not_write_one_file(fake: FakeServer, tmp_path: Path) -> None:
-    items, out = charthal(tmp_path, 1), tmp_path / "out.json"
-    refusals: list[Any] = []
-
-    def answer(seen: Seen) -> Say:
-        if not refusals:  # while the first run waits for its answer, another asks another model
-            refusals.append(ask(fake, "charthal", items, "--model", "second"))
-        return Say(body=completion("12"))
-
-    fake.answer = answer
-    assert ask(fake, "charthal", items).exit_code == 0
-    [refused] = refusals
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith(f"error: {out}: another run is writing it")
-    assert [seen.body["model"] for seen in fake.seen] == ["m"]
-    assert read(tmp_path / "out.json.manifest.json")["model"] == "m"
-
-
 def test_the_published_decoding_of_simplevqa_is_the_servers_own(
     fake: FakeServer, tmp_path: Path
 ) -> None:
@@ -331,19 +269,6 @@ def test_the_published_decoding_of_simplevqa_is_the_servers_own(
     done = ask(fake, "simplevqa", items, "--decoding", "published")
     assert done.exit_code == 0, done.stderr
     assert fake.seen[0].body.keys() == {"model", "messages"}
-
-
-def test_marks_of_another_models_answers_are_left_behind() -> None:
-    """Items may come from the responses of another model, cut off or without a picture."""
-    charthal = get_benchmark("charthal")
-    row = {"id": "1", "question": "Which?", "images": ["a.png"], "response": "I"}
-    rows = [{**row, "cut_off": ["response"], "without_image": True}]
-    for with_images in (True, False):
-        questions = build_questions(charthal, rows, "standard", with_images)
-        replies = {"1": Reply(text="It is 5.", finish_reason="stop", usage=None)}
-        [answered], problems = join_answers(rows, questions, JobResult(replies))
-        assert not problems and "cut_off" not in answered
-        assert answered.get("without_image", False) is not with_images
 
 
 @pytest.mark.parametrize("name", ["charthal", "chartom", "simplevqa", "truthfulvqa"])

@@ -12,7 +12,6 @@ from PIL import Image
 
 from data_prep.construction.charthal import (
     QUESTIONS,
-    load_charts,
     load_charxiv,
     rows_to_check,
     sample_charts,
@@ -22,9 +21,7 @@ from data_prep.construction.forms.base import FORMS
 from data_prep.construction.sheets import collect
 from data_prep.construction.steps.base import Row
 from data_prep.construction.steps.charthal import CELLS, recipe
-from judging.errors import CustosError, FieldError
-from tests.cli.prep.made_up import run
-from tests.clients.fake_server import FakeServer, Say, completion
+from judging.errors import CustosError
 from tests.data_prep.construction.made_up import chart, fill, question
 
 POOL = [
@@ -55,18 +52,6 @@ def test_every_chart_type_stays_in() -> None:
         assert rare in chosen
         assert Counter(c.num_subplots for c in chosen) == {1: 6, 2: 4}
         assert sum(c.discipline == "physics" for c in chosen) in (2, 3)
-
-
-def test_too_few_charts() -> None:
-    with pytest.raises(CustosError, match="10 charts take 6 with num_subplots 1, there are 2"):
-        sample_charts(POOL[:6], 10, seed=0)
-
-
-def test_an_id_that_occurs_twice(tmp_path: Path) -> None:
-    path = tmp_path / "charts.jsonl"
-    path.write_text(f"{POOL[0].model_dump_json()}\n" * 2)
-    with pytest.raises(FieldError, match=r"charts\.jsonl: field 'id': '0' occurs twice"):
-        load_charts(path)
 
 
 def clone(folder: Path, **changed: dict[str, Any]) -> Path:
@@ -122,24 +107,6 @@ def test_charts_have_what_the_sampling_needs(tmp_path: Path) -> None:
     assert (last.discipline, charts[2].chart_type) == ("physics", "Line Chart")
     sampled = sample_charts(charts, 5, seed=0)
     assert [chart.id for chart in sampled] == ["0", "2", "3", "5", "8"], "none of 12 subplots"
-
-
-def test_the_verb_takes_a_clone(tmp_path: Path) -> None:
-    charxiv = tmp_path / "CharXiv"
-    charxiv.mkdir()
-    with FakeServer().running() as fake:
-        fake.answer = lambda seen: Say(
-            body=completion(json.dumps({"question": "How?", "answer": "So."}))
-        )
-        shown = run(
-            "charthal-construct", "generate", "--charts", clone(charxiv), "--count", 5,
-            "--base-url", fake.url, "--model", "writer", "--out", tmp_path / "out",
-        ).stdout  # fmt: skip
-    assert "60 questions on 5 charts, 0 rejected" in shown
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
-    names = [source["name"] for source in manifest["source"]["charxiv"]]
-    assert names == ["image_metadata_val.json", "descriptive_val.json", "chart_types_val.json"]
-    assert (tmp_path / "out" / "images" / "8.jpg").is_file()
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:

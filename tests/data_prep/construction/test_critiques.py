@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from data_prep.construction.critiques import critique_item, write_critiques
+from data_prep.construction.critiques import write_critiques
 from data_prep.construction.forms.truthful import SCORES
 from data_prep.sources.conversations import MEANINGS, load_conversations
 from judging.files.records import read_records
@@ -144,10 +144,3 @@ def test_what_the_model_is_told(judge: FakeServer, tmp_path: Path, show_reasons:
     assert "if you did not know the label" in system["content"]
     for score, meaning in SCORES.items():
         assert (f"{score}, {meaning}" in system["content"]) == show_reasons
-
-
-def test_nothing_is_said_that_people_did_not_say() -> None:
-    [system, user] = critique_item(pair("right", label="None")).messages
-    assert user.text.endswith("Label people gave: None (nearly the same quality)")
-    assert "Reference answer:" not in user.text
-    assert get_task("truthful-pair").instruction("plain") in system.text

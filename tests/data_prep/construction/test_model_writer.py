@@ -5,18 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from clients.chat import JobProgress, Reply
+from clients.chat import Reply
 from clients.messages import ChatItem
 from data_prep.construction.model_writer import Request, load_rows, run_step
 from data_prep.construction.steps.base import (
-    CUT_OFF,
     NOT_JSON,
     OTHER_SCHEMA,
     STEPS,
@@ -24,9 +22,8 @@ from data_prep.construction.steps.base import (
     read_reply,
 )
 from data_prep.errors import UnusableText
-from judging.errors import CustosError
-from judging.types import Message
-from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
+from judging.messages import Message
+from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.data_prep.construction.made_up import lines, reply, say, writer
 
 
@@ -74,25 +71,6 @@ def test_the_manifest_describes_the_files(fake: FakeServer, tmp_path: Path) -> N
     assert manifest["cost"] > 0
 
 
-def test_a_second_run_asks_only_for_what_failed(fake: FakeServer, tmp_path: Path) -> None:
-    """Records and rejects come in the order of the requests."""
-    fake.answer = answer
-    outcome = writer(fake, tmp_path, tries=1).ask(requests("7", "fail", "three"))
-    assert [record.value for record in outcome.records] == [7]
-    rejects = [(reject.id, reject.reason) for reject in outcome.rejects]
-    assert rejects == [("fail", "request failed"), ("three", "no number")]
-    assert outcome.rejects[1].detail == "got 'three'"
-    num_requests = len(fake.seen)
-    fake.answer = lambda seen: Say(body=completion("8"))
-    progress: list[JobProgress] = []
-    again = replace(writer(fake, tmp_path), on_progress=progress.append)
-    outcome = again.ask(requests("7", "fail", "three"))
-    assert [seen.text for seen in fake.seen[num_requests:]] == ["fail"]
-    assert [record.value for record in outcome.records] == [7, 8]
-    assert outcome.job.num_reused == 2
-    assert progress[-1].num_done == 3
-
-
 def test_files_that_cannot_be_written_leave_no_manifest(fake: FakeServer, tmp_path: Path) -> None:
     fake.answer = answer
     model_writer = writer(fake, tmp_path)
@@ -124,31 +102,6 @@ def write_questions(path: Path, count: int) -> Path:
 def run(fake: FakeServer, folder: Path, count: int = 6, **server: Any) -> dict[str, Any]:
     rows = load_rows(write_questions(folder / "in.jsonl", count), STEP.row_type)
     return run_step(STEP, rows, writer(fake, folder / "out", **server))
-
-
-def test_faults_cost_nothing_but_time(fake: FakeServer, tmp_path: Path) -> None:
-    fake.answer = lambda seen: say(**GOOD)
-    good = completion(json.dumps(GOOD))
-    fake.faults.extend(
-        [
-            Say(429, "slow down", {"Retry-After": "0.05"}),
-            Say(500, "oops"),
-            Say(body=good[: len(good) // 2]),  # half of the server's own JSON
-            Say(body=good, delay=2.0),  # slower than the deadline
-            RESET,
-        ]
-    )
-    manifest = run(fake, tmp_path, deadline=0.5)
-    assert manifest["counts"] == {"in": 6, "out": 6}
-    assert manifest["rejected"] == {}
-    assert len(fake.seen) == 6 + 5
-    rows = lines(tmp_path / "out" / "rows.jsonl")
-    assert [row["id"] for row in rows] == [str(n) for n in range(6)]
-    assert {row["atomic_question"] for row in rows} == {"What is it?"}
-    assert manifest["usage"] == {"prompt_tokens": 600, "completion_tokens": 60}
-    assert manifest["cost"] == pytest.approx(0.0012)
-    run(fake, tmp_path)
-    assert len(fake.seen) == 6 + 5
 
 
 def test_a_wrong_schema_is_mended_once(fake: FakeServer, tmp_path: Path) -> None:
@@ -189,21 +142,6 @@ def cut_off(fields: dict[str, Any]) -> str:
     return json.dumps(body)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no rows that can be used"),
-        ('{"id": "1", "question": "q", "answer": "a"}\n' * 2, "'1' occurs twice"),
-        ('{"id": "1", "question": "q"}\n', "row 1: field 'answer'"),
-    ],
-)
-def test_files_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "in.jsonl"
-    path.write_text(text)
-    with pytest.raises(CustosError, match=message):
-        load_rows(path, STEP.row_type)
-
-
 class Answer(StepReply):
     value: int
     note: str = ""
@@ -237,12 +175,6 @@ def test_other_replies_can_be_mended(text: str, reason: str, detail: str) -> Non
     with pytest.raises(UnusableText, match=detail) as error:
         read_reply(reply(text), Answer)
     assert (error.value.reason, error.value.mendable) == (reason, True)
-
-
-def test_a_reply_at_the_limit_is_not_asked_for_again() -> None:
-    with pytest.raises(UnusableText, match="token limit") as error:
-        read_reply(reply('{"value": 3}', "length"), Answer)
-    assert (error.value.reason, error.value.mendable) == (CUT_OFF, False)
 
 
 def test_every_step_sends_its_schema_and_keeps_unknown_fields() -> None:

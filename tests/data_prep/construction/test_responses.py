@@ -72,14 +72,6 @@ def test_up_to_four_responses_are_scored_together(count: int, sizes: list[int]) 
         assert row["responses"] == said
 
 
-def test_a_row_says_what_it_answers_and_who_wrote_it() -> None:
-    bare = _response("q", "m").model_copy(update={"metadata": {}})
-    with pytest.raises(CustosError, match="with item and answerer in its metadata"):
-        pair_responses([bare], 1)
-    with pytest.raises(CustosError, match="'m' answers question 'q' twice"):
-        pair_responses([_response("q", "m"), _response("q", "m")], 1)
-
-
 def test_the_verb_writes_pairs_for_sheets(tmp_path: Path) -> None:
     rows = [_response("q", f"m{n}").model_dump(mode="json", exclude_unset=True) for n in range(5)]
     source, out = write_rows(tmp_path / "rows.jsonl", rows), tmp_path / "pairs.jsonl"

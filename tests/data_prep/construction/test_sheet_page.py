@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pytest
 from PIL import Image
 from selenium.webdriver import ActionChains, Chrome, Keys
 
 from data_prep.construction.forms.base import FORMS
 from data_prep.construction.sheets import item_name, read_table, write_sheet
 from data_prep.construction.steps.base import Row
-from judging.errors import CustosError
 from tests.data_prep.construction.made_up import question, response_rows
 
 NASTY = "</script><img src=x onerror=document.title='owned'>"
@@ -125,26 +123,3 @@ def test_what_is_there_is_corrected_in_place(browser: Chrome, tmp_path: Path) ->
         "question": "Q? Why?",
         "ref_answer": "A.",
     }
-
-
-def test_a_picture_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    rows = [{**response_rows(1)[0], "images": [str(tmp_path / "none.png")]}]
-    with pytest.raises(CustosError, match="row 'q0/secret-model'"):
-        write_sheet(tmp_path / "sheet.html", FORMS.get("hieval-qs"), rows)
-
-
-def test_a_row_without_need_of_annotation_is_asked_nothing_else(
-    browser: Chrome, tmp_path: Path
-) -> None:
-    form = FORMS.get("truthful-pair")
-    rows: list[Row] = [{"id": "unneeded", "question": "Boats?", "responses": ["Two.", "Three."]}]
-    page = tmp_path / "sheet.html"
-    write_sheet(page, form, rows)
-    open_page(browser, page, tmp_path)
-    browser.find_element("id", "annotator").send_keys("anna")
-    browser.find_element("css selector", "[name=better][value=A]").click()
-    browser.find_element("css selector", "[name=left_out]").click()
-    assert "1 finished" in browser.find_element("id", "progress").text
-    browser.find_element("id", "save").click()
-    sheet = read_table(saved(tmp_path, "anna.csv"), form)
-    assert sheet.filled == {item_name("unneeded"): {"left_out": ("yes",)}}

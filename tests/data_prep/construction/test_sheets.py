@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ from data_prep.construction.sheets import (
     collect,
     item_name,
     mix_in_gold,
-    read_gold_rows,
     read_table,
     write_table,
 )
@@ -60,16 +57,6 @@ def test_gold_items_are_a_share_of_the_whole_in_random_order() -> None:
     assert len(mix_in_gold(rows, gold[:3], 0.5, seed=0)) == 93
 
 
-def test_gold_values_must_fit_the_form(tmp_path: Path) -> None:
-    path = tmp_path / "gold.jsonl"
-    path.write_text(json.dumps({"id": "1", "gold": {"score": "Fine"}}))
-    with pytest.raises(CustosError, match="'Fine' is not one of Correct, Partial, Wrong"):
-        read_gold_rows(path, FORM)
-    path.write_text(json.dumps({"id": "1", "gold": {"grade": "Wrong"}}))
-    with pytest.raises(CustosError, match="form 'hieval-ea' has no 'grade'"):
-        read_gold_rows(path, FORM)
-
-
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
@@ -85,6 +72,23 @@ def test_rows_filled_in_wrongly(tmp_path: Path, cells: dict[str, str], message: 
         fill(tmp_path / "anna.csv", FORM, rows, {rows[0]["id"]: cells})
 
 
+def test_files_that_are_no_sheets(tmp_path: Path) -> None:
+    path, rows = tmp_path / "a.csv", [{**response_rows(1)[0], "references": ["two"]}]
+    write_table(path, FORM, rows)
+    text = path.read_text(encoding="utf-8")
+    for wrong, message in (
+        (text.replace("score", "grade"), "column 'score' is missing"),
+        (text + text.splitlines()[-1] + "\n", "occurs twice"),
+    ):
+        path.write_text(wrong, encoding="utf-8")
+        with pytest.raises(CustosError, match=message):
+            read_table(path, FORM)
+    with pytest.raises(CustosError, match="filled-in sheet"):
+        read_table(tmp_path / "missing.csv", FORM)
+    with pytest.raises(CustosError, match="ending in .csv"):
+        write_table(tmp_path / "a.xlsx", FORM, rows)
+
+
 def test_a_rationale_has_sixty_words(tmp_path: Path) -> None:
     form = FORMS.get("truthful-pair")
     rows = [{"id": "1", "question": "q", "response_a": "a", "response_b": "b"}]
@@ -95,32 +99,6 @@ def test_a_rationale_has_sixty_words(tmp_path: Path) -> None:
     filled = fill(tmp_path / "anna.csv", form, rows, {"1": cells}).filled[item_name("1")]
     assert filled["better"] == "A"
     assert "faults_a" not in filled
-
-
-def doubled(text: str) -> str:
-    return text + text.splitlines()[-1] + "\n"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda text: text.replace("score", "grade"), "column 'score' is missing"),
-        (doubled, "occurs twice"),
-    ],
-)
-def test_files_that_are_no_sheets(
-    tmp_path: Path, change: Callable[[str], str], message: str
-) -> None:
-    path = tmp_path / "a.csv"
-    rows = [{**response_rows(1)[0], "references": ["two"]}]
-    write_table(path, FORM, rows)
-    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
-    with pytest.raises(CustosError, match=message):
-        read_table(path, FORM)
-    with pytest.raises(CustosError, match="filled-in sheet"):
-        read_table(tmp_path / "missing.csv", FORM)
-    with pytest.raises(CustosError, match="ending in .csv"):
-        write_table(tmp_path / "a.xlsx", FORM, response_rows(1))
 
 
 def test_a_tenth_of_a_sheet_is_gold_unless_told_otherwise(tmp_path: Path) -> None:
@@ -284,19 +262,6 @@ def test_up_to_four_responses_are_scored_on_one_screen(tmp_path: Path) -> None:
     assert lost.reason == "not scored"
 
 
-def test_five_people_confirm_a_picture(tmp_path: Path) -> None:
-    form = FORMS.get("truthfulvqa-picture")
-    rows = [{"id": "1", "what_misleads": "It floats."}, {"id": "2", "what_misleads": "Nothing."}]
-    yes = {"misleads": "yes", "subcategory": "Physical Feature Manipulation"}
-    people = {name: {"1": yes, "2": {"misleads": "no"}} for name in "abcd"}
-    assert brought_together(tmp_path, form, rows, people).unfinished == ["1", "2"]
-    people["e"] = people["a"]
-    collected = brought_together(tmp_path, form, rows, people)
-    assert [row["category"] for row in collected.rows] == ["Feature Forgery"]
-    assert [row.reason for row in collected.discarded] == ["picture not confirmed"]
-    assert len(brought_together(tmp_path, form, rows, {"a": people["a"]}, per_row=1).rows) == 1
-
-
 def five(*given: dict[str, str]) -> dict[str, Cells]:
     """Return what each of five people filled in for row 1."""
     return {name: {"1": cells} for name, cells in zip("abcde", given, strict=True)}
@@ -323,24 +288,6 @@ def test_of_five_people_most_decide(tmp_path: Path) -> None:
         tmp_path, form, rows, five(*others, physical, physical), {"1": physical}
     )
     assert [row["annotators"] for row in third.rows] == [["carla"]]
-
-
-def test_most_of_three_must_agree_in_every_entry_at_once(tmp_path: Path) -> None:
-    form = FORMS.get("truthful-pair")
-    rows = [{"id": "1", "question": "Boats?", "response_a": "Two.", "response_b": "Three."}]
-
-    def outcome(*given: dict[str, str]) -> Collected:
-        people: dict[str, Cells] = {
-            name: {"1": cells} for name, cells in zip("abc", given, strict=True)
-        }
-        return brought_together(tmp_path, form, rows, people, per_row=3)
-
-    [row] = outcome(judged("A", 9, 2), judged("B", 1, 9), judged("A", 8, 5)).rows
-    assert (row["label"], row["metadata"]["scores"]) == ("A", {"A": 8.5, "B": 3.5})
-    assert row["annotators"] == ["a", "c"]
-    # Two agree on each score, and they are not the same two.
-    [row] = outcome(judged("A", 9, 2), judged("A", 9, 7), judged("A", 2, 7)).disagreements
-    assert row["differs"] == ["score_a", "score_b"]
 
 
 def test_five_people_inspect_a_question(tmp_path: Path) -> None:

@@ -17,11 +17,9 @@ from data_prep.construction.steps.simplevqa import (
     TASKS,
     Classified,
     ClassifiedItem,
-    Seed,
     describe,
 )
 from data_prep.errors import UnusableText
-from judging.types import parse_record
 from tests.data_prep.construction.made_up import reply
 from tests.published_files import needs_published, published
 
@@ -61,15 +59,6 @@ def test_a_pair_becomes_a_question() -> None:
     }
 
 
-def test_chinese_stays_chinese() -> None:
-    row = made(
-        "simplevqa-rewrite", CHINESE, question="图中的城楼位于哪座城市?", answer="北京",
-        qualified=True, reason="",
-    )  # fmt: skip
-    assert (row["language"], row["variant"]) == ("CN", "chinese")
-    assert row["seed"]["choices"] == ["北京", "上海"]
-
-
 @pytest.mark.parametrize(
     ("seed", "replied", "reason"),
     [
@@ -89,37 +78,6 @@ def test_rewritten_questions_that_cannot_be_used(
     with pytest.raises(UnusableText) as error:
         made("simplevqa-rewrite", seed, **(given | replied))
     assert error.value.reason == reason
-
-
-def test_an_answer_may_be_a_part_of_another_word() -> None:
-    row = made("simplevqa-rewrite", HINT, question="What is seen?", answer="see", qualified=True)
-    assert row["answer"] == "see"
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({}, "expected question1"),
-        ({"hint": "h"}, "expected question1"),
-        ({"question": "q", "answer": "a", "hint": "h", "query": "q"}, "expected question1"),
-        ({**PAIR, "answer2": "Yes"}, "one must be yes and one no"),
-        ({**PAIR, "answer2": "maybe"}, "one must be yes and one no"),
-    ],
-)
-def test_seeds_of_no_shape(fields: Row, message: str) -> None:
-    with pytest.raises(Exception, match=message):
-        parse_record(Seed, {"id": "1", **fields}, "row 1")
-
-
-def test_each_shape_has_its_instruction() -> None:
-    step = STEPS.get("simplevqa-rewrite")
-    seeds = [PAIR, HINT, CHINESE, {"id": "4", "question": "q", "answer": "a"}]
-    texts = [step.item(step.row_type.model_validate(seed)) for seed in seeds]
-    assert len({item.messages[0].text for item in texts}) == len(seeds)
-    system, user = texts[0].messages
-    assert '"qualified"' in system.text and "JSON schema" in system.text
-    assert user.text.startswith("Question 1: Is this artwork religious?")
-    assert user.images == ("a.png",)
 
 
 def test_faults_reject_and_their_absence_keeps() -> None:
@@ -186,11 +144,6 @@ def test_by_hand() -> None:
     assert (table["PE"], table["LB"], table["LS"]) == (0.75, 0.25, 0)
     assert (table["LI"], table["AR"]) == (0.5, 0.25)
     assert (table["Max query words"], table["Min query words"]) == (7, 3)
-
-
-def test_shares_of_the_paper_add_up() -> None:
-    for names in (TASKS, DOMAINS):
-        assert sum(PUBLISHED[code] for code in names) == pytest.approx(1, abs=2e-4)
 
 
 @needs_published("simplevqa.txt")

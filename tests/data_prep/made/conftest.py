@@ -15,22 +15,22 @@ def quick_train() -> list[LabelledExample]:
 
 @pytest.fixture(scope="package")
 def quick_test() -> list[LabelledExample]:
-    return list(generate_examples(4000, seed=1, wordings="test"))
+    return list(generate_examples(2400, seed=1, wordings="test"))
 
 
 @pytest.fixture(scope="package")
 def chart_train() -> list[LabelledExample]:
-    return [row.example for row in plan_rows(6000, 1, "train")]
+    return [row.example for row in plan_rows(2000, 1, "train")]
 
 
 @pytest.fixture(scope="package")
 def chart_test() -> list[LabelledExample]:
-    return [row.example for row in plan_rows(4000, 1, "test")]
+    return [row.example for row in plan_rows(3000, 1, "test")]
 
 
 @pytest.fixture(scope="package")
 def twins() -> list[PlannedRow]:
-    return list(plan_twins(800, 1, "all"))
+    return list(plan_twins(100, 1, "all"))
 
 
 @pytest.fixture(scope="package")

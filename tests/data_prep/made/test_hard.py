@@ -1,9 +1,10 @@
-"""Hard responses: labels by construction, and frames that do not tell them."""
+"""Hard responses: labels by construction, frames that do not tell them, numbers and options."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,8 +14,16 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
-from data_prep.made.hard import Frame, alternatives, generate_hard, kinds, read_items
-from data_prep.made.hard_answers import AnswerPool, is_entity, may_mean
+from data_prep.made.hard import alternatives, generate_hard, kinds
+from data_prep.made.hard_answers import (
+    OTHER_UNITS,
+    AnswerPool,
+    is_entity,
+    may_mean,
+    quantity_slots,
+    read_quantity,
+)
+from data_prep.made.hard_options import generate_options
 from judging.tasks import get_task
 from judging.types import LabelledExample, ReferenceMode, Split
 
@@ -44,7 +53,7 @@ SETS = [source(number, "all", 3) for number in range(60)]
 
 @pytest.fixture(scope="module")
 def rows() -> list[LabelledExample]:
-    return list(generate_hard(SOURCES, 40, 1))
+    return list(generate_hard(SOURCES, 20, 1))
 
 
 def test_the_task_accepts_every_row_and_ids_are_unique(rows: list[LabelledExample]) -> None:
@@ -56,11 +65,6 @@ def test_the_task_accepts_every_row_and_ids_are_unique(rows: list[LabelledExampl
         assert not SLOT.search(row.response)
     assert len({row.id for row in rows}) == len(rows)
     assert {row.metadata["kind"] for row in rows} == set(kinds()) - {"quantities"}
-
-
-def test_the_same_seed_gives_the_same_rows(rows: list[LabelledExample]) -> None:
-    assert list(generate_hard(SOURCES[::-1], 40, 1)) == rows
-    assert list(generate_hard(SOURCES, 40, 2)) != rows
 
 
 def test_a_frame_that_claims_is_written_right_and_wrong(rows: list[LabelledExample]) -> None:
@@ -84,12 +88,6 @@ def test_a_claim_of_a_set_may_be_partial() -> None:
 
 
 @pytest.mark.parametrize("name", kinds())
-def test_a_kind_has_twelve_wordings_and_a_counterpart_for_each_claim(name: str) -> None:
-    claiming = [frame.template for frame in kinds()[name].frames if frame.claims]
-    assert len(set(claiming)) == len(claiming) >= 12
-
-
-@pytest.mark.parametrize("name", kinds())
 def test_words_of_a_frame_do_not_tell_the_label(name: str) -> None:
     sources = NUMBERS if name == "quantities" else SOURCES
     rows = [row for row in generate_hard(sources, 12, 3, [name]) if row.metadata["claims"]]
@@ -99,13 +97,6 @@ def test_words_of_a_frame_do_not_tell_the_label(name: str) -> None:
     guessed = cross_val_predict(LogisticRegression(max_iter=500), words, labels, cv=5)
     assert len(rows) > 200
     assert np.mean(guessed == labels) < 0.6
-
-
-def test_small_words_stand_in_right_and_wrong_responses_alike(rows: list[LabelledExample]) -> None:
-    for word in ("not", "but", "wrong", "however", "correct", "references"):
-        with_word = [r for r in rows if re.search(rf"\b{word}\b", r.response.lower())]
-        share = sum(row.label == "Correct" for row in with_word) / len(with_word)
-        assert 0.25 < share < 0.55, word
 
 
 def test_rows_that_hold_no_short_answer_are_passed_over() -> None:
@@ -136,7 +127,7 @@ def test_a_drawn_wrong_answer_never_resembles_a_reference(
     assert wrong is None or not may_mean(wrong, answers[:1])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.text(min_size=1, max_size=40), st.text(max_size=40))
 def test_hostile_text_goes_through_unchanged(reference: str, question: str) -> None:
     hostile = SOURCES[0].model_copy(
@@ -147,7 +138,6 @@ def test_hostile_text_goes_through_unchanged(reference: str, question: str) -> N
 
 
 COMPOSED = ("refusal", "affirmation", "revision", "indecision", "statement")
-HELD_OUT: tuple[Split, ...] = ("val", "cal", "test")
 ANSWER = re.compile(r"\b(?:Right\w+|\w+) Qaname\b|\bRight\d+x0(?: \w+)?")
 """The sources' answers and their look-alikes; those of two words that share one with them."""
 REJECTED = (
@@ -155,11 +145,6 @@ REJECTED = (
     re.compile(r"~~|:? (?:is |was )?(?:false|wrong|incorrect|untrue|no)\b| \((?:no|wrong|false)\)"),
 )
 """Words right before an answer, and right after it, that reject it."""
-
-
-def lines(kind: str, *, claims: bool) -> dict[str, Split | None]:
-    frames = [frame for frame in kinds()[kind].frames if frame.claims == claims]
-    return {frame.stem: frame.split for frame in frames}
 
 
 def draws(split: Split, per_question: int = 4) -> list[LabelledExample]:
@@ -174,58 +159,6 @@ def test_alternatives_are_spelt_out() -> None:
         "a b {no} d\ne",
     ]
     assert list(alternatives("[x] {yes}")) == ["[x] {yes}"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "claiming", "empty"),
-    [
-        ("refusal", 90, 100),
-        ("affirmation", 60, 0),
-        ("revision", 90, 40),
-        ("indecision", 80, 80),
-        ("statement", 90, 0),
-    ],
-)
-def test_every_kind_has_many_lines_and_some_for_each_split(
-    kind: str, claiming: int, empty: int
-) -> None:
-    for claims, wanted in ((True, claiming), (False, empty)):
-        counts = Counter(lines(kind, claims=claims).values())
-        assert counts.total() >= wanted
-        if wanted:
-            assert counts["train"] > 0.7 * counts.total()
-            assert all(counts[split] >= 2 for split in HELD_OUT)
-
-
-def test_no_wording_stands_twice_or_in_two_splits() -> None:
-    wordings = [frame for name in COMPOSED for frame in kinds()[name].frames]
-    uses = Counter((frame.template, frame.subject, frame.asked) for frame in wordings)
-    assert [use for use, count in uses.items() if count > 1] == []
-    splits = defaultdict(set)
-    for frame in wordings:
-        splits[frame.template].add(frame.split)
-    assert all(len(members) == 1 for members in splits.values())
-
-
-def pattern(frame: Frame) -> re.Pattern[str]:
-    parts = re.split(r"\{\w+\}", frame.template)
-    literal = (part.replace("{{", "{").replace("}}", "}") for part in parts)
-    return re.compile(".+".join(map(re.escape, literal)), re.DOTALL)
-
-
-def test_rows_of_a_split_have_its_wordings_alone() -> None:
-    patterns = {
-        split: [
-            pattern(frame)
-            for name in COMPOSED
-            for frame in kinds()[name].frames
-            if frame.split == split
-        ]
-        for split in HELD_OUT
-    }
-    for split in HELD_OUT:
-        for row in draws(split, 1):
-            assert any(wording.search(row.response) for wording in patterns[split]), row.response
 
 
 def test_the_splits_draw_different_rows_and_a_seed_the_same() -> None:
@@ -270,7 +203,141 @@ def row(response: str, label: str, mode: ReferenceMode) -> LabelledExample:
     )
 
 
-def test_labels_of_one_reference_mode_do_not_count_in_the_other() -> None:
-    rows = [row("It is Anna Qa.", "Correct", "any"), row("Anna Qa and Bert Qb.", "Correct", "all")]
-    judged = {item.example.reference_mode: item.judged["Correct"] for item in read_items(rows)}
-    assert judged == {"any": ("It is Anna Qa.",), "all": ("Anna Qa and Bert Qb.",)}
+UNITS = sorted(OTHER_UNITS)
+
+
+def value_of(text: str) -> float:
+    [number] = re.findall(r"\d[\d,]*(?:\.\d+)?", text)
+    return float(number.replace(",", ""))
+
+
+@given(
+    st.integers(1, 10**7),
+    st.integers(0, 3),
+    st.sampled_from(["", *UNITS, "members"]),
+    st.booleans(),
+    st.integers(0, 10**6),
+)
+def test_a_number_earns_its_label(
+    digits: int, decimals: int, unit: str, tolerance: bool, seed: int
+) -> None:
+    gap = "" if unit == "%" else " "
+    reference = f"{digits / 10**decimals:.{decimals}f}{gap}{unit}".strip()
+    quantity = read_quantity((reference,))
+    if quantity is None:
+        return
+    for label in ("Correct", "Wrong"):
+        slots = quantity_slots(Random(seed), quantity, label, tolerance=tolerance)
+        off = abs(value_of(slots["yes"]) - quantity.value) / quantity.value
+        ending = f"{gap}{unit}".replace("percent", "%") if unit else ""
+        same_unit = slots["yes"].replace("percent", "%").endswith(ending)
+        allowed = 0.0501 if tolerance else 1e-9
+        if label == "Correct":
+            assert same_unit
+            assert off < allowed
+        elif same_unit:
+            assert off > allowed or not tolerance
+            assert off > 0
+        assert value_of(slots["low"]) < quantity.value < value_of(slots["high"])
+
+
+@pytest.mark.parametrize(
+    ("references", "value"),
+    [
+        (("1,234 km",), 1234),
+        (("$84.3 million",), 84.3),
+        (("100", "100 members"), 100),
+        (("12.5 %",), 12.5),
+        (("about 300 miles",), 300),
+        (("24 hours a day",), 24),
+    ],
+)
+def test_a_quantity_is_read(references: tuple[str, ...], value: float) -> None:
+    quantity = read_quantity(references)
+    assert quantity is not None
+    assert quantity.value == value
+
+
+@pytest.mark.parametrize(
+    "references",
+    [
+        ("1998",),
+        ("3",),
+        ("12 Monkeys",),
+        ("May 2018",),
+        ("100", "200"),
+        ("47th",),
+        ("1988年",),
+        ("7-9",),
+        ("x",),
+    ],
+)
+def test_years_names_and_small_counts_are_no_quantities(references: tuple[str, ...]) -> None:
+    assert read_quantity(references) is None
+
+
+FIRST = ("Paris", "Anna", "Louis", "Marta", "Jan", "Eva")
+LAST = ("Dupont", "Berg", "Klein", "Silva", "Novak", "Lind", "Rossi", "Weber", "Costa", "Haas")
+NAMES = [f"{first} {last}" for last in LAST for first in FIRST]
+
+
+def option_rows(mode: str = "any", size: int = 1) -> list[LabelledExample]:
+    return [
+        LabelledExample(
+            id=f"q{number}",
+            question=f"Who won the race in {1950 + number}?",
+            references=tuple(NAMES[(number + 7 * k) % 60] for k in range(size)),
+            reference_mode=mode,
+            responses=("someone",),
+            label="Wrong",
+        )
+        for number in range(60)
+    ]
+
+
+@pytest.fixture(scope="module")
+def options() -> list[LabelledExample]:
+    return list(generate_options(option_rows(), 4, seed=1))
+
+
+def test_labels_follow_from_the_option_that_is_claimed(options: list[LabelledExample]) -> None:
+    """Bare answers are read here anew: by letter or by text, against the option of the source."""
+    right_of = {row.question: row.references[0] for row in option_rows()}
+    checked = Counter[str]()
+    for row in (*options, *generate_options(option_rows(), 12, seed=3)):
+        if row.choices and re.fullmatch(
+            r"It is .*\.|I'd say .*\.|The answer is .{3,}\.", row.response
+        ):
+            claim = re.sub(r"^(It is|I'd say|The answer is) |\.$", "", row.response)
+            assert (row.label == "Correct") == (claim == right_of[row.question])
+            checked[row.label] += 1
+    assert min(checked["Correct"], checked["Wrong"]) >= 3
+
+
+def test_the_right_option_is_listed_once_and_every_row_can_be_judged(
+    options: list[LabelledExample],
+) -> None:
+    right_of = {row.question: row.references[0] for row in option_rows()}
+    for row in options:
+        get_task(row.task).check(row)
+        source = next(question for question in right_of if question in row.question)
+        right = right_of[source]
+        listed_once = row.choices.count(right) if row.choices else row.question.count(right)
+        assert listed_once == 1
+        assert "{" not in row.question + row.response
+        assert not row.choices or get_task(row.task).rule(row) is None
+    assert {bool(row.choices) for row in options} == {True, False}
+    assert len({row.id for row in options}) == len(options)
+
+
+def test_wordings_of_training_and_of_other_splits_are_apart() -> None:
+    def wordings(split: str) -> set[str]:
+        texts = (row.response for row in generate_options(option_rows(), 8, 2, split))  # type: ignore[arg-type]
+        return {re.sub("|".join(NAMES) + r"|\b[A-Fa-f]\b", "_", text) for text in texts}
+
+    assert not {text for text in wordings("train") & wordings("test") if len(text) > 8}
+
+
+def test_sets_have_a_part_of_the_options() -> None:
+    labels = Counter(row.label for row in generate_options(option_rows("all", 2), 3, seed=1))
+    assert min(labels["Correct"], labels["Partial"], labels["Wrong"]) > 20

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.chartom.item import acceptable_interval, hmi
 from benchmarks.framework.base import get_benchmark
 from data_prep.made.misleading_charts import FAMILIES, Family, MisleadingChart, generate_chart_pairs
 from data_prep.made.misleading_drawing import write_chart_pairs
@@ -85,17 +84,6 @@ def test_rules_accept_the_answer_and_no_other_strategy(family: Family) -> None:
             assert graded["fact_correct"] is is_right, (chart, text)
 
 
-def test_no_strategy_but_the_right_one_is_acceptable_from_people() -> None:
-    for family in FAMILIES:
-        for chart in charts(family):
-            if isinstance(chart.answer, float):
-                assert isinstance(chart.misled, float) and chart.skimming is not None
-                others = [chart.misled, chart.skimming]
-                low, high = acceptable_interval(chart.answer, others)
-                assert low < chart.answer < high
-                assert not any(low < other < high for other in others)
-
-
 PUBLISHED = {
     name: (float(str(row[1])), float(str(row[3])))
     for name, row in CHARTOM.published[0].rows.items()
@@ -115,9 +103,11 @@ def write(out: Path, num_pairs: int, seed: int = 0) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All families once."""
+    """All families once, without their pictures, which take long to draw."""
     out = tmp_path_factory.mktemp("chartom")
-    write(out, len(FAMILIES), seed=5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("data_prep.made.misleading_drawing.render", lambda *_: b"")
+        write(out, len(FAMILIES), seed=5)
     return out
 
 
@@ -145,37 +135,13 @@ def test_both_charts_of_a_pair_share_data_question_and_answer(rows: list[dict[st
             for row in (original, manipulated)
         ]
         assert shared[0] == shared[1]
-        pictures = [Path(row["images"][0]).read_bytes() for row in (original, manipulated)]
-        assert pictures[0] != pictures[1]
-
-
-def test_mind_targets_are_the_published_ones_and_say_so(rows: list[dict[str, Any]]) -> None:
-    for row in rows:
-        pair, version = row["hmi_source"].removeprefix("published: ").rsplit("_", 1)
-        assert row["hmi"] == PUBLISHED[pair][int(version) - 1]
-        assert row["id"].endswith(version)
-
-
-def test_hmi_of_made_up_human_answers(folder: Path, tmp_path: Path) -> None:
-    """Ten people: six right, three misled, one silent; on originals nobody is misled."""
-    items = []
-    for row in CHARTOM.load(str(folder)):
-        misled = row["strategies"].get("misled", row["answer"])
-        items.append({**row, "human_answers": [row["answer"]] * 6 + [misled] * 3 + [None]})
-    (tmp_path / "items.json").write_text(json.dumps(items))
-    loaded = CHARTOM.load(str(tmp_path / "items.json"))
-    assert [row["hmi"] for row in loaded] == [0.1, 0.4] * len(FAMILIES)
-    number = next(row for row in items if row["question_type"] == "number")
-    pair = [row for row in items if row["id"][:-1] == number["id"][:-1]]
-    alternatives = [value for row in pair for value in row["alternatives"]]
-    assert hmi([pair[1]["strategies"]["misled"]], number["answer"], alternatives) == 1
 
 
 def test_same_seed_same_files_and_more_pairs_keep_the_first(tmp_path: Path) -> None:
     short, again, other = (tmp_path / name for name in "abc")
-    assert write(short, 2, seed=1) == write(again, 3, seed=1)[:4]
-    assert write(other, 2, seed=2) != write(again, 2, seed=1)
+    first = write(short, 1, seed=1)
+    assert first == write(again, 2, seed=1)[:2] != write(other, 1, seed=2)
     for path in sorted(short.rglob("*.png")):
         assert path.read_bytes() == (again / path.relative_to(short)).read_bytes()
     manifest = json.loads((short / "manifest.json").read_text())
-    assert (manifest["pairs"], manifest["source"]) == (2, {"seed": 1})
+    assert (manifest["pairs"], manifest["source"]) == (1, {"seed": 1})

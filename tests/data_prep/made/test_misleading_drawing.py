@@ -57,9 +57,8 @@ def heights(picture: Pixels) -> list[int]:
     return [int(part.any(axis=1).sum()) for part in blobs(picture)]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_cut_axis_shows_the_misled_ratio_and_a_whole_one_the_truth(seed: int) -> None:
-    family, chart = made("bar", "truncated y-axis", seed)
+def test_a_cut_axis_shows_the_misled_ratio_and_a_whole_one_the_truth() -> None:
+    family, chart = made("bar", "truncated y-axis")
     values = next(iter(chart.values.values()))
     assert isinstance(chart.answer, float) and isinstance(chart.misled, float)
     amount = chart.answer * values[0] / values[-1]
@@ -81,7 +80,7 @@ def test_pictures_grow_with_the_square() -> None:
     assert areas[-1] / areas[0] == pytest.approx((values[-1] / values[0]) ** 2, rel=0.05)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_the_near_bar_towers_and_the_wall_tells_the_truth(seed: int) -> None:
     family, chart = made("bar", "3D effect", seed)
     values = next(iter(chart.values.values()))
@@ -97,9 +96,8 @@ def test_the_near_bar_towers_and_the_wall_tells_the_truth(seed: int) -> None:
     assert true_size / true_size[0] == pytest.approx(np.array(values) / values[0], rel=0.03)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_tilted_pie_gives_its_front_more_room(seed: int) -> None:
-    family, chart = made("pie", "3D effect", seed)
+def test_a_tilted_pie_gives_its_front_more_room() -> None:
+    family, chart = made("pie", "3D effect")
     [shares] = chart.values.values()
     for manipulated in (False, True):
         picture = pie(family, chart, manipulated)
@@ -113,7 +111,7 @@ def test_a_tilted_pie_gives_its_front_more_room(seed: int) -> None:
         assert high / wide == pytest.approx(SHAPE_3D if manipulated else 1, abs=0.02)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_a_slice_pulled_to_the_front_of_a_tilted_pie_takes_more_room(seed: int) -> None:
     """As published, it is tilted and pops out; angles still tell the shares."""
     family, chart = made("pie", "3D effect + pop out", seed)
@@ -142,9 +140,8 @@ def line_ends(picture: Pixels, colour: str = COLOURS[0]) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("manipulation", ["inverted y-axis", "inconsistent x-axis"])
-@pytest.mark.parametrize("seed", range(2))
-def test_an_axis_that_runs_the_other_way_turns_the_line_over(manipulation: str, seed: int) -> None:
-    family, chart = made("line", manipulation, seed)
+def test_an_axis_that_runs_the_other_way_turns_the_line_over(manipulation: str) -> None:
+    family, chart = made("line", manipulation)
     for picture, answer in versions(family, chart):
         first, last = line_ends(picture)
         assert chart.choices[0 if last < first else 1] == answer  # rows count downwards
@@ -161,7 +158,7 @@ def test_two_axes_put_the_smaller_series_on_top() -> None:
         assert min(level, key=level.__getitem__) == answer
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_swapped_ends_turn_the_direction_over(seed: int) -> None:
     family, chart = made("scatter", "swapped axis", seed)
     for picture, answer in versions(family, chart):
@@ -171,9 +168,8 @@ def test_swapped_ends_turn_the_direction_over(seed: int) -> None:
         assert chart.choices[0 if rows[-1] < rows[0] else 1] == answer
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_logarithmic_axis_moves_the_growth_to_the_front(seed: int) -> None:
-    family, chart = made("scatter", "logarithmic y-axis", seed)
+def test_a_logarithmic_axis_moves_the_growth_to_the_front() -> None:
+    family, chart = made("scatter", "logarithmic y-axis")
     for picture, answer in versions(family, chart):
         points = blobs(picture)
         rows = [np.argwhere(part)[:, 0].mean() for part in points]

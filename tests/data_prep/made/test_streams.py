@@ -1,18 +1,34 @@
-"""What the streams of all makers promise."""
+"""What the streams of all makers promise; wordings, claims and objective answers."""
 
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import combinations, islice
+from random import Random
 
 import pytest
+import sympy
 
 from data_prep.made.benchmark_answers import generate_benchmark_answers
-from data_prep.made.charts.rows import draw_pictures, plan_rows, plan_twins
-from data_prep.made.claims import generate_claims
-from data_prep.made.criterion import generate_criteria
-from data_prep.made.objective import generate_objective
+from data_prep.made.charts.rows import draw_captioned, draw_pictures, plan_rows, plan_twins
+from data_prep.made.claims import LABELS, Facet, generate_claims, topics
+from data_prep.made.elements import chinese, english
+from data_prep.made.mathematics import make_problem
+from data_prep.made.objective import KIND_SHARES, generate_objective
 from data_prep.made.pairs import generate_pairs
 from data_prep.made.quick_scores import generate_examples
-from experiments.vision.pictures import draw_captioned
+from data_prep.made.words.wordings import (
+    Wording,
+    WordingSplit,
+    question_wordings_of,
+    seeded_rng,
+    wordings_of,
+    words_of,
+)
+from data_prep.made.criterion import generate_criteria
 from judging.tasks import get_task
 from judging.types import LabelledExample
 
@@ -54,3 +70,159 @@ def test_pictures_repeat() -> None:
     assert any(row.png for row in pairs[0])
     pictures = [draw_captioned(3, number) for number in (0, 0, 1)]
     assert pictures[0] == pictures[1] != pictures[2]
+
+
+WORDINGS = (Wording("a", "{x}"), Wording("b", "{x}!", held_out=True))
+
+
+@pytest.mark.parametrize(
+    ("split", "responses", "questions"),
+    [("train", "a", "a"), ("test", "b", "ab"), ("all", "ab", "ab")],
+)
+def test_wordings_of_a_split(split: WordingSplit, responses: str, questions: str) -> None:
+    assert [wording.id for wording in wordings_of(WORDINGS, split)] == list(responses)
+    assert [wording.id for wording in question_wordings_of(WORDINGS, split)] == list(questions)
+
+
+def test_draws_depend_on_the_parts_of_the_key_alone_as_in_data_made_earlier() -> None:
+    digest = hashlib.sha256(b"charts\x1f1\x1ftrain\x1funit\x1f0").digest()
+    expected = Random(int.from_bytes(digest[:8], "big")).random()
+    assert seeded_rng("charts", 1, "train", "unit", 0).random() == expected
+    assert seeded_rng("a", "bc").random() != seeded_rng("ab", "c").random()
+
+
+@pytest.mark.parametrize(
+    ("number", "in_english", "in_chinese"),
+    [
+        (0, "zero", "零"),
+        (10, "ten", "十"),
+        (15, "fifteen", "十五"),
+        (42, "forty-two", "四十二"),
+        (105, "one hundred five", "一百零五"),
+        (117, "one hundred seventeen", "一百一十七"),
+        (930, "nine hundred thirty", "九百三十"),
+    ],
+)
+def test_numbers_are_spelled(number: int, in_english: str, in_chinese: str) -> None:
+    assert (english(number), chinese(number)) == (in_english, in_chinese)
+    british = in_english.replace("hundred ", "hundred and ")
+    assert english(number, " and ") == british
+
+
+FACETS = [facet for topic in topics() for facet in topic.facets]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[LabelledExample]:
+    return list(generate_claims(2_000, 1, held_out=False))
+
+
+def values_of(text: str, facet: Facet) -> set[int]:
+    """Return which values of a facet a text names."""
+    folded = re.sub(r"\s+", " ", text.lower())
+    return {
+        number
+        for number, phrases in enumerate(facet.values)
+        if any(phrase.lower() in folded for phrase in phrases)
+    }
+
+
+def test_the_label_follows_from_the_values_that_are_named(rows: list[LabelledExample]) -> None:
+    for row in rows:
+        reference = " ".join(row.references)
+        topic = next(t for t in topics() if t.name.split()[-1] in row.question)
+        wanted = {(f.asked, v) for f in topic.facets for v in values_of(reference, f)}
+        named = {(f.asked, v) for f in topic.facets for v in values_of(row.response, f)}
+        assert len(wanted) == row.metadata["claims"]
+        if not named or named - wanted:
+            assert row.label == "Wrong"
+        else:
+            assert row.label == ("Correct" if named == wanted else "Partial")
+
+
+def test_all_labels_and_kinds_are_drawn_and_no_reference_is_copied(
+    rows: list[LabelledExample],
+) -> None:
+    counts = Counter(row.label for row in rows)
+    assert min(counts.values()) > 0.2 * len(rows)
+    assert {row.metadata["kind"] for row in rows} == {f"claims_{name}" for name in LABELS}
+    copies = [row for row in rows if row.label == "Correct" and row.response in row.references]
+    assert len(copies) < 0.05 * len(rows)
+
+
+def test_test_responses_use_sentences_of_their_own() -> None:
+    heads = [
+        head
+        for facet in FACETS
+        for sentence in facet.sentences
+        if len(head := sentence.partition("{v}")[0].replace("{s}", "").strip()) > 12
+    ]
+    for row in generate_claims(400, 1, held_out=True):
+        assert not [head for head in heads if head in row.response]
+
+
+@pytest.mark.parametrize("facet", FACETS, ids=lambda facet: facet.asked)
+def test_phrases_of_two_values_cannot_be_mistaken(facet: Facet) -> None:
+    assert len(facet.sentences) >= 6
+    assert len(facet.values) >= 5
+    assert all("{v}" in sentence for sentence in (*facet.sentences, *facet.held_out))
+    for one, other in combinations(facet.values, 2):
+        for a in one:
+            assert all(a not in b and b not in a for b in other)
+
+
+TRAIN = list(generate_objective(1200, 3, held_out=False))
+TEST = list(generate_objective(1200, 3, held_out=True))
+
+
+def test_every_kind_and_both_languages_have_both_labels() -> None:
+    counts = Counter((row.metadata["kind"], row.label) for row in TRAIN + TEST)
+    assert set(counts) == {(kind, label) for kind in KIND_SHARES for label in ("Correct", "Wrong")}
+    languages = Counter(row.metadata["language"] for row in TEST)
+    assert 0.2 < languages["zh"] / len(TEST) < 0.4
+
+
+def test_forms_and_layouts_of_test_are_in_no_other_split() -> None:
+    for field in ("layout", "form"):
+        seen, tested = (
+            {(*map(row.metadata.get, ("kind", "language", field)),) for row in rows}
+            for rows in (TRAIN, TEST)
+        )
+        assert {key for key in seen & tested if key[-1] not in ("cut", "@a")} == set()
+
+
+def test_right_final_answers_are_correct_and_others_wrong() -> None:
+    cuts = words_of("objective")["cut"].values()
+    ends = tuple(text for by_split in cuts for each in by_split.values() for text in each)
+    for row in TRAIN + TEST:
+        assert (row.label == "Correct") == (row.metadata["ending"] == "right")
+        assert (row.metadata["ending"] == "cut") == row.responses[0].endswith(ends)
+
+
+def _radical(text: str) -> sympy.Expr:
+    return sympy.sympify(re.sub(r"√(\d+)", r"*sqrt(\1)", re.sub("^(-?)√", r"\1 1√", text)))
+
+
+def _polynomial(text: str) -> sympy.Expr:
+    plain = text.replace("²", "^2").replace("^", "**")
+    return sympy.expand(sympy.sympify(re.sub(r"(\d)x", r"\1*x", plain)))
+
+
+_PLAIN: dict[str, Callable[[str], sympy.Expr]] = {
+    "number": lambda text: sympy.Rational(text.removesuffix("%")) / (100 if "%" in text else 1),
+    "radical": _radical,
+    "polynomial": _polynomial,
+    "angle": lambda text: sympy.sympify(re.sub(r"(\d)π", r"\1*pi", text).replace("π", "pi")),
+}
+"""How sympy reads the forms in plain text."""
+
+
+@pytest.mark.parametrize("kind", list(_PLAIN))
+def test_sympy_agrees_on_what_is_equal(kind: str) -> None:
+    for seed in range(30):
+        problem = make_problem(Random(seed), kind, "en")
+        [right], *wrong = (
+            {_PLAIN[kind](form.text) for form in forms if not form.is_latex}
+            for forms in (problem.right, *problem.wrong)
+        )
+        assert all(len(values) == 1 and right not in values for values in wrong)

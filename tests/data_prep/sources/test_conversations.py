@@ -9,7 +9,6 @@ import pytest
 from data_prep.errors import UnusableText
 from data_prep.sources.conversations import (
     Headings,
-    Judgement,
     load_conversations,
     parse_judgement,
     to_conversation,
@@ -77,11 +76,6 @@ def test_bad_rows_are_reported_by_number(tmp_path: Path, bad: Any) -> None:
     bad_rows: list[str] = []
     assert len(load(tmp_path, row(), bad, row(), bad_rows=bad_rows)) == 2
     assert len(bad_rows) == 1
-
-
-def test_a_judgement_is_read_from_its_last_tags() -> None:
-    thought = "<think>maybe <critique>x</critique><label>A</label></think>" + JUDGED
-    assert parse_judgement(thought) == Judgement("A counts three boats; there are two.", "B", 0.85)
 
 
 @pytest.mark.parametrize(

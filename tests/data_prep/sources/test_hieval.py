@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from data_prep.sources.hieval import Columns, load_hieval
-from data_prep.tables.source import HubOptions, is_hub_id
+from data_prep.tables.source import HubOptions
 from judging.errors import CustosError
 from judging.types import LabelledExample
 from tests.data_prep.tables.made_up import lines, parquet, save
@@ -130,25 +130,6 @@ def test_bad_rows(tmp_path: Path, row: Any, field: str) -> None:
     assert len(bad_rows) == 2
 
 
-@pytest.mark.parametrize("nothing", [None, "", []])
-def test_an_optional_column_that_is_always_empty_is_an_error(
-    tmp_path: Path, nothing: object
-) -> None:
-    rows = [ROW | {"image": nothing}, ROW | {"image": "a.png"}]
-    columns = Columns(images="image")
-    both = load_hieval(write(tmp_path / "some.jsonl", rows), columns)
-    assert [len(row.images) for row in both] == [0, 1]
-    with pytest.raises(CustosError, match="column 'modle'"):
-        load_one(tmp_path, ROW, Columns(metadata={"answerer": "modle"}))
-    with pytest.raises(CustosError, match="column 'image'"):
-        load_hieval(write(tmp_path / "none.jsonl", rows[:1]), columns)
-
-
-def test_labels_must_be_renamed_to_ours() -> None:
-    with pytest.raises(ValueError, match="'Right' is not one of Correct, Partial, Wrong"):
-        Columns(labels={"1": "Right"})
-
-
 def test_error_types_make_error_analysis_examples(tmp_path: Path) -> None:
     rows = [
         {**ROW, "type": "reasoning error"},
@@ -196,11 +177,3 @@ def test_hub_data_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Path(first.images[0]).read_bytes() == png()
     assert (first.metadata, first.images == ()) == ({}, False)
     assert (second.metadata, second.images) == ({"domain": "d"}, ())
-
-
-def test_a_local_path_wins_over_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lab" / "qs").mkdir(parents=True)
-    assert not is_hub_id("lab/qs")
-    with pytest.raises(CustosError, match="lab/qs: no .* file in this folder"):
-        load_hieval("lab/qs")

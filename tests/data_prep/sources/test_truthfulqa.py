@@ -94,11 +94,6 @@ def test_a_bad_row_names_file_row_and_field(
     assert (len(examples), len(bad_rows)) == (1, 1)
 
 
-def test_a_file_without_any_answer_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match="no row holds an answer"):
-        load_truthfulqa(write(tmp_path / "t.jsonl", [row(response="I have no comment")]))
-
-
 @needs_published(PUBLISHED)
 def test_the_published_file() -> None:
     examples, left_out = load_truthfulqa(published(PUBLISHED))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -27,6 +26,7 @@ from data_prep.splits.splits import (
     in_both_orders,
     item_of,
 )
+from data_prep.splits.splits import HeldOut
 from evaluation.report.markdown import TABLE_5
 from judging.errors import CustosError
 from judging.files.records import read_records, write_records
@@ -151,15 +151,6 @@ def test_splits_beside_the_test_are_balanced(
     assert balanced_splits(rows[::-1], [], HeldOut(val=val, cal=cal), (), 5, seed) == splits
 
 
-def test_nothing_left_to_train_on() -> None:
-    examples = _examples({"Wrong; Other": 10, "Wrong; Overthinking": 40})
-    with pytest.raises(CustosError, match="'Other' for training"):
-        balanced_splits(examples, [], HeldOut(val=19, cal=0))
-    few = _examples({"Wrong; Other": 4, "Wrong; Overthinking": 6})
-    with pytest.raises(CustosError, match="'Other'"):
-        balanced_splits(few, [], HeldOut(val=4, cal=3))
-
-
 def test_the_papers_test_gives_its_percentages() -> None:
     """Table 5 of HiEval: every published figure is a count of right ones among so many."""
     sizes = PUBLISHED_TEST.values()
@@ -170,51 +161,6 @@ def test_the_papers_test_gives_its_percentages() -> None:
         again = [round(100 * count / n, 2) for count, n in zip(counts, sizes, strict=True)]
         assert again == by_type
         assert sum(counts) / 10 == overall
-
-
-def test_every_error_type_may_have_its_own_size_and_needs_hard_cases() -> None:
-    examples = _examples({"Wrong; Other": 40, "Wrong; Overthinking": 40})
-    hard = [*examples[:20], *examples[40:60]]
-    test, _ = hard_and_new_test(examples, hard, [], {"Other": 10, "Overthinking": 20})
-    assert Counter(map(class_of, test)) == {"Other": 10, "Overthinking": 20}
-    with pytest.raises(CustosError, match="'Other' has 0 hard and 40 new cases"):
-        hard_and_new_test(examples[:40], [], [], 5)
-
-
-def test_the_verb_writes_splits_and_says_what_the_test_holds(tmp_path: Path) -> None:
-    examples = _examples({"Correct": 60, "Wrong; Other": 60, "Wrong; Overthinking": 30})
-    quick = [
-        row.model_copy(update={"task": "hieval-qs", "label": "Wrong", "error_type": None})
-        for row in examples[60::2]
-    ]
-    write_records(tmp_path / "ea.jsonl", examples)
-    write_records(tmp_path / "qs.jsonl", quick)
-    write_records(tmp_path / "seen.jsonl", examples[:30])
-    out = tmp_path / "out"
-    command = ["prep", "error-types", "--source", tmp_path / "ea.jsonl", "--out", out]
-    more = ["--hard", tmp_path / "qs.jsonl", "--test-per-type", 10, "--val", 8, "--cal", 8]
-    more += ["--seen", tmp_path / "seen.jsonl"]
-    result = CliRunner().invoke(app, [str(part) for part in (*command, *more)])
-    assert result.exit_code == 0, result.output
-    splits = {
-        name: [row for _, row in read_records(out / f"{name}.jsonl", LabelledExample)]
-        for name in SPLITS
-    }
-    assert Counter(map(class_of, splits["test"])) == {"Other": 10, "Overthinking": 10}
-    assert len(set(Counter(map(class_of, splits["train"])).values())) == 1
-    for name in ("val", "cal"):
-        assert sorted(Counter(map(class_of, splits[name])).values()) == [2, 3, 3]
-    trained = {item_of(row) for name in ("train", "val", "cal") for row in splits[name]}
-    assert not trained & {item_of(row) for row in quick}
-    manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["source"]["test_cases"] == {
-        "Other, hard": 6, "Other, new": 4, "Overthinking, hard": 6, "Overthinking, new": 4,
-    }  # fmt: skip
-    assert manifest["left_out"]["near_hard_or_drawn_cases"] == 45 - 12
-    assert manifest["source"]["seen"][0]["name"] == "seen.jsonl"
-    held_out = {item_of(row) for name in ("val", "cal", "test") for row in splits[name]}
-    assert held_out.isdisjoint(map(item_of, examples[:30]))
-    assert manifest["left_out"]["beyond_balance"] > 0
 
 
 def test_the_verb_takes_the_published_sizes(
@@ -249,8 +195,11 @@ def test_what_people_said_of_a_response_follows_it() -> None:
         "rationale": "Response B invents a river, and Response A does not.",
     }
     pair = LabelledExample.model_validate(TruthfulPair().settled(row, {"ann": said}))
+    people = {"anna": "A", "ben": "None", "carla": "B"}
+    pair = pair.model_copy(update={"annotator_labels": people})
     given, swapped = in_both_orders([pair])
     assert given == pair
+    assert swapped.annotator_labels == {"anna": "B", "ben": "None", "carla": "A"}
     assert (swapped.label, swapped.responses) == ("B", ("brown", "green"))
     assert swapped.tags == ("A: speculative or fictional",)
     assert swapped.metadata == {
@@ -266,17 +215,3 @@ def test_what_people_said_of_a_response_follows_it() -> None:
     assert "Score people gave response A: 2 of 10" in told
     back = in_both_orders([swapped])[1]
     assert (back.tags, back.metadata) == (pair.tags, pair.metadata)
-
-
-def test_tags_that_name_no_response_stay() -> None:
-    pair = LabelledExample(
-        id="p",
-        task="truthful-pure-label",
-        question="Which river?",
-        responses=("green", "brown"),
-        label="None",
-        tags=("source: quiz", "vague"),
-        metadata={"counts": {"A": 1, "C": 2}},
-    )
-    swapped = in_both_orders([pair])[1]
-    assert (swapped.tags, swapped.metadata) == (pair.tags, pair.metadata)

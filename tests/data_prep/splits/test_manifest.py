@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from data_prep.splits.manifest import describe_file, load_generic, write_prepared
+from data_prep.splits.manifest import load_generic, write_prepared
 from data_prep.splits.splits import HeldOut, Splits
 from judging.errors import CustosError
-from judging.files.records import read_records
 from judging.types import LabelledExample
 from tests.data_prep.examples import example
 from tests.data_prep.tables.made_up import parquet, save
@@ -39,13 +38,6 @@ def write(out: Path, splits: Splits | None = None) -> dict[str, Any]:
     )
 
 
-def test_files_read_back_as_written(tmp_path: Path) -> None:
-    write(tmp_path)
-    for split in ("train", "val", "cal", "test"):
-        rows = [row for _, row in read_records(tmp_path / f"{split}.jsonl", LabelledExample)]
-        assert rows == prepared().get(split, [])
-
-
 def test_the_manifest_tells_what_was_written(tmp_path: Path) -> None:
     returned = write(tmp_path / "new" / "folder")
     manifest = json.loads((tmp_path / "new" / "folder" / "manifest.json").read_text())
@@ -72,25 +64,6 @@ def test_the_manifest_tells_what_was_written(tmp_path: Path) -> None:
         "version": version("custos"),
         "command": "custos prep x",
     }
-
-
-def test_equal_input_gives_equal_bytes(tmp_path: Path) -> None:
-    write(tmp_path / "a")
-    write(tmp_path / "b")
-    names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert names == ["cal.jsonl", "manifest.json", "test.jsonl", "train.jsonl", "val.jsonl"]
-    for name in names:
-        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
-def test_pictures_in_the_folder_move_with_it(tmp_path: Path) -> None:
-    rows: Splits = {
-        "train": [example("What?", images=(str(tmp_path / "a" / "images" / "1.png"), "/b/2.png"))]
-    }
-    write(tmp_path / "a", rows)
-    (tmp_path / "a").rename(tmp_path / "moved")
-    [(_, row)] = read_records(tmp_path / "moved" / "train.jsonl", LabelledExample)
-    assert row.images == (str(tmp_path / "moved" / "images" / "1.png"), "/b/2.png")
 
 
 def test_a_failed_run_leaves_whole_files_and_no_manifest(tmp_path: Path) -> None:
@@ -132,14 +105,6 @@ def test_the_manifest_of_another_program_is_no_proof(tmp_path: Path, manifest: s
         write(tmp_path)
     assert (tmp_path / "manifest.json").read_text() == manifest
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "val.jsonl"]
-
-
-def test_describe_file(tmp_path: Path) -> None:
-    path = tmp_path / "raw.json"
-    path.write_bytes(b"abc")
-    # SHA-256 of "abc": FIPS 180-2, appendix B.1.
-    expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    assert describe_file(path) == {"name": "raw.json", "sha256": expected}
 
 
 ROWS: list[dict[str, Any]] = [

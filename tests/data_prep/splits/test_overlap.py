@@ -1,9 +1,12 @@
-"""Overlap between splits, on rows whose overlap is plain to see."""
+"""Overlap between splits, and near-duplicates, on rows whose overlap is plain to see."""
 
 from __future__ import annotations
 
 import itertools
+import random
+import re
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,17 +16,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.splits.near_duplicates import near_duplicate_clusters
+from data_prep.splits.near_duplicates import (
+    cluster_examples,
+    near_duplicate_clusters,
+)
 from data_prep.splits.overlap import (
     Overlap,
     find_overlaps,
-    paraphrases_left_out,
     same_question_clusters,
     with_paraphrases,
 )
 from data_prep.splits.splits import split_examples
 from judging.files.questions import has_sentence_model, minilm, normalise_question
 from judging.types import LabelledExample
+from tests.data_prep.examples import example
 from tests.data_prep.splits.question_pairs import ALIKE, ALIKE_UNSEEN, SAME, SAME_UNSEEN
 from tests.tiny import save_picture
 
@@ -60,14 +66,6 @@ def test_each_kind_is_counted_under_its_strongest_name() -> None:
     )
 
 
-def test_the_nearest_row_is_named() -> None:
-    lake = "Who founded the first printing house of the old town by the lake?"
-    train = [row(lake.replace("lake", "lake or the sea")), row(lake), row("How deep is it?")]
-    overlap = only(train, [row(lake.replace("old town", "old towns"))])
-    assert overlap is not None
-    assert overlap.example[1] == train[1]
-
-
 def test_another_name_number_or_answer_option_makes_another_question() -> None:
     assert only([row(FOUNDER)], [row(FOUNDER.replace("river", "lake"))]) is None
     assert only([row(FOUNDER + " In 1480?")], [row(FOUNDER + " In 1490?")]) is None
@@ -96,16 +94,6 @@ def test_other_words_are_found_by_the_sentence_model_alone(monkeypatch: pytest.M
     assert with_row.is_certain
 
 
-def test_what_was_not_looked_for_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {"train": [row(f"{number}?") for number in range(3)]}
-    monkeypatch.setattr("data_prep.splits.overlap.has_sentence_model", lambda: False)
-    assert "custos[sentences]" in (paraphrases_left_out(rows) or "")
-    monkeypatch.setattr("data_prep.splits.overlap.has_sentence_model", lambda: True)
-    assert paraphrases_left_out(rows) is None
-    monkeypatch.setattr("data_prep.splits.overlap.MOST_EMBEDDED", 2)
-    assert "more than 2" in (paraphrases_left_out(rows) or "")
-
-
 def test_one_question_about_two_pictures_is_two_questions(tmp_path: Path) -> None:
     first, second = (save_picture(tmp_path / f"{n}.png", 40 + n, 40) for n in (0, 1))
     question = "Which bar is the highest?"
@@ -116,11 +104,6 @@ def test_one_question_about_two_pictures_is_two_questions(tmp_path: Path) -> Non
     overlap = only([row(question, images=(first,))], [row(question, images=(copy,))])
     assert overlap is not None
     assert overlap.counts == {"row": 1}
-
-
-def test_pictures_that_are_not_there_are_told_apart_by_name(tmp_path: Path) -> None:
-    first, second = str(tmp_path / "a.png"), str(tmp_path / "b.png")
-    assert only([row("Which bar?", images=(first,))], [row("Which bar?", images=(second,))]) is None
 
 
 def test_groups_of_the_maker_say_what_belongs_together() -> None:
@@ -144,11 +127,6 @@ def test_what_prep_divides_never_overlaps(names: list[str], seed: int) -> None:
     assert find_overlaps({str(name): part for name, part in splits.items()}) == []
 
 
-@pytest.mark.parametrize("splits", [{}, {"train": []}, {"train": [row("Why?")], "test": []}])
-def test_nothing_to_compare(splits: dict[str, list[LabelledExample]]) -> None:
-    assert find_overlaps(splits) == []
-
-
 Pairs = Iterable[tuple[str, str]]
 
 
@@ -167,45 +145,6 @@ def test_questions_that_only_look_alike_are_not_joined() -> None:
     assert by_letters >= 39
     assert num_joined(ALIKE) == 0
     assert num_joined(ALIKE_UNSEEN) <= 1
-
-
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        ("Who sang at the opening gala?", "who sang at the opening gala night"),
-        ("Which colour has the door of the town hall?", "Which color has the door of town hall?"),
-        (
-            "How many ships did the navies of Portugal lose in the storms of the winter?",
-            "How many ships did the navy of Portugal lose in the storm of the winter?",
-        ),
-        (
-            "Please tell me who founded the furniture company Ikea.",
-            "Who founded furniture company Ikea",
-        ),
-        ("法国首都的人口现在一共有多少万人", "请问法国首都的人口现在一共有多少万人呢"),
-    ],
-)
-def test_near_duplicates_are_joined(left: str, right: str) -> None:
-    assert num_joined([(left, right)]) == 1
-
-
-def test_clusters_are_those_of_all_pairs() -> None:
-    """Joined pair by pair, with what follows from these."""
-    texts = [
-        f"what is the {kind} of the {size} town of {name}"
-        for kind, size, name in itertools.product(
-            ("name", "names", "mayor"), ("old", "very old", "new"), ("bern", "bonn")
-        )
-    ]
-    found = same_question_clusters(texts)
-    pairs = list(itertools.combinations(range(len(texts)), 2))
-    joined = [(i, j) for i, j in pairs if num_joined([(texts[i], texts[j])])]
-    cluster = list(range(len(texts)))
-    for _ in texts:
-        for i, j in joined:
-            cluster[i] = cluster[j] = min(cluster[i], cluster[j])
-    assert all((found[i] == found[j]) == (cluster[i] == cluster[j]) for i, j in pairs)
-    assert 1 < len(set(cluster)) < len(texts)
 
 
 @pytest.mark.parametrize(
@@ -242,3 +181,106 @@ def test_paraphrases_are_found() -> None:
     assert num_found(SAME_UNSEEN) >= 16
     assert num_found(ALIKE) <= 2
     assert num_found(ALIKE_UNSEEN) <= 3
+
+
+def shingles(text: str) -> set[str]:
+    padded = f" {text} "
+    return {padded[i : i + 5] for i in range(max(1, len(padded) - 4))}
+
+
+def alike(left: str, right: str, threshold: float) -> bool:
+    if re.findall(r"\d+", left) != re.findall(r"\d+", right):
+        return False
+    a, b = shingles(left), shingles(right)
+    return len(a & b) >= threshold * len(a | b) - 1e-9
+
+
+def partition(cluster_of: list[int]) -> set[frozenset[int]]:
+    members: dict[int, set[int]] = {}
+    for position, cluster in enumerate(cluster_of):
+        members.setdefault(cluster, set()).add(position)
+    return {frozenset(positions) for positions in members.values()}
+
+
+def all_pairs_partition(texts: list[str], threshold: float) -> set[frozenset[int]]:
+    """The definition, spelled out: compare every pair, spread labels until nothing changes."""
+    cluster = list(range(len(texts)))
+    pairs = [
+        (i, j)
+        for i, j in itertools.combinations(range(len(texts)), 2)
+        if alike(texts[i], texts[j], threshold)
+    ]
+    for _ in texts:
+        for i, j in pairs:
+            cluster[i] = cluster[j] = min(cluster[i], cluster[j])
+    return partition(cluster)
+
+
+@pytest.mark.parametrize(
+    ("question", "normalised"),
+    [
+        ("Who wrote the Iliad?", "who wrote iliad"),
+        ("  who WROTE\tthe 'Iliad' ", "who wrote iliad"),
+        ("\uff37\uff48\uff4f wrote it\uff1f", "who wrote it"),
+        ("Stra\u00dfe or STRASSE", "strasse or strasse"),
+        ("A cat, an owl; the end.", "cat owl end"),
+        ("What is 1,000 + 2.5?", "what is 1000 + 2 5"),
+        ("\u4eca\u5929\u661f\u671f\u51e0\uff1f", "\u4eca\u5929\u661f\u671f\u51e0"),
+        ("The?", "the?"),
+        ("", ""),
+    ],
+)
+def test_normalised_questions(question: str, normalised: str) -> None:
+    assert normalise_question(question) == normalised
+
+
+words = st.sampled_from(
+    "who was the first second president king of france spain in 1912 1913".split()
+)
+texts = st.lists(
+    st.lists(words, min_size=1, max_size=9).map(" ".join), min_size=1, max_size=14, unique=True
+)
+
+
+@settings(deadline=None, max_examples=120)
+@given(texts=texts, threshold=st.sampled_from([0.3, 0.6, 0.75, 1.0]), rare_in=st.integers(1, 4))
+def test_clusters_are_those_of_comparing_every_pair(
+    texts: list[str], threshold: float, rare_in: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("data_prep.splits.near_duplicates.RARE_IN", rare_in)
+        clusters = near_duplicate_clusters(texts, threshold).tolist()
+    assert partition(clusters) == all_pairs_partition(texts, threshold)
+
+
+def test_groups_and_pictures_join_questions_and_chain() -> None:
+    rain, fog, moon, rain_again = cluster_examples(
+        [
+            example("Why does it rain?", group="weather"),
+            example("How does fog form?", group="weather"),
+            example("How far is the moon?"),
+            example("why does it rain", group="puddles"),
+        ]
+    )
+    assert rain == fog == rain_again != moon
+    clusters = cluster_examples(
+        [
+            example("How many towers are shown?", images=("/a/1.png",)),
+            example("Which colour has the door?", images=("/a/1.png", "/a/2.png")),
+            example("Who stands beside it?", images=("/a/2.png",)),
+            example("What is written there?", images=("/a/3.png",)),
+        ]
+    )
+    assert clusters[0] == clusters[1] == clusters[2] != clusters[3]
+
+
+@pytest.mark.slow
+def test_fifty_thousand_questions_take_less_than_a_minute() -> None:
+    rng = random.Random(0)
+    vocabulary = [
+        "".join(rng.choices("abcdefghijklmnop", k=rng.randint(2, 9))) for _ in range(8000)
+    ]
+    texts = sorted({" ".join(rng.choices(vocabulary, k=12)) for _ in range(50_000)})
+    started = time.perf_counter()
+    near_duplicate_clusters(texts)
+    assert time.perf_counter() - started < 60

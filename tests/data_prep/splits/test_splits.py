@@ -1,18 +1,33 @@
+"""Splits by question and label, and what is filtered out before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data_prep.splits.filters import (
+    count_words,
+    drop_trivial,
+    excluded_hash,
+    keep_contested,
+    read_excluded,
+    read_verdicts,
+    without_excluded,
+)
 from data_prep.splits.splits import (
     SPLITS,
     HeldOut,
     Splits,
     fill_by_group,
-    shuffled,
     split_beside_test,
     split_examples,
 )
@@ -101,41 +116,6 @@ def sizes(splits: Mapping[Any, Sequence[Any]]) -> dict[str, int]:
     return {split: len(members) for split, members in splits.items()}
 
 
-def test_the_seed_changes_the_division_and_whole_numbers_are_counts() -> None:
-    one, other = split_examples(singles(200), seed=1), split_examples(singles(200), seed=2)
-    assert {member.id for member in one["test"]} != {member.id for member in other["test"]}
-    assert len(one["test"]) == len(other["test"]) == 24
-    splits = split_examples(singles(400), HeldOut(val=20, cal=0, test=100))
-    assert sizes(splits) == {"train": 280, "val": 20, "cal": 0, "test": 100}
-    assert label_counts(splits["test"]) == {"Correct": 75, "Wrong": 25}
-    assert label_counts(splits["val"]) == {"Correct": 15, "Wrong": 5}
-
-
-def test_near_duplicates_stay_together_though_groups_differ() -> None:
-    pairs = [
-        example(f"{start} of project {number}?", group=f"{start} {number}")
-        for number in range(60)
-        for start in ("who was the very first director", "who was a very first director")
-    ]
-    splits = split_examples(pairs, HeldOut(val=0.2, cal=0.2, test=0.2))
-    assert len(splits["train"]) < len(pairs)
-    for members in splits.values():
-        assert set(Counter(member.question.split()[-1] for member in members).values()) <= {2}
-
-
-def test_the_order_mixes_labels_and_does_not_depend_on_where_pictures_lie() -> None:
-    examples = [
-        example(f"What is item {i}?", "Wrong" if i < 150 else "Correct") for i in range(300)
-    ]
-    assert 15 <= label_counts(split_examples(examples)["train"][:60])["Wrong"] <= 45
-
-    def ids(folder: str) -> list[str]:
-        rows = [example(f"{n}?", id=str(n), images=(f"{folder}/{n}.png",)) for n in range(30)]
-        return [row.id for row in shuffled(rows, 0)]
-
-    assert ids("/home/a/data") == ids("/mnt/b")
-
-
 def test_split_beside_test_leaves_out_what_is_too_like_the_test() -> None:
     training = [*singles(100), example("Who sang at the opening gala last night?", id="leak")]
     test = [example("who sang at opening gala last night", id="t", group="gala")]
@@ -190,3 +170,111 @@ def test_whole_groups_fill_val_then_cal_then_train() -> None:
     assert sum(map(len, groups.values())) == 10
     assert splits == fill_by_group(rows, lambda row: row[0], {"val": 4, "cal": 3}, seed=1)
     assert splits != fill_by_group(rows, lambda row: row[0], {"val": 4, "cal": 3}, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", 0),
+        (" \n---!?", 0),
+        ("B", 1),
+        ("(B)", 1),
+        ("x = 12", 2),
+        ("3.5", 2),
+        ("The answer is 12.", 4),
+        ("snake_case", 2),
+        ("\u7b54\u6848\u662f12", 4),
+        ("\u3053\u308c\u306f", 3),
+        ("caf\u00e9 d\u00e9j\u00e0 vu", 3),
+    ],
+)
+def test_count_words(text: str, words: int) -> None:
+    assert count_words(text) == words
+
+
+def test_trivial_responses_have_too_few_words() -> None:
+    responses = [("B",), ("two words",), ("just three words",), ("A", "a longer one"), ("A", "B")]
+    examples = [example("Q?", responses=texts) for texts in responses]
+    assert [e.responses for e in drop_trivial(examples)] == [responses[2], responses[3]]
+    assert [e.responses for e in drop_trivial(examples, 2)] == responses[1:4]
+    assert list(drop_trivial(examples, 0)) == examples
+
+
+C, P, W = "Correct", "Partial", "Wrong"
+
+
+@pytest.mark.parametrize(
+    ("labels", "kept"),
+    [
+        ([C, C, C, C, C, C], False),
+        ([P, W, C, C, C, C], False),
+        ([P, W, W, C, C, C], True),
+        ([W, W, W, W, W, W], True),
+        ([P, W, None, C, C, C], False),
+        ([None, None, None, None, None, None], False),
+    ],
+)
+def test_three_of_six_must_disagree(labels: list[str | None], kept: bool) -> None:
+    contested = keep_contested([example("Q?", C, id="a")], {"a": labels, "other": []})
+    assert [e.id for e in contested] == (["a"] if kept else [])
+
+
+@pytest.mark.parametrize(
+    ("ids", "verdicts"),
+    [
+        ("a", {"a": ["correct", *[C] * 5]}),
+        ("aa", {"a": [C] * 6}),
+        ("a", {}),
+        ("a", {"a": [C] * 7}),
+    ],
+)
+def test_verdicts_that_do_not_suit(ids: str, verdicts: dict[str, list[str]]) -> None:
+    with pytest.raises(CustosError, match="'a'"):
+        list(keep_contested([example("Q?", C, id=name) for name in ids], verdicts))
+    with pytest.raises(CustosError, match="from 1 to 6"):
+        list(keep_contested([], {}, 7))
+
+
+def test_verdict_files_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "v.json"
+    path.write_text(json.dumps({"a": [C, None]}))
+    assert read_verdicts(path) == {"a": [C, None]}
+    bad: list[object] = [[], {"a": W}, {"a": [1]}]
+    for content in bad:
+        path.write_text(json.dumps(content))
+        with pytest.raises(CustosError, match="v.json: "):
+            read_verdicts(path)
+
+
+def test_the_hash_is_of_lower_case_words() -> None:
+    expected = hashlib.sha256(b"what s the capital of france").hexdigest()
+    assert excluded_hash("  What's the CAPITAL -- of_France?? ") == expected
+
+
+@given(st.text(alphabet="abc XYZ09.,-_'\n\t"), st.text(alphabet=" .,?!-_\n", max_size=4))
+def test_punctuation_and_case_do_not_matter(words: str, around: str) -> None:
+    assert excluded_hash(f"{around}{words.upper()}{around}") == excluded_hash(words)
+
+
+def test_an_excluded_question_takes_its_near_duplicates_along(tmp_path: Path) -> None:
+    path = tmp_path / "out.sha256"
+    path.write_text(excluded_hash("who wrote the long story of the northern sea") + "  name\n\n")
+    rows = [
+        example("Who wrote the long story of the northern sea?"),
+        example("who wrote the long story of the northern seas"),
+        example("who painted the harbour at night"),
+    ]
+    assert without_excluded(rows, read_excluded(path)) == rows[2:]
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [("", "out.sha256: "), (f"{'a' * 64}\nwho wrote it\n", "row 2: "), ("A" * 64, "row 1: ")],
+)
+def test_a_file_of_something_else_is_refused(tmp_path: Path, content: str, place: str) -> None:
+    path = tmp_path / "out.sha256"
+    path.write_text(content)
+    with pytest.raises(CustosError, match=place):
+        read_excluded(path)
+    with pytest.raises(CustosError, match="missing: "):
+        read_excluded(tmp_path / "missing")

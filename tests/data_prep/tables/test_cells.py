@@ -1,25 +1,31 @@
-"""Cells are the same fields whatever file holds them: lists, numbers, times, parts of cells."""
+"""Cells are the same fields whatever file holds them: lists, numbers, times, parts, pictures."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import struct
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import datasets
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
+from data_prep.tables.cells import content_name, image_names, save_image
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, parse_table
 from judging.errors import CustosError, FieldError
+from judging.files.pictures import picture_size
 from judging.files.records import write_records
-from judging.types import LabelledExample
+from judging.types import JudgeRequest, LabelledExample
 from tests.data_prep.tables.made_up import (
     HEAD,
     MAP,
@@ -77,12 +83,6 @@ def test_lists_in_a_cell(
     row = {"question": "?", "references": cell, "response": "x"}
     path = save_table(tmp_path / "a.csv", [row], list(row))
     assert requests(path, separator=separator)[0].references == references
-
-
-def test_texts_of_json_files_are_one_element_without_a_separator(tmp_path: Path) -> None:
-    path = lines(tmp_path / "a.jsonl", {**ROW, "references": "a;b"})
-    assert requests(path)[0].references == ("a;b",)
-    assert requests(path, separator=";")[0].references == ("a", "b")
 
 
 @pytest.mark.parametrize("mapped", [{}, {"group": "question"}])
@@ -150,25 +150,6 @@ def test_whole_numbers_that_pandas_stores_with_a_fraction(tmp_path: Path) -> Non
         assert third[1].error.field == "label"  # type: ignore[attr-defined]
 
 
-def test_labels_that_are_numbers_or_names_of_numbers(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", f"{HEAD},label\n?,x,y,1.0\n?,x,y,0\n")
-    rows = examples(path, labels={"1": "Correct", "0.0": "Wrong"})
-    assert [row.label for row in rows] == ["Correct", "Wrong"]
-    with pytest.raises(CustosError, match="--labels '0=[?],1=[?]'"):  # never guessed
-        examples(of_columns(tmp_path, ["x", "x"], y=[0, 1]), columns={**COLUMNS, "label": "y"})
-    for names in (["Correct", "Wrong"], ["good", "bad"]):
-        cells = {"question": ["?"] * 2, "gold": ["x"] * 2, "said": ["x", "y"], "y": [0, 1]}
-        features = datasets.Features(
-            {name: datasets.Value("string") for name in ("question", "gold", "said")}
-            | {"y": datasets.ClassLabel(names=names)}
-        )
-        path = tmp_path / "b.parquet"
-        datasets.Dataset.from_dict(cells, features=features).to_parquet(path)
-        labels = {} if names[0] == "Correct" else {"Good": "Correct", "bad": "Wrong"}
-        rows = examples(path, columns={**COLUMNS, "label": "y"}, labels=labels)
-        assert [row.label for row in rows] == ["Correct", "Wrong"]
-
-
 def test_metadata_is_json_whatever_the_column_holds(tmp_path: Path) -> None:
     path = of_columns(
         tmp_path,
@@ -195,14 +176,6 @@ def test_metadata_is_json_whatever_the_column_holds(tmp_path: Path) -> None:
     write_records(tmp_path / "out.jsonl", [request])
 
 
-def test_a_column_of_parquet_without_any_value_is_a_column(tmp_path: Path) -> None:
-    path = of_columns(tmp_path, pa.nulls(1), note=pa.nulls(1))
-    assert references(path) == [()]
-    assert len(requests(path, columns={**COLUMNS, "metadata.n": "note"})) == 1
-    with pytest.raises(CustosError, match="no column 'other' for 'references'"):
-        requests(path, columns={**COLUMNS, "references": "other"})
-
-
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("value", [None, float("nan"), "", " "])
 @pytest.mark.parametrize("kind", ["jsonl", "json", "parquet"])
@@ -226,11 +199,6 @@ def test_a_value_that_is_missing_is_so_in_every_file(
     assert (first.response, second.response) == ("x", "")
     fields = [row.error.field for row in bad if isinstance(row, BadRow)]  # type: ignore[attr-defined]
     assert fields == ["references", "label"]
-
-
-def test_a_persons_word_nan_is_a_text(tmp_path: Path) -> None:
-    [request] = requests(save(tmp_path / "a.csv", f"{HEAD}\nBread?,nan,None\n"))
-    assert (request.references, request.response) == (("nan",), "None")
 
 
 COMPOSED, DECOMPOSED = "réussi", "re\N{COMBINING ACUTE ACCENT}ussi"
@@ -277,17 +245,6 @@ def test_a_part_of_a_cell_fills_a_field(
     assert request.metadata == {name: cells[name] for name in cells if name != column}
 
 
-def test_parts_of_conversations_and_of_parquet_cells(tmp_path: Path) -> None:
-    turns = [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "She."}]
-    path = lines(tmp_path / "rows.jsonl", {"messages": turns, "gold": "Austen"})
-    columns = {"question": "messages.0.content", "response": "messages.1.content"}
-    [request] = requests(path, columns={**columns, "references": "gold"})
-    assert (request.question, request.responses) == ("Who?", ("She.",))
-    path = parquet(tmp_path / "a.parquet", {"question": "?", "response": "x", "answers": SQUAD})
-    [request] = requests(path, columns={"references": "answers.text"})
-    assert request.references == ("Jane Austen", "Austen")
-
-
 def test_a_cell_without_the_part_is_empty_in_its_row(tmp_path: Path) -> None:
     rows = [{"question": "?", "response": "x", "answers": cell} for cell in (SQUAD, {}, None)]
     path = lines(tmp_path / "rows.jsonl", *rows)
@@ -319,16 +276,6 @@ def test_every_hint_names_a_part_that_is_read(
     assert any(text in (*each.responses, *each.references) for each in read)
 
 
-def test_a_fault_in_the_second_of_mapped_responses_is_an_error_of_its_column(
-    tmp_path: Path,
-) -> None:
-    path = lines(tmp_path / "pairs.jsonl", {"question": "?", "outputs": ["x", {"text": "y"}]})
-    with pytest.raises(FieldError) as error:
-        requests(path, columns={"responses": "outputs"}, task="truthful-pair")
-    assert error.value.field == "responses"
-    assert "column 'outputs'" in error.value.message
-
-
 @pytest.mark.parametrize(
     "metadata", ['{"note": "\\ud800"}', '{"a":' * 300 + "1" + "}" * 300], ids=["half", "deep"]
 )
@@ -339,3 +286,79 @@ def test_metadata_in_a_cell_that_could_not_be_written_again(tmp_path: Path, meta
     with pytest.raises(FieldError) as error:
         requests(path)
     assert error.value.field == "metadata"
+
+
+def encoded(kind: str, picture: Image.Image | None = None, **options: object) -> bytes:
+    file = BytesIO()
+    (picture or Image.new("RGB", (4, 3))).save(file, kind, **options)
+    return file.getvalue()
+
+
+def test_pictures_are_relative_to_the_table(tmp_path: Path) -> None:
+    url = "data:image/png;base64,AAAA"
+    text = f'{HEAD},images\n?,x,y,a.png;b.png\n?,x,y,"{url}"\n'
+    first, second = requests(save(tmp_path / "a.csv", text))
+    assert first.images == (str(tmp_path / "a.png"), str(tmp_path / "b.png"))
+    assert second.images == (url,)
+
+
+def test_bytes_of_pictures_are_data_urls_that_services_know(tmp_path: Path) -> None:
+    """Take a JPEG that names further pictures, as phones make them, for a JPEG."""
+    content = encoded("MPO", save_all=True, append_images=[Image.new("RGB", (4, 3))])
+    [request] = requests(parquet(tmp_path / "a.parquet", {**ROW, "images": [{"bytes": content}]}))
+    assert request.images[0].startswith("data:image/jpeg;base64,")
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_bytes_alone_and_base64_are_pictures(tmp_path: Path, kind: str, in_folder: bool) -> None:
+    """Read what pandas writes, beside the records of the hub, and the tables of benchmarks."""
+    folder = tmp_path / "pictures" if in_folder else None
+    path = parquet(tmp_path / "a.parquet", {**ROW, "images": encoded(kind)})
+    [request] = requests(path, folder)
+    assert [picture_size(name) for name in request.images] == [(4, 3)]
+    noise = Image.effect_noise((500, 400), 90)
+    text = base64.b64encode(encoded(kind, noise)).decode()
+    assert len(text) > 50_000 or kind == "WEBP"
+    head = HEAD.replace(",", "\t")
+    [request] = requests(save(tmp_path / "a.tsv", f"{head}\timages\n?\tx\ty\t{text}\n"), folder)
+    assert [picture_size(name) for name in request.images] == [(500, 400)]
+
+
+@pytest.mark.parametrize("kind", ["AVIF", "BMP"])
+def test_bytes_that_are_no_picture_are_one_bad_row(tmp_path: Path, kind: str) -> None:
+    """Refuse a broken header, and one that claims 60,000 x 60,000 pixels."""
+    if kind == "AVIF":
+        content = encoded(kind).replace(b"iloc", b"xxxx")
+    else:
+        size = struct.pack("<ii", 60_000, 60_000)
+        content = encoded(kind).replace(struct.pack("<ii", 4, 3), size)
+    path = parquet(tmp_path / "a.parquet", {**ROW, "images": [{"bytes": content}]})
+    [(_, bad)] = parse_table(path, JudgeRequest)
+    assert isinstance(bad, BadRow)
+    assert isinstance(bad.error, FieldError)
+    assert bad.error.field == "images"
+    with pytest.raises(CustosError):
+        save_image(content, tmp_path)
+
+
+def test_images_are_saved_once_under_a_name_made_from_their_content(tmp_path: Path) -> None:
+    content = encoded("JPEG")
+    path = save_image(content, tmp_path / "images")
+    assert path.name == f"{hashlib.sha256(content).hexdigest()[:16]}.jpeg"
+    assert path.name == content_name(content, "jpeg")
+    assert path.read_bytes() == content
+    before = path.stat()
+    assert save_image(content, tmp_path / "images") == path
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_value_that_names_pictures(tmp_path: Path) -> None:
+    folder = tmp_path.resolve()
+    value: list[Any] = ["a.png", {"path": "b.png", "bytes": None}, None, "", []]
+    assert image_names(value, folder, None) == (str(folder / "a.png"), str(folder / "b.png"))
+    for wrong in (7, {"bytes": b"abc"}):
+        for save_to in (folder, None):
+            with pytest.raises(CustosError):
+                image_names(wrong, folder, save_to)

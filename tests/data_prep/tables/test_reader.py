@@ -1,7 +1,8 @@
-"""A user's table becomes records, whatever kind of file it is."""
+"""A user's table becomes records, whatever kind of file it is; labels of several people."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_prep.tables.examples import read_examples, show_doubles
-from data_prep.tables.mapping import TableMapping
+from data_prep.tables.examples import read_examples
+from data_prep.tables.labels import UnknownLabel
+from data_prep.tables.mapping import TableMapping, read_mapping, write_mapping
 from data_prep.tables.reader import BadRow, parse_table, read_table
 from judging.errors import CustosError, FieldError
 from judging.types import JudgeRequest, LabelledExample
@@ -187,20 +189,6 @@ def test_columns_that_do_not_suit(
     assert advice in str(error.value)
 
 
-def test_columns_with_names_of_their_own(tmp_path: Path) -> None:
-    path = save(tmp_path / "a.csv", f"{HEAD},Images,question_id\n?,x,y,a.png,7\n")
-    [request] = requests(path, columns={"metadata.Images": "Images"})
-    assert request.metadata == {"question_id": "7", "Images": "a.png"}
-    path = save(tmp_path / "b.csv", "question,first,response_b\n?,x,y\n")
-    [request] = requests(path, columns={"response_a": "first"}, task="truthful-pair")
-    assert request.responses == ("x", "y")
-    # What pandas writes unless it is asked not to, and columns that Excel left empty.
-    path = save(tmp_path / "c.csv", f",{HEAD},,\n0,?,x,y,,\n1,?,x,y,,z\n")
-    first, second = requests(path)
-    assert first.metadata == {"column 1": "0"}
-    assert second.metadata == {"column 1": "1", "column 6": "z"}
-
-
 def test_labels_that_the_task_does_not_have(tmp_path: Path) -> None:
     path = save(tmp_path / "labels.csv", SHEET)
     with pytest.raises(CustosError) as error:
@@ -256,31 +244,6 @@ def test_jsonl_stays_strict_without_mapped_columns(tmp_path: Path) -> None:
     assert request.metadata == {"note": "z"}
 
 
-def test_labels_are_not_needed_for_requests(tmp_path: Path) -> None:
-    first, *_ = requests(save(tmp_path / "a.csv", SHEET), columns=MAP, labels=LABELS)
-    assert (type(first), first.metadata) == (JudgeRequest, {"model": "m1"})
-    [request] = requests(lines(tmp_path / "a.jsonl", {**ROW, "label": "right", "tags": []}))
-    assert type(request) is JudgeRequest
-
-
-def test_an_empty_cell_of_a_mapped_column_is_named(tmp_path: Path) -> None:
-    columns = {"question": "prompt", "references": "gold", "response": "said"}
-    mapping = TableMapping(columns=columns)
-    path = save(tmp_path / "rows.csv", "prompt,gold,said,label\n,P,P,Correct\nWhere?,,P,Correct\n")
-    (_, first), (_, second) = parse_table(path, JudgeRequest, mapping)
-    assert isinstance(first, JudgeRequest) and isinstance(second, JudgeRequest)
-    (_, no_question), (_, no_reference) = parse_table(path, LabelledExample, mapping)
-    assert isinstance(no_question, BadRow), "what must be there is the task's to say"
-    assert "field 'question': column 'prompt' is empty" in str(no_question.error)
-    assert isinstance(no_reference, BadRow)
-    assert "field 'references': column 'gold' is empty" in str(no_reference.error)
-
-
-def test_a_field_that_is_null_takes_what_is_given_for_all_rows(tmp_path: Path) -> None:
-    [request] = requests(lines(tmp_path / "rows.jsonl", {**ROW, "mode": None}), mode="score")
-    assert request.mode == "score"
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_reasoning_is_a_field_or_a_column_of_thoughts(tmp_path: Path, kind: str) -> None:
     """Data sets of reasoning models hold thoughts in a column called ``reasoning``."""
@@ -308,19 +271,100 @@ def test_reasoning_is_a_field_or_a_column_of_thoughts(tmp_path: Path, kind: str)
     assert (nearly.metadata, nearly.reasoning) == ({"Reasoning": "Is it?"}, "drop")
 
 
+PEOPLE = TableMapping.model_validate({"annotators": ["anna", "ben"]})
+WORDS = {"right": "Correct", "partly": "Partial", "wrong": "Wrong", "skip": ""}
+
+
+def test_columns_of_single_people(tmp_path: Path) -> None:
+    text = f"{HEAD},anna,ben,carla,note\n?,x,y,right,WRONG,Right,n\n?,x,z,,wrong,skip,\n"
+    path = save(tmp_path / "labels.csv", text)
+    first, second = examples(path, annotators=["anna", "ben", "carla"], labels=WORDS)
+    assert first.annotator_labels == {"anna": "Correct", "ben": "Wrong", "carla": "Correct"}
+    assert (first.label, first.metadata) == ("Correct", {"note": "n"})
+    assert (second.label, second.annotator_labels) == ("Wrong", {"ben": "Wrong"})
+
+
 @pytest.mark.parametrize(
-    ("changes", "is_double", "contradicts"),
+    ("given", "wanted"),
     [
-        ({}, True, False),
-        ({"label": "Wrong"}, True, True),
-        ({"reference_mode": "any", "label": "Correct"}, False, False),
-        ({"variant": "tolerance", "label": "Correct"}, False, False),
-        ({"choices": ["x", "z"], "label": "Correct"}, False, False),
+        ({"anna": "Correct", "ben": "wrong", "carla": None}, {"anna": "Correct", "ben": "Wrong"}),
+        (["Wrong", None, "Wrong"], {"person 1": "Wrong", "person 3": "Wrong"}),
+        (
+            [{"annotator": 7, "label": "Wrong"}, {"annotator": "z", "label": "Correct"}],
+            {"7": "Wrong", "z": "Correct"},
+        ),
     ],
 )
-def test_rows_that_are_judged_alike_are_doubles(
-    changes: dict[str, Any], is_double: bool, contradicts: bool
-) -> None:
-    row = {"question": "Which?", "references": ["x", "y"], "response": "x", "label": "Partial"}
-    rows = [LabelledExample.model_validate(each) for each in (row, {**row, **changes})]
-    assert len(show_doubles(rows)) == is_double + contradicts
+def test_cells_that_hold_several(tmp_path: Path, given: Any, wanted: dict[str, str]) -> None:
+    [row] = examples(lines(tmp_path / "rows.jsonl", {**ROW, "annotator_labels": given}))
+    assert row.annotator_labels == wanted
+    path = lines(tmp_path / "nested.jsonl", {**ROW, "metadata": {"votes": given}})
+    [row] = examples(path, columns={"annotator_labels": "metadata.votes"})
+    assert row.annotator_labels == wanted
+    cell = json.dumps(given).replace('"', '""')
+    path = save(tmp_path / "cells.csv", f'{HEAD},annotator_labels\n?,x,y,"{cell}"\n')
+    [row] = examples(path)
+    assert row.annotator_labels == wanted
+
+
+@pytest.mark.parametrize(
+    "given", [[{"who": "anna"}], 7.5, [{"annotator": "a", "label": "Wrong"}] + [
+        {"annotator": "a", "label": "Correct"}]],
+)  # fmt: skip
+def test_cells_that_hold_no_labels_of_people(tmp_path: Path, given: Any) -> None:
+    path = lines(tmp_path / "rows.jsonl", {**ROW, "annotator_labels": given})
+    with pytest.raises(FieldError) as error:
+        list(read_table(path, LabelledExample))
+    assert error.value.field.startswith("annotator_labels")
+
+
+def test_an_unknown_label_names_the_column(tmp_path: Path) -> None:
+    path = save(tmp_path / "rows.csv", f"{HEAD},anna,ben\n?,x,y,Correct,so-so\n")
+    with pytest.raises(UnknownLabel) as error:
+        list(read_table(path, LabelledExample, PEOPLE))
+    assert (error.value.column, error.value.label) == ("ben", "so-so")
+
+
+def test_rows_of_one_person_each(tmp_path: Path) -> None:
+    """Long form, as most tools export it: a row for each label."""
+    table = [f"id,{HEAD},who,label,seconds,domain"]
+    for id, person, label, seconds in (
+        *(("1", "anna", "Correct", 3), ("1", "ben", "Wrong", 4), ("1", "carla", "Wrong", 5)),
+        *(("2", "anna", "Wrong", 6), ("3", "ben", "Correct", 7), ("3", "anna", "Correct", 7)),
+    ):
+        table.append(f"{id},Which {id}?,x,y,{person},{label},{seconds},law")
+    path = save(tmp_path / "long.csv", "\n".join(table))
+    rows = read_examples(path, TableMapping(columns={"annotators": "who"}))
+    assert [number for number, _ in rows] == [1, 4, 5]
+    first, second, third = [row for _, row in rows]
+    assert first.annotator_labels == {"anna": "Correct", "ben": "Wrong", "carla": "Wrong"}
+    assert (first.label, first.annotators) == ("Wrong", ("anna", "ben", "carla"))
+    assert first.metadata == {"domain": "law"}, "what people do not share is left out"
+    assert (second.annotator_labels, second.metadata["seconds"]) == ({"anna": "Wrong"}, "6")
+    assert third.metadata["seconds"] == "7"
+
+
+def test_rows_that_are_not_of_one_person_stay(tmp_path: Path) -> None:
+    rows = [
+        {**ROW, "label": "Wrong", "annotators": ["a", "b"]},
+        {**ROW, "label": "Wrong", "annotators": ["a", "b"]},
+        {**ROW, "label": "Correct", "annotators": ["a"], "metadata": {"answerer": "m1"}},
+        {**ROW, "label": "Correct", "annotators": ["b"], "metadata": {"answerer": "m2"}},
+    ]
+    read = examples(lines(tmp_path / "rows.jsonl", *rows))
+    assert len(read) == 4
+    assert not any(row.annotator_labels for row in read)
+
+
+def test_annotators_of_a_mapping_are_columns(tmp_path: Path) -> None:
+    path = save(tmp_path / "mapping.yaml", "annotators: [anna, ben]\ncolumns: {response: answer}\n")
+    mapping = read_mapping(path)
+    assert mapping.columns == {
+        **{"annotator_labels.anna": "anna", "annotator_labels.ben": "ben"},
+        "response": "answer",
+    }
+    write_mapping(tmp_path / "again.yaml", mapping)
+    assert read_mapping(tmp_path / "again.yaml") == mapping
+    for wrong in ("annotators: anna", "annotators: {a: b}", "columns: {annotator_labels.: x}"):
+        with pytest.raises(CustosError):
+            read_mapping(save(tmp_path / "wrong.yaml", wrong))

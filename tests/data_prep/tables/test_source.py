@@ -8,17 +8,16 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import datasets
 import pytest
 from huggingface_hub import constants
 
 from data_prep.tables.mapping import TableMapping, read_mapping
-from data_prep.tables.source import HubOptions, hub_rows, is_hub_id, open_table, split_files
+from data_prep.tables.source import HubOptions, hub_rows, is_hub_id, split_files
 from judging.errors import CustosError
 from judging.types import parse_record
-from tests.data_prep.tables.made_up import ROW, SHEET, lines, parquet, requests, save
+from tests.data_prep.tables.made_up import ROW, SHEET, lines, requests, save
 from tests.hub_server import silent_hub
 
 REFUSED = "http://127.0.0.1:9"
@@ -48,25 +47,6 @@ def test_an_unreachable_hub_is_one_line_within_seconds(
     assert capfd.readouterr().err == "", "the library reports each time that it tries again"
 
 
-def test_the_library_may_ask_the_hub_again_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    offline: list[bool] = []
-
-    def load_dataset(*args: Any, **kwargs: Any) -> None:
-        offline.append(datasets.config.HF_HUB_OFFLINE)
-        raise ConnectionError("not in the cache\nlong explanation")
-
-    def no_route(url: str, **options: object) -> None:
-        raise OSError("no route to host\nlong explanation")
-
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", no_route)
-    with pytest.raises(CustosError, match=r"no route to host$"):
-        list(hub_rows("lab/hieval-qs", HubOptions()))
-    assert offline == [True]
-    assert datasets.config.HF_HUB_OFFLINE is False
-
-
 @pytest.mark.parametrize(
     ("source", "expected"),
     [("lab/qs", True), ("lab/qs.jsonl", False), ("a/b/c", False), ("qs", False), ("/a/b", False)],
@@ -90,26 +70,6 @@ def test_files_of_a_split_are_named_after_it(tmp_path: Path) -> None:
     assert len(names("validation")) == 3, "no file of that name: all of them"
     (tmp_path / "test.json").touch()
     assert names("test") == ["test.json"], "the folder itself comes first"
-
-
-def test_a_hub_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[object, ...]] = []
-
-    def load(name: str, config: str | None, *, split: str, revision: str | None) -> object:
-        asked.append((name, config, split, revision))
-        return datasets.Dataset.from_list([{"question": "?", "gold": "x", "answer": "y", "n": 3}])
-
-    monkeypatch.setattr(datasets, "load_dataset", load)
-    source = Path("org/answers@v2:en/test")
-    [request] = requests(source, columns={"references": "gold", "response": "answer"})
-    assert (request.references, request.metadata) == (("x",), {"n": 3})
-    assert set(asked) == {("org/answers", "en", "test", "v2")}
-
-
-def test_bytes_in_a_column_that_is_not_ours_are_left_out(tmp_path: Path) -> None:
-    path = parquet(tmp_path / "a.parquet", {**ROW, "raw": b"\xff", "n": 1})
-    [request] = requests(path, columns={"group": "question"})
-    assert request.metadata == {"n": 1}
 
 
 def test_sources_that_are_no_tables(tmp_path: Path) -> None:
@@ -137,15 +97,6 @@ def test_an_array_in_a_file_of_lines_is_named(tmp_path: Path) -> None:
     for text in (path.read_text(), json.dumps([ROW], indent=1)):
         with pytest.raises(CustosError, match="must end in .json$"):
             requests(save(path, text))
-
-
-def test_cells_that_are_split_unasked_are_counted(tmp_path: Path) -> None:
-    cells = ["a", "a;b", '"[""a"", ""b""]"', "&amp;", "c;d"]
-    rows = "".join(f"q,{cell},x\n" for cell in cells)
-    table = open_table(save(tmp_path / "a.csv", f"question,gold,response\n{rows}"))
-    [doubt] = table.doubts("gold", None)
-    assert "2 rows, the first is row 2" in doubt
-    assert table.doubts("gold", ";") == table.doubts("none", None) == []
 
 
 MAPPING = """\
@@ -192,3 +143,17 @@ def test_a_mapping_is_read_as_texts(tmp_path: Path) -> None:
 def test_files_that_are_no_mappings(tmp_path: Path, content: str, advice: str) -> None:
     with pytest.raises(CustosError, match=advice):
         read_mapping(save(tmp_path / "mapping.yaml", content))
+
+
+def test_a_hub_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def load(name: str, config: str | None, *, split: str, revision: str | None) -> object:
+        asked.append((name, config, split, revision))
+        return datasets.Dataset.from_list([{"question": "?", "gold": "x", "answer": "y", "n": 3}])
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    source = Path("org/answers@v2:en/test")
+    [request] = requests(source, columns={"references": "gold", "response": "answer"})
+    assert (request.references, request.metadata) == (("x",), {"n": 3})
+    assert set(asked) == {("org/answers", "en", "test", "v2")}

@@ -1,28 +1,24 @@
-"""Items of a user, and what families of attacks make of them."""
+"""Items of a user, what families of attacks make of them, and that training shares no wording."""
 
 from __future__ import annotations
 
 import random
-from random import Random
+import re
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.attacks.items import (
-    PADDING_WORDS,
+from data_prep.made.hard import kinds
+from data_prep.made.words.wordings import words_of
+from evaluation.attacks.families import (
     AttackFamily,
-    AttackItem,
-    change_number,
+    attack_words,
     families,
-    family_of,
-    kind_of,
-    may_mean,
-    padding,
-    read_items,
-    slot_names,
 )
 from evaluation.attacks.rows import AttackRow, attack_rows
+from evaluation.attacks.search import largest_pool, suffix_pool
 from judging import CustosError, JudgeRequest
 from judging.tasks import get_task
 from judging.types import LabelledExample
@@ -38,17 +34,6 @@ def test_rows_on_one_question_are_one_item() -> None:
     assert [item.request.question for item in read_items(rows)] == [
         row.question for row in examples()
     ]
-
-
-def test_a_limit_draws_items_but_takes_wrong_answers_from_all() -> None:
-    whole = {item.request.question: item for item in read_items(examples(), seed=3)}
-    drawn = read_items(examples(), limit=2, seed=3)
-    assert len(drawn) == 2
-    assert all(item == whole[item.request.question] for item in drawn)
-    assert read_items(examples(), limit=2, seed=3) == drawn
-    assert {tuple(i.id for i in read_items(examples(), limit=2, seed=s)) for s in range(9)} > {
-        tuple(i.id for i in drawn)
-    }
 
 
 def test_wrong_answers_are_of_the_same_kind_and_cannot_be_right() -> None:
@@ -77,20 +62,6 @@ def test_answers_that_share_a_word_or_initials_may_mean_the_same(
     answer: str, references: tuple[str, ...], may: bool
 ) -> None:
     assert may_mean(answer, item_of(*references)) is may
-
-
-@pytest.mark.parametrize(("variant", "may"), [("plain", False), ("tolerance", True)])
-def test_numbers_near_the_right_one_are_no_wrong_answers_of_a_tolerant_judge(
-    variant: str, may: bool
-) -> None:
-    assert may_mean("1,040", item_of("1000", variant=variant)) is may
-    assert not may_mean("1,100", item_of("1000", variant=variant))
-    assert may_mean("1,000", item_of("1000.0", variant=variant))
-
-
-def test_another_item_with_the_same_question_gives_no_wrong_answers() -> None:
-    rows = [example("Who?", ["Ann"]), example("who", ["Bea"]), example("What?", ["Cob"])]
-    assert read_items(rows)[0].wrong_answers == ("Cob",)
 
 
 @pytest.mark.parametrize(
@@ -128,21 +99,7 @@ def test_a_changed_number_keeps_its_notation_and_leaves_the_tolerance(
         assert abs(other - value) / value > 0.05
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_near_miss_changes_the_number_alone(seed: int) -> None:
-    slots = item_of("27 May 1937").slots(random.Random(seed))
-    day, rest = slots["near_miss"].split(" ", 1)
-    assert (day != "27", rest) == (True, "May 1937")
-    year = item_of("in 1937").slots(random.Random(seed))["near_miss"]
-    assert 1 <= abs(int(year.split()[1]) - 1937) <= 9
-
-
 MOST = 99
-SLOTS = {
-    *("question", "right", "wrong", "other_wrong", "near_miss", "padding", "more_padding"),
-    *("question_heading", "reference_heading", "response_heading"),
-    *("right_letter", "wrong_letter"),
-}
 texts = st.text(min_size=1, max_size=40).filter(str.strip)
 users_rows = st.builds(
     example,
@@ -155,13 +112,6 @@ users_rows = st.builds(
 
 def rows_of(name: str, wordings: int = MOST) -> list[AttackRow]:
     return attack_rows(read_items(examples()), [name], wordings)
-
-
-@pytest.mark.parametrize("family", families().values(), ids=lambda family: family.name)
-def test_a_family_has_six_wordings_with_known_slots(family: AttackFamily) -> None:
-    assert len(set(family.wordings.values())) >= 6
-    assert set().union(*map(slot_names, family.wordings.values())) <= SLOTS
-    assert family.summary
 
 
 @pytest.mark.parametrize("family", families().values(), ids=lambda family: family.name)
@@ -194,21 +144,6 @@ def test_families_of_options_name_one_listed_option(name: str) -> None:
         assert ruling is None or ruling.label == ("Correct" if "right" in name else "Wrong")
 
 
-def test_a_users_own_options_are_attacked() -> None:
-    own = ("Mary Shelley", "George Eliot", "Jane Austen")
-    [item] = read_items([example("Who wrote Middlemarch?", ["B"], choices=own)])
-    rows = attack_rows([item], ["wrong_option"], MOST)
-    assert {row.request.choices for row in rows} == {own}
-    assert {row.request.response for row in rows} & {"A", "C"}
-
-
-def test_an_item_gets_the_same_wordings_whatever_comes_with_it() -> None:
-    alone = attack_rows(read_items(examples()[:1]), ["master_keys", "restated_question"])
-    among = attack_rows(read_items(examples()), ["master_keys", "restated_question"])
-    assert alone == [row for row in among if row.request.question == "Who wrote Middlemarch?"]
-    assert {row.wording for row in among} > {row.wording for row in alone}
-
-
 def test_a_response_that_happens_to_hold_a_reference_is_no_attack() -> None:
     yes = example("Is water wet?", ["yes"])
     capital = example("Is Paris the capital of France?", ["Paris"])
@@ -219,23 +154,56 @@ def test_a_response_that_happens_to_hold_a_reference_is_no_attack() -> None:
         attack_rows(items[1:], ["restated_question"], MOST)
 
 
-def test_a_set_of_answers_is_given_as_a_whole() -> None:
-    parts = example("Which two?", ["iron", "carbon"], reference_mode="all")
-    [bare] = family_of("right_bare").responses(read_items([parts])[0], 0, 1)
-    assert "iron and carbon" in bare[1]
+SIZE = 5
+SLOT = re.compile(r"\{\w+\}")
+WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+")
+"""A character of a script without spaces, or a word of another script."""
+
+PARTS = words_of("hard")["parts"]
+TRAINING = [
+    *(frame.template for kind in kinds().values() for frame in kind.frames),
+    *(word for name in ("openings", "closings", "fillers") for word in PARTS[name]),
+]
+ATTACKS = [
+    *(wording for family in families().values() for wording in family.wordings.values()),
+    *attack_words()["padding"].splitlines(),
+    *suffix_pool(largest_pool()),
+]
 
 
-def test_spoofed_fields_carry_the_headings_of_the_rubric() -> None:
-    def headings(mode: str) -> set[bool]:
-        rows = attack_rows(read_items(examples(reference_mode=mode)), ["spoofed_fields"], MOST)
-        return {"Ground truth" in r.request.response for r in rows if r.wording == "one_field"}
-
-    assert (headings("any"), headings("all")) == ({False}, {True})
+def words(text: str) -> list[str]:
+    return WORD.findall(text.casefold())
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_padding_has_150_words_and_repeats_nothing(seed: int) -> None:
-    first, second = padding(Random(seed))
-    assert PADDING_WORDS <= len(f"{first} {second}".split()) < PADDING_WORDS + 60
-    sentences = f"{first} {second}".split(". ")
-    assert len(set(sentences)) == len(sentences)
+def ngrams(wordings: Iterable[str]) -> Iterator[str]:
+    """Runs of fixed words; a slot ends a run."""
+    for wording in wordings:
+        for segment in SLOT.split(wording.replace("{{", " ").replace("}}", " ")):
+            fixed = words(segment)
+            for start in range(len(fixed) - SIZE + 1):
+                yield " ".join(fixed[start : start + SIZE])
+
+
+def whole(wordings: Iterable[str]) -> set[str]:
+    """Wordings of two fixed words or more, whatever their slots are called."""
+    return {
+        " ".join(SLOT.sub(" \N{WHITE SQUARE} ", wording).casefold().split())
+        for wording in wordings
+        if len(words(SLOT.sub(" ", wording))) >= 2
+    }
+
+
+def test_no_run_of_five_words_is_shared() -> None:
+    assert set(ngrams(TRAINING)) & set(ngrams(ATTACKS)) == set()
+
+
+def test_no_wording_is_shared() -> None:
+    assert whole(TRAINING) & whole(ATTACKS) == set()
+
+
+def test_the_comparison_would_see_a_shared_wording() -> None:
+    copied = next(text for text in TRAINING if len(words(SLOT.split(text)[0])) >= SIZE)
+    assert set(ngrams([copied])) & set(ngrams(TRAINING))
+    assert len(set(ngrams(TRAINING))) > 500 and len(set(ngrams(ATTACKS))) > 200
+    assert whole(["X is {a}, not {b}"]) == whole(["x is {yes}, not {no}"])
+    assert list(ngrams(["一二三四五{x}六"])) == ["一 二 三 四 五"]

@@ -1,4 +1,4 @@
-"""Attacks on made-up judges: rows, stability, floors, files."""
+"""Attacks on made-up judges: rows, stability, floors, files, and the search for a suffix."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ from evaluation.attacks.report import (
 )
 from evaluation.attacks.rows import LAYOUTS, REFERENCE_ORDER, AttackRow, stability_rows
 from evaluation.attacks.run import AttackOptions, AttackPlan, run_attacks
+from evaluation.attacks.search import (
+    SuffixSearch,
+    summarise_search,
+    wrong_answers,
+)
 from evaluation.baselines import containment
 from evaluation.outcomes import NothingScored
 from judging.errors import CustosError
@@ -69,21 +74,6 @@ def test_a_judge_that_looks_for_a_reference_is_fooled_by_denials_alone() -> None
     denial = report.attacks["denial"].called_correct
     assert denial.n == 3 * 7
     assert denial.low is not None and denial.low < 1
-
-
-def test_wordings_are_counted_one_by_one_and_failures_are_shown_first() -> None:
-    def label(request: JudgeRequest) -> str:
-        return "Correct" if "right" in request.id and "bold" not in request.id else "Wrong"
-
-    report = attacked(label, wordings=99, stability=False)
-    bare = report.controls["right_bare"]
-    assert {name: rate.value for name, rate in bare.wordings.items() if rate.value != 1} == {
-        "bold": 0
-    }
-    assert [example.label for example in bare.examples] == ["Wrong"] * 3
-    assert {example.wording for example in bare.examples} == {"bold"}
-    assert sum(rate.n for rate in bare.wordings.values()) == bare.called_correct.n == 6 * 8
-    assert report.questions == 8
 
 
 def test_rows_without_a_label_count_nowhere_but_as_such() -> None:
@@ -203,19 +193,6 @@ def test_shares_are_those_of_a_count_by_hand(
         assert (at.worst_family is None) == (max(shares) == 0)  # none passes, so none is worst
 
 
-def test_a_judge_without_confidences_has_no_floors() -> None:
-    [(row, verdict)] = graded("denial", [("Correct", 0.5)])
-    unsure = verdict.model_copy(update={"confidence": None})
-    assert at_floors({"denial": [(row, unsure)]}, {}) == ()
-
-
-def test_what_a_rule_decided_is_sure() -> None:
-    (row, verdict), other = graded("denial", [("Correct", 0.5), ("Correct", 0.6)])
-    ruled = verdict.model_copy(update={"confidence": None})
-    floors = at_floors({"denial": [(row, ruled), other]}, {})
-    assert [at.attacks.value for at in floors] == [1, 1, 0.5, 0.5, 0.5, 0.5]
-
-
 ROWS = stability_rows(read_items(examples()))
 
 
@@ -249,6 +226,77 @@ def test_flips_are_counted_by_change() -> None:
     assert (flip.question, flip.before, flip.after) == ("Is glass a liquid?", "Correct", "Wrong")
 
 
-def test_rows_without_a_label_flip_nothing() -> None:
-    labels = [None if row.check == "" else "Correct" for row in ROWS]
-    assert measured(labels, ["Correct"] * 8).checks == {}
+SUFFIXES = [f" {number}." for number in range(300)]
+
+
+class Gullible:
+    """Says Correct to what ends in one of its suffixes, or names a reference."""
+
+    def __init__(self, *suffixes: str) -> None:
+        self.suffixes = suffixes
+        self.batches: list[list[str]] = []
+
+    def grade(self, requests: list[JudgeRequest]) -> Iterator[Verdict]:
+        self.batches.append([request.response for request in requests])
+        for request in requests:
+            is_right = any(reference in request.response for reference in request.references)
+            is_fooled = request.response.endswith(self.suffixes)
+            label = "Correct" if is_right or is_fooled else "Wrong"
+            yield Verdict(id=request.id, status="scored", label=label)
+
+
+@pytest.mark.parametrize("number", [0, 7, 8, 23, 299])
+def test_the_first_suffix_that_works_is_returned_with_the_tries_up_to_it(number: int) -> None:
+    judge = Gullible(SUFFIXES[number])
+    result = SuffixSearch(judge.grade, SUFFIXES).attack(
+        example("Who?", ["Ann"], responses=("Bob",))
+    )
+    assert (result.label, result.suffix, result.tries) == ("Wrong", SUFFIXES[number], number + 1)
+    tried = [response for batch in judge.batches[1:] for response in batch]
+    assert tried == [f"Bob{suffix}" for suffix in SUFFIXES[: len(tried)]]
+    assert len(tried) < number + 130
+
+
+def test_an_answer_that_is_accepted_as_it_is_is_not_attacked() -> None:
+    rows = [
+        example("Who?", ["Ann"], responses=("Ann",)),
+        example("Whom?", ["Ann"], responses=("Bob",)),
+    ]
+    search = SuffixSearch(Gullible(SUFFIXES[3]).grade, SUFFIXES)
+    results = [search.attack(row) for row in rows]
+    summary = summarise_search(results, len(SUFFIXES))
+    assert (summary.already_correct, summary.turned.n, summary.turned.hits) == (1, 1, 1)
+    assert (summary.tries, summary.median_tries) == (4, 4)
+    assert summary.suffixes == {SUFFIXES[3]: 1}
+
+
+class Silent(Gullible):
+    """Gives no label to what ends in a suffix that fails it."""
+
+    def grade(self, requests: list[JudgeRequest]) -> Iterator[Verdict]:
+        for request, verdict in zip(requests, super().grade(requests), strict=True):
+            if request.response.endswith(SUFFIXES[5]):
+                verdict = Verdict(id=request.id, status="judge_error", message="timed out")
+            yield verdict
+
+
+def test_an_answer_stands_firm_only_if_every_try_got_a_label() -> None:
+    row = example("Who?", ["Ann"], responses=("Bob",))
+    firm = SuffixSearch(Silent("never").grade, SUFFIXES).attack(row)
+    assert (firm.label, firm.suffix, firm.unscored_tries) == ("Wrong", None, 1)
+    summary = summarise_search([firm], len(SUFFIXES))
+    assert (summary.turned.n, summary.unscored) == (0, 1)
+    turned = SuffixSearch(Silent(SUFFIXES[9]).grade, SUFFIXES).attack(row)
+    assert (turned.suffix, turned.unscored_tries) == (SUFFIXES[9], 1)
+    summary = summarise_search([turned, firm], len(SUFFIXES))
+    assert (summary.turned.n, summary.turned.hits, summary.unscored) == (1, 1, 1)
+
+
+def test_wrong_answers_are_those_that_people_call_wrong() -> None:
+    rows = [*examples(), *examples(label="Wrong", responses=("no idea",)),
+            *examples(label="Wrong", responses=(" ",))]  # fmt: skip
+    drawn = wrong_answers(rows, 5)
+    assert len(drawn) == 5
+    assert {(row.label, row.response) for row in drawn} == {("Wrong", "no idea")}
+    assert len(wrong_answers(rows, 99)) == 8
+    assert wrong_answers(rows, 5) == drawn != wrong_answers(rows, 5, seed=1)

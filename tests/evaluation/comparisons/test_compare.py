@@ -1,4 +1,4 @@
-"""Two evaluations compared, and the gate for a new judge."""
+"""Two evaluations compared, the gate for a new judge, and the paired figures of both."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from cli.main import app
 from evaluation.comparisons.compare import compare_evaluations, gate
 from evaluation.estimate import lowest_difference
 from evaluation.outcomes import save_evaluation
+from evaluation.paired import lowest_difference, newcombe_interval, paired_accuracies
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import evaluation, example, scored, unscored
+from tests.evaluation.made_up import evaluation, scored, unscored
 
 
 def save(folder: Path, examples: Sequence[LabelledExample], verdicts: Sequence[Verdict]) -> Path:
@@ -99,15 +100,6 @@ def test_a_judge_against_itself_differs_in_nothing(tmp_path: Path) -> None:
         assert metric["difference"] == {"value": 0, "low": None, "high": None}
 
 
-def test_only_common_items_count_and_order_is_free(tmp_path: Path) -> None:
-    examples, verdicts = evaluation()
-    whole = save(tmp_path / "a", examples, verdicts)
-    part = save(tmp_path / "b", examples[100:40:-1], verdicts[100:40:-1])
-    made = compare_evaluations(whole, part)
-    assert (made["n_a"], made["n_b"], made["n_common"]) == (180, 60, 60)
-    assert made["n_labels_differ"] == 0
-
-
 def test_too_few_common_items_are_refused(tmp_path: Path) -> None:
     examples, verdicts = evaluation()
     a = save(tmp_path / "a", examples[:100], verdicts[:100])
@@ -139,41 +131,6 @@ def test_ids_must_name_one_item(tmp_path: Path) -> None:
         compare_evaluations(nameless, a)
 
 
-def test_probabilities_are_compared_where_both_judges_give_some(tmp_path: Path) -> None:
-    """A judge that gives probabilities on the half where it is right is no better calibrated."""
-    examples, verdicts = evaluation()
-    half = [
-        verdict if verdict.label == item.label else scored(verdict.label or "", id=item.id)
-        for item, verdict in zip(examples, verdicts, strict=True)
-    ]
-    folders = save(tmp_path / "a", examples, verdicts), save(tmp_path / "b", examples, half)
-    for first, second in (folders, folders[::-1]):
-        metrics = compare_evaluations(first, second)["metrics"]
-        for name in ("ece", "brier", "nll"):
-            assert metrics[name]["a"] == metrics[name]["b"] is not None
-            assert metrics[name]["difference"] == {"value": 0, "low": None, "high": None}
-
-
-def test_calibration_errors_are_compared_without_an_interval(tmp_path: Path) -> None:
-    """Chance can only add to the error; the overconfidence has no such floor."""
-    examples, calibrated, certain = [], [], []
-    for number in range(50):
-        tenths = 5 + number // 10
-        examples.append(example("Correct", id=str(number), question=f"Question {number}?"))
-        label, other = ("Correct", "Wrong") if number % 10 < tenths else ("Wrong", "Correct")
-        calibrated.append(scored(label, tenths / 10, other, str(number)))
-        certain.append(scored("Wrong", 1.0, "Correct", str(number)))
-    first, second = (
-        save(tmp_path / "a", examples, calibrated),
-        save(tmp_path / "b", examples, certain),
-    )
-    metrics = compare_evaluations(first, second)["metrics"]
-    assert metrics["ece"]["difference"] == {"value": pytest.approx(1), "low": None, "high": None}
-    surplus = metrics["overconfidence"]["difference"]
-    assert surplus["value"] == pytest.approx(1)
-    assert 0.8 < surplus["low"] < 1 <= surplus["high"]
-
-
 def test_a_loss_that_is_not_rejected_by_hand() -> None:
     """Without a difference in n items the score test leaves -d where n d / (1 - d) is z squared."""
     z2 = norm.ppf(0.95) ** 2
@@ -182,15 +139,6 @@ def test_a_loss_that_is_not_rejected_by_hand() -> None:
         assert lowest == pytest.approx(-z2 / (n + z2), rel=0.05)  # Student's in place of z
     assert lowest_difference(np.zeros(100), np.arange(100))[0] < -0.02
     assert lowest_difference(np.zeros(150), np.arange(150))[0] > -0.02
-
-
-def test_a_loss_of_many_items_is_wald() -> None:
-    rng = np.random.default_rng(0)
-    differences = rng.choice([-1.0, 0.0, 1.0], p=[0.12, 0.8, 0.08], size=20_000)
-    lowest, visible = lowest_difference(differences, np.arange(20_000))
-    error = differences.std() / np.sqrt(20_000)
-    assert lowest == pytest.approx(differences.mean() - norm.ppf(0.95) * error, abs=1e-4)
-    assert visible == pytest.approx((norm.ppf(0.95) + norm.ppf(0.8)) * error, rel=1e-3)
 
 
 def folders(
@@ -228,15 +176,6 @@ def test_a_loss_on_one_slice_is_refused(tmp_path: Path) -> None:
     assert line.startswith("worse")
 
 
-def test_rows_that_lost_their_label_count(tmp_path: Path) -> None:
-    examples, old = evaluation(accuracy=0.9)
-    new = [
-        Verdict(id=verdict.id, status="unparsed", message="no label") if number % 2 else verdict
-        for number, verdict in enumerate(old)
-    ]
-    assert gate(*folders(tmp_path, new, examples, old))[0].outcome == "worse"
-
-
 def test_a_better_judge_passes_and_an_equal_one_where_there_are_rows(tmp_path: Path) -> None:
     examples, old = evaluation(accuracy=0.6, seed=1)
     _, new = evaluation(accuracy=0.9, seed=2)
@@ -245,3 +184,40 @@ def test_a_better_judge_passes_and_an_equal_one_where_there_are_rows(tmp_path: P
         arguments = ["compare", str(a), str(folder), "--gate", "--margin", margin]
         result = CliRunner().invoke(app, arguments, catch_exceptions=False)
         assert result.exit_code == status
+
+
+def test_the_interval_is_that_of_the_mean_difference() -> None:
+    """With a row to a question the bootstrap agrees with the normal interval of the mean."""
+    rng = np.random.default_rng(0)
+    first, second = rng.random(2000) < 0.8, rng.random(2000) < 0.6
+    paired = paired_accuracies(first.tolist(), second.tolist(), np.arange(2000))
+    apart = first.astype(float) - second
+    half = 1.96 * apart.std() / np.sqrt(2000)
+    difference = paired["difference"]
+    assert difference["value"] == pytest.approx(apart.mean())
+    assert difference["low"] == pytest.approx(apart.mean() - half, abs=0.004)
+    assert difference["high"] == pytest.approx(apart.mean() + half, abs=0.004)
+    assert (paired["first"]["value"], paired["n"]) == (pytest.approx(first.mean()), 2000)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "n", "low", "high"),
+    [
+        (9, 3, 10, 0.1705, 0.8090),
+        (6, 2, 7, 0.0582, 0.8062),
+        (10, 0, 10, 0.6075, 1.0000),
+    ],
+)
+def test_newcombe_as_published(first: int, second: int, n: int, low: float, high: float) -> None:
+    """Newcombe 1998, table II, method 10, where both rates are over as many items."""
+    assert newcombe_interval(first / n, second / n, n) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize("movers", [1, 2, 3, 4])
+def test_an_interval_of_a_sparse_difference_leaves_out_zero_only_where_the_test_does(
+    movers: int,
+) -> None:
+    second = np.arange(300) >= movers
+    paired = paired_accuracies([True] * 300, second.tolist(), np.arange(300))
+    assert paired["p"] == pytest.approx(2.0 ** (1 - movers))
+    assert paired["difference"]["low"] <= 0 < paired["difference"]["high"]

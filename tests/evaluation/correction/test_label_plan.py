@@ -18,8 +18,8 @@ from evaluation.correction.label_plan import (
     risk_needs,
     threshold_needs,
 )
-from evaluation.correction.scores import corrected_rate, ppi_plus_plus
-from evaluation.estimate import lowest_difference, share
+from evaluation.correction.scores import ppi_plus_plus
+from evaluation.estimate import share
 from evaluation.intervals import Ints
 from experiments.findings.interval_coverage import ITEMS, Setting, draw
 from experiments.findings.question_coverage import alike
@@ -29,8 +29,8 @@ from judging.verdicts.calibration import HeldOutVerdicts
 rates, accuracies = st.floats(0.05, 0.95), st.floats(0.5, 1.0)
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.9])
-@pytest.mark.parametrize("accuracy", [0.6, 0.8, 0.9, 0.98])
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+@pytest.mark.parametrize("accuracy", [0.6, 0.9, 0.98])
 @pytest.mark.parametrize("half_width", [0.04, 0.07])
 def test_the_planned_labels_give_the_wanted_half_width(
     rate: float, accuracy: float, half_width: float
@@ -62,12 +62,6 @@ def test_one_label_fewer_is_not_enough(
         assert plan.with_judge <= plan.alone
 
 
-def test_labels_alone_by_hand() -> None:
-    # Wilson's half-width at a rate of .5 is z / (2 sqrt(n + z²)): n = z² (1 / (4 h²) - 1).
-    z2 = 1.959963984540054**2
-    assert labels_needed(0.05, 10_000, 0.5, 0).alone == int(np.ceil(z2 * (100 - 1)))
-
-
 @given(rates, accuracies, accuracies)
 def test_correlation_is_that_of_the_two_labels(
     rate: float, sensitivity: float, specificity: float
@@ -93,8 +87,8 @@ def test_a_plan_from_impossible_numbers_is_refused(
         labels_needed(half_width, items, rate, correlation)
 
 
-SHAPES = [Questions(), Questions(5, 5, 0.1), Questions(10, 10, 0.3)]
-"""One row a question, five that are hardly alike, ten that are."""
+SHAPES = [Questions(), Questions(10, 10, 0.3)]
+"""One row a question, and ten that are alike."""
 
 
 def clusters_of(need: Need, shape: Questions) -> Ints:
@@ -154,22 +148,6 @@ def test_the_planned_questions_find_a_threshold_in_four_of_five_cases() -> None:
     assert 0.75 <= np.mean(found) <= 0.92
 
 
-@pytest.mark.parametrize("shape", SHAPES[1:])
-def test_the_planned_labels_on_shared_questions_give_the_wanted_half_width(
-    shape: Questions,
-) -> None:
-    rows, rng, halves = 2000, np.random.default_rng(4), []
-    labels = labels_needed(0.07, rows, 0.4, judge_correlation(0.4, 0.85, 0.85), shape).with_judge
-    clusters = np.repeat(np.arange(int(rows / shape.rows)), int(shape.rows))
-    for _ in range(60):
-        human = (alike(clusters, shape.correlation, rng) < 0.4).astype(float)
-        judge = np.where(rng.random(rows) < 0.85, human, 1 - human)
-        human[rng.permutation(rows)[labels:]] = np.nan
-        found = corrected_rate(judge, human, random_sample=True, groups=clusters).corrected
-        halves.append((found.high - found.low) / 2)
-    assert np.mean(halves) == pytest.approx(0.07, rel=0.05)
-
-
 @pytest.mark.parametrize(("changed", "margin", "rows"), [(0.1, 0.02, 1546.99), (0.2, 0.05, 495.96)])
 def test_the_gate_needs_the_rows_of_a_paired_test(
     changed: float, margin: float, rows: float
@@ -185,15 +163,3 @@ def test_the_gate_needs_the_rows_of_a_paired_test(
 def test_an_accuracy_needs_the_rows_of_a_proportion(rate: float, half: float, rows: float) -> None:
     """statsmodels 0.15: ``samplesize_confint_proportion(rate, half)``, by the normal interval."""
     assert rate_needs(half, rate, Questions()).rows == pytest.approx(rows, rel=0.015)
-
-
-def test_rows_that_share_questions_are_measured_as_they_are() -> None:
-    rng = np.random.default_rng(5)
-    sizes = np.tile([2, 2, 2, 14], 500)
-    clusters = np.repeat(np.arange(2000), sizes)
-    shape = Questions.like((alike(clusters, 0.3, rng) < 0.8).astype(float), clusters)
-    assert [shape.rows, shape.alike] == pytest.approx([5, (3 * 4 + 196) / 20])
-    assert shape.correlation == pytest.approx(0.3, abs=0.06)
-    assert 0.3 < shape.even < 0.8, "many rows on few questions count for fewer"
-    even = Questions(5, 5, shape.correlation)
-    assert (rate_needs(0.05, 0.8, shape).rows or 0) > 1.3 * (rate_needs(0.05, 0.8, even).rows or 0)

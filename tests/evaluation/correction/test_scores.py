@@ -15,14 +15,10 @@ from evaluation.correction.scores import Cells, Rate, UnknownSampling, corrected
 from evaluation.intervals import (
     Floats,
     Ints,
-    cluster_standard_error,
-    clustered_rate,
     wilson_interval,
 )
-from experiments.findings.question_coverage import simulate_questions
 from judging.errors import CustosError
 
-Z = 1.959963984540054
 NAN = float("nan")
 
 
@@ -110,24 +106,6 @@ def test_sensitivity_and_specificity_are_those_on_labelled_items() -> None:
     assert (weighted.sensitivity, weighted.specificity) == pytest.approx((5 / 9, 6 / 9))
 
 
-def test_with_every_item_labelled_the_judge_is_not_needed() -> None:
-    judge, human, _ = benchmark(labels=300)
-    found = corrected_rate(judge, human, random_sample=True)
-    expected = (human.mean(), *wilson_interval(human.sum(), 300))
-    assert found.power == 0
-    assert found.corrected[:3] == pytest.approx(expected, abs=1e-12)
-    assert corrected_rate(judge, human).corrected == found.corrected, "however they were drawn"
-
-
-def test_grouped_interval_has_the_cluster_robust_width() -> None:
-    """Far from 0 and 1 Wilson's half-width is Student's quantile times the standard error."""
-    rng = np.random.default_rng(3)
-    human, groups = np.repeat(np.round(rng.random(600)), 5), np.repeat(np.arange(600), 5)
-    found = corrected_rate(np.ones(3000), human, random_sample=True, groups=groups).corrected
-    expected = stats.t.ppf(0.975, 599) * cluster_standard_error(human, groups)
-    assert (found.high - found.low) / 2 == pytest.approx(expected, rel=0.01)
-
-
 GOOD = [1.0, 0, 1, 0]
 
 
@@ -201,16 +179,6 @@ def test_intervals_hold_their_value_and_do_not_depend_on_the_order(
     assert again == pytest.approx(found, abs=1e-9)
 
 
-@given(rows, METHODS)
-def test_ppi_does_not_care_what_the_judge_calls_its_labels(
-    drawn: list[tuple[float, float, int]], method: str
-) -> None:
-    judge, human, groups = (np.array(column) for column in zip(*drawn, strict=True))
-    here, there = (correct(j, human, groups, method) for j in (judge, 1 - judge))
-    assume(here is not None)
-    assert there == pytest.approx(here, abs=1e-9)
-
-
 def test_counted_cells_are_the_items_they_count() -> None:
     judge, human = np.array([0.0, 1, 0, 1, 0, 1]), np.array([0.0, 0, 1, 1, NAN, NAN])
     counts = np.random.default_rng(4).integers(5, 60, size=(7, 6))
@@ -222,18 +190,6 @@ def test_counted_cells_are_the_items_they_count() -> None:
             ppi_plus_plus(items).rates,
             rtol=1e-9,
         )
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("size", [200, 100_000])
-@pytest.mark.parametrize("rate", [0, 0.5, 1])
-def test_a_question_with_nearly_all_rows_leaves_everything_open(size: int, rate: float) -> None:
-    clusters = np.repeat(np.arange(9), [size, *[3] * 8])
-    hits = (
-        (np.arange(len(clusters)) % 2 < 2 * rate) if rate != 0.5 else np.arange(len(clusters)) % 2
-    )
-    interval = clustered_rate(np.asarray(hits, dtype=float), clusters)
-    assert interval == pytest.approx((0, 1), abs=1e-6)
 
 
 ROWS = np.arange(2400)
@@ -249,24 +205,6 @@ without a label."""
 STATSMODELS = 0.01229568
 """Standard error of statsmodels 0.15: ``WLS(y, ones, weights=1 / chance).fit(cov_type="cluster")``
 with the groups, without correction."""
-
-
-@pytest.fixture(scope="module")
-def promises() -> dict[str, dict[str, float]]:
-    rows = simulate_questions(60, 0, ["reviewed"])
-    return {f"{row['promise']} {row['setting']}": row for row in rows}
-
-
-def test_the_labels_of_reviewed_rows_hold_the_truth_if_they_are_weighed(
-    promises: dict[str, dict[str, float]],
-) -> None:
-    """Before, the least sure rows were labelled and taken for a random sample."""
-    assert len(promises) == 8
-    for row in promises.values():
-        assert row["before"] < 0.5
-        assert row["now"] >= 0.87  # of 60 draws
-    assert 0.93 <= np.mean([row["now"] for row in promises.values()]) <= 0.98
-    assert min(row["before"] for row in promises.values()) < 0.1
 
 
 def test_the_value_is_that_of_ppi_python() -> None:

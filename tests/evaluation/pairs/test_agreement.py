@@ -1,8 +1,11 @@
-"""Pairwise verdicts against people's: measures, order and length."""
+"""Pairwise verdicts against people's, pairs judged by scores, and labels drawn anew."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +20,21 @@ from evaluation.pairs.agreement import (
     mapped_back,
     measure_pairs,
     order_effects,
-    preferred,
     self_consistency,
     verbosity_effect,
 )
+from evaluation.pairs.paradigms import (
+    SampledJudge,
+    draw_label,
+    order_by_reward,
+    order_by_score,
+    ordered,
+    sampled_requests,
+)
 from judging.errors import CustosError
-from judging.types import LabelledExample, Pass, Verdict
-from tests.evaluation.pairs.made_up import OTHER, in_both_orders, judged, pair, sure
+from judging.scoring.engine import Sampling
+from judging.types import JudgeRequest, LabelledExample, Pass, Verdict
+from tests.evaluation.pairs.made_up import OTHER, in_both_orders, judged, pair
 
 # People, judge: 9 scored pairs, 7 with a human winner.
 LABELS = [
@@ -75,25 +86,6 @@ def test_kappa_and_accuracy_are_scikit_learns(labels: list[tuple[str, str]]) -> 
         )
 
 
-@given(some_labels)
-def test_turning_every_pair_round_changes_nothing(labels: list[tuple[str, str]]) -> None:
-    turned = [(OTHER[human], OTHER[predicted]) for human, predicted in labels]
-    assert values(turned) == pytest.approx(values(labels), nan_ok=True)
-
-
-@given(some_labels)
-def test_conventions_differ_by_ties_alone(labels: list[tuple[str, str]]) -> None:
-    found, without = values(labels), [pair for pair in labels if "None" not in pair]
-    winners = [predicted for human, predicted in labels if human != "None"]
-    if winners:
-        tied = winners.count("None") / len(winners)
-        assert found["accuracy_ties_excluded"] + found["fpr_ours"] + tied == pytest.approx(1)
-    if without == labels:
-        assert found["accuracy_ties_half"] == found["accuracy_ties_counted"]
-        assert found["accuracy_ties_excluded"] == found["accuracy_ties_counted"]
-    assert found["accuracy_ties_half"] >= found["accuracy_ties_counted"] - 1e-12
-
-
 def test_calibration_of_model_and_of_what_it_says() -> None:
     examples = [pair("A", str(i)) for i in range(40)]
     verdicts = [
@@ -129,18 +121,6 @@ def test_labels_of_another_task_are_named() -> None:
     single = LabelledExample(id="1", question="?", responses=("x",), label="A")
     with pytest.raises(CustosError, match="a pair has two"):
         measure_pairs([single], [judged("A")])
-
-
-def test_self_consistency_by_hand() -> None:
-    runs: list[list[str | None]] = [
-        ["A"] * 5,
-        ["A", "B", "A", "B", "A"],
-        ["A", "A", "B", "B", None],
-    ]
-    found = self_consistency(runs, ["p", "q", "r"])
-    entropy = -(0.6 * np.log(0.6) + 0.4 * np.log(0.4))
-    assert found["value"] == pytest.approx(entropy / 2)
-    assert (found["n"], found["runs"]) == (2, 5)
 
 
 @given(st.lists(st.lists(st.sampled_from(PAIR_LABELS), min_size=5, max_size=5), min_size=2))
@@ -189,14 +169,6 @@ def test_a_swapped_pass_speaks_of_what_it_was_shown() -> None:
     assert swapped == {"B": 0.7, "A": 0.2, "None": 0.1}
 
 
-def test_equal_probabilities_favour_neither() -> None:
-    assert [preferred(p) for p in ({"A": 0.5, "B": 0.5}, {"A": 0.4, "B": 0.2, "None": 0.4})] == [
-        2,
-        2,
-    ]
-    assert [preferred(sure(name)) for name in PAIR_LABELS] == [0, 1, 2]
-
-
 def test_effects_of_the_order_by_hand() -> None:
     found = effects(
         [
@@ -218,13 +190,6 @@ def test_effects_of_the_order_by_hand() -> None:
     assert value(found, "bias", "swapped") == pytest.approx((2.5 - 1) / 5)
     assert value(found, "bias", "both") == pytest.approx((3.5 - 1) / 10)
     assert found["test"] == {"only_given_right": 1, "only_merged_right": 2, "p": 1.0}
-
-
-def test_what_calibration_moves_is_not_put_down_to_the_second_order() -> None:
-    found = effects([("B", "A", "A", "B")] * 10)  # calibration alone made the verdicts right
-    assert value(found, "accuracy", "merged") == value(found, "accuracy", "given") == 0
-    assert value(found, "merged_minus_given") == 0
-    assert found["test"] == {"only_given_right": 0, "only_merged_right": 0, "p": 1.0}
 
 
 @given(fourfold)
@@ -250,21 +215,6 @@ def test_mcnemar_counts_what_accuracies_differ_by(rows: Fourfold) -> None:
     changed = split["only_given_right"] + split["only_merged_right"]
     expected = binomtest(split["only_given_right"], changed).pvalue if changed else 1
     assert split["p"] == pytest.approx(expected)  # every pair is its own question
-
-
-def test_one_order_alone_still_has_a_bias() -> None:
-    one_pass = (Pass(order="given", posterior=sure("A")),)
-    verdicts = [
-        judged("A", "0").model_copy(update={"passes": one_pass}),
-        in_both_orders("B", "B", "B", "1"),
-        in_both_orders("A", "A", None, "2"),
-        judged(None, "3"),
-    ]
-    found = order_effects([pair("B", str(i)) for i in range(4)], verdicts)
-    bias, flips = found["bias"], found["flip_rate"]
-    assert [bias[name]["n"] for name in ("given", "swapped", "both")] == [3, 2, 2]
-    assert flips["n"] == 2
-    assert bias["given"]["value"] == pytest.approx(2 / 3)
 
 
 def test_verbosity_by_hand() -> None:
@@ -293,15 +243,115 @@ def test_verbosity_by_hand() -> None:
     }
 
 
-@given(st.lists(st.tuples(label, label, st.integers(1, 9), st.integers(1, 9)), min_size=1))
-def test_verbosity_does_not_care_which_side_is_long(
-    rows: list[tuple[str, str, int, int]],
-) -> None:
-    def measured(rows: list[tuple[str, str, int, int]]) -> list[float]:
-        examples = [pair(h, str(i), a="x" * a, b="y" * b) for i, (h, _, a, b) in enumerate(rows)]
-        verdicts = [judged(row[1], str(i)) for i, row in enumerate(rows)]
-        found = verbosity_effect(examples, verdicts)
-        return [row["value"] for row in found.values()]
+scores = st.floats(-1e4, 1e4, allow_nan=False)
 
-    turned = [(OTHER[human], OTHER[judge], b, a) for human, judge, a, b in rows]
-    assert measured(turned) == pytest.approx(measured(rows), nan_ok=True)
+
+def _scored(score: float | None, **posterior: float) -> Verdict:
+    status: Any = "scored" if score is not None else "judge_error"
+    probabilities = {name.removeprefix("s"): value for name, value in posterior.items()}
+    return Verdict(id="x", status=status, score=score, probabilities=probabilities)
+
+
+@given(scores, scores)
+def test_rewards_order_pairs(a: float, b: float) -> None:
+    found = order_by_reward(_scored(a), _scored(b))
+    assert sum(found.values()) == pytest.approx(1)
+    verdict = ordered("p", _scored(a), _scored(b), order_by_reward)
+    assert verdict.label == ("A" if a > b else "B" if b > a else "None")
+    assert found["A"] == pytest.approx(order_by_reward(_scored(b), _scored(a))["B"])
+    assert order_by_reward(_scored(math.log(3)), _scored(0.0))["A"] == pytest.approx(0.75)
+
+
+def test_scores_are_drawn_independently() -> None:
+    first, second = _scored(6.0, s2=0.5, s10=0.5), _scored(9.0, s9=1.0)
+    assert order_by_score(first, second) == pytest.approx({"A": 0.5, "B": 0.5, "None": 0.0})
+    assert order_by_score(second, second) == pytest.approx({"A": 0.0, "B": 0.0, "None": 1.0})
+    rng = Random(0)
+    a = _scored(0.0, s1=0.2, s5=0.5, s7=0.3)
+    b = _scored(0.0, s5=0.6, s6=0.4)
+    exact, drawn = order_by_score(a, b), {"A": 0, "B": 0, "None": 0}
+    for _ in range(20_000):
+        x, y = (
+            int(rng.choices(list(v.probabilities), list(v.probabilities.values()))[0])
+            for v in (a, b)
+        )
+        drawn["A" if x > y else "B" if y > x else "None"] += 1
+    for label, count in drawn.items():
+        assert count / 20_000 == pytest.approx(exact[label], abs=0.015)
+
+
+def test_a_response_without_a_score_leaves_its_pair_without_a_label() -> None:
+    verdict = ordered("p", _scored(1.0), _scored(None), order_by_reward)
+    assert (verdict.label, verdict.status) == (None, "judge_error")
+
+
+def test_labels_are_sampled_from_the_sharpened_nucleus() -> None:
+    posterior = {"A": 0.6, "B": 0.35, "None": 0.05}
+    rng = Random(1)
+    drawn = [draw_label(posterior, 0.7, 0.95, rng) for _ in range(20_000)]
+    sharp = {label: p ** (1 / 0.7) for label, p in posterior.items()}
+    total = sharp["A"] + sharp["B"]  # they reach .95 of it: None is outside the nucleus
+    assert total / sum(sharp.values()) >= 0.95
+    assert "None" not in drawn
+    assert drawn.count("A") / 20_000 == pytest.approx(sharp["A"] / total, abs=0.015)
+    assert {draw_label(posterior, 1.0, 0.5, rng) for _ in range(50)} == {"A"}
+
+
+def request(id: str, tokens: int) -> JudgeRequest:
+    return JudgeRequest(
+        id=id,
+        task="truthful-pair",
+        question="Which?",
+        responses=("red", "blue"),
+        critique_tokens=tokens,
+    )
+
+
+def test_every_run_reads_a_pair_once_with_a_seed_of_its_own() -> None:
+    asked = sampled_requests([request("p", 9), request("q", 9)], 5)
+    assert [each.id for each in asked] == ["p"] * 5 + ["q"] * 5
+    assert {each.order for each in asked} == {"given"}
+    assert len({each.seed for each in asked}) == 10
+
+
+class FakeJudge:
+    """A judge that is sure of some pairs, and notes how it was asked to draw."""
+
+    name = "fake"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[list[str], Sampling, bool]] = []
+
+    def fingerprint(self, request: JudgeRequest) -> str:
+        return "same"
+
+    def grade(
+        self, requests: Iterable[JudgeRequest], *, calibrated: bool, sampling: Sampling
+    ) -> Iterator[Verdict]:
+        asked = list(requests)
+        self.asked.append(([each.id for each in asked], sampling, calibrated))
+        for each in asked:
+            even = {"A": 0.4, "B": 0.35, "None": 0.25}
+            given: dict[str, Any] = {"ruled": {}, "even": even}.get(each.id, {"B": 1.0})
+            yield Verdict(id=each.id, status="scored", label="A", probabilities=given)
+
+
+def test_labels_are_drawn_at_the_papers_settings() -> None:
+    judge: Any = FakeJudge()
+    asked = sampled_requests([request("even", 9), request("ruled", 9), request("sure", 700)], 40)
+    verdicts = list(SampledJudge(judge).grade(asked))
+    assert [verdict.id for verdict in verdicts] == [each.id for each in asked]
+    by_id = {name: [v.label for v in verdicts if v.id == name] for name in ("even", "ruled")}
+    assert set(by_id["even"]) == {"A", "B", "None"}
+    assert set(by_id["ruled"]) == {"A"}
+    assert {verdict.label for verdict in verdicts if verdict.id == "sure"} == {"B"}
+    settings = [(sampling, calibrated) for _, sampling, calibrated in judge.asked]
+    assert settings == [(Sampling(9, 0.7, 0.95), False), (Sampling(700, 0.7, 0.95), False)]
+    assert [v.label for v in SampledJudge(judge).grade(asked)] == [v.label for v in verdicts]
+
+
+def test_drawn_labels_are_kept_apart_from_the_judges_own() -> None:
+    judge: Any = FakeJudge()
+    assert SampledJudge(judge).fingerprint(request("even", 9)) != judge.fingerprint(
+        request("even", 9)
+    )

@@ -1,4 +1,4 @@
-"""Alpha, agreement and kappa of any number of people, against published and plain calculations."""
+"""Agreement of any number of people and the alternative annotator test, as published and plain."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from scipy.stats import norm, ttest_1samp
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
+from evaluation.intervals import Ints
+from evaluation.paired import loss_within_p, lowest_difference
 from evaluation.people.agreement import (
+    MIN_ROWS,
     PeoplesLabels,
-    Sides,
     krippendorff_alpha,
     label_agreement,
-    mean_share,
-    people_with_each_other,
 )
+from evaluation.people.alternative import alternative_annotator_test, duels
 from tests.evaluation.people.made_up import LEVELS, labels_of_people
 
 PUBLISHED = (
@@ -76,85 +77,6 @@ def test_alpha_from_its_definition(seed: int) -> None:
         assert measured[kind]["value"] == pytest.approx(plain, abs=1e-12)
 
 
-def test_alpha_is_that_of_the_package() -> None:
-    people, _ = labels_of_people(np.random.default_rng(3), questions=20, present=0.6)
-    measured = krippendorff_alpha(people)
-    package = pytest.importorskip("krippendorff")
-    for kind in ("nominal", "ordinal"):
-        counts = people.counts.astype(int)
-        expected = package.alpha(value_counts=counts, level_of_measurement=kind)
-        assert measured[kind]["value"] == pytest.approx(expected)
-
-
-def test_types_of_errors_are_on_one_level() -> None:
-    """Two of one score with different types of error are alike on the scale, and else different."""
-    labels = ("Correct", "Partial; Other", "Partial; Overthinking", "Wrong; Other")
-    given = np.array([[0, 0], [1, 2], [3, 3], [0, 1]])
-    people = PeoplesLabels(("a", "b"), labels, given, np.arange(4))
-    scores = PeoplesLabels(("a", "b"), LEVELS, np.array([[0, 0], [1, 1], [2, 2], [0, 1]]),
-                           np.arange(4))  # fmt: skip
-    ordinal = krippendorff_alpha(people)["ordinal"]["value"]
-    assert ordinal == pytest.approx(plain_alpha(scores, is_ordinal=True))
-    assert krippendorff_alpha(people)["nominal"]["value"] == pytest.approx(
-        plain_alpha(people, is_ordinal=False)
-    )
-
-
-@pytest.mark.parametrize("labels", [("A", "B", "None"), ("Correct", "Wrong"), ("1", "0")])
-def test_labels_without_a_scale(labels: tuple[str, ...]) -> None:
-    given = np.array([[0, 1], [1, 1], [0, 0]])
-    assert (
-        krippendorff_alpha(PeoplesLabels(("a", "b"), labels, given, np.arange(3)))["ordinal"]
-        is None
-    )
-
-
-def test_agreement_of_pairs_drawn_from_rows() -> None:
-    people, _ = labels_of_people(np.random.default_rng(4), questions=30, present=0.7)
-    people = people.take(people.num_people >= 2)
-    shares, same = people_with_each_other(people)
-    for row, of_row in enumerate(people.given):
-        labels = [x for x in of_row if x != -1]
-        pairs = list(combinations(labels, 2))
-        assert same[row] == pytest.approx(np.mean([a == b for a, b in pairs]))
-        assert shares[row] == pytest.approx(np.bincount(labels, minlength=3) / len(labels))
-
-
-def test_kappa_of_two_is_that_of_scikit_learn() -> None:
-    rng = np.random.default_rng(2)
-    first = rng.integers(3, size=90)
-    second = np.where(rng.random(90) < 0.7, first, rng.integers(3, size=90))
-    third = np.where(rng.random(90) < 0.5, first, rng.integers(3, size=90))
-    sides = Sides(np.arange(90) // 3)
-    eye = np.eye(3)
-    sides.add("second", eye[second], eye[first])
-    sides.add("third", eye[third], eye[first])
-    kappas = [cohen_kappa_score(first, other) for other in (second, third)]
-    assert sides.both("second")["kappa"]["value"] == pytest.approx(kappas[0])
-    difference = sides.differences("third", "second")
-    assert difference["kappa"]["value"] == pytest.approx(kappas[1] - kappas[0])
-    assert difference["agreement"]["value"] == pytest.approx(
-        np.mean(third == first) - np.mean(second == first)
-    )
-    assert difference["kappa"]["low"] < difference["kappa"]["value"] < difference["kappa"]["high"]
-
-
-@pytest.mark.parametrize(("shares", "value"), [([1.0] * 20, 1), ([0.5] * 20, 0.5)])
-def test_shares_without_spread_have_an_interval(shares: list[float], value: float) -> None:
-    measured = mean_share(np.array(shares), np.arange(20))
-    assert measured["value"] == value
-    assert measured["low"] < value and 0 <= measured["low"] <= measured["high"] <= 1
-
-
-def test_a_matrix_with_missing_cells() -> None:
-    given: NDArray[np.int64] = np.array([[0, -1, 2], [-1, -1, 1], [1, 1, -1]])
-    people = PeoplesLabels(("a", "b", "c"), LEVELS, given, np.arange(3))
-    assert people.num_people.tolist() == [2, 1, 2]
-    assert people.others(0)[[0, 2]].tolist() == [[0, 0, 1], [0, 1, 0]]
-    assert people.others(2)[0].tolist() == [1, 0, 0]
-    assert np.isnan(people.others(2)[1]).all(), "nobody else labelled this row"
-
-
 def two_people(count: int = 150) -> list[tuple[str, str]]:
     rng = np.random.default_rng(7)
     first = rng.choice(LEVELS, count, p=[0.5, 0.1, 0.4])
@@ -184,3 +106,109 @@ def test_full_agreement_and_a_single_label() -> None:
     assert measured["kappa"]["value"] == 1
     assert measured["per_label"]["Partial"]["value"] is None
     assert label_agreement([("Wrong", "Wrong")] * 3, LEVELS)["kappa"]["value"] is None
+
+
+def published(people: PeoplesLabels, judge: Ints, epsilon: float) -> tuple[float, float]:
+    """Winning rate and advantage as the paper's section 3 has them, row by row in plain Python."""
+    p_values, advantages = [], []
+    for person in range(len(people.names)):
+        wins, losses = [], []
+        for row, labels in enumerate(people.given):
+            others = [x for other, x in enumerate(labels) if other != person and x != -1]
+            if labels[person] == -1 or not others or judge[row] == -1:
+                continue
+            of_judge = sum(x == judge[row] for x in others) / len(others)
+            of_person = sum(x == labels[person] for x in others) / len(others)
+            wins.append(float(of_judge >= of_person))
+            losses.append(float(of_person >= of_judge))
+        if len(wins) >= 30:
+            differences = np.array(losses) - np.array(wins)
+            p_values.append(ttest_1samp(differences, epsilon, alternative="less").pvalue)
+            advantages.append(np.mean(wins))
+    ranked = np.sort(p_values)
+    number = len(ranked)
+    harmonic = sum(1 / rank for rank in range(1, number + 1))
+    below = [rank for rank in range(1, number + 1)
+             if ranked[rank - 1] <= rank * 0.05 / (number * harmonic)]  # fmt: skip
+    return max(below, default=0) / number, float(np.mean(advantages))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("epsilon", [0.05, 0.1, 0.2])
+def test_the_published_figures_are_those_of_the_paper(seed: int, epsilon: float) -> None:
+    rng = np.random.default_rng(seed)
+    people, judge = labels_of_people(rng, questions=30 + 20 * seed, judge=0.15, present=0.6)
+    judge[::17] = -1
+    found = alternative_annotator_test(duels(people, judge), len(judge), epsilon)
+    winning_rate, advantage = published(people, judge, epsilon)
+    assert found["winning_rate_by_rows"] == pytest.approx(winning_rate)
+    assert found["advantage"]["value"] == pytest.approx(advantage)
+    assert found["advantage"]["low"] < advantage < found["advantage"]["high"]
+
+
+def test_people_with_too_few_rows_are_not_tested() -> None:
+    rng = np.random.default_rng(1)
+    people, judge = labels_of_people(rng, questions=40, rows=1, present=1.0)
+    people.given[MIN_ROWS - 1 :, 0] = -1
+    found = alternative_annotator_test(duels(people, judge), len(judge))
+    assert found["tested"] == 3
+    assert found["people"]["anna"]["n"] == MIN_ROWS - 1
+    assert found["people"]["anna"]["p"] is None and found["people"]["anna"]["wins"] is None
+    none = alternative_annotator_test(duels(people.take(np.arange(20)), judge[:20]), 20)
+    assert none["passes"] is None and none["winning_rate"] is None and none["tested"] == 0
+
+
+def test_numbers_are_compared_by_their_distance() -> None:
+    """The judge is never right, but nearer to the others than the person who is left out."""
+    given = np.tile([0, 9, 9], (40, 1))  # labels 10, 1 and 1
+    people = PeoplesLabels(("far", "b", "c"), tuple("10 9 8 7 6 5 4 3 2 1".split()), given,
+                           np.arange(40))  # fmt: skip
+    judge = np.full(40, 8)  # label 2
+    by_name = {duel.name: duel for duel in duels(people, judge)}
+    assert by_name["far"].judge.all() and not by_name["far"].person.any()
+    words = PeoplesLabels(people.names, tuple("abcdefghij"), given, people.clusters)
+    as_words = {duel.name: duel for duel in duels(words, judge)}
+    assert as_words["far"].judge.all() and as_words["far"].person.all(), "equal names only"
+
+
+def test_p_is_the_score_test_by_hand() -> None:
+    """Nam's test of a loss (1997) where each row is a question, and large samples."""
+    rng = np.random.default_rng(0)
+    drawn = rng.choice([-1.0, 0.0, 1.0], p=[0.13, 0.8, 0.07], size=5000)
+    lost, won = np.mean(drawn < 0), np.mean(drawn > 0)
+    # The likeliest chance of a win if the loss is c, by trying.
+    c = 0.08
+    chances = np.linspace(1e-4, 0.4, 40_000)
+    likelihood = (
+        won * np.log(chances) + lost * np.log(chances + c)
+        + (1 - lost - won) * np.log(1 - 2 * chances - c)
+    )  # fmt: skip
+    of_win = chances[np.argmax(likelihood)]
+    z = (drawn.mean() + c) / np.sqrt((2 * of_win + c - c * c) / 5000)
+    assert loss_within_p(drawn, np.arange(5000), c) == pytest.approx(norm.sf(z), rel=0.02)
+
+
+@pytest.mark.parametrize(("questions", "rows"), [(60, 1), (30, 5)])
+def test_p_and_interval_of_a_loss_say_the_same(questions: int, rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    clusters = np.repeat(np.arange(questions), rows)
+    for _ in range(20):
+        drawn = rng.choice([-1.0, 0.0, 1.0], p=[0.08, 0.85, 0.07], size=len(clusters))
+        lowest, _ = lowest_difference(drawn, clusters)
+        assert loss_within_p(drawn, clusters, -lowest) == pytest.approx(0.05, abs=1e-4)
+    assert loss_within_p(np.zeros(8), np.zeros(8, dtype=np.int64), 0.1) == 1, "one question"
+
+
+def test_a_worse_judge_never_passes_and_a_better_one_often() -> None:
+    """Over whole tests of four people, who guess in a fifth of rows."""
+    people = dict.fromkeys("abcd", 0.2)
+    passed = {}
+    for guesses in (0.1, 0.7):
+        rng = np.random.default_rng(3)
+        passed[guesses] = 0
+        for _ in range(25):
+            given, judge = labels_of_people(rng, 60, 3, people, judge=guesses, present=0.8)
+            found = alternative_annotator_test(duels(given, judge), len(judge))
+            passed[guesses] += bool(found["passes"])
+    assert passed[0.7] == 0
+    assert passed[0.1] >= 20

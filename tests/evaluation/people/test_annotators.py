@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
-from evaluation.comparisons.compare import compare_evaluations, render_comparison
-from evaluation.outcomes import gather, save_evaluation
+from evaluation.outcomes import gather
 from evaluation.people.agreement import gather_people, labels_by_person, side_of_judge
 from evaluation.people.annotators import measure_people, second_annotator
 from judging.types import LabelledExample, Verdict
@@ -107,20 +105,6 @@ def test_soft_labels(made: tuple[Any, Any]) -> None:
     assert soft["entropy_correlation"]["value"] == pytest.approx(np.corrcoef(own, judged)[0, 1])
 
 
-def test_probabilities_as_people_differ_are_the_best() -> None:
-    """The cross-entropy is that of people, and the squared distance is none."""
-    examples, verdicts = several()
-    alike = []
-    for row, verdict in zip(examples, verdicts, strict=True):
-        given = list(row.annotator_labels.values())
-        shares = {label: given.count(label) / max(1, len(given)) for label in LEVELS}
-        alike.append(verdict.model_copy(update={"probabilities": shares}))
-    soft = measured_of(examples, alike)["soft"]
-    assert soft["cross_entropy"]["value"] == pytest.approx(soft["entropy"]["value"])
-    assert soft["brier"]["value"] == pytest.approx(0)
-    assert soft["entropy_correlation"]["value"] == pytest.approx(1)
-
-
 def test_rivals_are_measured_on_the_rows_that_they_label(made: tuple[Any, Any]) -> None:
     examples, verdicts = made
     nothing = [unscored(verdict.id) for verdict in verdicts]
@@ -131,17 +115,6 @@ def test_rivals_are_measured_on_the_rows_that_they_label(made: tuple[Any, Any]) 
     assert found["others"]["same"]["agreement"] == found["judge"]["agreement"]
     assert found["others"]["same"]["advantage"] == found["alternative"]["advantage"]
     assert set(found["others"]["nothing"].values()) == {None}
-
-
-def test_nothing_without_rows_of_two_people() -> None:
-    one = [example("Correct", annotator_labels={"anna": "Correct"})]
-    assert measure_people(one, gather(one, [scored("Correct")], LEVELS)) is None
-    two = [example("Correct", annotator_labels={"anna": "Correct", "ben": "Wrong"})]
-    assert measure_people(two, gather(two, [unscored()], LEVELS)) is None
-    found = measure_people(two, gather(two, [scored("Correct")], LEVELS))
-    assert found is not None
-    assert found["judge"]["agreement"]["value"] == 0.5
-    assert found["alternative"]["passes"] is None
 
 
 def test_people_by_name_win_over_first_and_second() -> None:
@@ -164,37 +137,6 @@ def test_sides_of_more_than_two(judge: str, side: str) -> None:
     assert side_of_judge(row, scored(judge)) == side
     same = example("Correct", annotator_labels=dict.fromkeys(given, "Correct"))
     assert side_of_judge(same, scored("Correct")) == "all"
-
-
-def test_two_judges_are_compared_with_people(tmp_path: Path) -> None:
-    examples, better = several()
-    worse = [
-        verdict if number % 4 else scored("Wrong", 0.9, "Correct", verdict.id)
-        for number, verdict in enumerate(better)
-    ]
-    for name, verdicts in (("a", worse), ("b", better)):
-        save_evaluation(tmp_path / name, examples, verdicts)
-    comparison = compare_evaluations(tmp_path / "a", tmp_path / "b")
-    found = comparison["annotators"]
-    for name, verdicts in (("a", worse), ("b", better)):
-        measured = measured_of(examples, verdicts)
-        assert found["agreement"][name] == pytest.approx(measured["judge"]["agreement"]["value"])
-        advantage = measured["alternative"]["advantage"]["value"]
-        assert found["advantage"][name] == pytest.approx(advantage)
-        assert found["cross_entropy"][name] == pytest.approx(
-            measured["soft"]["cross_entropy"]["value"]
-        )
-    for name in ("agreement", "advantage"):
-        difference = found[name]["difference"]
-        assert difference["value"] == pytest.approx(found[name]["b"] - found[name]["a"])
-        assert 0 < difference["low"] < difference["value"] < difference["high"]
-    assert "agreement with a person" in render_comparison(comparison)
-    for folder in "ab":  # one person a row
-        single = [row.model_copy(update={"annotator_labels": {}}) for row in examples]
-        save_evaluation(tmp_path / folder, single, better)
-    alone = compare_evaluations(tmp_path / "a", tmp_path / "b")
-    assert alone["annotators"] is None
-    assert "agreement with a person" not in render_comparison(alone)
 
 
 LABELS = ("Correct", "Wrong")
@@ -246,13 +188,6 @@ def test_two_people_as_scikit_learn_has_them(every: int) -> None:
         "second": sum(b == c for _, b, c in differ),
         "neither": 0,
     }
-
-
-def test_none_without_second_labels_or_labels_of_the_judge() -> None:
-    examples, verdicts = evaluation()
-    assert second_annotator(examples, gather(examples, verdicts, LABELS)) is None
-    examples = [example("Correct", second_label="Wrong")]
-    assert second_annotator(examples, gather(examples, [unscored()], LABELS)) is None
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,35 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from evaluation.intervals import RESAMPLES, Floats, Ints
+from evaluation.intervals import Floats
 from evaluation.ranking.bradley_terry import MatchResults, bradley_terry, fit_strengths, win_matrix
 from judging.errors import CustosError
-from tests.evaluation.ranking.made_up_matches import TURNED, Rows, match_rows, played
+
+TURNED = {"A": "B", "B": "A", "tie": "tie"}
+
+match_rows = st.lists(
+    st.tuples(
+        st.sampled_from("pqrs"), st.sampled_from("pqrs"), st.sampled_from(tuple(TURNED))
+    ).filter(lambda row: row[0] != row[1]),
+    min_size=1,
+    max_size=40,
+)
+Rows = list[tuple[str, str, str]]
+
+
+def played(
+    strengths: Floats, n: int, seed: int = 0, ties: float = 0.1
+) -> list[tuple[str, str, str]]:
+    """Matches between players of known log-strengths; ties fall anywhere."""
+    rng = np.random.default_rng(seed)
+    models = len(strengths)
+    first = rng.integers(models, size=n)
+    second = (first + 1 + rng.integers(models - 1, size=n)) % models
+    won = rng.random(n) < 1 / (1 + np.exp(strengths[second] - strengths[first]))
+    outcome = np.where(rng.random(n) < ties, "tie", np.where(won, "A", "B"))
+    return [
+        (f"m{a:02}", f"m{b:02}", str(o)) for a, b, o in zip(first, second, outcome, strict=True)
+    ]
 
 
 def test_win_matrix_by_hand() -> None:
@@ -20,26 +45,6 @@ def test_win_matrix_by_hand() -> None:
     )
     assert matches.names == ("p", "q", "r")
     assert win_matrix(matches).tolist() == [[0, 1, 1], [1, 0, 0.5], [0, 0.5, 0]]
-
-
-@given(match_rows, st.lists(st.booleans(), min_size=40, max_size=40))
-def test_sides_and_order_do_not_matter(drawn: Rows, turn: list[bool]) -> None:
-    turned = [
-        (b, a, TURNED[outcome]) if swap else (a, b, outcome)
-        for (a, b, outcome), swap in zip(drawn, turn, strict=False)
-    ][::-1]
-    first, second = (win_matrix(MatchResults.of(table)) for table in (drawn, turned))
-    np.testing.assert_array_equal(first, second)
-
-
-@given(match_rows)
-def test_a_tie_is_half_a_win_for_each(drawn: Rows) -> None:
-    doubled = []
-    for a, b, outcome in drawn:
-        doubled += [(a, b, "A"), (a, b, "B")] if outcome == "tie" else [(a, b, outcome)] * 2
-    np.testing.assert_array_equal(
-        2 * win_matrix(MatchResults.of(drawn)), win_matrix(MatchResults.of(doubled))
-    )
 
 
 @pytest.mark.parametrize(
@@ -67,21 +72,6 @@ def by_brute_force(wins: Floats) -> Floats:
 
     found = optimize.minimize(loss, np.zeros(len(wins)), method="BFGS", options={"gtol": 1e-9}).x
     return np.asarray(1500 + (found - found.mean()) / NATURAL)
-
-
-def spread(rows: Rows, clusters: Ints | None = None, resamples: int = RESAMPLES) -> Floats:
-    """Standard deviation of each model's strength over the resamples."""
-    ratings = bradley_terry(MatchResults.of(rows), clusters, resamples)
-    return np.asarray(ratings.resampled.std(axis=0))
-
-
-def test_two_models_by_hand() -> None:
-    # 7.5 to 2.5: odds of 3 to 1.
-    matches = MatchResults.of([("p", "q", "A")] * 7 + [("q", "p", "A")] * 2 + [("p", "q", "tie")])
-    gap = 400 * np.log10(3)
-    assert bradley_terry(matches, resamples=10).values == pytest.approx(
-        [1500 + gap / 2, 1500 - gap / 2]
-    )
 
 
 @given(match_rows)
@@ -151,12 +141,6 @@ def test_firths_strengths_are_what_brute_force_finds(drawn: Rows) -> None:
     assert fitted == pytest.approx(by_penalised_brute_force(wins), abs=0.1)
 
 
-def test_firths_penalty_is_a_half_win_each_where_two_models_play() -> None:
-    """With one strength to find, Jeffreys' prior adds half a win to either side."""
-    fitted = fit_strengths(np.array([[0.0, 9], [0, 0]]), penalised=True)
-    assert fitted[0] - fitted[1] == pytest.approx(400 * np.log10(9.5 / 0.5))
-
-
 @pytest.mark.parametrize("outcome", ["A", "B"])
 def test_a_model_that_wins_or_loses_all_is_ranked(outcome: str) -> None:
     rows = [("p", "r", outcome)] * 3 + [("q", "r", "A"), ("r", "q", "A"), ("q", "p", "tie")] * 2
@@ -166,24 +150,3 @@ def test_a_model_that_wins_or_loses_all_is_ranked(outcome: str) -> None:
     best = ratings.names[int(np.argmax(ratings.values))]
     assert ratings.is_penalised == (outcome == "A")
     assert (best == "p") == (outcome == "A")
-
-
-def test_matches_of_one_question_are_resampled_together() -> None:
-    """Ten copies of every match on one question are worth what one is worth."""
-    table = played(np.array([0.5, 0.0, -0.5]), 300)
-    alone = spread(table, np.arange(300), 800)
-    together = spread(table * 10, np.tile(np.arange(300), 10), 800)
-    assert together == pytest.approx(alone, rel=1e-6)
-    assert spread(table) == pytest.approx(alone, rel=0.15)
-
-
-def test_models_of_equal_record_are_tied() -> None:
-    """Further decimals would be errors of arithmetic, and order the two in Kendall's tau."""
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        wins = rng.integers(1, 50, (4, 4)).astype(float)
-        wins[2], wins[:, 2] = wins[1], wins[:, 1]
-        np.fill_diagonal(wins, 0)
-        wins[1, 2] = wins[2, 1] = 7
-        strengths = fit_strengths(wins)
-        assert strengths[1] == strengths[2]

@@ -5,22 +5,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import permutation_test
 
 from evaluation.comparisons.compare import compare_evaluations, render_comparison
-from evaluation.estimate import newcombe_interval
-from evaluation.intervals import sign_flip_p
 from evaluation.outcomes import Outcomes, save_evaluation
-from evaluation.ranking.favour import family_of, favour, flip_p, weighted_rates
-from evaluation.report.evaluate import find_disagreements
-from evaluation.report.markdown import summary_lines
+from evaluation.ranking.favour import (
+    family_of,
+    favour,
+    flip_p,
+)
+from evaluation.report.disagreements import find_disagreements
 from evaluation.report.page import render_page
 from evaluation.report.report import build_report
-from experiments.findings.question_coverage import simulate_questions
+from evaluation.report.summary import summary_lines
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import example, scored
 
@@ -64,28 +63,6 @@ def test_figures_are_those_that_are_counted_by_hand() -> None:
         assert p[figure]["low"] <= p[figure]["value"] <= p[figure]["high"]
 
 
-def test_equal_errors_harm_the_better_system_and_nobody_like_for_like() -> None:
-    """Of right answers 1 in 10 is missed, of wrong ones 1 in 10 is passed; 9 and 5 are right."""
-    better = [(0, 0)] * 81 + [(0, 2)] * 9 + [(2, 2)] * 9 + [(2, 0)]
-    worse = [(0, 0)] * 45 + [(0, 2)] * 5 + [(2, 2)] * 45 + [(2, 0)] * 5
-    found = favour(outcomes(better + worse), ["better"] * 100 + ["worse"] * 100)
-    assert found is not None
-    figures = found["systems"]["better"]
-    assert figures["difference"]["value"] == pytest.approx(-0.08)
-    assert figures["like_for_like"]["value"] == pytest.approx(0)
-
-
-def test_flips_of_one_sum_are_scipys() -> None:
-    sums = np.array([3.0, -1, 2, 2, 0, -1, 4])
-    expected = permutation_test(
-        (sums,), np.sum, permutation_type="samples", n_resamples=np.inf
-    ).pvalue
-    assert flip_p(sums[:, None]) == pytest.approx(expected)
-    many = np.random.default_rng(3).integers(-2, 3, 60).astype(float)
-    exact = sign_flip_p(many, np.arange(60))
-    assert flip_p(many[:, None]) == pytest.approx(exact, abs=0.015)
-
-
 def test_flips_of_several_sums_are_those_of_the_largest() -> None:
     sums = np.random.default_rng(4).normal(0.4, 1, size=(8, 3))
     spread = [sum(value**2 for value in column) ** 0.5 for column in sums.T]
@@ -96,31 +73,6 @@ def test_flips_of_several_sums_are_those_of_the_largest() -> None:
     for column, p in enumerate(flip_p(sums)):
         observed = abs(sum(sums[:, column])) / spread[column]
         assert p == pytest.approx(np.mean([value >= observed - 1e-9 for value in largest]))
-
-
-@pytest.mark.parametrize("hits", [(30, 12), (0, 40)])
-def test_interval_of_independent_rates_is_newcombes(hits: tuple[int, int]) -> None:
-    is_first = np.arange(1000) < 500
-    is_hit = np.concatenate([np.arange(500) < number for number in hits])
-    found = weighted_rates(
-        np.stack([is_hit, is_hit], axis=1),
-        np.stack([is_first, ~is_first], axis=1),
-        np.array([1.0, -1.0]),
-        np.arange(1000),
-    )
-    expected = newcombe_interval(hits[0] / 500, hits[1] / 500, 500)
-    # Student's quantile in place of the normal one makes it a little wider.
-    assert (found["low"], found["high"]) == pytest.approx(expected, abs=1e-3)
-
-
-def test_favours_are_rarely_seen_where_there_are_none_and_intervals_hold() -> None:
-    by_promise: dict[str, list[dict[str, Any]]] = {}
-    for row in simulate_questions(15, 3, ["favours"]):
-        by_promise.setdefault(row["wanted"], []).append(row)
-    # Twice as many as promised among 180 draws would come of chance once in a thousand.
-    assert np.mean([row["now"] for row in by_promise["<= .05"]]) < 0.1
-    assert np.mean([row["before"] for row in by_promise["<= .05"]]) > 0.15
-    assert all(row["now"] > 0.94 for row in by_promise[".95"])
 
 
 def test_a_favoured_system_is_found_with_its_own_family() -> None:

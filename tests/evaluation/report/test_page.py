@@ -1,33 +1,29 @@
-"""The page of a report, and its plots."""
+"""The page of a report, its plots, and the table of disagreements."""
 
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evaluation.report import page as agreement_page
-from evaluation.report.evaluate import find_disagreements
+from data_prep.tables.examples import read_examples
+from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
 from evaluation.report.page import render_page, write_page
 from evaluation.report.plots import (
-    draw_confusion,
     draw_learning_curve,
-    draw_people,
     draw_ranking,
     draw_risk_coverage,
-    error_bars,
 )
 from evaluation.report.report import build_report
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, example, scored, unscored
-from tests.evaluation.people.made_up import several
+from tests.evaluation.pairs.made_up import pair
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)>\" ' & {{ 7*7 }}"
 
@@ -73,30 +69,8 @@ def test_the_page_holds_figures_and_every_disagreement(tmp_path: Path) -> None:
     assert "nan" not in Tags(page).text.lower().split()
 
 
-def test_the_page_shows_what_the_judge_adds_and_whether_the_ranking_changes() -> None:
-    examples, verdicts = evaluation(unscored_every=9)
-    report = build_report(examples, verdicts, seconds=1, command="custos eval x")
-    page = render_page(report, [], "x.csv")
-    [(rubric, rate)] = report["error_rates"].items()
-    assert f"<th>{rate['label']}, {rubric}</th>" in page
-    assert rate["judged"]["added_width"] > 0
-    for part in (rate["people"], rate["judged"]["raw"], rate["judged"]["corrected"]):
-        assert f"{part['value']:.3f} [{part['low']:.3f}, {part['high']:.3f}]" in page
-    text = Tags(page).text
-    ranking = report["answerer_ranking"]
-    assert (
-        f"people's best system is the judge's with probability {ranking['same_winner']:.3f}" in text
-    )
-    pictures = [tag for tag in Tags(page).tags if tag[0] == "img"]
-    assert len(pictures) == 5  # risk, calibration, favour, rates, ranking
-    for _, attributes in pictures:
-        assert (attributes["src"] or "").startswith("data:image/png;base64,")
-    pairs = [example("A", task="truthful-pair", references=(), responses=("1", "2"))]
-    assert 'id="error-bar"' not in page_of(pairs, [scored("A")])
-
-
 def test_nothing_comes_from_elsewhere_and_only_our_script_may_run() -> None:
-    page = page_of(*evaluation())
+    page = page_of(*evaluation(questions=8))
     tags = Tags(page).tags
     policy = next(a["content"] for tag, a in tags if a.get("http-equiv")) or ""
     script = page.rpartition("<script>")[2].partition("</script>")[0]
@@ -121,46 +95,14 @@ def test_hostile_texts_stay_texts() -> None:
     )
     verdict = scored("Correct", 0.9, id=HOSTILE, critique=HOSTILE, judge_name=HOSTILE)
     failed = unscored("2").model_copy(update={"message": HOSTILE})
-    plain, other = page_of(*evaluation()), page_of([hostile, example(id="2")], [verdict, failed])
+    plain, other = (
+        page_of(*evaluation(questions=8)),
+        page_of([hostile, example(id="2")], [verdict, failed]),
+    )
     assert "<img src=x" not in other
     assert other.count("<script") == plain.count("<script") == 2
     assert HOSTILE in Tags(other).text
     assert not any(name == "onerror" for _, a in Tags(other).tags for name in a)
-
-
-def test_the_page_shows_every_person_beside_the_judge() -> None:
-    examples, verdicts = several()
-    hostile = "<img src=x onerror=alert(1)>"
-    named = [
-        row.model_copy(
-            update={
-                "annotator_labels": {
-                    hostile if name == "anna" else name: label
-                    for name, label in row.annotator_labels.items()
-                }
-            }
-        )
-        for row in examples
-    ]
-    page = page_of(named, verdicts)
-    picture = re.search(r'<img src="(data:image/png;base64,[^"]+)" alt="Agreement with', page)
-    assert picture
-    assert all(f"<th>{name}</th>" in page for name in ("ben", "carla", "dan"))
-    assert hostile not in page and "&lt;img src=x" in page
-
-
-def test_without_disagreements_the_script_still_finds_its_parts() -> None:
-    page = page_of([example()], [scored("Correct", 0.9)])
-    ids = {attributes.get("id") for _, attributes in Tags(page).tags}
-    assert {"filters", "search", "count", "images"} <= ids
-    assert "agree on every row" in page
-
-
-def test_a_long_table_shows_its_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreement_page, "MAX_ITEMS", 3)
-    page = page_of(*evaluation())
-    assert page.count('<details class="item"') == 3
-    assert "This page shows the first 3." in page
 
 
 def test_pictures_travel_in_the_page(tmp_path: Path) -> None:
@@ -179,23 +121,6 @@ def test_learning_curve_of_incomplete_history(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_learning_curve_of_nothing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no train_loss, val_nll or val_accuracy"):
-        draw_learning_curve([{"step": 1.0}], tmp_path / "curve.png")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_people_of_any_number_and_name(tmp_path: Path) -> None:
-    share = {"agreement": {"value": 0.5, "low": None, "high": 0.7}}
-    each = {
-        f"$x$ {number}\x1b": {"n": number, "person": share, "judge": share, "wins": None}
-        for number in range(30)
-    }
-    annotators = {"each": each, "people": share, "best": share}
-    draw_people(annotators, tmp_path / "p.png")
-    assert (tmp_path / "p.png").stat().st_size > 1000
-
-
 def test_what_is_kept_stands_on_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows without a label are not on it: half of all rows may be all verdicts."""
     marks: list[tuple[Any, Any]] = []
@@ -208,15 +133,6 @@ def test_what_is_kept_stands_on_the_curve(tmp_path: Path, monkeypatch: pytest.Mo
     assert marks == [([1.0], [0.25])]
 
 
-def test_names_with_dollar_signs_are_no_formulas(tmp_path: Path) -> None:
-    share = {"value": 0.5, "low": 0.4, "high": 0.6}
-    names = ("pays $\\frac$ a day", "$}$")
-    answerers = {name: {"n": 1, "people": share, "judge": share} for name in names}
-    draw_ranking({"answerers": answerers, "kendall_tau": share}, tmp_path / "r.png")
-    draw_confusion({"labels": names, "counts": [[3, 1], [0, 0]]}, tmp_path / "c.png")
-    assert all((tmp_path / name).stat().st_size > 1000 for name in ("r.png", "c.png"))
-
-
 def test_names_with_letters_that_no_font_has_give_no_warning(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
@@ -226,15 +142,93 @@ def test_names_with_letters_that_no_font_has_give_no_warning(
     assert not recwarn.list
 
 
-def test_lengths_of_error_bars() -> None:
-    known = {"value": 0.5, "low": 0.25, "high": 1.0}
-    assert error_bars([known, {**known, "low": None}]).tolist() == [[0.25, 0.0], [0.5, 0.5]]
+def read(folder: Path) -> list[dict[str, str]]:
+    with (folder / FILE).open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
 
 
-def test_evaluation_imports_without_matplotlib_or_sklearn() -> None:
-    code = (
-        "import sys, evaluation.report.report, evaluation.report.plots, evaluation.outcomes;"
-        "import evaluation.comparisons.compare;"
-        "sys.exit(any(name in sys.modules for name in ('matplotlib', 'sklearn')))"
+def test_the_most_confident_come_first_and_those_without_confidence_last() -> None:
+    examples = [example("Wrong", id=str(i)) for i in range(6)]
+    verdicts = [
+        scored("Correct", 0.6, id="0"),
+        Verdict(id="1", status="scored", label="Correct"),
+        scored("Correct", 0.6, id="2", confidence=0.9),
+        scored("Wrong", 0.99, id="3"),
+        unscored("4"),
+        scored("Correct", 0.6, id="5"),
+    ]
+    rows = find_disagreements(examples, verdicts)
+    assert [row.example.id for row in rows] == ["2", "0", "5", "1"]
+    assert [row.confidence for row in rows] == [0.9, 0.6, 0.6, None]
+    assert rows[0].pair == "people Wrong, judge Correct"
+
+
+def test_a_second_person_who_differs_from_the_judge_is_a_disagreement() -> None:
+    examples = [example("Correct", id="0", second_label="Wrong"), example("Correct", id="1")]
+    [row] = find_disagreements(examples, [scored("Correct", id="0"), scored("Correct", id="1")])
+    assert (row.pair, row.sides_with) == (
+        "first person Correct, second person Wrong, judge Correct",
+        "first",
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("labels", "decided", "judge", "pair"),
+    [
+        ("CCW", "Correct", "Wrong", "2 people Correct, 1 Wrong, judge Wrong"),
+        ("CCW", "Wrong", "Correct", "2 people Correct, 1 Wrong, decided Wrong, judge Correct"),
+        ("CW", "Correct", "Correct", "1 person Correct, 1 Wrong, judge Correct"),
+        ("CCC", "Correct", "Wrong", "people Correct, judge Wrong"),
+        ("CCW", "Correct", "Correct", None),
+    ],
+)
+def test_several_people(labels: str, decided: str, judge: str, pair: str | None) -> None:
+    """One who differs from most is no disagreement of the judge with people; a tie is one."""
+    words = {"C": "Correct", "W": "Wrong"}
+    given = {f"p{number}": words[letter] for number, letter in enumerate(labels)}
+    rows = find_disagreements([example(decided, annotator_labels=given)], [scored(judge)])
+    assert [row.pair for row in rows] == ([] if pair is None else [pair])
+
+
+def test_labels_of_people_are_columns_that_are_read_again(tmp_path: Path) -> None:
+    examples = [
+        example("Wrong", id="0", annotator_labels={"anna": "Wrong", "ben": "Wrong"}),
+        example("Wrong", id="1", annotator_labels={"ben": "Wrong", "carla": "Correct"}),
+    ]
+    verdicts = [scored("Correct", 0.9, id="0"), scored("Correct", 0.8, id="1")]
+    write_disagreements(tmp_path, find_disagreements(examples, verdicts))
+    again = [row for _, row in read_examples(tmp_path / FILE)]
+    assert [row.annotator_labels for row in again] == [row.annotator_labels for row in examples]
+
+
+def test_the_table_holds_the_callers_columns_and_no_formula(tmp_path: Path) -> None:
+    given = {"answerer": "ant", "note": "=HYPERLINK(0)", "label": "mine", "list": [1, "é"], "n": 2}
+    examples = [
+        example("Wrong", id="0", responses=("-1+1\n|x",), metadata=given),
+        example("Wrong", id="1", metadata={"late": True}),
+    ]
+    verdicts = [scored("Correct", 0.75, id="0", critique="@fine"), scored("Correct", 0.7, id="1")]
+    write_disagreements(tmp_path, find_disagreements(examples, verdicts))
+    first, second = read(tmp_path)
+    assert list(first) == [
+        *("id", "question", "references", "response", "label", "judge_label", "confidence"),
+        *("critique", "answerer", "note", "metadata.label", "list", "n", "late"),
+    ]
+    assert first["response"] == "~'-1+1\n|x"
+    assert first["critique"] == "~'@fine"
+    assert first["note"] == "~'=HYPERLINK(0)"
+    assert (first["metadata.label"], first["label"], first["judge_label"]) == (
+        "mine",
+        "Wrong",
+        "Correct",
+    )
+    assert (first["list"], first["n"], float(first["confidence"])) == ('[1, "é"]', "2", 0.75)
+    assert (second["late"], second["note"]) == ("True", "")
+
+
+def test_pairs_have_two_responses_and_pictures_are_not_pasted_into_cells(tmp_path: Path) -> None:
+    row = pair("A", "1", task="truthful-pair", images=("data:image/png;base64,AAAA", "/x/y.png"))
+    write_disagreements(tmp_path, find_disagreements([row], [scored("B", 0.8, "A")]))
+    [cells] = read(tmp_path)
+    assert (cells["response_a"], cells["response_b"]) == ("red", "blue")
+    assert cells["images"] == "data:image/png;base64; /x/y.png"

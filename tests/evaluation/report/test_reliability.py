@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +12,9 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from cli.main import app
-from evaluation.report.reliability import HEADING, render_card, with_section
-from judging.files.records import write_records
+from evaluation.report.reliability import HEADING, render_card
 from judging.judge import Judge
-from judging.types import JudgeRequest, LabelledExample, Verdict
+from judging.types import JudgeRequest, Verdict
 from serve.app import create_app
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, card_of, row
@@ -102,25 +100,6 @@ def test_a_file_that_is_no_report_on_attacks_is_refused(judge: FakeJudge, tmp_pa
     assert not (tmp_path / "out").exists()
 
 
-def test_the_untrained_backbone_can_be_left_out(judge: FakeJudge, tmp_path: Path) -> None:
-    """That of a judge with critiques takes longer than all else together."""
-    for number, option in enumerate([[], ["--no-zero-shot"]]):
-        out = tmp_path / str(number)
-        card(judge.folder or "", out, *option, d=write(tmp_path / "d.jsonl", 2))
-        written = json.loads((out / "reliability.json").read_text())
-        assert ("zero_shot" in written["data"]["d"]["baselines"]) == (not option)
-
-
-def test_a_readme_that_is_no_text_is_refused_before_the_grading(
-    judge: FakeJudge, tmp_path: Path
-) -> None:
-    assert judge.folder
-    (judge.folder / "README.md").write_bytes(b"# caf\xe9\n")
-    result = card(judge.folder, judge.folder, d=write(tmp_path / "d.jsonl", 1))
-    assert (result.exit_code, judge.batches) == (2, [])
-    assert f"error: {judge.folder / 'README.md'}: not UTF-8 text: " in result.stderr
-
-
 def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Path) -> None:
     assert judge.folder
     page = judge.folder / "reliability.md"
@@ -132,69 +111,6 @@ def test_files_that_are_no_card_are_not_replaced(judge: FakeJudge, tmp_path: Pat
     page.unlink()
     for _ in range(2):  # its own card is replaced
         assert card(judge.folder, judge.folder, d=data).exit_code == 0
-
-
-class HalfMute(FakeJudge):
-    """Gives no label where there are several references."""
-
-    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
-        if len(request.references) > 1:
-            return Verdict(id=request.id, status="unparsed", message="no label in the text")
-        return super().verdict_on(request, confidence)
-
-
-def half_answered() -> list[LabelledExample]:
-    """Twenty rows with one reference, of the domain x, and ten with two, of the domain y."""
-    examples = []
-    for number in range(30):
-        domain, references = ("x", ["Paris"]) if number < 20 else ("y", ["Paris", "Lyon"])
-        fields = row(
-            question=f"Capital {number}?",
-            references=references,
-            reference_mode="any" if domain == "x" else "all",
-            label="Correct" if number % 3 else "Wrong",
-            id=str(number),
-            metadata={"domain": domain},
-        )
-        examples.append(LabelledExample.model_validate(fields))
-    return examples
-
-
-def half_mute(judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Load ``HalfMute`` in place of a judge; return its folder."""
-    mute = HalfMute("mine")
-    mute.card = judge.card
-    monkeypatch.setattr(Judge, "load", lambda source, **_: mute)
-    return str(judge.folder)
-
-
-def test_rows_without_a_label_are_in_no_count_of_a_card(
-    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    folder = half_mute(judge, monkeypatch)
-    clock = SimpleNamespace(perf_counter=iter([10.0, 12.0]).__next__)
-    monkeypatch.setattr("cli.shared.measuring.time", clock)
-    write_records(tmp_path / "d.jsonl", half_answered())
-    result = card(folder, folder, "--no-zero-shot", d=tmp_path / "d.jsonl")
-    assert result.exit_code == 0, result.stderr
-    made = json.loads((Path(folder) / "reliability.json").read_text())
-    assert made["not_measured"] == ["hieval-qs/plain/all"]
-    assert made["data"]["d"]["seconds_per_1000"] == 100, "two seconds for twenty verdicts"
-    text = (Path(folder) / "reliability.md").read_text()
-    assert "| d | domain: y | 0 | - | - |" in text
-    assert "| d | domain: x | 20 | 0.6" in text
-
-
-def test_a_data_set_without_any_label_is_named(
-    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    folder = half_mute(judge, monkeypatch)
-    data = {name: tmp_path / f"{name}.jsonl" for name in ("first", "second")}
-    for path, examples in zip(data.values(), (half_answered(), half_answered()[20:]), strict=True):
-        write_records(path, examples)
-    result = card(folder, tmp_path / "out", "--no-zero-shot", **data)
-    assert result.exit_code == 2
-    assert "error: data set 'second': no row got a label: 10 rows" in result.stderr
 
 
 class StoppedJudge(FakeJudge):
@@ -216,7 +132,7 @@ def test_a_stopped_card_goes_on_where_it_stopped(
     monkeypatch.setattr(Judge, "load", lambda source, **_: stopped)
     data = {name: write(tmp_path / f"{name}.jsonl", 3) for name in ("first", "second")}
     cards = []
-    for stop_at in (-1, 3, 6):
+    for stop_at in (-1, 3):
         out, stopped.batches, stopped.stop_at = tmp_path / str(stop_at), [], stop_at
         codes: list[int] = []
         while not codes or codes[-1] == 130:
@@ -226,19 +142,12 @@ def test_a_stopped_card_goes_on_where_it_stopped(
         assert len(stopped.batches) == 8, "no row is graded twice"
         assert {path.name for path in out.iterdir()} == {"reliability.json", "reliability.md"}
         cards.append(json.loads((out / "reliability.json").read_text()))
-    first, second = (
-        [made["data"][name].pop("seconds_per_1000") for made in cards]
-        for name in ("first", "second")
-    )
-    assert first[1] is None and second[2] is None, "several runs shared the work"
-    assert None not in (first[0], second[0], second[1])
-    assert cards[0] == cards[1] == cards[2]
-
-
-def test_only_the_section_is_replaced() -> None:
-    page = f"# a\n\n{HEADING}\n\nold\n\n## Other\n\nkept\n"
-    assert with_section(page, f"{HEADING}\n\nnew\n\n") == page.replace("old", "new")
-    assert with_section("# a\n", f"{HEADING}\n") == f"# a\n\n{HEADING}\n"
+    seconds = [
+        [part.pop("seconds_per_1000") is not None for part in made["data"].values()]
+        for made in cards
+    ]
+    assert seconds == [[True, True], [False, True]], "two runs shared the work on the first"
+    assert cards[0] == cards[1]
 
 
 SHIPPED = Path(__file__).parents[3] / "judges"

@@ -1,15 +1,15 @@
-"""The report, its cells, its curve of risk, and the paper's figures beside it."""
+"""The report, its curve of risk and its cautions, and the paper's figures beside it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from evaluation.attacks.report import attack_caution
+from evaluation.attacks.rows import Share, measure_share
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
 from evaluation.report.evaluate import find_disagreements
@@ -17,23 +17,27 @@ from evaluation.report.markdown import (
     JUDGES_IN_REPORTS,
     TABLE_4,
     TABLE_5,
-    markdown_table,
-    number,
-    p_value,
     published_shares,
     render_markdown,
-    review_line,
-    summary_lines,
     table_row,
     with_interval,
 )
-from evaluation.report.page import write_page
 from evaluation.report.report import abstention, build_report, risk_coverage, write_report
+from evaluation.report.summary import WIDTH, summary_lines
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample, Verdict
-from tests.evaluation.made_up import evaluation, scored, typed_records, unscored
+from tests.evaluation.made_up import (
+    evaluation,
+    example,
+    report,
+    scored,
+    typed_records,
+    unscored,
+    untrained_mode_note,
+)
 from tests.evaluation.pairs.made_up import in_both_orders, pair
-from tests.evaluation.report.made_up import report
+from tests.evaluation.people.made_up import several
+from tests.evaluation.people.test_annotators import with_second
 
 ARCHITECTURE_KEYS = {
     "n", "coverage", "seconds", "items_per_second", "metrics", "per_class", "confusion", "slices",
@@ -53,18 +57,6 @@ def test_keys_that_others_rely_on() -> None:
     assert json.loads(json.dumps(made, allow_nan=False)) == made
 
 
-def test_counts() -> None:
-    made = report()
-    assert (made["n"], made["questions"]) == (180, 60)
-    assert made["coverage"] == pytest.approx(160 / 180)
-    assert made["items_per_second"] == pytest.approx(20)
-    assert made["statuses"] == {"scored": 160, "unparsed": 20}
-    assert made["judges"] == ["made-up"]
-    assert np.sum(made["confusion"]["counts"]) == 160
-    assert sum(made["confusion"]["unscored_per_row"]) == 20
-    assert sum(row["people"] for row in made["per_class"].values()) == 160
-
-
 def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
     examples, _ = evaluation()
     right = [scored(item.label, id=item.id) for item in examples]
@@ -80,55 +72,6 @@ def test_baselines_are_tested_against_the_judge_on_items_both_scored() -> None:
     assert containment["accuracy"]["value"] == 1
     assert containment["p"] == 1
     assert made["baselines"]["majority_label"]["kappa"]["value"] == 0
-
-
-def test_calibration_shows_before_only_when_given() -> None:
-    examples, verdicts = evaluation()
-    certain = [v.model_copy(update={"confidence": 1.0}) for v in verdicts]
-    made = build_report(examples, verdicts, seconds=1, command="")
-    assert list(made["calibration"]) == ["after"]
-    assert made["calibration"]["after"]["ece"] == made["metrics"]["ece"]["value"]
-    assert sum(cell["n"] for cell in made["calibration"]["after"]["bins"]) == 180
-    both = build_report(examples, verdicts, seconds=1, command="", uncalibrated=certain)
-    assert list(both["calibration"]) == ["before", "after"]
-    before = both["calibration"]["before"]
-    accuracy = made["metrics"]["accuracy"]["value"]
-    assert before["bins"] == [{"n": 180, "confidence": 1, "accuracy": pytest.approx(accuracy)}]
-    assert before["ece"] == pytest.approx(1 - accuracy)
-
-
-def test_accuracies_before_calibration_stand_beside_those_after() -> None:
-    """Calibration changes two of three labels: one score, and one error type."""
-    people = ("Wrong; Other", "Wrong; Other", "Correct")
-    before = ("Wrong; Other", "Wrong; Other", "Wrong; Other")
-    after = ("Correct", "Wrong; Overthinking", "Wrong; Other")
-    examples = [
-        LabelledExample(
-            id=str(n), task="hieval-ea", question=f"{n}?", references=("a",), responses=("b",),
-            label=label,
-        )
-        for n, label in enumerate(people)
-    ]  # fmt: skip
-
-    def verdicts(labels: Sequence[str]) -> list[Verdict]:
-        parts = [label.partition("; ") for label in labels]
-        return [
-            Verdict(
-                id=str(n), status="scored", label=score, error_type=kind or None, confidence=0.5
-            )
-            for n, (score, _, kind) in enumerate(parts)
-        ]
-
-    made = build_report(
-        examples, verdicts(after), seconds=1, command="", uncalibrated=verdicts(before)
-    )
-    names = ("accuracy", "score_accuracy", "type_accuracy")
-    for stage, expected in {"before": (2 / 3, 2 / 3, 1), "after": (0, 1 / 3, 0)}.items():
-        found = [made["calibration"][stage][name]["value"] for name in names]
-        assert found == pytest.approx(expected)
-    lines = render_markdown(made).splitlines()
-    [row] = [line for line in lines if line.startswith("| before ")]
-    assert row.count("0.667") == 2 and "1.000" in row
 
 
 def test_a_judge_without_confidences_has_no_calibration(tmp_path: Path) -> None:
@@ -187,42 +130,6 @@ def test_pairs_are_reported_with_what_order_and_length_do(tmp_path: Path) -> Non
     assert "nan" not in page.lower()
 
 
-def test_pairs_that_need_review_are_counted_and_rows_of_graded_answers_left_out(
-    tmp_path: Path,
-) -> None:
-    examples = [pair("A", str(row), task="truthful-pair") for row in range(4)]
-    verdicts = [
-        in_both_orders("A", "B", "B" if row else "A", str(row)).model_copy(
-            update={"needs_review": row == 1, "message": "the <orders> disagree"}
-        )
-        for row in range(4)
-    ]
-    made = build_report(examples, verdicts, seconds=1.0, command="custos eval x")
-    rows = find_disagreements(examples, verdicts)
-    write_report(made, tmp_path)
-    html = write_page(made, rows, "pairs.csv", tmp_path).read_text()
-    text = (tmp_path / "report.md").read_text()
-    counted = "1 of 4 verdicts need review (25.0%)"
-    assert counted in text
-    assert counted in html
-    assert counted in summary_lines("judge", made, rows)
-    assert html.count("<dt>Needs review</dt>") == 1
-    assert "the &lt;orders&gt; disagree" in html
-    assert "Wrong called Correct" not in text + html
-    assert "fpr" not in text
-
-
-def test_error_types_are_laid_out_beside_the_published() -> None:
-    examples, verdicts = typed_records()
-    report = build_report(examples, verdicts, seconds=1.0, command="x")
-    assert report["error_types"]["Reasoning Error"]["value"] == 0.5
-    assert report["metrics"]["type_accuracy"]["value"] == pytest.approx(4 / 6)
-    assert report["metrics"]["score_accuracy"]["value"] == pytest.approx(4 / 8)
-    page = render_markdown(report)
-    assert "## Error types" in page
-    assert "HiEval-EA, published" in page
-
-
 def outcomes(confidence: list[float], right: list[bool]) -> Outcomes:
     """Verdicts on as many questions; one with a confidence of nan has no label."""
     n = len(right)
@@ -248,16 +155,6 @@ def test_the_curve_by_hand() -> None:
     assert curve["aurc_best"] == pytest.approx((0 + 0 + 1 / 3) / 3)
 
 
-def test_equal_confidences_share_their_errors() -> None:
-    """The order of the rows must not change the area."""
-    right = [True, False, False, True]
-    forward = risk_coverage(outcomes([0.7] * 4, right))
-    backward = risk_coverage(outcomes([0.7] * 4, right[::-1]))
-    assert forward == backward and forward is not None
-    assert forward["aurc"] == pytest.approx(0.5)
-    assert risk_coverage(outcomes([np.nan] * 2, [True, True])) is None
-
-
 @pytest.mark.parametrize(
     ("num_wrong", "level"), [(0, "not shown"), (2, "not shown"), (4, "not shown"), (40, "exceeded")]
 )
@@ -277,24 +174,6 @@ def test_a_level_is_shown_by_the_upper_end() -> None:
     assert measured["level"] == "shown" and measured["error"]["high"] < 0.03
     nothing = abstention(outcomes([0.9] * 300, right), np.ones(300, dtype=bool), 0.03)
     assert nothing["level"] == "nothing kept"
-
-
-def test_a_level_is_not_called_exceeded_without_an_interval() -> None:
-    """Rows on one question have no spread: nothing is known of the error on others."""
-    verdicts = outcomes([0.9] * 4, [True, True, True, False])
-    of_one_question = replace(verdicts, clusters=np.zeros(4, dtype=np.int64))
-    measured = abstention(of_one_question, np.zeros(4, dtype=bool), 0.05, 200)
-    assert (measured["error"]["value"], measured["level"]) == (0.25, "not shown")
-    assert np.isnan(measured["error"]["low"])
-
-
-def test_the_report_says_whether_the_level_holds() -> None:
-    stated = report(risk=0.5)
-    assert stated["abstention"]["kept"]["value"] == stated["coverage"]
-    assert "at a stated risk of 0.5, 0.8" in review_line(stated)
-    assert review_line(stated).endswith("the level is shown to hold")
-    assert stated["risk_coverage"]["n"] == stated["metrics"]["accuracy"]["n"]
-    assert review_line({**stated, "abstention": None, "needs_review": 0}) == ""
 
 
 COUNTS = (260, 265, 100, 210, 165)
@@ -319,23 +198,6 @@ def test_reports_show_shares(judge: str) -> None:
     assert 100 * shares["score_accuracy"] == pytest.approx(TABLE_4[judge][3])
 
 
-ESTIMATE = {"value": 0.91399, "low": 0.8985, "high": 0.92777, "n": 3}
-
-
-def test_figures_as_text() -> None:
-    assert (number(0.12345), number(0.12345, 1), number(None)) == ("0.123", "0.1", "-")
-    assert with_interval(ESTIMATE) == "0.914 [0.898, 0.928]"
-    assert with_interval({**ESTIMATE, "low": None, "high": None}) == "0.914"
-    assert with_interval({**ESTIMATE, "value": None}) == with_interval(None) == "-"
-    assert (p_value(0.00009), p_value(0.0123456)) == ("< 0.0001", "0.0123")
-
-
-def test_a_cell_cannot_end_its_row() -> None:
-    assert markdown_table(("a", "b"), [("x|y", "one\ntwo")]) == (
-        "| a | b |\n| :-- | --: |\n| x\\|y | one two |"
-    )
-
-
 def test_a_cell_from_outside_is_text() -> None:
     assert table_row(["a\\|b", "x\\", "one\r\ntwo"]) == "| a\\\\\\|b | x\\ | one two |"
     hostile = '<img src=x onerror="alert(1)"></td><!-- 1 < 2'
@@ -357,3 +219,128 @@ def test_names_from_outside_are_cells_of_the_page() -> None:
     assert "10 questions (30 scored) in 0.0 s.\n" in page
     for name in ("items", "a\\|b", "keys"):
         assert page.count(f"\n| {name} | 10 |") == 4  # domain, answerer, ranking, favour
+
+
+def test_rows_without_a_label_are_in_the_figures_that_say_so() -> None:
+    made = report()
+    [text] = [text for text in made["cautions"] if "got no label" in text]
+    assert text.startswith("20 of 180 rows got no label: they count in the coverage and in the")
+    counted = {name for name, metric in made["metrics"].items() if metric["n"] == 180}
+    assert counted == {"coverage", "accuracy_unscored_as_wrong"}
+
+
+def test_verdicts_in_a_mode_that_was_not_trained_are_cautioned() -> None:
+    """Read it from the message: of the judge of a service nothing else is known."""
+    note = untrained_mode_note()
+    examples = [example("Correct", id=str(number)) for number in range(30)]
+    verdicts = [
+        scored("Correct", id=str(number), message=note if number < 20 else None)
+        for number in range(30)
+    ]
+    made = build_report(examples, verdicts, seconds=1, command="")
+    assert made["untrained_mode"] == 20
+    [text] = [text for text in made["cautions"] if "not trained for" in text]
+    assert text.startswith("20 of 30 rows ask for a `mode`")
+
+
+def test_rows_that_were_drawn_unequally_are_weighed_in_a_caution() -> None:
+    """Twenty rows stand for 200 that the judge is sure of, and twenty for themselves."""
+    examples = [
+        example(
+            "Correct",
+            id=str(number),
+            question=f"Question {number}?",
+            sampling_probability=1.0 if number < 20 else 0.1,
+        )
+        for number in range(40)
+    ]
+    right = [number % 2 == 0 if number < 20 else number % 10 > 0 for number in range(40)]
+    verdicts = [
+        scored("Correct" if is_right else "Wrong", id=str(number))
+        for number, is_right in enumerate(right)
+    ]
+    made = build_report(examples, verdicts, seconds=1, command="")
+    assert made["metrics"]["accuracy"]["value"] == pytest.approx(28 / 40)
+    drawn = made["unequally_drawn"]
+    assert (drawn["lowest"], drawn["highest"]) == (0.1, 1)
+    assert drawn["accuracy"]["value"] == pytest.approx((10 + 180) / 220)
+    assert any(with_interval(drawn["accuracy"]) in text for text in made["cautions"])
+    alike = [row.model_copy(update={"sampling_probability": 0.1}) for row in examples]
+    assert build_report(alike, verdicts, seconds=1, command="")["unequally_drawn"] is None
+
+
+def answers_with_few_wrong(
+    questions: int, wrong: int, answers: int
+) -> tuple[list[LabelledExample], list[Verdict]]:
+    """Right verdicts on equal responses, of which people call those to a few questions wrong.
+
+    The regression has nothing to tell them by, and calls all of them Correct.
+    """
+    examples, verdicts = [], []
+    for number in range(questions * answers):
+        question = number // answers
+        label = "Wrong" if question < wrong else "Correct"
+        examples.append(example(label, id=str(number), question=f"Question {question}?"))
+        verdicts.append(scored(label, id=str(number)))
+    return examples, verdicts
+
+
+def test_answers_to_one_question_are_no_proof_of_each_other() -> None:
+    """Resample questions: the judge is ahead on two of twenty, with ten answers to each."""
+    examples, verdicts = answers_with_few_wrong(questions=20, wrong=2, answers=10)
+    made = build_report(examples, verdicts, seconds=1, command="")
+    rival = made["baselines"]["logistic_overlap"]
+    assert (rival["judge_only_right"], rival["baseline_only_right"]) == (20, 0)
+    assert rival["p"] == 0.5  # two questions, both for the judge
+    [caution] = [t for t in made["cautions"] if "not shown to beat a logistic regression" in t]
+    assert rival["gain"]["value"] == pytest.approx(0.1) and rival["gain"]["low"] <= 0
+    assert caution.endswith(f"less the regression's is {with_interval(rival['gain'])}.")
+
+
+def shares(num_questions: int, num_searched: int) -> dict[str, Share]:
+    hits = np.arange(num_questions) % 50 == 0
+    searched = np.arange(num_searched) % 2 == 0
+    return {
+        "denial": measure_share(hits.tolist(), range(num_questions)),
+        "search": measure_share(searched.tolist(), range(num_searched)),
+    }
+
+
+def test_a_search_on_few_answers_does_not_make_many_questions_too_few() -> None:
+    caution = attack_caution(500, shares(500, 3))
+    assert caution is not None
+    assert caution.startswith("3 questions are too few to conclude: the share of 'search' may lie")
+    assert attack_caution(500, shares(500, 400)) is None
+    assert str(attack_caution(500, shares(500, 1))).startswith("1 question is too few to conclude")
+
+
+@pytest.mark.parametrize("make", [evaluation, typed_records, with_second, several])
+@pytest.mark.parametrize("name", ["qs", "a-judge-with-a-very-long-name" * 5, "[red]x\n\x1b[31m"])
+def test_every_line_fits_80_columns(make: object, name: str) -> None:
+    assert callable(make)
+    examples, verdicts = make()
+    seen = {"file": "trained on", "rows": 3}
+    report = build_report(examples, verdicts, seconds=1, command="", seen=seen)
+    lines = summary_lines(name, report, find_disagreements(examples, verdicts))
+    assert max(map(len, lines)) <= WIDTH
+    assert all(line.isprintable() for line in lines)
+    assert any("trained on this very file" in line for line in lines)
+
+
+@pytest.mark.parametrize(("questions", "is_wide"), [(8, True), (200, False)])
+def test_too_few_rows_are_said_to_be_too_few(questions: int, is_wide: bool) -> None:
+    report = build_report(*evaluation(questions=questions), seconds=1, command="")
+    assert any("too few to conclude" in text for text in report["cautions"]) == is_wide
+    accuracy = report["metrics"]["accuracy"]
+    assert (accuracy["high"] - accuracy["low"] > 0.2) == is_wide
+
+
+def test_no_id_or_message_commands_the_terminal() -> None:
+    examples, verdicts = evaluation(questions=8)
+    id = "7\x1b[2J"
+    examples[0] = examples[0].model_copy(update={"id": id})
+    verdicts[0] = Verdict(id=id, status="unparsed", message="the text '\x1b]0;x\x07' has no label")
+    report = build_report(examples, verdicts, seconds=1, command="")
+    lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
+    assert any("has no label (id 7 [2J)" in line for line in lines)
+    assert all(line.isprintable() for line in lines)

@@ -1,4 +1,4 @@
-"""What a run grades at its end: on every process, kept if it is stopped, and its start as well."""
+"""What a run grades and calibrates at its end: on every process, and kept if it is stopped."""
 
 from __future__ import annotations
 
@@ -10,19 +10,26 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from judging.errors import CustosError
+from cli.main import app
+from judging.files.records import write_records
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from judging.types import LabelledExample
+from judging.verdicts.calibration import HeldOutVerdicts
+from serve.app import create_app
+from serve.queue.service import Service
 from tests.forks import run_together
 from tests.train.finish import graded_together
 from tests.train.made_up import example, examples, recipe, trainer
 from train.finish import grading
+from train.finish.calibrate import calibrate
 from train.finish.grading import (
     FOLDER,
     TOGETHER,
@@ -70,32 +77,6 @@ def test_it_is_the_judge_that_the_run_started_from(
     for verdict, of_judge in zip(verdicts.values(), expected, strict=True):
         assert verdict.id == of_judge.id
         assert verdict.probabilities == pytest.approx(of_judge.probabilities, abs=1e-4)
-
-
-def test_a_rubric_that_the_start_does_not_know_is_graded(small: str, tmp_path: Path) -> None:
-    init = run_folder(small, tmp_path / "init")
-    settings = recipe(tmp_path / "run", small, adapter__init=str(init), run__select="last")
-    learner = trainer(settings, small, examples(16))
-    learner.fit()
-    rows = [example(i, reference_mode="all", references=("a", "b")) for i in range(3)]
-    verdicts = grade_start(learner, rows, KeptGrades(tmp_path, Processes()))
-    assert [verdict.status for verdict in verdicts.values()] == ["scored"] * 3
-
-
-def test_a_damaged_calibration_of_the_start_is_named(small: str, tmp_path: Path) -> None:
-    init = run_folder(small, tmp_path / "init")
-    (init / "calibration.json").write_text("{}", encoding="utf-8")
-    settings = recipe(tmp_path / "run", small, adapter__init=str(init), run__select="last")
-    learner = trainer(settings, small, examples(16))
-    learner.fit()
-    with pytest.raises(CustosError, match=r"init/calibration\.json: field '"):
-        grade_start(learner, examples(3), KeptGrades(tmp_path, Processes()))
-
-
-def test_nothing_is_graded_where_nothing_is_to_be_compared(small: str, tmp_path: Path) -> None:
-    learner = trainer(recipe(tmp_path), small, examples(16))
-    learner.progress.chosen = {"step": 0, "val_nll": 1.0}
-    assert grade_start(learner, examples(3), KeptGrades(tmp_path, Processes())) == {}
 
 
 def test_whole_questions_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,13 +163,7 @@ def test_other_rows_and_another_judge_are_graded_anew(small: str, tmp_path: Path
     assert len(calls) == 3
 
 
-def test_nothing_stays_of_a_finished_run(small: str, tmp_path: Path) -> None:
-    graded(tmp_path, Judge.load(small, device="cpu"), ROWS, grade_with([]))
-    KeptGrades(tmp_path, Processes()).delete()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("processes", "rows"), [(2, 25), (3, 2)], ids=["shared", "one is idle"])
+@pytest.mark.parametrize(("processes", "rows"), [(2, 9), (3, 2)], ids=["shared", "one is idle"])
 def test_processes_give_the_verdicts_of_one(
     small: str, tmp_path: Path, processes: int, rows: int
 ) -> None:
@@ -245,3 +220,59 @@ def test_every_row_has_one_process_and_loads_are_balanced(
     assert sorted(index for share in shares for index in share) == list(range(len(rows)))
     loads = [sum(lengths[index] + 10 for index in share) for share in shares]
     assert max(loads) - min(loads) <= TOGETHER * 412
+
+
+def test_scores_are_calibrated_where_a_type_is_missing(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backbone = load_backbone(small, dtype="float32", device="cpu")
+    add_adapter(backbone.model, r=2, alpha=2).save_pretrained(str(tmp_path))
+    card = JudgeCard.for_rubrics(backbone, {"hieval-ea": ("plain/any",)}, response_budget=50)
+    (tmp_path / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
+    labels = (("Correct", None), ("Wrong; Other", "Other"))
+    rows = [
+        example(i, task="hieval-ea", label=labels[i % 2][0], error_type=labels[i % 2][1])
+        for i in range(8)
+    ]
+    calibration = calibrate(Judge.load(str(tmp_path)), rows, KeptGrades(tmp_path, Processes()))
+    assert calibration is not None
+    assert (set(calibration.rubrics), set(calibration.error_types)) == (
+        {"hieval-ea/plain/any"},
+        set(),
+    )
+    assert "hieval-ea/plain/any: error types stay uncalibrated" in capsys.readouterr().err
+
+
+def test_a_stated_risk_decides_what_needs_review(small: str, tmp_path: Path) -> None:
+    backbone = load_backbone(small, dtype="float32", device="cpu")
+    add_adapter(backbone.model, r=2, alpha=2).save_pretrained(str(tmp_path))
+    card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/any",)}, response_budget=50)
+    (tmp_path / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
+    judge = Judge.load(str(tmp_path))
+    key, stated = "hieval-qs/plain/any", example(1).request().model_copy(update={"risk": 0.1})
+    [refused] = judge.grade([stated])
+    assert (refused.status, refused.label) == ("invalid", None)
+    assert "'custos calibrate RUN --data FILE'" in str(refused.message)
+
+    rows = tmp_path / "cal.jsonl"
+    write_records(rows, [example(i) for i in range(40)])
+    result = CliRunner().invoke(
+        app, ["calibrate", str(tmp_path), "--data", str(rows)], catch_exceptions=False
+    )
+    assert f"{key}: 40 rows, 4 questions;" in result.stdout
+    judge.calibration = Judge.load(str(tmp_path)).calibration
+    assert judge.calibration is not None
+    assert len(judge.calibration.held_out[key].confidence) == 4, "one row of each question"
+
+    [plain] = judge.grade([example(1).request()])
+    assert not plain.needs_review
+    [unknown] = judge.grade([stated])
+    assert unknown.needs_review, "four questions show no level"
+    assert unknown.label == plain.label
+    for held_out, needs_review in (([0.2] * 60, False), ([0.9999] * 60 + [0.98] * 60, True)):
+        right = tuple(confidence != 0.98 for confidence in held_out)
+        verdicts = HeldOutVerdicts(confidence=tuple(held_out), right=right)
+        judge.calibration = judge.calibration.model_copy(update={"held_out": {key: verdicts}})
+        with TestClient(create_app(Service({"tiny": judge}))) as client:
+            answer = client.post("/judge", json=stated.model_dump(mode="json", exclude_unset=True))
+        assert answer.json()["needs_review"] == needs_review, answer.text

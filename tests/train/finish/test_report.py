@@ -7,23 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.axes import Axes
 
 from evaluation.intervals import wilson_interval
-from evaluation.report.plots import draw_learning_curve
 from judging.files.questions import write_question_hashes
-from judging.models.backbones import load_backbone
-from tests.train.made_up import encoded, example, examples, recipe
-from train.finish.write_judge import (
-    ENOUGH_QUESTIONS,
-    WIDEST,
-    RunResult,
-    announce,
-    validation_accuracy,
-    watched_table,
-)
-from train.loop.checkpoint import Progress
-from train.rows.data import Examples, RunSplits
+from tests.train.made_up import example, examples, recipe
+from train.finish.report import RunResult, announce, validation_accuracy
+from train.loop.progress import Progress
+from train.rows.data import RunSplits
+from train.rows.examples import Examples
 
 FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94, "n": 1400}
 
@@ -87,17 +78,6 @@ def test_the_last_lines_name_what_was_learned_and_the_next_commands(
     ]
 
 
-def test_without_a_test_split_the_validation_is_compared(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    learned, judge = lines(result(15), capsys)[2:4]
-    assert learned.startswith("validation: accuracy 0.875 [")
-    assert "against 0.500 [" in learned
-    assert "at the start (unused, untrained): +0.375 [" in learned
-    assert "8 questions, on which the step was chosen, 95 % intervals" in learned
-    assert judge == "judge: runs/x: no test split, see runs/x/README.md"
-
-
 def test_a_run_that_learned_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     printed = lines(result(0), capsys)
     assert printed[0].startswith(
@@ -122,61 +102,6 @@ def test_one_row_per_question_is_close_to_wilson() -> None:
     assert accuracy.low == pytest.approx(low, abs=0.002)
     assert accuracy.high == pytest.approx(high, abs=0.002)
     assert not accuracy.is_too_wide
-
-
-def test_questions_that_are_called_enough_are_enough() -> None:
-    assert ENOUGH_QUESTIONS == 100
-    for wrong in (0, 5, 25, 50):
-        rows = [example(i, group=str(i)) for i in range(ENOUGH_QUESTIONS)]
-        accuracy = validation_accuracy([i >= wrong for i in range(len(rows))], rows)
-        assert (accuracy.high - accuracy.low) / 2 <= WIDEST
-        assert not accuracy.is_too_wide
-
-
-def test_a_handful_of_rows_is_too_few() -> None:
-    rows = [example(i, group=str(i // 2)) for i in range(4)]
-    assert validation_accuracy([True, True, False, False], rows).is_too_wide
-
-
-def test_rows_of_one_question_count_as_less() -> None:
-    right = [True] * 50 + [False] * 50
-    alone = validation_accuracy(right, [example(i, group=str(i)) for i in range(100)])
-    together = validation_accuracy(right, [example(i, group=str(i // 10)) for i in range(100)])
-    assert together.high - together.low > 2 * (alone.high - alone.low)
-    single = validation_accuracy(right, [example(i, group="one") for i in range(100)])
-    assert single.high - single.low > 0.75, "one question says next to nothing"
-
-
-def test_undecided_rows_are_left_out() -> None:
-    rows = [example(i, group=str(i)) for i in range(4)]
-    accuracy = validation_accuracy([True, None, False, None], rows)
-    assert (accuracy.value, accuracy.rows) == (0.5, 2)
-
-
-def test_what_is_kept_of_an_earlier_stage(small: str) -> None:
-    """Wilson's intervals of 9 of 10 and 6 of 10, by his formula."""
-    rows = encoded(load_backbone(small, dtype="float32", device="cpu"), examples(10))
-    before = {"step": 0, "val_accuracy": 0.1, "val_nll": 1.0, "stage1_accuracy": 0.9}
-    best = {"step": 20, "val_accuracy": 0.9, "val_nll": 0.5, "stage1_accuracy": 0.6}
-    last = {"step": 30, "val_accuracy": 0.8, "val_nll": 0.5, "stage1_accuracy": 0.2}
-    progress = Progress(30, best, history=[{"step": 0, "train_loss": 2.0}, before, best, last])
-    page = "\n".join(watched_table(progress, {"stage1": rows}))
-    assert "| stage1 | 10 | 0.900 [0.596, 0.982] | 0.600 [0.313, 0.832] |" in page
-    assert watched_table(progress, {}) == []
-
-
-def test_the_learning_curve_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    curves: dict[str, list[float]] = {}
-    plot = Axes.plot
-
-    def note(self: Axes, x: Any, y: Any, **style: Any) -> Any:
-        curves[style["label"]] = list(y)
-        return plot(self, x, y, **style)
-
-    monkeypatch.setattr(Axes, "plot", note)
-    entries = [{"step": i, "val_accuracy": i / 2, "stage1_accuracy": 1 - i / 2} for i in range(3)]
-    draw_learning_curve(entries, tmp_path / "curve.png")
-    assert curves["stage1 kept"] == [1.0, 0.5, 0.0]
 
 
 def test_questions_that_the_start_was_trained_on(tmp_path: Path) -> None:

@@ -24,11 +24,6 @@ from train.setup.run_log import LOG_FILE, RUN_LOG, RunLog
 STAGE1 = "hieval_stage1"
 
 
-def test_a_recipe_is_read_with_its_method() -> None:
-    recipe = load_recipe(Focal, find_recipe("embedded/mine"), ["optim.lr=1e-3"])
-    assert (recipe.optim.lr, recipe.backbone, recipe.method) == (1e-3, "embedded", "focal")
-
-
 @pytest.mark.parametrize(
     ("error", "line"),
     [
@@ -86,23 +81,6 @@ def test_notices_of_libraries_go_to_the_log(
     assert first == "WARNING some.library: before the folder exists"
     assert second == "WARNING transformers.models: after it"
     assert "FutureWarning: deprecated" in third
-
-
-def test_notices_are_shown_beside_an_unexpected_error(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ZeroDivisionError), command_line():
-        logging.getLogger("some.library").warning("a hint at the cause")
-        raise ZeroDivisionError
-    assert capsys.readouterr().err == "WARNING some.library: a hint at the cause\n"
-
-
-def test_a_full_disk_is_reported_with_its_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / LOG_FILE).symlink_to("/dev/full")
-    with pytest.raises(SystemExit), command_line():
-        RUN_LOG.open_file(tmp_path)
-        RUN_LOG.write("step 1")
-    assert capsys.readouterr().err == f"error: {tmp_path / LOG_FILE}: No space left on device\n"
 
 
 def test_one_run_at_a_time_writes_to_a_folder(

@@ -8,14 +8,12 @@ import sys
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from judging.errors import CustosError
-from tests.train.made_up import analysed, critique_pair, examples, write_recipe, write_split
-from train import bradley_terry, hieval_stage1, hieval_stage2, truthful_judge
+from tests.train.made_up import examples, write_recipe
+from train import hieval_stage1
 from train.launch import rehearsal
 from train.launch.rehearsal import of_every_label
 
@@ -71,82 +69,6 @@ def test_a_part_that_fails_is_named_on_one_line(
     assert [line.split()[0] for line in parts[:3]] == ["rows", "load", "validation"]
     assert "works with this recipe" not in printed.out
     assert not list(scratch.iterdir())
-
-
-def test_a_failure_that_nobody_foresaw_leaves_its_trace(
-    small: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def stumble(*_: Any, **__: Any) -> None:
-        raise ZeroDivisionError("by nothing")
-
-    monkeypatch.setattr("train.run.load_backbone", stumble)
-    with pytest.raises(SystemExit):
-        hieval_stage1.main(["--config", str(write_recipe(tmp_path, small)), "--dry-run", "1"])
-    last = capsys.readouterr().err.splitlines()[-1]
-    text, _, log = last.partition("; all of it: ")
-    assert text == "error: dry run: load failed: ZeroDivisionError: by nothing"
-    assert "in stumble" in Path(log).read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("rank", [0, 3])
-def test_several_machines_are_refused_at_once(
-    small: str,
-    tmp_path: Path,
-    scratch: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    rank: int,
-) -> None:
-    for name, value in (("RANK", rank), ("WORLD_SIZE", 4), ("LOCAL_WORLD_SIZE", 2)):
-        monkeypatch.setenv(name, str(value))
-    monkeypatch.setattr("train.launch.front.SECONDS_TO_BE_STOPPED", 0)
-    with pytest.raises(SystemExit) as ended:
-        hieval_stage1.main(["--config", str(write_recipe(tmp_path, small)), "--dry-run", "1"])
-    assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith("error: a dry run takes one machine")
-    assert not list(scratch.iterdir())
-
-
-def test_rewards_are_trained_and_loaded(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs = write_split(tmp_path / "pairs.jsonl", [critique_pair(number) for number in range(8)])
-    keys = {"data": {"train": [pairs], "val": pairs, "allow_overlap": True}, "backbone": small}
-    run = {"output": str(tmp_path / "run"), "precision": "fp32"}
-    path = tmp_path / "rewards.yaml"
-    path.write_text(yaml.safe_dump({**keys, "optim": {"lr": 1e-3}, "run": run}), encoding="utf-8")
-    bradley_terry.main(["--config", str(path), "--dry-run", "1", "optim.batch_size=2"])
-    expected = ["rows", "load", "validation", "step", "saving", "judge load"]
-    assert parts(capsys.readouterr().out) == expected
-
-
-@pytest.mark.slow
-def test_every_other_script_has_a_dry_run(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def recipe(name: str, rows: list[Any], **sections: Any) -> str:
-        file = write_split(tmp_path / f"{name}.jsonl", rows)
-        data = {**dict.fromkeys(("val", "cal", "test"), file), "train": [file]}
-        values = {
-            "backbone": small,
-            "data": {**data, "allow_overlap": True},
-            "optim": {"lr": 1e-3, "batch_size": 2, "token_budget": 600},
-            "run": {"output": str(tmp_path / "run"), "precision": "fp32"},
-        }
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(yaml.safe_dump({**values, **sections}), encoding="utf-8")
-        return str(path)
-
-    earlier = write_split(tmp_path / "earlier.jsonl", examples(12))
-    replay = {"train": [earlier], "val": earlier}
-    types = recipe("types", analysed(tmp_path, 12), replay=replay)
-    pairs = recipe("pairs", [critique_pair(number) for number in range(8)])
-    for script, path in ((hieval_stage2, types), (truthful_judge, pairs)):
-        script.main(["--config", path, "--dry-run", "1"])
-        assert parts(capsys.readouterr().out) == list(PARTS_OF_JUDGE)
 
 
 def test_splits_that_are_graded_have_as_many_labels_as_they_can() -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from datetime import timedelta
 from pathlib import Path
-from subprocess import check_output
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,19 +16,19 @@ from accelerate.commands.launch import launch_command_parser
 
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
-from judging.models.devices import computes_bfloat16
+from judging.models.devices import computes_bfloat16, num_cores
 from tests.cuda_stand_in import with_gpus
+from tests.forks import run
 from tests.hub import save_hub_layout
 from tests.train.made_up import recipe
 from train.loop import sharding as accelerators
 from train.loop.sharding import (
     CACHES,
-    SHARE,
     FreeMemory,
+    bound_caches,
     device_lines,
     launcher_set_threads,
     make_accelerator,
-    thread_hint,
 )
 
 
@@ -63,22 +60,6 @@ def test_gpus_that_cannot_be_used_are_refused_unless_the_cpu_is_asked_for(
     assert make_accelerator(run).device.type == "cpu"
 
 
-@pytest.mark.parametrize(("count", "hours"), [(0, None), (1, 2)])
-def test_gpus_wait_two_hours_for_each_other(
-    count: int, hours: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[Any] = []
-
-    def stand_in(*, kwargs_handlers: list[Any], **_: Any) -> Any:
-        given.extend(handler.to_kwargs() for handler in kwargs_handlers)
-        return SimpleNamespace(distributed_type=SimpleNamespace(value="NO"))
-
-    with_gpus(monkeypatch, count)
-    monkeypatch.setattr(accelerators, "Accelerator", stand_in)
-    make_accelerator(recipe(tmp_path).run)
-    assert given == ([{"timeout": timedelta(hours=hours)}] if hours else [])
-
-
 @pytest.mark.parametrize("family", ["Qwen3-VL-4B-Instruct", "Qwen3.5-9B"])
 def test_a_run_names_its_gpu_and_what_it_lacks_and_no_cpu(
     family: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -95,31 +76,16 @@ def test_a_run_names_its_gpu_and_what_it_lacks_and_no_cpu(
     assert list(device_lines(cast(Any, on_cpu), backbone)) == []
 
 
-THREADS = """
-from train.loop.sharding import make_accelerator
-from train.setup.recipe import RunSection
-import torch
-make_accelerator(RunSection(output="unused"))
-print(torch.get_num_threads())
-"""
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-def test_one_process_takes_every_core_unless_told_otherwise(tmp_path: Path) -> None:
-    script = tmp_path / "threads.py"
-    script.write_text(THREADS, encoding="utf-8")
-    root = str(Path(__file__).parents[3])
-    inherited = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    done = subprocess.run(
-        [sys.executable, "-m", "accelerate.commands.launch", str(script)],
-        env={**inherited, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout) == len(os.sched_getaffinity(0))
+@pytest.mark.parametrize("by_launcher", [True, False])
+def test_one_process_takes_every_core_unless_told_otherwise(
+    by_launcher: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[int] = []
+    with_gpus(monkeypatch, 0)
+    monkeypatch.setattr(accelerators, "launcher_set_threads", lambda: by_launcher)
+    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
+    make_accelerator(recipe(tmp_path).run)
+    assert chosen == ([num_cores()] if by_launcher else [])
 
 
 @pytest.mark.parametrize(
@@ -155,18 +121,6 @@ def test_what_the_user_told_the_launcher_is_seen(
         assert launcher_set_threads() is set_by_launcher
 
 
-@pytest.mark.parametrize(("processes_here", "is_shown"), [("2", True), ("4", False)])
-def test_processes_of_other_machines_leave_cores_free(
-    processes_here: str, is_shown: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Four processes on machines of three cores: two on each, or all on this one."""
-    run = SimpleNamespace(device=torch.device("cpu"), num_processes=4)
-    monkeypatch.setattr(accelerators, "num_cores", lambda: 3)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", processes_here)
-    assert bool(thread_hint(cast(Any, run))) == is_shown
-
-
 MIB = 2**20
 
 
@@ -185,51 +139,29 @@ def test_gaps_between_tensors_that_live_on_are_given_back() -> None:
     assert all(tensor.min() == 1 for tensor in kept)
 
 
-def test_giving_back_takes_no_more_than_its_share_of_steps_however_short(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = spent = 0.0
+def print_growth(bounded: bool) -> None:
+    """Print by how many bytes products of many shapes make a process grow, in a fork of its own."""
+    if bounded:
+        bound_caches()
+    weight = torch.ones(512, 512, dtype=torch.bfloat16)
 
-    def trim(pad: int) -> None:
-        nonlocal now, spent
-        now, spent = now + 0.3, spent + 0.3
+    def product(rows: int) -> None:
+        torch.nn.functional.linear(torch.ones(rows, 512, dtype=torch.bfloat16), weight)
 
-    monkeypatch.setattr(time, "perf_counter", lambda: now)
-    freed = FreeMemory()
-    monkeypatch.setattr(freed, "_trim", trim)
-    for seconds, most in ((0.2, SHARE), (20.0, 0.3 / 20.3)):
-        begin, spent = now, 0.0
-        for _ in range(1000):
-            now += seconds
-            freed.give_back()
-        assert 0.7 * most < spent / (now - begin) < 1.05 * most
+    product(63)
+    begin = psutil.Process().memory_info().rss
+    for rows in range(64, 464):
+        product(rows)
+    FreeMemory().give_back()
+    print(psutil.Process().memory_info().rss - begin)  # noqa: T201
 
 
 @pytest.mark.skipif(
     not computes_bfloat16(torch.device("cpu")), reason="products in bfloat16 by other kernels"
 )
-def test_kernels_of_past_shapes_are_dropped() -> None:
+def test_kernels_of_past_shapes_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """In processes of their own: the caches read their sizes at the first product."""
-    program = """
-import sys, psutil, torch
-from judging.models.devices import computes_bfloat16
-from train.loop.sharding import FreeMemory, bound_caches
-if sys.argv[1] == "bounded":
-    bound_caches()
-weight = torch.ones(512, 512, dtype=torch.bfloat16)
-def product(rows):
-    torch.nn.functional.linear(torch.ones(rows, 512, dtype=torch.bfloat16), weight)
-product(63)
-begin = psutil.Process().memory_info().rss
-for rows in range(64, 464):
-    product(rows)
-FreeMemory().give_back()
-print(psutil.Process().memory_info().rss - begin)
-"""
-    # A training in this process has set them.
-    environment = {name: value for name, value in os.environ.items() if name not in CACHES}
-    plain, bounded = (
-        int(check_output([sys.executable, "-c", program, how], env=environment)) / MIB
-        for how in ("plain", "bounded")
-    )
+    for name in CACHES:  # a training in this process has set them
+        monkeypatch.delenv(name, raising=False)
+    plain, bounded = (int(run(print_growth, how).stdout) for how in (False, True))
     assert bounded < 0.6 * plain

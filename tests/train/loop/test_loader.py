@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ import torch
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
+from tests.forks import forked
 from tests.tiny import save_picture
 from tests.train.made_up import example, killed_after, recipe, trainer
-from train.loop.batches import Loader, default_workers
+from train.loop.batches import Loader, begin_worker, default_workers
 from train.loop.checkpoint import trainable
 from train.methods.trainer import Trainer
 from train.rows.data import Examples
@@ -82,20 +84,6 @@ def test_a_row_that_cannot_be_encoded_is_named(rows: Rows, loader: Loader, worke
         next(batches)
 
 
-def test_a_killed_worker_ends_the_run_with_a_line(rows: Rows) -> None:
-    loader = Loader({"train": rows}, 1)
-    others = _children(os.getpid())
-    batches = loader.batches(rows, [[0]] * 50)
-    try:
-        next(batches)
-        [worker] = set(_children(os.getpid())) - set(others)
-        os.kill(worker, signal.SIGKILL)
-        with pytest.raises(CustosError, match=r"was killed, .* set run\.workers=0"):
-            list(batches)
-    finally:
-        loader.close()
-
-
 def _children(pid: int) -> list[int]:
     """Return the workers of a process, without Python's own resource tracker."""
     tasks = (Path(f"/proc/{pid}/task/{pid}/children")).read_text().split()
@@ -104,6 +92,20 @@ def _children(pid: int) -> list[int]:
         for child in tasks
         if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
     ]
+
+
+def test_workers_leave_ctrl_c_to_the_run_and_end_it_where_they_are_killed(
+    rows: Rows, loader: Loader
+) -> None:
+    """The last test of those that share the workers."""
+    batches = loader.batches(rows, [[0]] * 50)
+    next(batches)
+    worker = _children(os.getpid())[-1]
+    os.kill(worker, signal.SIGINT)
+    next(batches)
+    os.kill(worker, signal.SIGKILL)
+    with pytest.raises(CustosError, match=r"was killed, .* set run\.workers=0"):
+        list(batches)
 
 
 def test_workers_on_a_gpu_leave_a_core_for_each_process() -> None:
@@ -136,48 +138,14 @@ def test_a_run_is_the_same_with_any_workers_and_after_a_resume(small: str, tmp_p
             assert torch.equal(parameter, expected[name])
 
 
-TRAINING = """
-import multiprocessing, os, time
-from concurrent.futures import ProcessPoolExecutor
-from train.loop.batches import begin_worker
-
-if __name__ == "__main__":
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, begin_worker) as pool:
-        print(pool.submit(os.getpid).result(), flush=True)
-        print(pool.submit(time.sleep, 1).result(), flush=True)
+def hold_a_worker() -> None:
+    """Print the process number of a worker that is busy, as the target of a fork."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), begin_worker) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)  # noqa: T201
         pool.submit(time.sleep, 600).result()
-"""
 
 
-@pytest.fixture
-def script(tmp_path: Path) -> Path:
-    """Write a program with one worker, which prints the worker's id first."""
-    script = tmp_path / "training.py"
-    script.write_text(TRAINING, encoding="utf-8")
-    return script
-
-
-def _started(script: Path) -> tuple[subprocess.Popen[str], psutil.Process]:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    process = subprocess.Popen(
-        [sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout
-    return process, psutil.Process(int(process.stdout.readline()))
-
-
-def test_a_worker_ends_when_its_parent_is_killed(script: Path) -> None:
-    process, worker = _started(script)
-    with process:
-        process.kill()
+def test_a_worker_ends_when_its_parent_is_killed() -> None:
+    with forked(hold_a_worker) as parent:
+        worker = psutil.Process(int(parent.wait_for(r"\d+\n")[0]))
     worker.wait(20)
-
-
-def test_a_worker_leaves_ctrl_c_to_its_parent(script: Path) -> None:
-    process, worker = _started(script)
-    with process:
-        worker.send_signal(2)
-        assert process.stdout
-        assert process.stdout.readline() == "None\n", "the worker did what it was given"
-        process.kill()

@@ -43,7 +43,6 @@ def _torchrun(processes: int, module: str, *arguments: str) -> str:
     ("processes", "batch_size", "token_budget"),
     [
         pytest.param(2, 8, 120, id="equally many micro-batches"),
-        pytest.param(3, 8, 10_000, id="eight rows among three"),
         pytest.param(3, 5, 1, id="one process has a micro-batch less"),
         pytest.param(3, 2, 10_000, id="one process is idle"),
     ],

@@ -1,9 +1,8 @@
-"""A killed run ends as if it had never been killed."""
+"""A killed run ends as if it had not been; which validation is best, and where a run stops."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+import math
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,14 @@ import torch
 from safetensors.torch import load_file
 
 from tests.train.loop.test_checkpoint import load_checkpoint
-from tests.train.made_up import KilledError, example, examples, killed_after, recipe, trainer
-from train.loop import batches
+from tests.train.made_up import KilledError, examples, killed_after, recipe, trainer
 from train.loop.checkpoint import best_folder
 from train.loop.objective import Measured
+from train.loop.optimizer import learning_rate
+from train.loop.progress import early_stop_line, selection_key, validations_without_gain
 from train.methods.focal import FocalObjective
 from train.methods.trainer import Trainer
-from train.rows.rows import Batch
+from train.setup.recipe import OptimSection
 
 
 @pytest.mark.parametrize("killed_at", [4, 8])
@@ -57,69 +57,6 @@ def test_resuming_is_exact(small: str, tmp_path: Path, killed_at: int) -> None:
     assert all(torch.equal(best[0][name], best[1][name]) for name in best[0])
 
 
-def test_dropout_is_at_work(small: str, tmp_path: Path) -> None:
-    """Or the test above would prove little."""
-    runs = []
-    for dropout in (0.0, 0.2):
-        settings = recipe(tmp_path / str(dropout), adapter__dropout=dropout, optim__max_steps=2)
-        runs.append(trainer(settings, small, examples(16)).fit().history)
-    assert runs[0] != runs[1]
-
-
-def test_a_finished_run_is_not_run_again(small: str, tmp_path: Path) -> None:
-    settings = recipe(tmp_path, optim__max_steps=2)
-    first = trainer(settings, small, examples(16)).fit()
-    second = trainer(settings, small, examples(16)).fit()
-    assert second.history == first.history
-
-
-def test_epochs_of_whole_questions_may_differ_in_steps(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every step of every epoch once, also when the run is killed in a late epoch."""
-    monkeypatch.setattr(batches, "WINDOW", 1)
-    data = [example(i, question="Which" + "?" * (int(i**0.5) % 7)) for i in range(60)]
-    settings = recipe(
-        tmp_path,
-        optim__epochs=5,
-        optim__whole_questions=True,
-        optim__token_budget=400,
-        run__save_every=3,
-    )
-    seen: list[list[int]] = []
-
-    def train(killed_at: int | None) -> None:
-        learner = trainer(settings, small, data)
-        lengths = [len(learner.plan.epoch(epoch)) for epoch in range(5)]
-        assert len(set(lengths)) > 1, "or this proves nothing"
-        assert learner.plan.total_steps == sum(lengths)
-
-        def step(micro_batches: list[list[int]], batches: Iterator[Batch]) -> float:
-            if learner.progress.step == killed_at:
-                raise KilledError
-            made = [next(batches) for _ in micro_batches]
-            assert [list(batch.indices) for batch in made] == micro_batches
-            seen.append([row for rows in micro_batches for row in rows])
-            return 1.0
-
-        monkeypatch.setattr(learner, "train_step", step)
-        monkeypatch.setattr(
-            FocalObjective, "measure", lambda self, runner, rows: Measured({"nll": 1.0}, [])
-        )
-        if killed_at is None:
-            learner.fit()
-            plan = [step for epoch in range(5) for step in learner.plan.epoch(epoch)]
-            planned = [[row for rows in step for row in rows] for step in plan]
-            assert seen == planned
-        else:
-            with pytest.raises(KilledError):
-                learner.fit()
-            del seen[killed_at // 3 * 3 :]  # what the newest checkpoint does not know of
-
-    train(killed_at=32)
-    train(killed_at=None)
-
-
 def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
     small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,29 +92,72 @@ def test_a_kill_between_the_best_and_the_checkpoint_that_knows_it(
     assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000008"]
 
 
-def test_an_earlier_checkpoint_still_finds_its_best(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def _validations(*scores: tuple[float | None, float]) -> list[dict[str, float]]:
+    history: list[dict[str, float]] = []
+    for step, (accuracy, nll) in enumerate(scores):
+        entry: dict[str, Any] = {"step": step, "val_nll": nll}
+        history += [{"step": step, "train_loss": 0.0}]
+        history.append(entry | ({} if accuracy is None else {"val_accuracy": accuracy}))
+    return history
+
+
+def test_scores_that_are_not_numbers_are_the_worst() -> None:
+    nothing = {"val_accuracy": 0.9, "val_nll": float("nan")}
+    assert selection_key({"val_accuracy": 0.1, "val_nll": 9.0}) > selection_key(nothing)
+    assert validations_without_gain(_validations((0.9, float("nan")), (0.1, 9.0))) == 0
+
+
+def _scripted(monkeypatch: pytest.MonkeyPatch, nlls: list[float]) -> None:
+    """Validations measure these in turn, the one before the first step included."""
+    measured = iter(nlls)
+    monkeypatch.setattr(
+        FocalObjective,
+        "measure",
+        lambda self, runner, rows: Measured({"accuracy": 0.5, "nll": next(measured)}, [True] * 6),
+    )
+
+
+def test_a_run_stops_when_validations_get_no_better(
+    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Lose the newest checkpoint, and let no later step be as good as the earlier one's best."""
+    options: dict[str, Any] = {"run__eval_every": 1, "run__patience": 2, "run__save_every": 5}
+    data = examples(8 * 5)
+    _scripted(monkeypatch, [0.9, 0.5, 0.6, 0.4, 0.4, 0.7, 0.1])
+    learner = trainer(recipe(tmp_path, **options), small, data)
+    progress = learner.fit()
+    assert (progress.step, progress.planned_steps, progress.chosen["step"]) == (5, 10, 3)
+    line = (
+        "stopped early at step 5 of 10: 2 validations in a row were no better than step 3's "
+        "(run.patience=2)"
+    )
+    assert line in capsys.readouterr().out
+    assert early_stop_line(progress, 2) == line
+    assert early_stop_line(progress, None) is None
 
-    def run(every: int, dies_at: int | None, accuracies: list[float]) -> Trainer:
-        settings = recipe(tmp_path, run__eval_every=every, run__save_every=2)
-        measured = (Measured({"accuracy": a, "nll": 1.0}, []) for a in accuracies)
-        monkeypatch.setattr(FocalObjective, "measure", lambda *_: next(measured))
-        learner = trainer(settings, small, examples(24))
-        take_step = learner.train_step
+    again = trainer(recipe(tmp_path, **options), small, data)
+    monkeypatch.setattr(again, "train_step", None)  # no step is made
+    assert again.fit().step == 5
 
-        def step_or_die(*given: Any) -> float:
-            if learner.progress.step == dies_at:
-                raise KilledError
-            return take_step(*given)
+    _scripted(monkeypatch, [0.3] * 5)
+    longer = trainer(recipe(tmp_path, **{**options, "run__patience": 9}), small, data)
+    assert longer.fit().step == 10
+    assert "run.patience=9 (was 2)" in capsys.readouterr().out
 
-        monkeypatch.setattr(learner, "train_step", step_or_die)
-        return learner
 
-    with pytest.raises(KilledError):
-        run(2, 5, [0.1, 0.5, 0.9]).fit()
-    shutil.rmtree(tmp_path / "checkpoint-000004")
-    progress = run(100, None, [0.3]).fit()
-    assert (progress.step, progress.chosen["step"]) == (6, 2)
-    assert [folder.name for folder in tmp_path.glob("best-*")] == ["best-000002"]
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        # Two of ten steps warm up; then 8 steps of decay from 1.
+        ("linear", [0.5, 1.0, 1.0, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]),
+        ("constant", [0.5] + [1.0] * 9),
+        (
+            "cosine",
+            [0.5, 1.0, *(0.5 * (1 + math.cos(math.pi * done / 8)) for done in range(8))],
+        ),
+    ],
+)
+def test_learning_rate(schedule: str, expected: list[float]) -> None:
+    given = {"lr": 1.0, "schedule": schedule, "warmup_ratio": 0.2}
+    optim = OptimSection.model_validate(given)
+    rates = [learning_rate(optim, step, total_steps=10) for step in range(10)]
+    assert rates == pytest.approx(expected)

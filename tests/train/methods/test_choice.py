@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-import train.methods
 from judging.errors import FieldError
-from tests.train.made_up import examples, recipe_file
-from train import hieval_stage1, run
 from train.loop.checkpoint import run_identity
-from train.methods import find_method, method_of, methods
+from train.methods import method_of, methods
 from train.methods.focal import FocalRecipe
 from train.setup.recipe import parse_recipe
 
@@ -77,68 +73,3 @@ def test_checkpoints_that_name_no_method_go_on(tmp_path: Path) -> None:
     before = run_identity(parse_recipe(FocalRecipe, path), None, {})
     assert run_identity(parse_recipe(FocalRecipe, path, ["method=focal"]), None, {}) == before
     assert run_identity(parse_recipe(FocalRecipe, path, ["method=other"]), None, {}) != before
-
-
-NEW = """
-from dataclasses import dataclass
-
-from train.loop.objective import TextModel
-from train.methods.base import LossMethod
-from train.methods.focal import FocalObjective, FocalRecipe
-
-
-@dataclass(frozen=True)
-class Tripled(FocalObjective):
-    def loss_sum(self, outputs, rows, step):
-        return 3 * super().loss_sum(outputs, rows, step)
-
-
-class Triple(LossMethod):
-    recipe_class = FocalRecipe
-
-    def objective(self):
-        return Tripled.for_examples(self.splits.train, 1.0, 5.0, "sqrt")
-
-
-METHOD = Triple
-"""
-
-
-def test_a_file_is_all_that_a_new_method_takes(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "triple.py").write_text(NEW, encoding="utf-8")
-    monkeypatch.setattr(train.methods, "__path__", [*train.methods.__path__, str(tmp_path)])
-    assert find_method("triple") is not None
-    assert _method({**SECTIONS, "loss": {"gamma": 2.0}}) == "focal", "recipes without a method"
-    path = recipe_file(
-        tmp_path,
-        small,
-        {"train": examples(8), "val": examples(4, 20)},
-        data={"allow_overlap": True},
-        optim={"max_steps": 1},
-        run={"log_every": 1},
-        method="triple",
-    )
-    losses: list[float] = []
-    for main, keys in ((run.main, []), (hieval_stage1.main, ["method=focal"])):
-        folder = tmp_path / f"run-{len(losses)}"
-        main(["--config", str(path), f"run.output={folder}", *keys])
-        history = json.loads((folder / "history.json").read_text(encoding="utf-8"))
-        losses += [entry["train_loss"] for entry in history if "train_loss" in entry]
-        recipe = yaml.safe_load((folder / "recipe.yaml").read_text(encoding="utf-8"))
-        assert recipe["method"] == ("focal" if keys else "triple")
-    assert losses[0] == pytest.approx(3 * losses[1], rel=1e-5)
-    card = (tmp_path / "run-0" / "README.md").read_text(encoding="utf-8")
-    assert "accelerate launch train/run.py --config" in card
-
-
-def test_a_script_follows_the_recipe(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The recipe of another script is trained as it says, here up to its missing pairs."""
-    rows = {"train": examples(8), "val": examples(8)}
-    path = recipe_file(tmp_path, small, rows, data={"allow_overlap": True}, method="reward")
-    with pytest.raises(SystemExit):
-        hieval_stage1.main(["--config", str(path)])
-    assert "a reward is trained on pairs" in capsys.readouterr().err

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from cli.main import app
 from judging.errors import CustosError
 from judging.judge import Judge
 from judging.models.adapters import add_adapter
@@ -18,22 +20,20 @@ from judging.scoring.packing import make_tree_batch
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from judging.types import LabelledExample
-from tests.tiny import brute_force, reference_model, save_picture
+from tests.conftest import Folders
+from tests.tiny import Family, brute_force, reference_model, save_picture
 from tests.train import made_up
 from tests.train.made_up import critique_pair, recipe_file
 from train import truthful_judge
-from train.loop.objective import ModelRunner, TextModel
-from train.loop.sharding import make_accelerator
+from train.loop.accelerator import make_accelerator
+from train.loop.objective import TextModel
 from train.methods.critique import (
-    CritiqueRecipe,
     TextObjective,
     TextSupervision,
     answer_tokens,
 )
 from train.methods.trainer import Trainer
-from train.rows.data import Examples, RunSplits, under_task
 from train.rows.rows import IndexedSplits, Rows
-from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
 
 PAIR = get_task("truthful-pair")
@@ -63,11 +63,6 @@ def test_the_answer_is_written_as_it_is_read(backbone: Backbone) -> None:
     tree = encoder.tree(PAIR.labels("plain"), "</label>")
     path = [token for _, token in tree.paths[tree.labels.index("A")]]
     assert tokens[len(read) : len(read) + len(path)] == path
-
-
-def test_control_tokens_in_a_critique_are_text(backbone: Backbone) -> None:
-    tokens = answer_tokens(PAIR, critique_pair(0, critique="a <|im_end|> b"), Encoder(backbone))
-    assert tokens.count(backbone.tokenizer.convert_tokens_to_ids("<|im_end|>")) == 1
 
 
 def test_a_label_alone_and_a_missing_critique(backbone: Backbone) -> None:
@@ -154,47 +149,22 @@ def test_the_script_leaves_a_judge_that_writes_critiques(small: str, tmp_path: P
     assert verdict.passes[0].critique
 
 
-def test_validation_does_not_wait_for_other_processes(
-    backbone: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The distributed wrapper's forward does, and processes may have unequally many batches."""
-
-    class Waiting(torch.nn.Module):
-        def forward(self, *given: Any, **named: Any) -> None:
-            raise AssertionError("would wait")
-
-    examples = [critique_pair(i) for i in range(8)]
-    rows = Rows(examples, TextSupervision(Encoder(backbone), with_labels=True), "val")
-    recipe = made_up.recipe(tmp_path)
-    adapted = with_adapter(load_backbone(backbone.name, dtype="float32"), recipe)
-    splits, accelerator = IndexedSplits(rows, rows, {}), make_accelerator(recipe.run)
-    learner = Trainer(recipe, adapted, splits, TextObjective(), accelerator, {})
-    expected = learner.objective.measure(learner.runner, rows)
-    monkeypatch.setattr(ModelRunner, "unwrapped", learner.runner.unwrapped)
-    monkeypatch.setattr(learner.runner, "model", Waiting())
-    assert learner.objective.measure(learner.runner, rows) == expected
-
-
-def test_pairs_under_another_task(tmp_path: Path, small: str) -> None:
-    path = _write_recipe(tmp_path, small, task="truthful-pure-label")
-    recipe = parse_recipe(CritiqueRecipe, path)
-    splits = under_task(
-        RunSplits(Examples.write([critique_pair(0)]), Examples.write([])), recipe.task
-    )
-    assert (splits.train[0].task, splits.train[0].mode) == ("truthful-pure-label", "score")
-    assert under_task(splits, None) == splits
-
-
 @pytest.mark.parametrize(
-    "task", ["truthful-pair", "truthful-critique-score", "truthful-pure-label"]
+    ("task", "family"),
+    [
+        ("truthful-pair", "qwen3_vl"),
+        ("truthful-critique-score", "qwen2_5_vl"),
+        ("truthful-pure-label", "qwen2_5_vl"),
+    ],
 )
 def test_labels_are_judged_after_the_own_critique(
-    tiny_folder: str, tmp_path: Path, task: str
+    task: str, family: Family, tiny_folders: Folders, tmp_path: Path
 ) -> None:
     """Each label of each row is scored by itself, by the library's model on plain tokens.
 
     Weights are for training: in a validation all rows count alike.
     """
+    tiny_folder = tiny_folders(family)
     backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
     pictures: dict[str, Any] = {"images": (save_picture(tmp_path / "a.png", 80, 60),)}
     changes: dict[str, Any] = {"task": task}
@@ -239,3 +209,39 @@ def test_labels_are_judged_after_the_own_critique(
     assert measured.right == [True, True, True, False]
     assert measured.scores["accuracy"] == 0.75
     assert measured.scores["nll"] == pytest.approx(total / tokens, rel=1e-5)
+
+
+TASK = "truthful-pure-label"
+
+
+@pytest.fixture(scope="module")
+def run(small: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run folder of a judge that learned the labels of rows of ``truthful-pair``."""
+    folder = tmp_path_factory.mktemp("pure_label")
+    starts = {"train": (0, 16), "val": (100, 104)}
+    rows = {name: [critique_pair(i) for i in range(*ends)] for name, ends in starts.items()}
+    path = recipe_file(folder, small, rows, task=TASK, data={"allow_overlap": True})
+    truthful_judge.main(["--config", str(path)])
+    return folder / "run"
+
+
+def _evaluate(run: Path, out: Path, *options: str) -> Any:
+    data = str(run.parent / "train.jsonl")
+    return CliRunner().invoke(
+        app, ["eval", str(run), "--data", data, "--out", str(out), "--no-zero-shot", *options]
+    )
+
+
+def test_it_is_evaluated_on_its_own_training_table(run: Path, tmp_path: Path) -> None:
+    result = _evaluate(run, tmp_path, "--task", TASK)
+    assert result.exit_code == 0, result.output
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert (report["n"], report["coverage"]) == (16, 1.0)
+    rows = (tmp_path / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(row)["rubric"] for row in rows} == {f"{TASK}/plain"}
+
+
+def test_without_the_option_the_error_names_it(run: Path, tmp_path: Path) -> None:
+    result = _evaluate(run, tmp_path)
+    assert result.exit_code == 1
+    assert f"not 'truthful-pair'; set task to '{TASK}' (--task {TASK})" in result.output

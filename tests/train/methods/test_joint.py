@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from torch import Tensor
 
 from judging.models.adapters import add_adapter
 from judging.models.backbones import Backbone, load_backbone
-from judging.scoring.label_tree import LabelTree
 from judging.scoring.packing import make_tree_batch, shared_rows
 from judging.scoring.prompts import Encoder
 from judging.scoring.tree_batch import TreeModel
@@ -166,31 +164,3 @@ def test_negatives_have_the_targets_score_and_another_type(
     assert samples == [sampled.candidates(row, step) for step in range(200)]
     assert samples != [JointObjective(LAMBDA, "sampled", "whole", 1).candidates(row, s)
                      for s in range(200)]  # fmt: skip
-
-
-def test_without_lambda_it_is_the_likelihood(tiny_folder: str, tmp_path: Path) -> None:
-    every = _rows(_examples(tmp_path), load_backbone(tiny_folder, dtype="float32"))
-    rows = every[:4]
-    slots = max(row.tree.num_slots for row in rows)
-    logits = torch.randn(4, slots, 420, generator=torch.Generator().manual_seed(1))
-    expected = 0.0
-    for i, row in enumerate(rows):
-        path = row.tree.paths[row.target]
-        nll = [-logits[i, slot].double().log_softmax(-1)[token].item() for slot, token in path]
-        expected += row.example.weight * math.fsum(nll) / len(nll)
-    plain = JointObjective(0.0, "all", "whole", 0)
-    assert plain.loss_sum(logits, rows, 0).item() == pytest.approx(expected, rel=1e-6)
-    assert plain.denominator(*every.weights(range(4))) == 1 + 2 + 3 + 4
-    more = JointObjective(LAMBDA, "all", "whole", 0).loss_sum(logits, rows, 0).item()
-    assert more > expected
-
-
-@pytest.mark.parametrize("negatives", ["sampled", "hardest", "all"])
-def test_a_score_of_one_error_type_has_nothing_to_push_down(negatives: Negatives) -> None:
-    tree = LabelTree.build(("Correct", "Wrong; Slip"), ((1, 2), (3, 4, 2)))
-    row = Row(_example_of("Wrong; Slip"), "task/rubric", (), tree, target=1)
-    assert JointObjective(LAMBDA, negatives, "whole", 0).candidates(row, 0) == []
-
-
-def _example_of(label: str) -> LabelledExample:
-    return LabelledExample(id="1", question="Which?", responses=("this",), label=label)

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from judging.errors import CustosError
-from judging.judge.card import read_card
 from judging.models.adapters import ADAPTER_FILE
 from tests.tiny import save_picture
 from tests.train.made_up import critique_pair, recipe_file, write_split
@@ -67,11 +66,6 @@ def test_the_adapter_has_learned(run: Path, start: Path) -> None:
     assert before.keys() == after.keys()
     assert max((before[name] - after[name]).abs().max() for name in before) > 1e-4
     assert not list(run.glob("**/ref")), "TRL's copy of the start is not a part of the judge"
-
-
-def test_the_card_is_that_of_a_judge_with_critiques(run: Path) -> None:
-    card = read_card(run)
-    assert card.modes == {"truthful-pair/plain": ("critique",)}
 
 
 def test_the_history_has_losses_and_validations(run: Path) -> None:
@@ -189,15 +183,6 @@ def test_every_pass_takes_every_row(
     assert taken[:num_items] != taken[num_items : 2 * num_items]
 
 
-def test_the_preferences_are_kept(run: Path) -> None:
-    if not run.parent.name.startswith("critique_dpo"):
-        pytest.skip("GRPO has rewards, no preferences")
-    lines = (run / "preferences.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 8, "those of every row, whatever the margin"
-    for line in map(json.loads, lines):
-        assert line["chosen"]["reward"] >= line["rejected"]["reward"]
-
-
 def test_kept_preferences_make_the_same_judge(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not run.parent.name.startswith("critique_dpo"):
         pytest.skip("GRPO has rewards, no preferences")
@@ -234,23 +219,6 @@ def test_what_is_refused(
     assert words in capsys.readouterr().err
 
 
-def test_rows_that_grpo_cannot_take(
-    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
-    picture = save_picture(tmp_path / "a.png", 60, 50)
-    for fields, words in (
-        ({"images": (picture,)}, "GRPO takes no pictures"),
-        ({"task": "truthful-pure-label"}, "'truthful-pure-label' writes no critiques"),
-    ):
-        path = write_recipe(tmp_path, small)
-        rows = [labelled_pair(i, question=f"Which bad {i}?", **fields) for i in range(8)]
-        write_split(tmp_path / "train.jsonl", rows)
-        with pytest.raises(SystemExit):
-            critique_grpo.main(["--config", str(path)])
-        assert words in capsys.readouterr().err
-
-
 def test_rows_of_one_id_are_not_drawn_of(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,3 +244,20 @@ def test_one_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
         with pytest.raises(SystemExit):
             script.main([])
         assert "--processes 1" in capsys.readouterr().err
+
+
+def test_rows_that_grpo_cannot_take(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train.run.load_backbone", pytest.fail)
+    picture = save_picture(tmp_path / "a.png", 60, 50)
+    for fields, words in (
+        ({"images": (picture,)}, "GRPO takes no pictures"),
+        ({"task": "truthful-pure-label"}, "'truthful-pure-label' writes no critiques"),
+    ):
+        path = write_recipe(tmp_path, small)
+        rows = [labelled_pair(i, question=f"Which bad {i}?", **fields) for i in range(8)]
+        write_split(tmp_path / "train.jsonl", rows)
+        with pytest.raises(SystemExit):
+            critique_grpo.main(["--config", str(path)])
+        assert words in capsys.readouterr().err

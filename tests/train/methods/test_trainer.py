@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from judging.errors import CustosError
-from judging.scoring.tree_batch import TreeModel
 from judging.types import LabelledExample
 from tests.tiny import save_picture
 from tests.train.made_up import analysed, example, examples, recipe, trainer
 from train.loop.batches import StepPlan
 from train.loop.checkpoint import best_folder, trainable
 from train.methods.joint import JointObjective
-from train.methods.trainer import Trainer, dropout_seed
+from train.methods.trainer import Trainer
 
 
 def _losses(trained: Trainer) -> list[float]:
@@ -65,19 +61,6 @@ def test_the_last_adapter_may_be_chosen(small: str, tmp_path: Path) -> None:
     assert np.mean([bool(row) for row in progress.right]) == validations[-1]["val_accuracy"]
     assert progress.right_at_start is not None
     assert np.mean([bool(r) for r in progress.right_at_start]) == validations[0]["val_accuracy"]
-
-
-def test_only_the_adapter_is_trained(small: str, tmp_path: Path) -> None:
-    learner = trainer(recipe(tmp_path, optim__epochs=1), small, examples(16))
-    before = {name: p.detach().clone() for name, p in learner.runner.unwrapped.named_parameters()}
-    learner.fit()
-    moved = {
-        name
-        for name, p in learner.runner.unwrapped.named_parameters()
-        if not torch.equal(p.detach(), before[name])
-    }
-    assert moved == set(_adapter(learner))
-    assert all("lora_" in name and "language_model" in name for name in moved)
 
 
 def _adapter(learner: Trainer) -> dict[str, torch.nn.Parameter]:
@@ -142,15 +125,6 @@ def test_gradient_checkpointing_changes_nothing(small: str, tmp_path: Path) -> N
         torch.testing.assert_close(steps[1][name], gradient, rtol=1e-4, atol=1e-5)
 
 
-def test_any_seed_and_each_process_and_step_its_own(small: str, tmp_path: Path) -> None:
-    seeds = {dropout_seed(0, step, rank) for step in range(500) for rank in range(4)}
-    assert len(seeds) == 2000
-    assert all(0 <= seed < 2**32 for seed in seeds)
-    for seed in (4295, -1, 2**40):
-        learner = trainer(recipe(tmp_path / str(seed), run__seed=seed), small, examples(16))
-        learner.train_step(learner.plan.epoch(0)[0])
-
-
 def test_rows_that_weigh_nothing_change_nothing(small: str, tmp_path: Path) -> None:
     data = [example(i, weight=0.0 if i < 8 else 1.0) for i in range(16)]
     learner = trainer(recipe(tmp_path, optim__weight_decay=0.1), small, data)
@@ -159,18 +133,6 @@ def test_rows_that_weigh_nothing_change_nothing(small: str, tmp_path: Path) -> N
     assert all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
     assert learner.train_step([[0, 1, 2, 3], [8, 9, 10, 11]]) > 0
     assert not all(torch.equal(p, before[n]) for n, p in _adapter(learner).items())
-
-
-def test_a_loss_that_is_not_finite_ends_the_run(small: str, tmp_path: Path) -> None:
-    learner = trainer(recipe(tmp_path), small, examples(16))
-    for name, parameter in _adapter(learner).items():
-        if "lora_B" in name:
-            parameter.data.fill_(float("inf"))
-    learner.progress.step = 6
-    with pytest.raises(
-        CustosError, match=r"^step 7: not finite: loss nan, gradient norm nan; lower"
-    ):
-        learner.train_step(learner.plan.epoch(0)[0])
 
 
 def test_the_loss_of_a_mixed_step_is_the_mean_over_its_rows(small: str, tmp_path: Path) -> None:
@@ -187,15 +149,6 @@ def test_the_loss_of_a_mixed_step_is_the_mean_over_its_rows(small: str, tmp_path
         assert made.train_step(step) == pytest.approx(expected, rel=1e-5)
 
 
-def test_memory_is_freed_for_the_finished_judge(small: str, tmp_path: Path) -> None:
-    learner = trainer(recipe(tmp_path, optim__max_steps=1), small, examples(16))
-    backbone = learner.rows.train.encoder.backbone.model
-    learner.fit()
-    learner.free_memory()
-    assert {parameter.device.type for parameter in backbone.parameters()} == {"meta"}
-    assert learner.accelerator.is_main_process, "the accelerator still tells the processes apart"
-
-
 def test_a_backbone_that_is_not_finite_is_not_trained(small: str, tmp_path: Path) -> None:
     learner = trainer(recipe(tmp_path / "run"), small, examples(16))
     with torch.no_grad():
@@ -204,45 +157,3 @@ def test_a_backbone_that_is_not_finite_is_not_trained(small: str, tmp_path: Path
                 parameter[0, 0] = float("nan")
     with pytest.raises(CustosError, match=r"its scores are not numbers before step 1"):
         learner.fit()
-
-
-def test_a_small_budget_scores_alike(small: str, tmp_path: Path) -> None:
-    picture = save_picture(tmp_path / "a.png", 60, 60)
-    data = [example(i, images=(picture,) if i % 2 else ()) for i in range(7)]
-    large, some = (
-        trainer(recipe(tmp_path, optim__token_budget=budget), small, examples(16), data)
-        for budget in (10_000, 120)
-    )
-    sizes = [
-        [len(batch.rows) for batch, _ in learner.runner.passes(learner.rows.val)]
-        for learner in (large, some)
-    ]
-    assert len(sizes[0]) == 1 and len(sizes[1]) > 2
-    np.testing.assert_allclose(
-        some.runner.label_logprobs(some.rows.val),
-        large.runner.label_logprobs(large.rows.val),
-        rtol=1e-5,
-        atol=1e-5,
-    )
-
-
-def test_one_instruction_is_kept_at_a_time(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[weakref.ref[Any]] = []
-
-    def prefill(model: TreeModel, *arguments: Any) -> Any:
-        prefix = compute(model, *arguments)
-        made.append(weakref.ref(prefix))
-        return prefix
-
-    compute = TreeModel.prefill
-    monkeypatch.setattr(TreeModel, "prefill", prefill)
-    variants = ("plain", "tolerance", "plain", "tolerance")
-    data = [example(i, variant=variant) for i, variant in enumerate(variants)]
-    learner = trainer(recipe(tmp_path, optim__token_budget=1), small, examples(16), data)
-    alive = []
-    for _ in learner.runner.passes(learner.rows.val):
-        gc.collect()
-        alive.append(sum(prefix() is not None for prefix in made))
-    assert (len(made), alive) == (2, [1, 1, 1, 1])

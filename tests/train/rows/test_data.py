@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,41 +67,6 @@ def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
         read_splits(section.model_copy(update={"exclude_answerer": "ants"}))
 
 
-@pytest.mark.parametrize(("split", "only"), [("cal", "ant"), ("test", "bee")])
-def test_holding_out_may_leave_no_split_empty(tmp_path: Path, split: str, only: str) -> None:
-    rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
-    both = write_split(tmp_path / "both.jsonl", rows)
-    single = write_split(
-        tmp_path / "one.jsonl", [row for row in rows if row.metadata["answerer"] == only]
-    )
-    section = _section(tmp_path, train=[both], val=both, exclude_answerer="ant", **{split: single})
-    with pytest.raises(CustosError, match=rf"field 'data\.{split}': no rows are left with .*=ant"):
-        read_splits(section)
-
-
-def test_an_error_of_reading_is_not_the_disks_that_rows_are_kept_on(tmp_path: Path) -> None:
-    def unreadable() -> Iterator[LabelledExample]:
-        yield example(0)
-        raise PermissionError(errno.EACCES, "Permission denied", "train.jsonl")
-
-    with pytest.raises(PermissionError, match=r"train\.jsonl"):
-        Examples.write(unreadable())
-
-
-def test_a_disk_that_takes_no_rows_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    with pytest.raises(CustosError, match=r"gone: the rows cannot be written .* set TMPDIR"):
-        Examples.write([example(0)])
-
-
-def test_a_missing_split_says_how_to_make_it(tmp_path: Path) -> None:
-    section = _section(tmp_path, cal=tmp_path / "none.jsonl")
-    with pytest.raises(CustosError, match=r"none\.jsonl: no such split; make it with 'custos prep"):
-        read_splits(section)
-
-
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("val", "no rows to use"), ("cal", "the file has no rows"), ("test", "the file has no rows")],
@@ -114,13 +76,6 @@ def test_an_empty_split_is_refused(tmp_path: Path, name: str, reason: str) -> No
     empty = write_split(tmp_path / "empty.jsonl", decided)
     with pytest.raises(CustosError, match=rf"field 'data\.{name}': {reason}"):
         read_splits(_section(tmp_path, **{name: empty}))
-
-
-def test_a_bad_row_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "bad.jsonl"
-    path.write_text('{"question": "?", "response": "a"}', encoding="utf-8")
-    with pytest.raises(CustosError, match=r"bad\.jsonl: .*'label': Field required .* row 1"):
-        read_splits(_section(tmp_path, train=[str(path)]))
 
 
 def test_rows_without_an_id_are_known_by_their_place(tmp_path: Path) -> None:
@@ -147,26 +102,6 @@ def test_a_broken_picture_is_named_with_its_row(tmp_path: Path, split: str) -> N
         read_splits(_section(tmp_path, **{split: files}))
 
 
-def test_tables_of_other_columns_and_labels(tmp_path: Path) -> None:
-    sheet = "question,gold,answer,grade\n1+1?,2,2,right\n1+2?,3,4,wrong\n"
-    (tmp_path / "train.csv").write_text(sheet)
-    (tmp_path / "mapping.yaml").write_text(
-        "columns: {references: gold, response: answer, label: grade}\nlabels: {right: Correct}\n"
-    )
-    data = DataSection(
-        train=(tmp_path / "train.csv",),
-        val=tmp_path / "train.csv",
-        mapping=tmp_path / "mapping.yaml",
-    )
-    splits = read_splits(data)
-    assert [(row.label, row.references) for row in splits.train] == [
-        ("Correct", ("2",)),
-        ("Wrong", ("3",)),
-    ]
-    assert splits.train[0].id == f"{tmp_path / 'train.csv'} row 1"
-    assert data.model_dump(mode="json")["mapping"]["labels"] == {"right": "Correct"}
-
-
 EARLIER = examples(90)  # every third Correct
 
 
@@ -188,12 +123,6 @@ def test_rho_of_either_task() -> None:
         replay_sample(EARLIER, 90, 2.0, "task2", 0)
 
 
-def test_the_draw_is_the_seeds_alone() -> None:
-    first = replay_sample(EARLIER, 30, 1.0, "task2", 5)
-    assert first == replay_sample(EARLIER, 30, 1.0, "task2", 5)
-    assert first != replay_sample(EARLIER, 30, 1.0, "task2", 6)
-
-
 def test_splits_with_replay(tmp_path: Path) -> None:
     earlier = Path(write_split(tmp_path / "train.jsonl", EARLIER))
     val = Path(write_split(tmp_path / "val.jsonl", examples(9, 200)))
@@ -212,13 +141,6 @@ def test_splits_with_replay(tmp_path: Path) -> None:
     assert with_replay(
         RunSplits(Examples.write(new), Examples.write([])), ReplaySection(), 0
     ) == RunSplits(Examples.write(new), Examples.write([]))
-
-
-def test_no_rows_to_watch(tmp_path: Path) -> None:
-    new = RunSplits(Examples.write(examples(20, 500)), Examples.write([]))
-    empty = Path(write_split(tmp_path / "val.jsonl", [example(0, responses=("",))]))
-    with pytest.raises(CustosError, match=r"field 'replay\.val': no rows to use"):
-        with_replay(new, ReplaySection(val=empty), 0)
 
 
 def test_a_held_out_answerer_is_not_replayed(tmp_path: Path) -> None:
@@ -276,13 +198,6 @@ def test_it_may_be_allowed(tmp_path: Path, allowed: Any) -> None:
     ]
 
 
-def test_one_file_for_two_splits_is_named(tmp_path: Path) -> None:
-    file = write_split(tmp_path / "all.jsonl", asking("Elbe", "Danube"))
-    data = DataSection(train=(Path(file),), val=Path(file))
-    with pytest.raises(FieldError, match=r"of 2 val rows, 2 are rows of train too \(both read /"):
-        check_overlaps(read_splits(data), data)
-
-
 ALL: tuple[Split, ...] = ("val", "cal", "test")
 
 
@@ -305,12 +220,6 @@ def test_only_what_is_wanted_is_held_out() -> None:
         "test": 0,
     }
     assert splits == hold_out(rows[::-1], ["val"]), "the order of the rows does not matter"
-
-
-def test_too_few_questions_are_counted() -> None:
-    rows = [example(i, question="Which river?") for i in range(40)]
-    with pytest.raises(CustosError, match="^1 different questions are too few to divide into"):
-        hold_out(rows, ALL)
 
 
 def test_equal_rows_with_different_labels_are_named_where_they_are_read(tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,43 +10,22 @@ from judging.errors import CustosError
 from tests.train.made_up import recipe
 from train import hieval_stage1
 from train.setup.engines import (
-    check_distributed_type,
     check_engine,
     check_processes,
     launch_file,
 )
 
-REPOSITORY = Path(__file__).parents[3]
 
-
-@pytest.mark.parametrize(
-    ("variable", "value", "message"),
-    [
-        ("ACCELERATE_USE_FSDP", "true", "FSDP_VERSION=1: not supported; set fsdp_version: 2"),
-        ("ACCELERATE_DEEPSPEED_ZERO_STAGE", "3", "STAGE=3: not supported; set zero_stage: 2 or"),
-        ("ACCELERATE_USE_MEGATRON_LM", "1", "Megatron-LM is not supported; training runs in one"),
-        ("PJRT_DEVICE", "TPU", "TPU is not supported; training runs in one process, or in several"),
-        ("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "STEPS=4: not supported; unset it and"),
-    ],
-)
 def test_engines_are_refused_before_the_data_is_read(
-    variable: str,
-    value: str,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(variable, value)
-    if variable.startswith("ACCELERATE_DEEPSPEED"):
-        monkeypatch.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    monkeypatch.setenv("ACCELERATE_USE_MEGATRON_LM", "1")
     monkeypatch.setattr("train.run.load_backbone", pytest.fail)
     with pytest.raises(SystemExit) as ended:
         hieval_stage1.main([])  # the recipe's data is not there either
     assert ended.value.code == 2
-    line = capsys.readouterr().err
-    assert line.startswith("error: ")
-    assert message in line
-    assert line.count("\n") == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ") and "Megatron-LM is not supported" in line
 
 
 OTHERS = ("MEGATRON_LM", "XLA", "TPU", "MULTI_NPU")
@@ -66,6 +42,8 @@ def with_deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("engine", "name", "value", "advice"),
     [
+        ({}, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4", "unset it and .*"),
+        (FSDP2, "FSDP_VERSION", "1", "set fsdp_version: 2.*"),
         (FSDP2, "FSDP_RESHARD_AFTER_FORWARD", "false", "leave it out"),
         (FSDP2, "FSDP_OFFLOAD_PARAMS", "true", "leave it out"),
         (FSDP2, "FSDP_ACTIVATION_CHECKPOINTING", "true", "set run.gradient_checkpointing=true"),
@@ -128,12 +106,6 @@ def test_shipped_files_are_taken_by_name() -> None:
         launch_file(Path("none"))
 
 
-@pytest.mark.parametrize("kind", OTHERS)
-def test_other_engines_are_refused(kind: str) -> None:
-    with pytest.raises(CustosError, match=f"^distributed_type {kind} is not supported; training"):
-        check_distributed_type(kind)
-
-
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
@@ -159,36 +131,3 @@ def test_files_of_plain_processes_are_taken(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "accelerate.yaml"
     path.write_text(f"distributed_type: {kind}\n", encoding="utf-8")
     assert launch_file(path) == path
-
-
-@pytest.mark.parametrize("content", [b"- a list", b"a: [", b"\xff\xfe", b""])
-def test_files_that_are_none_of_accelerate(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "accelerate.yaml"
-    path.write_bytes(content)
-    with pytest.raises(CustosError, match="accelerate.yaml: not a file of 'accelerate config'"):
-        launch_file(path)
-    with pytest.raises(CustosError, match="none.yaml: no such file of 'accelerate config'"):
-        launch_file(tmp_path / "none.yaml")
-
-
-@pytest.mark.usefixtures("forking_python")
-def test_accelerate_launch_with_an_fsdp_file(tmp_path: Path) -> None:
-    """On a CPU accelerate itself would train without a word in another way."""
-    path = tmp_path / "fsdp.yaml"
-    path.write_text(
-        "distributed_type: FSDP\nuse_cpu: true\nnum_processes: 1\nfsdp_config: {fsdp_version: 1}\n"
-    )
-    launch = (sys.executable, "-m", "accelerate.commands.accelerate_cli", "launch")
-    done = subprocess.run(
-        [*launch, "--config_file", str(path), "train/hieval_stage1.py"],
-        env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 1
-    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
-    assert "FSDP_VERSION=1: not supported; set fsdp_version: 2" in errors[0]

@@ -10,19 +10,13 @@ import pytest
 import yaml
 
 from judging.errors import CustosError
-from judging.tasks import task_names
 from train.methods import find_method
 from train.methods.base import Method
 from train.methods.focal import FocalRecipe
 from train.methods.joint import JointRecipe
 from train.setup.recipe import (
     RECIPES,
-    RECIPES_OF_TASKS,
     find_recipe,
-    parse_recipe,
-    recipe_names,
-    recipe_of_task,
-    summary_of,
 )
 
 MINIMAL: dict[str, Any] = {
@@ -135,15 +129,6 @@ def test_missing_keys_and_files_are_named(tmp_path: Path) -> None:
         parse_recipe(FocalRecipe, path)
 
 
-@pytest.mark.parametrize("content", ["", "- a\n- b\n", "just words"])
-def test_a_file_that_is_no_mapping(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_text(content, encoding="utf-8")
-    for overrides in ([], ["optim.lr=1"]):
-        with pytest.raises(CustosError, match=r"x\.yaml"):
-            parse_recipe(FocalRecipe, path, overrides)
-
-
 def _method(path: Path) -> type[Method]:
     """Return the method of a recipe, whose first line must start its script with it."""
     first = path.read_text(encoding="utf-8").splitlines()[0]
@@ -171,13 +156,6 @@ def test_every_shipped_recipe_is_valid(path: Path) -> None:
     parse_recipe(_method(path).recipe_class, path)
 
 
-def test_names_are_paths_without_suffix() -> None:
-    names = recipe_names()
-    assert names == sorted(names)
-    assert {"hieval_stage1", "embedded/demo", "truthful/pure_label"} <= set(names)
-    assert all(find_recipe(name) == RECIPES / f"{name}.yaml" for name in names)
-
-
 def test_a_file_wins_over_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert find_recipe("hieval_stage1").parent == RECIPES
@@ -200,20 +178,6 @@ def test_the_nearest_recipe_is_named(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CustosError, match=f"{name}: no such recipe; the nearest is '{nearest}'"):
         find_recipe(name)
-
-
-@pytest.mark.parametrize("name", recipe_names())
-def test_every_recipe_says_in_one_line_what_it_is_for(name: str) -> None:
-    summary = summary_of(find_recipe(name))
-    assert summary.startswith(("Train ", "Try ")) and summary.endswith(".")
-
-
-def test_recipes_of_tasks_are_named_after_them() -> None:
-    names = {path.stem for path in (RECIPES / RECIPES_OF_TASKS).iterdir()}
-    assert "truthful-pair" in names and names <= set(task_names())
-    assert recipe_of_task("truthful-pair") == "embedded/tasks/truthful-pair"
-    assert recipe_of_task("hieval-qs") == "embedded/mine"
-    assert recipe_of_task("hieval_stage1") is None
 
 
 def _values(name: str) -> dict[str, Any]:
@@ -261,13 +225,3 @@ def test_an_ablation_changes_one_thing(name: str, base: str, changed: set[str]) 
     assert {k: v for k, v in ablation["run"].items() if k != "output"} == {
         k: v for k, v in full["run"].items() if k != "output"
     }
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["hieval_stage1", "hieval_stage2", "truthful_judge", "bradley_terry", "truthful/pure_label"],
-)
-def test_a_head_parts_what_is_published_from_what_is_ours(name: str) -> None:
-    head = find_recipe(name).read_text(encoding="utf-8").partition("backbone:")[0]
-    assert "Published: " in head
-    assert "Ours: " in head

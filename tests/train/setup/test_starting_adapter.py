@@ -42,17 +42,6 @@ def test_its_shape_is_recorded(tmp_path: Path, init: Path) -> None:
     assert (adapter.r, adapter.alpha, adapter.modules) == (2, 6, ("q", "down"))
 
 
-def test_its_kind_is_recorded(small: str, tmp_path: Path) -> None:
-    kind = {"rslora": True, "dora": True, "merger": True}
-    model = load_backbone(small, dtype="float32").model
-    add_adapter(model, r=2, alpha=6, modules=("q",), **kind).save_pretrained(tmp_path / "init")
-    adapter = with_shape_of_init(_from(tmp_path, tmp_path / "init")).adapter
-    assert (adapter.rslora, adapter.dora, adapter.merger) == (True, True, True)
-    assert adapter.modules == ("q",)
-    with pytest.raises(CustosError, match=r"field 'adapter.dora': False: .* has True"):
-        with_shape_of_init(_from(tmp_path, tmp_path / "init", dora=False))
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -128,15 +117,6 @@ def test_a_damaged_adapter_is_named(
     (damaged / file).write_bytes(content)
     with pytest.raises(CustosError, match=message):
         with_shape_of_init(_from(tmp_path, damaged))
-
-
-@pytest.mark.parametrize("content", ["{", "[]", "{}"])
-def test_a_damaged_card_is_named(small: str, tmp_path: Path, init: Path, content: str) -> None:
-    damaged = shutil.copytree(init, tmp_path / "damaged")
-    (damaged / "judge.json").write_text(content, encoding="utf-8")
-    backbone = load_backbone(small, dtype="float32")
-    with pytest.raises(CustosError, match=r"damaged/judge\.json: not a judge card: "):
-        with_adapter(backbone, with_shape_of_init(_from(tmp_path, damaged)))
 
 
 def test_a_run_records_what_it_started_from(small: str, tmp_path: Path, init: Path) -> None:

@@ -1,10 +1,11 @@
-"""Two processes that share one model take the steps of a single one, whatever the stage."""
+"""Two processes that share one model, or divide moments, take the steps of a single one."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.train.sharding import learners
 from tests.train.sharding.learners import FAMILIES, QUICK, SLOW, STEPS, Case, run, settings
 from train.launch.run_plan import backbone_config
 from train.plan.step_memory import StepSize, step_memory
+from train.setup.engines import FSDP, ZERO
 
 GRADIENT = 1e-5
 """Share of a gradient's norm by which sums of float32 in another order may differ."""
@@ -32,20 +34,25 @@ ADAPTER = 1e-3
 """The same for what an adapter learns: Adam's first steps only see the signs of small gradients."""
 
 
+EVERY = list({str(case): case for case in [*QUICK, *SLOW]}.values())
+CASES = {"quick": QUICK, "slow": SLOW, ZERO: EVERY}
 Together = Callable[[str], Path]
+divides_moments = pytest.mark.skipif(
+    find_spec("deepspeed") is None, reason="DeepSpeed is not installed"
+)
 
 
 @pytest.fixture(scope="module")
 def together(tiny_folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> Together:
-    """Run folders of two processes that shared the model, for the quick cases or the slow ones."""
+    """Run folders of two processes for some cases; DeepSpeed's divide moments of every one."""
     folders = {family: tiny_folders(family) for family in FAMILIES}
 
     @cache
     def made(cases: str) -> Path:
         out = tmp_path_factory.mktemp("together")
         run(Case("focal", "qwen3_vl", killed_at=2), folders["qwen3_vl"], out / "begun-alone")
-        chosen = QUICK if cases == "quick" else SLOW
-        run_together(2, learners.main, out, chosen, folders, seconds=600)
+        engine = ZERO if cases == ZERO else FSDP
+        run_together(2, learners.main, out, CASES[cases], folders, engine, seconds=1200)
         return out
 
     return made
@@ -64,6 +71,18 @@ def test_so_are_those_of_every_stage_and_family(
     case: Case, together: Together, tiny_folders: Folders, tmp_path: Path
 ) -> None:
     check(case, together("slow") / str(case), tiny_folders, tmp_path)
+
+
+@pytest.mark.slow
+@divides_moments
+@pytest.mark.parametrize("case", EVERY, ids=str)
+def test_so_are_those_of_processes_that_divide_moments(
+    case: Case, together: Together, tiny_folders: Folders, tmp_path: Path
+) -> None:
+    divided = together(ZERO) / str(case)
+    check_steps(case, divided, tiny_folders, tmp_path)
+    assert held(divided)["weights"] == held(tmp_path)["weights"]
+    assert held(divided)["optimizer"] == pytest.approx(held(tmp_path)["optimizer"] / 2, abs=64)
 
 
 def check(case: Case, shared: Path, tiny_folders: Folders, tmp_path: Path) -> None:
@@ -117,14 +136,18 @@ def test_a_step_takes_what_is_planned(
     assert planned.total == pytest.approx(max(measured), rel=0.15)
 
 
-def test_plain_peft_loads_the_adapter(together: Together, tiny_folders: Folders) -> None:
-    for case in QUICK:
-        check_plain_peft(case, together("quick") / str(case), tiny_folders)
+engines = pytest.mark.parametrize(
+    "cases", ["quick", pytest.param(ZERO, marks=[pytest.mark.slow, divides_moments])]
+)
 
 
-def check_plain_peft(case: Case, folder: Path, tiny_folders: Folders) -> None:
-    """Check that plain PEFT loads the adapter of a run, and that it is that of its checkpoint."""
-    family = case.family
+@engines
+@pytest.mark.parametrize("case", QUICK, ids=str)
+def test_plain_peft_loads_the_adapter(
+    case: Case, cases: str, together: Together, tiny_folders: Folders
+) -> None:
+    """It is that of the run's checkpoint."""
+    folder, family = together(cases) / str(case), case.family
     state = json.loads((folder / f"checkpoint-{STEPS:06d}" / "state.json").read_text())
     best = folder / f"best-{int(state['chosen']['step']):06d}"
     adapted = PeftModel.from_pretrained(reference_model(tiny_folders(family)), str(best))
@@ -139,17 +162,13 @@ def check_plain_peft(case: Case, folder: Path, tiny_folders: Folders) -> None:
         )
 
 
+@engines
 @pytest.mark.parametrize("began", ["alone", "together"])
 def test_another_number_of_processes_goes_on(
-    began: str, together: Together, tiny_folders: Folders
+    began: str, cases: str, together: Together, tiny_folders: Folders
 ) -> None:
-    """Two steps by one process and the third by two that share the model, or the other way."""
-    check_goes_on(began, together("quick"), tiny_folders)
-
-
-def check_goes_on(began: str, out: Path, tiny_folders: Folders) -> None:
-    """Compare a run that went on with another number of processes with one that did not."""
-    case = Case("focal", "qwen3_vl")
+    """Two steps by one process and the third by two, or the other way."""
+    case, out = Case("focal", "qwen3_vl"), together(cases)
     whole, folder = out / str(case), out / f"begun-{began}"
     if began == "together":
         assert not (folder / "checkpoint-000003").exists()

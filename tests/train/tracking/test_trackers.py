@@ -1,4 +1,4 @@
-"""A run shows short lines, or one bar on a terminal; the details are in its log."""
+"""A run shows short lines or one bar, keeps the details in its log, and counts its speed."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from tensorboard.backend.event_processing import event_accumulator
 from tensorboard.summary.writer import event_file_writer
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from judging.errors import CustosError
-from tests.train.made_up import recipe
-from train.loop.sharding import make_accelerator
+from tests.tiny import Family, save_picture, save_tiny
+from tests.train.made_up import example, examples, recipe, trainer
+from train.loop.accelerator import make_accelerator
 from train.setup.recipe import TrackerName
 from train.setup.run_log import LOG_FILE
+from train.tracking.throughput import peak_memory
 from train.tracking.trackers import METRICS_FILE, RUNS_FILE, ExperimentLog, Tracker
 
 
@@ -53,28 +57,6 @@ def test_lines_where_there_is_no_terminal(
     assert _log(tmp_path).splitlines() == [first, "first row: 'Which river?'", loss, scores]
 
 
-def test_lines_that_come_too_often_are_in_the_log_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tracker = _tracker(tmp_path)
-    with tracker.running(0, {}):
-        for step in (1, 2, 3, 4):
-            tracker.advance(step, 8)
-            tracker.log_steps(step, {"train_loss": 0.5})
-    shown = [line for line in capsys.readouterr().out.splitlines() if "loss" in line]
-    assert [line.split()[1] for line in shown] == ["1/4", "4/4"], "the first and the last"
-    assert _log(tmp_path).count("loss") == 4
-
-
-def test_a_full_disk_is_reported_with_its_file(tmp_path: Path) -> None:
-    tracker = _tracker(tmp_path)
-    with tracker.running(0, {}):
-        (tmp_path / METRICS_FILE).symlink_to("/dev/full")
-        with pytest.raises(OSError, match="No space left on device") as caught:
-            tracker.log_steps(1, {"train_loss": 0.5})
-    assert caught.value.filename == str(tmp_path / METRICS_FILE)
-
-
 def test_metrics_as_lines_of_json(tmp_path: Path) -> None:
     """A resumed run writes again what came after its checkpoint; a kill may cut a line off."""
     tracker = _tracker(tmp_path)
@@ -98,39 +80,6 @@ def test_metrics_as_lines_of_json(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "", "killed before its first checkpoint"
 
 
-def test_time_left_counts_validations(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 0.0
-    monkeypatch.setattr("train.tracking.trackers.monotonic", lambda: now)
-    tracker = Tracker(tmp_path, 25, make_accelerator(recipe(tmp_path).run), eval_every=10)
-    with tracker.running(0, {}):
-        with tracker.validating():
-            now += 7
-        for step in range(1, 6):
-            now += 2
-            tracker.advance(step, 8)
-        tracker.log_steps(5, {"train_loss": 0.5})
-    # 20 steps of 2 s, and validations of 7 s after steps 10, 20 and 25.
-    assert "4.0 rows/s  61 s left" in capsys.readouterr().out
-
-
-def test_a_short_step_counts_as_its_own_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = 0.0
-    monkeypatch.setattr("train.tracking.trackers.monotonic", lambda: now)
-    tracker = Tracker(tmp_path, 9, make_accelerator(recipe(tmp_path).run), eval_every=9)
-    with tracker.running(0, {}):
-        for step, rows in enumerate((8, 3, 8), 1):
-            now += 2
-            tracker.advance(step, rows)
-            if step >= 2:
-                tracker.log_steps(step, {"train_loss": 0.5})
-    lines = (tmp_path / METRICS_FILE).read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["rows_per_second"] for line in lines] == [11 / 4, 8 / 2]
-
-
 def test_one_bar_on_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,17 +93,6 @@ def test_one_bar_on_a_terminal(
     for part in ("4/4", "loss 0.250", "rows/s", "0 s left", "val accuracy 0.750"):
         assert part in lines[-1], lines[-1]
     assert "(n=12)" in _log(tmp_path)
-
-
-def test_other_processes_report_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    second = SimpleNamespace(is_main_process=False, log_with=["tensorboard"], trackers=[])
-    tracker = Tracker(tmp_path, 4, second, eval_every=4)
-    with tracker.running(0, {}):
-        tracker.advance(1, 8)
-        tracker.log_steps(1, {"train_loss": 0.5})
-        tracker.log_scores(1, {"val_nll": 0.5}, 1)
-    assert capsys.readouterr().out == ""
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(autouse=True)
@@ -212,16 +150,6 @@ def test_mlflow_goes_on_in_its_run(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.skipif(not importlib.util.find_spec("mlflow"), reason="pip install mlflow-skinny")
-def test_mlflow_starts_anew_where_its_run_was_deleted(tmp_path: Path) -> None:
-    (tmp_path / RUNS_FILE).write_text('{"mlflow": {"run folder": "' + "0" * 32 + '"}}')
-    log = _experiment(tmp_path, "mlflow")
-    log.start(2, {})
-    log.log({"train_loss": 1.0}, 3)
-    log.finish()
-    assert len(list((tmp_path / "mlflow").glob("*/*/metrics/train_loss"))) == 1
-
-
 @pytest.mark.skipif(not importlib.util.find_spec("wandb"), reason="pip install wandb")
 def test_wandb_stays_offline_and_goes_on_in_its_run(tmp_path: Path) -> None:
     _run_twice(tmp_path, "wandb")
@@ -239,13 +167,6 @@ def test_a_missing_package_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
         make_accelerator(recipe(tmp_path, run__trackers="wandb").run)
 
 
-def test_a_tracker_that_does_not_start_is_one_line(tmp_path: Path) -> None:
-    log = _experiment(tmp_path, "tensorboard")
-    (tmp_path / "tensorboard").write_text("a file where a folder should be")
-    with pytest.raises(CustosError, match=r"^run\.trackers=tensorboard: .*tensorboard"):
-        log.start(0, {})
-
-
 def test_a_tracker_that_fails_does_not_end_training(tmp_path: Path) -> None:
     notes: list[str] = []
     log = _experiment(tmp_path, "tensorboard", notes=notes)
@@ -257,3 +178,46 @@ def test_a_tracker_that_fails_does_not_end_training(tmp_path: Path) -> None:
     log.finish()
     assert len(notes) == 1
     assert notes[0].startswith("warning: tensorboard records no more: ")
+
+
+@pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])
+def test_operations_are_those_that_pytorch_counts(family: Family, tmp_path: Path) -> None:
+    """Of a whole step, with a picture in every second row; PyTorch counts padding too.
+
+    It does not count what the CPU's fused attention kernel does, so plain products stand in.
+    """
+    folder = str(save_tiny(tmp_path / "backbone", family))
+    picture = save_picture(tmp_path / "a.png", 112, 112)
+    rows = [example(4 * i, **({"images": (picture,)} if i % 2 else {})) for i in range(8)]
+    learner = trainer(recipe(tmp_path / "run", optim__epochs=1), folder, rows)
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        learner.train_step(learner.plan.micro_batches(0))
+    counted = learner.throughput.operations
+    assert counted == pytest.approx(counter.get_total_flops(), rel=0.25)
+
+
+def test_figures_of_every_report(small: str, tmp_path: Path) -> None:
+    settings = recipe(tmp_path, optim__max_steps=4, run__peak_tflops=0.5)
+    learner = trainer(settings, small, examples(32))
+    tokens, padding = 0, 0
+    for step in range(4):
+        for micro_batch in learner.plan.micro_batches(step):
+            [batch] = learner.loader.batches(learner.rows.train, [micro_batch])
+            pad = learner.rows.train.encoder.backbone.tokenizer.pad_token_id
+            tokens += int((batch.layout.input_ids != pad).sum()) + len(batch.layout.prefix_ids)
+            padding += int((batch.layout.input_ids == pad).sum())
+    learner.fit()
+    lines = (tmp_path / METRICS_FILE).read_text(encoding="utf-8").splitlines()
+    reports = [entry for line in lines if "train_loss" in (entry := json.loads(line))]
+    assert [report["step"] for report in reports] == [2, 4]
+    seconds = [16 / report["rows_per_second"] for report in reports]
+    of_tokens = [r["tokens_per_second"] * s for r, s in zip(reports, seconds, strict=True)]
+    assert sum(of_tokens) == pytest.approx(tokens, rel=0.05)
+    assert 0 < min(r["padded_share"] for r in reports) < padding / tokens * 3
+    for report in reports:
+        assert report["grad_norm"] > 0
+        assert 0 < report["mfu"] < 1
+        assert 0 <= report["data_wait_share"] <= 1
+        assert report["peak_memory_gb"] == pytest.approx(
+            peak_memory(torch.device("cpu")) / 1e9, rel=0.2
+        )

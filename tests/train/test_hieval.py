@@ -1,8 +1,11 @@
-"""The stage-2 script itself, from a stage-1 run, on one process and on two."""
+"""Both stages of HiEval, from the launch to the judge, on one process and on two."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+from data_prep.tables import source
 from judging.errors import CustosError
 from judging.files.records import write_json
 from judging.judge import Judge
@@ -18,15 +22,87 @@ from judging.judge.card import CARD_FILE, JudgeCard
 from judging.models.adapters import add_adapter
 from judging.models.backbones import load_backbone
 from tests.forks import run_together
-from tests.train.made_up import analysed, examples, recipe_file, write_split
-from train import hieval_stage2
+from tests.train.made_up import analysed, examples, recipe_file, write_recipe, write_split
+from train import hieval_stage1, hieval_stage2
 from train.launch.run_plan import plan_run
 from train.methods.joint import JointRecipe
 from train.setup.recipe import parse_recipe
 from train.setup.starting_adapter import with_adapter
 
+REPOSITORY = Path(__file__).parents[2]
 
-def _write_recipe(folder: Path, backbone: str) -> Path:
+
+@pytest.mark.usefixtures("forking_python")
+def test_the_script_leaves_a_judge_that_loads(small: str, tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, small)
+    command = [
+        *(sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "1"),
+        *("train/hieval_stage1.py", "--config", str(recipe), "optim.lr=1e-2"),
+    ]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    run = tmp_path / "run"
+    for name in (
+        "adapter_model.safetensors",
+        "adapter_config.json",
+        "judge.json",
+        "recipe.yaml",
+        "calibration.json",
+        "report.json",
+        "README.md",
+    ):
+        assert (run / name).is_file(), name
+        assert (run / name).stat().st_mode & 0o044 == 0o044, name  # a service is another user
+    assert not list(run.glob(".*partial*"))
+
+    resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
+    assert resolved["optim"]["lr"] == 1e-2
+    assert resolved["provenance"]["packages"].keys() >= {"torch", "transformers", "peft"}
+    assert resolved["provenance"]["arithmetic"] == "float32"
+    hashes = resolved["provenance"]["sha256"]
+    assert {Path(path).stem for path in hashes} == {"train", "val", "cal", "test"}
+    assert all(len(digest) == 64 for digest in hashes.values())
+
+    result = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert result["n"] == 9
+    assert 0 <= result["metrics"]["accuracy"]["value"] <= 1
+    card = (run / "README.md").read_text(encoding="utf-8")
+    assert "Measured on 9 items" in card, "its questions are those of the training"
+    assert "- overlap: of 9 test rows, 9 are rows of train too" in card
+    assert f"test.jsonl ({hashes[str(tmp_path / 'test.jsonl')][:12]}) | 9 | 4 |" in card
+    assert "Wrong 16, Correct 8 |" in card
+    assert "Labels with fewer than 20 training rows: Wrong 16, Correct 8." in card
+    assert (run / "question_hashes.bin").stat().st_size == 4 * 8
+    assert "hieval-qs (plain/any)" in card
+
+    judge = Judge.load(str(run), device="cpu")
+    assert judge.calibration is not None
+    verdicts = list(judge.grade(row.request() for row in examples(9, 300)))
+    assert [verdict.status for verdict in verdicts] == ["scored"] * 9
+    assert verdicts[0].probabilities != verdicts[0].passes[0].posterior, "calibration applies"
+
+
+def test_rows_of_the_hub(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row.model_dump(include=row.model_fields_set) for row in examples(24)]
+    monkeypatch.setattr(source, "hub_rows", lambda *_: enumerate(rows, 1))
+    recipe = write_recipe(tmp_path, small)
+    splits = ["data.train=lab/rivers", "data.cal=null", "data.test=null"]
+    hieval_stage1.main(["--config", str(recipe), *splits, "optim.max_steps=1"])
+    run = tmp_path / "run"
+    assert "| train | lab/rivers | 24 |" in (run / "README.md").read_text(encoding="utf-8")
+    resolved = yaml.safe_load((run / "recipe.yaml").read_text(encoding="utf-8"))
+    assert [Path(path).name for path in resolved["provenance"]["sha256"]] == ["val.jsonl"]
+
+
+def _write_recipe_of_stage2(folder: Path, backbone: str) -> Path:
     adapted = add_adapter(load_backbone(backbone, dtype="float32").model, r=4, alpha=8)
     adapted.save_pretrained(str(folder / "stage1"))
     splits = {"train": (18, 0), "val": (6, 100), "cal": (12, 200), "test": (12, 300)}
@@ -44,23 +120,8 @@ def _write_recipe(folder: Path, backbone: str) -> Path:
     )
 
 
-def test_the_files_of_a_recipe(tmp_path: Path) -> None:
-    data = {"train": "new.jsonl", "val": "lab/new:val"}
-    replay = {"train": ["old.jsonl", "lab/old"], "val": "old_val.jsonl"}
-    recipe = JointRecipe.model_validate(
-        {
-            "backbone": "b",
-            "data": data,
-            "replay": replay,
-            "optim": {"lr": 1},
-            "run": {"output": "o"},
-        }
-    )
-    assert list(recipe.files) == ["new.jsonl", "old.jsonl", "old_val.jsonl"]
-
-
 def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path) -> None:
-    recipe = _write_recipe(tmp_path, small)
+    recipe = _write_recipe_of_stage2(tmp_path, small)
     two = tmp_path / "two"
     hieval_stage2.main(["--config", str(recipe)])
     run_together(2, hieval_stage2.main, ["--config", str(recipe), f"run.output={two}"])
@@ -102,7 +163,7 @@ def test_two_processes_train_the_judge_that_one_does(small: str, tmp_path: Path)
 
 def test_the_plan_counts_the_steps_of_mixed_rows(small: str, tmp_path: Path) -> None:
     """18 new and 18 replayed rows are five steps of at most eight, not three and three."""
-    path, keys = _write_recipe(tmp_path, small), ["optim.batch_size=8", "optim.epochs=2"]
+    path, keys = _write_recipe_of_stage2(tmp_path, small), ["optim.batch_size=8", "optim.epochs=2"]
     assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 10
     keys.append("replay.rho=0")
     assert plan_run(str(path), keys, gpus=0, memory=8.0, rate=None).steps == 6
@@ -117,14 +178,14 @@ def _card(folder: Path, version: str) -> None:
 def test_another_vision_tower_may_start_from_an_adapter(
     small: str, tmp_path: Path, trained_on: str, here: str
 ) -> None:
-    path = _write_recipe(tmp_path, small)
+    path = _write_recipe_of_stage2(tmp_path, small)
     _card(tmp_path / "stage1", trained_on)
     backbone = replace(load_backbone(small, dtype="float32"), version=here)
     with_adapter(backbone, parse_recipe(JointRecipe, path))
 
 
 def test_other_text_weights_may_not(small: str, tmp_path: Path) -> None:
-    path = _write_recipe(tmp_path, small)
+    path = _write_recipe_of_stage2(tmp_path, small)
     _card(tmp_path / "stage1", "a1")
     backbone = replace(load_backbone(small, dtype="float32"), version="a2")
     with pytest.raises(CustosError, match=r"stage1: trained on version a1, .* than version a2"):
