@@ -151,15 +151,6 @@ def screen(tmp_path: Path) -> Screen:
     return Screen(tmp_path / "run" / "log", num_steps=2)
 
 
-def test_steps_are_numbered(screen: Screen, capsys: pytest.CaptureFixture[str]) -> None:
-    screen.step("First")
-    screen.show(["a line", "", "another"])
-    screen.step("Second")
-    assert capsys.readouterr().out == (
-        "\n1/2  First  [0:00]\n     a line\n\n     another\n\n2/2  Second  [0:00]\n"
-    )
-
-
 @pytest.mark.usefixtures("forking_python")
 def test_what_a_command_prints_goes_to_the_log(
     screen: Screen, capfd: pytest.CaptureFixture[str]

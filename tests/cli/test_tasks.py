@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -94,12 +92,6 @@ def test_an_unknown_task_names_the_nearest() -> None:
     result = CliRunner().invoke(app, ["tasks", "hieval-sq"])
     assert result.exit_code != 0
     assert "hieval-qs" in result.stderr
-
-
-def test_no_model_is_loaded_to_list_tasks() -> None:
-    code = "import sys; from cli.main import app; app(['tasks'], standalone_mode=False); "
-    code += "sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
 
 
 @pytest.mark.usefixtures("embedded")

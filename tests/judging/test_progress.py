@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from rich.progress import TextColumn
 
 from judging import progress as progress_module
 from judging.batches import made_ahead
@@ -32,16 +31,6 @@ def test_a_log_holds_a_line_now_and_then(
         ["drawing", "9/9"],
     ]
     assert "9/9" in bar
-
-
-def test_a_line_has_the_further_columns_and_no_unknown_time(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(progress_module, "LINE_EVERY", 0.0)
-    with ProgressBar(TextColumn("{task.fields[cost]}")) as bar:
-        task = bar.add_task("asking", total=None, cost="")
-        bar.update(task, completed=2, cost="cost [1.50]")
-    assert capsys.readouterr().err.splitlines()[0] == "asking  2/?  cost [1.50]"
 
 
 def test_a_terminal_gets_no_lines(

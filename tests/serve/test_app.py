@@ -148,8 +148,6 @@ def part(*paths: str) -> schemathesis.BaseSchema:
 
 
 CALLS = part("/judge", "/judges", "/tasks", "/health/ready", "/metrics")
-STREAM = part("/judge/stream")
-STREAM.config.phases.coverage.enabled = False  # every kind of body is tried on /judge
 FEW = settings(
     max_examples=8,
     deadline=None,
@@ -179,12 +177,6 @@ CHECKS: Any = [
 def test_nothing_the_document_allows_breaks_the_service(
     case: schemathesis.Case[Any], address: str
 ) -> None:
-    case.call_and_validate(base_url=address, checks=CHECKS)
-
-
-@STREAM.parametrize()
-@FEW
-def test_nothing_that_it_allows_breaks_a_stream(case: schemathesis.Case[Any], address: str) -> None:
     case.call_and_validate(base_url=address, checks=CHECKS)
 
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from judging.models.backbones import load_backbone
-from judging.types import JudgeRequest
 from tests.cli.bench.made_up import Grader, charthal_responses, fail_on, grade, read, run, write
 from tests.clients.fake_server import FakeServer
-from tests.clients.remote.vllm_replies import VllmReplies
 
 MINE = ("--judge", "j")
 
@@ -51,31 +46,6 @@ def test_what_the_judge_was_not_trained_for_is_shown(judge: Grader, tmp_path: Pa
     refused = run("table", "charthal", "--graded", out)
     assert refused.exit_code == 2
     assert refused.stderr == f"error: {out}: no item has a score of 0 or 1\n"
-
-
-def test_resuming_grades_only_the_rest(judge: Grader, tmp_path: Path) -> None:
-    responses, out = charthal_responses(*["right", "no"] * 5), tmp_path / "out.json"
-    grade(tmp_path, responses, *MINE, "--batch", "4")
-    whole = out.read_bytes()
-    out.unlink()
-    judge.batches.clear()
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError, match="power cut"):
-        grade_batch = judge.grade
-
-        def fail_later(requests: list[JudgeRequest]) -> Any:
-            if len(judge.batches) == 2:
-                raise RuntimeError("power cut")
-            return grade_batch(requests)
-
-        patch.setattr(judge, "grade", fail_later)
-        grade(tmp_path, responses, *MINE, "--batch", "4")
-    assert not out.exists()
-    judge.batches.clear()
-    grade(tmp_path, responses, *MINE, "--batch", "4")
-    assert judge.batches == [["8_0", "9_0"]]
-    assert out.read_bytes() == whole
-    assert not out.with_name("out.json.partial").exists()
-    assert read(tmp_path / "out.json.run.json")["seconds"] is None
 
 
 def test_responses_that_hold_only_ids(judge: Grader, tmp_path: Path) -> None:
@@ -183,44 +153,6 @@ def test_files_that_are_read_are_never_overwritten(judge: Grader, tmp_path: Path
         assert read(out) == said
 
 
-def test_a_zero_shot_backbone_grades(tiny_folders: Callable[[str], str], tmp_path: Path) -> None:
-    """A real model, tiny and random: every label is one of the task's, with its fingerprint."""
-    said = charthal_responses("It is unrelated.", "Nobody.", "")
-    done = grade(tmp_path, said, "--judge", tiny_folders("qwen2_5_vl"))
-    assert done.exit_code == 0, done.stderr
-    rows = list(read(tmp_path / "out.json").values())
-    assert all(row["score"] in (0, 1) for row in rows)
-    assert rows[2]["score"] == 0
-    verdicts = [row["verdicts"]["charthal"] for row in rows]
-    assert len({verdict["judge"] for verdict in verdicts}) == 1
-    assert verdicts[0]["probabilities"].keys() == {"0", "1"}
-
-
-def test_a_judge_whose_model_is_on_a_server_grades_as_here(
-    fake: FakeServer,
-    tiny_folders: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    folder = tiny_folders("qwen2_5_vl")
-    monkeypatch.setenv("SERVER_KEY", "sk-secret")
-    fake.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
-    said = charthal_responses("It is unrelated.", "Nobody.", "")
-    server = ("--engine", "openai", "--base-url", fake.url, "--key-env", "SERVER_KEY")
-    shares = []
-    for judge in ((f"m={folder}", *server), (folder,)):
-        done = grade(tmp_path, said, "--judge", *judge)
-        assert done.exit_code == 0, done.stderr
-        rows = read(tmp_path / "out.json").values()
-        shares.append([r["verdicts"]["charthal"].get("probabilities", {}) for r in rows])
-        # Nobody said what the server's tokens cost.
-        cost = read(tmp_path / "out.json.run.json")["cost"]
-        assert cost == ("free" if judge == (folder,) else None)
-    assert {seen.headers["authorization"] for seen in fake.seen} == {"Bearer sk-secret"}
-    for there, here in zip(*shares, strict=True):
-        assert there == pytest.approx(here, abs=0.05)  # here in bfloat16
-
-
 def test_a_judge_that_was_not_measured_on_the_task_says_so(judge: Grader, tmp_path: Path) -> None:
     said, out = charthal_responses("right", "wrong"), tmp_path / "out.json"
     done = grade(tmp_path, said, *MINE)
@@ -236,18 +168,6 @@ def test_a_judge_that_was_not_measured_on_the_task_says_so(judge: Grader, tmp_pa
     done = grade(tmp_path, said, *MINE)
     measured = "accuracy 0.825 [0.793, 0.858] on 542 rows (normal-open)"
     assert f"judge fake on charthal: {measured}" in done.stdout
-
-
-@pytest.mark.parametrize(("options", "scores"), [((), [0, 1]), (("--reasoning", "keep"), [1, 1])])
-def test_what_stands_in_thinking_tags_is_graded_if_that_is_wanted(
-    judge: Grader, tmp_path: Path, options: tuple[str, ...], scores: list[int]
-) -> None:
-    responses = charthal_responses("<think>right?</think>no", "<think>no?</think>right")
-    grade(tmp_path, responses, *MINE, *options)
-    graded = read(tmp_path / "out.json")
-    assert [row["score"] for row in graded.values()] == scores
-    for key, row in responses.items():
-        assert {name: graded[key][name] for name in row} == row
 
 
 def test_grading_asks_again_only_for_what_failed(fake: FakeServer, tmp_path: Path) -> None:

@@ -142,32 +142,6 @@ def test_rubric_files_that_cannot_be_used(
     assert message in done.stderr
 
 
-SIMPLEVQA = {
-    "english": "Grade it. Another name of the same thing is right.\n"
-    "<|QUESTION|>\n<|REF_ANS|>\n<|RESPONSE|>\nA, B or C?",
-    "chinese": "评判：\n<|QUESTION|>\n<|REF_ANS|>\n<|RESPONSE|>",
-}
-
-
-def test_simplevqa_takes_the_official_rule_on_other_names(
-    fake: FakeServer, rubrics: Path, tmp_path: Path
-) -> None:
-    rubrics.write_text(yaml.safe_dump(SIMPLEVQA))
-    fake.answer = lambda seen: Say(body=completion("A" if "same thing" in seen.text else "正确"))
-    row = {"question": "Where is it?", "answer": "Temple of Heaven", "response": "Qiniandian"}
-    rows = [{**row, "data_id": n, "language": language} for n, language in enumerate(("EN", "CN"))]
-    server = ("--judge", fake.url, "--model", "m", "--rubric-file", rubrics)
-    done = grade(tmp_path, rows, *server, name="simplevqa")
-    assert done.exit_code == 0, done.stderr
-    sent = sorted(seen.body["messages"][0]["content"] for seen in fake.seen)
-    assert [len(seen.body["messages"]) for seen in fake.seen] == [1, 1]
-    assert sent[0].endswith("Where is it?\nTemple of Heaven\nQiniandian\nA, B or C?")
-    conclusions = [
-        row["judge_res"]["response"]["conclusion"] for row in read(tmp_path / "out.json")
-    ]
-    assert conclusions == ["正确", "正确"]
-
-
 def test_simplevqas_official_replies_are_read(
     fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,18 +97,6 @@ def test_a_report_on_the_judge_corrects_the_score(judge: Grader, tmp_path: Path)
     assert "no.json" in refused.stderr
 
 
-def test_what_is_wrong_with_the_command_is_one_line(judge: Grader, tmp_path: Path) -> None:
-    weak, strong = graded_files(tmp_path)
-    for arguments in ((), (weak, "--graded", strong)):
-        refused = run("table", "charthal", *arguments)
-        assert refused.exit_code == 2
-        assert refused.stderr == (
-            "error: give either models as MODEL=FILE, or one file with --graded\n"
-        )
-    both = ("--people", weak, "--people", weak)
-    assert "one file beside --graded" in run("table", "charthal", "--graded", weak, *both).stderr
-
-
 def test_simplevqa_from_answers_of_two_models_to_the_table(judge: Grader, tmp_path: Path) -> None:
     """The official shape throughout: answers by model in one file, conclusions in one file."""
     rows = [

@@ -69,24 +69,6 @@ def test_from_files_to_the_win_matrix(
     assert read(tmp_path / "table.json")["agreement"]["matches"] == 9
 
 
-def test_a_tournament_asks_again_only_for_what_failed(
-    fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path
-) -> None:
-    partial = tmp_path / "m.jsonl.partial"
-    fail_on("9", fake)  # x against y and z on the first question
-    done = run(*play)
-    assert (done.exit_code, len(fake.seen)) == (0, 18)
-    assert f"2 failed, kept in {partial}; --retry-failed grades them again\n" in done.stderr
-    assert read(tmp_path / "table.json")["statuses"] == {"scored": 7, "invalid": 2}
-    fail_on("nothing", fake)
-    assert run(*play).exit_code == 0
-    assert fake.seen == []
-    assert run(*play, "--retry-failed").exit_code == 0
-    assert len(fake.seen) == 4
-    assert read(tmp_path / "table.json")["statuses"] == {"scored": 9}
-    assert not partial.exists()
-
-
 def test_people_on_some_matches_correct_the_ranking(
     play: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
@@ -114,16 +96,6 @@ def test_names_in_brackets_are_printed_as_they_are(play: tuple[str | Path, ...])
     done = run(*named)
     assert done.exit_code == 0
     assert done.stdout.count("x[low]") == done.stdout.count("y[/high]") == 3
-
-
-def test_a_tournament_without_a_single_verdict_fails(
-    fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path
-) -> None:
-    fail_on("What?", fake)
-    done = run(*play)
-    assert done.exit_code == 1
-    assert done.stderr.endswith(f"error: {tmp_path / 'm.jsonl'}: no row got a verdict\n")
-    assert (tmp_path / "m.jsonl.partial").exists()
 
 
 def test_a_tournament_is_kept_until_it_is_ranked(

@@ -41,15 +41,6 @@ def test_the_key_comes_from_where_doctor_looks(
             run("grade", "--judge", url, "--in", source, "--out", out, *named)
 
 
-def test_nobody_there_is_said_at_once(tmp_path: Path) -> None:
-    source = tmp_path / "in.jsonl"
-    source.write_text(json.dumps(row("Paris")) + "\n")
-    command = ["grade", "--judge", "http://127.0.0.1:9", "--in", str(source)]
-    result = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "out.jsonl")])
-    assert result.exit_code == 2
-    assert "error: http://127.0.0.1:9: no answer (" in result.stderr
-
-
 def test_services_share_the_rows(tmp_path: Path) -> None:
     source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     responses = ["Paris" if number % 2 else "Rome" for number in range(60)]

@@ -105,14 +105,6 @@ def test_several_references_without_a_mode_are_named_once(run: Run, tmp_path: Pa
     assert "warning" not in run(rows[:2], "--reference-mode", "any", out="any.jsonl").stderr
 
 
-def test_an_empty_cell_of_a_mapped_column_is_named(run: Run, tmp_path: Path) -> None:
-    rows = [{"question": "q", "gold": gold, "response": "Paris"} for gold in ("Paris", "")]
-    run(rows, "--map", "references=gold")
-    assert [v.get("message") for v in read(tmp_path / "out.jsonl")][1] == (
-        "field 'references': column 'gold' is empty; task 'hieval-qs' needs it"
-    )
-
-
 def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path: Path) -> None:
     source = tmp_path / "sheet.csv"
     source.write_text(

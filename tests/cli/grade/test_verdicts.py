@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,7 @@ from cli.shared.verdicts import write_verdicts
 from judging.files.kept_work import locked
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
-from tests.cli.grade.made_up import REPOSITORY, Run, failing_on_rome, many, read, write
+from tests.cli.grade.made_up import Run, failing_on_rome, many, read, write
 from tests.evaluation.made_up import untrained_mode_note
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
@@ -51,11 +48,6 @@ def test_the_judged_share_is_corrected_where_the_judge_was_measured(
     [line] = [line for line in run(rows).stdout.splitlines() if "share of Correct" in line]
     assert "corrected 0." in line
     assert "rows of " in line
-
-
-def test_labelled_rows_can_be_graded(run: Run, tmp_path: Path) -> None:
-    run([row(label="Wrong", split="test", group="g")])
-    assert read(tmp_path / "out.jsonl")[0]["label"] == "Correct"
 
 
 def test_every_row_has_a_verdict_and_failures_end_in_status_1(run: Run, tmp_path: Path) -> None:
@@ -91,23 +83,6 @@ def test_mended_rows_alone_are_graded(run: Run, judge: FakeJudge, tmp_path: Path
     assert judge.batches == [["2"]]
     assert [v["label"] for v in read(tmp_path / "out.jsonl")] == ["Correct", "Correct", "Wrong"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
-
-
-def test_the_summary_says_which_judge_graded_what(run: Run, monkeypatch: Any) -> None:
-    def verdict(request: JudgeRequest, confidence: float) -> Verdict:
-        return Verdict(
-            status="scored",
-            label="A" if request.response == "Rome" else "B",
-            needs_review=request.response == "Rome",
-            judge_name="pairs",
-            rubric="truthful-pair/plain",
-        )
-
-    monkeypatch.setattr(FakeJudge, "verdict_on", staticmethod(verdict))
-    result = run([row(), row(), row("Rome")])
-    assert result.stdout.splitlines()[1:] == [
-        "pairs graded 3 under truthful-pair/plain: 2 B, 1 A; 1 need review"
-    ]
 
 
 def test_rows_in_a_mode_that_was_not_trained_are_cautioned(
@@ -253,46 +228,6 @@ def test_verdicts_of_another_judge_or_on_other_rows_are_not_thrown_away(
     judge.name = "retrained"
     assert "line 1 is a result on something else" in run(rows, "--batch", "4").stderr
     assert (partial.read_bytes(), judge.batches) == (kept, [])
-
-
-SLOW = """
-import sys
-sys.path.insert(0, {repository!r})
-from judging.judge import Judge
-from tests.serve.made_up import FakeJudge
-Judge.load = lambda source: FakeJudge(pause_s=float(source))
-from cli.main import app
-app()
-"""
-
-
-@pytest.mark.usefixtures("forking_python")
-def test_kill_9_then_again_gives_the_same_file(tmp_path: Path) -> None:
-    write(tmp_path / "in.jsonl", many(60))
-
-    def command(out: str, pause: str) -> list[str]:
-        script = SLOW.format(repository=str(REPOSITORY))
-        files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / out)]
-        return [sys.executable, "-c", script, "grade", "--judge", pause, "--batch", "4", *files]
-
-    subprocess.run(command("whole.jsonl", "0"), check=True, capture_output=True)
-    partial = tmp_path / "out.jsonl.partial"
-    for num_lines in (4, 20):
-        process = subprocess.Popen(
-            command("out.jsonl", "0.02"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        deadline = time.monotonic() + 30
-        while not partial.exists() or partial.read_bytes().count(b"\n") < num_lines:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        os.kill(process.pid, signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        assert not (tmp_path / "out.jsonl").exists()
-    assert len(partial.read_bytes().splitlines()) < 60
-    subprocess.run(command("out.jsonl", "0"), check=True, capture_output=True)
-    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    assert not partial.exists()
 
 
 def test_rows_that_failed_in_a_finished_run_can_be_tried_again(

@@ -82,30 +82,6 @@ def test_families_questions_and_wordings_can_be_chosen(run: Run, judge: Stopping
     assert (report["questions"], report["stability"], report["search"]) == (3, None, None)
 
 
-def test_too_few_questions_get_a_caution(judge: StoppingJudge, run: Run, tmp_path: Path) -> None:
-    result = run("--family", "denial", "--no-stability")
-    rate = report_of(tmp_path / "out", "attacks.json")["all_attacks"]
-    questions = report_of(tmp_path / "out", "attacks.json")["questions"]
-    assert rate["high"] - rate["low"] > 0.2
-    cautions = [line for line in result.stdout.splitlines() if line.startswith("caution: ")]
-    assert cautions == [
-        f"caution: {rate['wordings']} wordings on {questions} questions are too few to conclude: "
-        f"the share of 'denial' may lie anywhere from {rate['low']:.3f} to {rate['high']:.3f}."
-    ]
-
-
-def test_only_an_earlier_report_is_replaced(judge: StoppingJudge, run: Run, tmp_path: Path) -> None:
-    rows = tmp_path / "out" / "rows.jsonl"
-    rows.parent.mkdir()
-    rows.write_text("mine")
-    result = run("--family", "denial")
-    assert (result.exit_code, rows.read_text(), judge.batches) == (2, "mine", [])
-    assert "files of yours that would be replaced (rows.jsonl); name a new" in result.stderr
-    rows.unlink()
-    for _ in range(2):
-        assert run("--family", "denial").exit_code == 0
-
-
 @pytest.mark.parametrize("stop_at", [0, 2, 9, 12])
 def test_a_stopped_attack_goes_on_where_it_stopped(
     judge: StoppingJudge, run: Run, tmp_path: Path, stop_at: int
@@ -122,15 +98,6 @@ def test_a_stopped_attack_goes_on_where_it_stopped(
     assert judge.batches == whole
     reports = [report_of(tmp_path / out, "attacks.json") for out in ("whole", "out")]
     assert reports[0] == {**reports[1], "command": reports[0]["command"]}
-
-
-def test_other_options_do_not_mix_with_kept_rows(judge: StoppingJudge, run: Run) -> None:
-    judge.stop_at = 1
-    assert run("--batch", "9").exit_code == 130
-    judge.stop_at = None
-    result = run("--batch", "9", "--seed", "5")
-    assert result.exit_code == 2
-    assert "is a result on something else" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,6 @@ def test_no_file_of_an_evaluation_is_replaced(
     assert CliRunner().invoke(compare_app, [*two_runs, "--json", str(beside)]).exit_code == 0
 
 
-def test_refuses_too_few_common_items(compare_app: typer.Typer, two_runs: tuple[str, str]) -> None:
-    with pytest.raises(CustosError, match="share 180 ids, fewer than 500"):
-        CliRunner().invoke(compare_app, [*two_runs, "--min-common", "500"], catch_exceptions=False)
-
-
 def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["plan", "labels", *arguments], catch_exceptions=False)
 

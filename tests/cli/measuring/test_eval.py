@@ -143,15 +143,6 @@ def test_the_examples_that_are_read_are_not_replaced_by_fewer(
     assert examples.read_bytes() == before
 
 
-def test_several_references_without_a_mode_are_named(
-    loaded: list[str], data: Path, tmp_path: Path
-) -> None:
-    several = row(references=["Paris", "Lutetia"], label="Correct")
-    data.write_text(data.read_text() + json.dumps(several) + "\n")
-    result = run(data, tmp_path / "out", "--no-zero-shot")
-    assert f"warning: {data}: 1 row has several references and no reference_mode" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("judge", "option"), [("run", "--no-zero-shot"), ("embedded", "--zero-shot")]
 )

@@ -215,23 +215,6 @@ def test_a_judge_of_single_responses_orders_pairs_by_its_scores(
     assert report["baselines"]["zero_shot"]["accuracy"]["value"] == labels["A"] / 3
 
 
-def test_drawn_labels_are_kept(judge: Judge, fake: FakeServer, data: Path, tmp_path: Path) -> None:
-    """Ask again only what failed."""
-    out, answer = tmp_path / "out", fake.answer
-    fake.answer = lambda seen: (
-        Say(400, "no") if seen.body["temperature"] == 0.7 and "rain" in seen.text else answer(seen)
-    )
-    run(data, out, "--self-consistency", "2", *chat(fake))
-    assert report_of(out)["self_consistency"]["chat big"]["n"] == 2
-    fake.seen.clear()
-    fake.answer = answer
-    run(data, out, "--self-consistency", "2", "--retry-failed", *chat(fake))
-    assert report_of(out)["self_consistency"]["chat big"]["n"] == 3
-    drawn = [seen.text for seen in fake.seen if seen.body["temperature"] == 0.7]
-    assert ["rain" in text for text in drawn] == [True, True]
-    assert not list(out.glob("*.partial"))
-
-
 def test_the_papers_settings_are_for_pairs(judge: Judge, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     row = {"question": "?", "references": ["a"], "response": "a", "label": "Correct"}

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from judging.files.kept_work import locked
 from judging.judge import Judge
 from tests.cli.measuring.made_up import UnsteadyJudge, report_of
 from tests.cli.measuring.made_up import run as evaluate
@@ -155,11 +154,3 @@ def test_failed_rows_are_kept_to_be_graded_again(
     assert sum(map(len, judges.trained.batches)) == 8
     assert not list(out.glob("*.partial"))
     assert report_of(out)["unscored"] == []
-
-
-def test_two_runs_do_not_write_one_folder(judges: Judges, data: Path, tmp_path: Path) -> None:
-    with locked(tmp_path / "out" / "report"):
-        result = run(data, tmp_path / "out")
-    assert result.exit_code == 2
-    assert "another run is writing it; wait for that one" in result.stderr
-    assert judges.num_batches == [0, 0]

@@ -131,12 +131,6 @@ def test_models_that_would_share_a_folder(fake: FakeServer, tmp_path: Path) -> N
     assert fake.seen == []
 
 
-def test_steps_and_forms_are_listed() -> None:
-    assert "simplevqa-rewrite" in run("construct", "steps").stdout
-    shown = run("construct", "forms").stdout
-    assert "truthful-pair" in shown and "error_type" in shown
-
-
 def number_in(text: str) -> int:
     match = re.search(r"thing (\d+)", text)
     assert match
@@ -330,14 +324,6 @@ def test_agreement_is_told_by_label(sheets: list[object], tmp_path: Path) -> Non
     for letter, label in WORDS.items():
         sides = zip(*((a == letter, b == letter) for a, b in pairs), strict=True)
         assert measured["per_label"][label]["value"] == pytest.approx(cohen_kappa_score(*sides))
-
-
-def test_without_thresholds_nobody_is(sheets: list[object], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    result = run("construct", "collect", "hieval-qs", *sheets, "--out", out)
-    assert "below a threshold" not in result.stdout
-    assert all(each["below"] == [] for each in people(out).values())
-    assert people(out)["cem"]["kappa"]["score"]["value"] < 0.2
 
 
 def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_path: Path) -> None:

@@ -28,19 +28,6 @@ def test_generic_with_both_filters(tmp_path: Path) -> None:
     assert manifest["left_out"] == {"bad_rows": 0, "filtered": 32}
 
 
-def test_unreadable_verdicts(tmp_path: Path) -> None:
-    source = write_rows(tmp_path / "own.jsonl", own_rows(4))
-    with pytest.raises(CustosError, match="verdicts.json: cannot read the verdicts"):
-        run(
-            "table",
-            source,
-            "--out",
-            tmp_path,
-            "--verdicts",
-            tmp_path / "verdicts.json",
-        )
-
-
 SHEET = """\
 question,gold,answer,grade,model
 Who wrote Emma?,Jane Austen,It is by Jane Austen.,right,m1

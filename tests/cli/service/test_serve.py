@@ -2,7 +2,6 @@ import logging
 import re
 import signal
 import subprocess
-import time
 from typing import Any
 
 import httpx
@@ -14,16 +13,6 @@ from serve.server import bind
 from tests.cuda_stand_in import with_gpus
 from tests.forks import custos_with, forked
 from tests.serve.made_up import FakeJudge
-from tests.serve.sockets import wait_until
-
-
-def load_pair(source: str) -> FakeJudge:
-    return FakeJudge(source, ("truthful-pair",))
-
-
-def load_slowly(source: str) -> FakeJudge:
-    time.sleep(300)
-    return FakeJudge(source)
 
 
 def test_serves_until_interrupted() -> None:
@@ -46,23 +35,6 @@ def test_serves_until_interrupted() -> None:
         assert "Traceback" not in process.stderr
 
 
-def test_an_interrupt_while_judges_load_does_not_wait_for_them() -> None:
-    with forked(custos_with, load_slowly, "serve", "--judge", "qs=one", "--port", "0") as process:
-        match = process.wait_for(r"INFO loading qs; (http://127\.0\.0\.1:\d+) answers 503 until")
-        wait_until(lambda: answers(f"{match[1]}/health/ready", 503))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
-        assert process.stdout == ""  # it says "serving" only when it answers
-        assert "Traceback" not in process.stderr
-
-
-def answers(url: str, status: int) -> bool:
-    try:
-        return httpx.get(url).status_code == status
-    except httpx.ConnectError:
-        return False
-
-
 def test_a_port_in_use_is_an_error_before_anything_is_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -73,20 +45,6 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded(
     assert result.exit_code != 0
     assert f"error: cannot listen on 127.0.0.1 port {port}" in result.stderr
     assert "--port" in result.stderr
-
-
-def test_the_call_to_try_suits_the_judge_that_is_served() -> None:
-    with forked(custos_with, load_pair, "serve", "--judge", "pair=one", "--port", "0") as process:
-        example = process.wait_for("try: (.*)\n")[1]
-        done = subprocess.run(example, shell=True, capture_output=True, text=True, check=True)
-        assert '"status":"scored"' in done.stdout
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::"])
-def test_other_hosts_are_refused(host: str) -> None:
-    result = CliRunner().invoke(app, ["serve", "--judge", "embedded", "--host", host])
-    assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: --host '{host}': other machines could call")
 
 
 @pytest.mark.parametrize("gpus", [0, 1])

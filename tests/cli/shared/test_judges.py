@@ -107,16 +107,6 @@ def test_the_service_answers_with_what_a_server_reads(tiny_folders: Folders) -> 
     assert (verdict["status"], verdict["posterior"]) == ("scored", "exact")
 
 
-@pytest.mark.parametrize(
-    "given", [["--engine", "openai"], ["--base-url", "http://127.0.0.1:1/v1"]], ids=str
-)
-def test_engine_and_address_go_together(given: list[str], tmp_path: Path) -> None:
-    command = ["grade", "--in", str(rows(tmp_path)), "--out", str(tmp_path / "o.jsonl")]
-    refused = runner.invoke(app, [*command, "--judge", "m", *given])
-    assert refused.exit_code == 2
-    assert "--engine openai and --base-url URL go together" in refused.output
-
-
 @pytest.mark.parametrize("verb", ["grade", "eval", "serve"])
 def test_a_token_budget_reaches_the_model_on_this_machine(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -267,13 +267,6 @@ def test_alternatives_are_not_judged_as_an_answer_set() -> None:
         choose_judge({"other": OTHER}, several)
 
 
-def test_a_task_that_no_judge_takes() -> None:
-    with pytest.raises(CustosError, match="field 'task': no judge here takes 'hieval-qs'"):
-        choose_judge({"pairs": PAIRS}, asked())
-    with pytest.raises(CustosError, match="field 'references'"):
-        choose_judge({"zero": ZERO_SHOT}, asked(references=()))
-
-
 def test_two_responses_without_a_task_name_the_tasks_that_take_two() -> None:
     request = JudgeRequest(question="?", responses=("a", "b"))
     with pytest.raises(FieldError, match="the request names none.*truthful-pair"):

@@ -84,22 +84,6 @@ def test_other_patterns_are_read(tiny_folder: str, tmp_path: Path) -> None:
     assert any(".lora_" in name for name in load_adapter(backbone.model, tmp_path).state_dict())
 
 
-def fresh(folder: str) -> Any:
-    return load_backbone(folder, dtype="float32", device="cpu").model
-
-
-@pytest.fixture
-def saved(tiny_folder: str, tmp_path: Path) -> Path:
-    save_adapter(add_adapter(fresh(tiny_folder), r=2, alpha=2, modules=("q",)), tmp_path)
-    return tmp_path
-
-
-def edit_config(folder: Path, **changes: Any) -> None:
-    path = folder / "adapter_config.json"
-    config = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(config | changes), encoding="utf-8")
-
-
 MAIN = ("Qwen2.5-VL-7B-Instruct", "Qwen3-VL-4B-Instruct")
 KINDS: dict[str, dict[str, Any]] = {
     "rslora": {"rslora": True},

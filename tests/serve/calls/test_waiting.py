@@ -27,7 +27,7 @@ from serve.calls.context import (
     call_bytes,
     require_open,
 )
-from serve.calls.waiting import SHORT, Readers, Turns, started_threads, unless_gone
+from serve.calls.waiting import SHORT, Readers, Turns, unless_gone
 from serve.pictures.decoders import Decoders
 from serve.queue.service import Service
 from serve.requests import parse
@@ -212,15 +212,6 @@ def test_a_body_whose_client_leaves_is_not_read_on(monkeypatch: pytest.MonkeyPat
         assert num_read == last
         gate.set()
         assert client.post("/judge", json=row()).status_code == 200
-
-
-def test_an_executor_has_all_its_threads_from_the_start() -> None:
-    before = threading.active_count()
-    with started_threads(5) as executor:
-        assert threading.active_count() == before + 5
-        meeting = threading.Barrier(5)  # which a missing thread would leave waiting
-        list(executor.map(lambda _: meeting.wait(10), range(5)))
-        assert threading.active_count() == before + 5
 
 
 def test_two_long_texts_are_read_at_a_time() -> None:

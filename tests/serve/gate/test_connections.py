@@ -153,15 +153,6 @@ def test_a_refused_head_call_has_an_answer_without_a_body(
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-def test_what_is_no_http_is_refused_in_the_form_of_all_errors(judge: FakeJudge) -> None:
-    with serving(Service({"a": judge})) as client:
-        answer = answer_to(send_raw(client, b"GET / HTTP/1.1\r\nbad header\r\n\r\n"))
-    assert answer.status_code == 400
-    assert answer.headers["Connection"] == "close"
-    error = {"type": "invalid_request", "message": "Invalid HTTP request received.", "field": None}
-    assert answer.json() == {"error": error}
-
-
 def test_a_body_of_two_lengths_cannot_smuggle_a_call(judge: FakeJudge) -> None:
     """The second call is inside of the first for who heeds Content-Length."""
     body = b"0\r\n\r\nGET /judges HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -17,7 +17,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from judging import Verdict
 from judging.types import Pass
 from serve.gate import connections
-from serve.queue.metrics import CallMetrics
 from serve.queue.service import Service
 from serve.server import answer_operator, bind, url
 from tests.build_context import ROOT
@@ -84,22 +83,6 @@ def test_who_reaches_the_operators_address_cannot_hold_the_process(
             with suppress(ConnectionError):
                 assert connection.recv(1000)[:12] in (b"", b"HTTP/1.1 503")
         assert httpx.get(f"{url(listener)}/metrics").status_code == 200
-
-
-def test_a_key_has_one_set_of_counters(judge: FakeJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Making one takes longer than grading a short answer does on a GPU."""
-    made = []
-    make = CallMetrics.__init__
-
-    def counted(metrics: CallMetrics) -> None:
-        made.append(metrics)
-        make(metrics)
-
-    monkeypatch.setattr(CallMetrics, "__init__", counted)
-    with serving(Service({"a": judge}), ["alice" * 4]) as client:
-        headers = {"Authorization": f"Bearer {'alice' * 4}"}
-        assert client.post("/judge", json=[row()] * 20, headers=headers).status_code == 200
-    assert len(made) == 2  # of all calls, and of the key
 
 
 def test_only_pairs_whose_order_decided_are_counted_as_flips() -> None:

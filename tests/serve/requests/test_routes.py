@@ -11,8 +11,6 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from clients.chat_judge import ChatJudge
-from clients.connection import ModelServer
 from clients.judge_client import JudgeClient
 from clients.kept_verdicts import request_key
 from judging import JudgeRequest, Verdict
@@ -23,7 +21,6 @@ from serve.calls.limits import Limits
 from serve.queue.cache import cache_key
 from serve.queue.service import Service
 from serve.requests.routes import not_measured_headers
-from tests.clients.fake_server import FakeServer, Say, completion
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, qa
 from tests.serve.made_up import FakeJudge, refused, row
@@ -190,21 +187,6 @@ def test_a_chat_names_the_field_too() -> None:
             answer = httpx.post(f"{url}/v1/chat/completions", json=qa(THINKING, **more))
             assert answer.status_code == 200, answer.text
     assert [each.response for each in judge.seen] == [ANSWER, THINKING, ANSWER]
-
-
-def test_a_chat_model_reads_the_answer_alone() -> None:
-    fake = FakeServer()
-    fake.answer = lambda seen: Say(body=completion("Correct"))
-    with fake.running():
-        judge = ChatJudge(ModelServer(fake.url, "m", tries=1))
-        dropped, kept, never = judge.grade(
-            [request(THINKING), request(THINKING, reasoning="keep"), request("<think>Paris")]
-        )
-    texts = sorted((seen.text for seen in fake.seen), key=len)
-    assert ["Rome" in text for text in texts] == [False, True]
-    assert dropped.message
-    assert kept.message is None
-    assert (never.label, len(fake.seen)) == ("Wrong", 2)
 
 
 ROWS = [

@@ -236,12 +236,6 @@ def _error(kept: Path) -> str:
     return str(caught.value)
 
 
-def test_pieces_are_joined_and_nothing_else_is_kept(index: Path, tmp_path: Path) -> None:
-    assert FILE.num_pieces == 2
-    assert _fetched(tmp_path / "kept") == CONTENT
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["model.gguf"]
-
-
 def test_a_stopped_fetch_goes_on_with_the_piece_it_stopped_in(index: Path, tmp_path: Path) -> None:
     held = index / "made_up_part2-0.9.0-py3-none-any.whl"
     held.rename(tmp_path / held.name)
