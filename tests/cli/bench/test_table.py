@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.bench.made_up import Grader, charthal_responses, read, run, write
+from benchmarks.framework.base import BENCHMARKS, get_benchmark
+from tests.cli.bench.made_up import Grader, charthal_responses, grade, read, run, write
+from tests.docs.markdown_pages import DOCS, blocks
 from tests.published_files import needs_published, published
 
 
@@ -146,3 +149,157 @@ def test_the_real_half_in_a_clone_of_the_repository(tmp_path: Path) -> None:
     # 32.10 lies between GPT-4o's 32.49 and the 27.02 of this model in the paper.
     place = next(number for number, row in enumerate(table["rows"]) if row["ours"])
     assert (names[place - 1], names[place + 1]) == ("GPT-4o-2024-11-20", "GPT-5-mini")
+
+
+NEEDED = {
+    "charthal": ("figure_id", "q_type", "q_relation", "question", "response"),
+    "chartom": ("id", "kind", "question", "question_type", "answer", "fact_response"),
+    "hieval": ("question", "responses", "label"),
+    "simplevqa": ("question", "answer", "language", "response"),
+    "truthfulvqa": ("category", "subcategory", "level", "answer", "response"),
+}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS.names())
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_an_example_is_graded_and_makes_a_table(
+    judge: Grader, name: str, suffix: str, tmp_path: Path
+) -> None:
+    responses, graded = tmp_path / f"in.{suffix}", tmp_path / f"graded.{suffix}"
+    written = run("example", name, "--out", responses)
+    assert written.exit_code == 0, written.stderr
+    count, command = written.stdout.splitlines()
+    assert count == f"2 items with responses: {responses}"
+    words = command.removeprefix("grade them: custos bench ").split()
+    words[words.index("graded.json")] = str(graded)
+    done = run(*words)
+    assert done.exit_code == 0, done.stderr
+    assert "2 items graded, 0 without a label" in done.stdout
+    table = run("table", name, "--graded", graded)
+    assert table.exit_code == 0, table.stderr
+    assert "- to -" not in table.stdout, "what has no interval has a dash"
+
+
+def test_an_example_replaces_no_file(tmp_path: Path) -> None:
+    out = tmp_path / "mine.json"
+    out.write_text("mine")
+    refused = run("example", "charthal", "--out", out)
+    assert refused.exit_code == 2
+    assert refused.stderr == f"error: --out '{out}': exists already; name a new file\n"
+    assert out.read_text() == "mine"
+    assert "ending in .json or .jsonl" in run("example", "charthal", "--out", "x.csv").stderr
+
+
+def test_the_page_shows_what_the_command_writes() -> None:
+    shown = {
+        block.title.removesuffix(".json"): json.loads(block.text)
+        for block in blocks(DOCS / "benchmarks.md")
+        if block.language == "json"
+    }
+    assert shown == {name: list(get_benchmark(name).example) for name in BENCHMARKS.names()}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS.names())
+def test_all_missing_fields_of_a_row_are_named(judge: Grader, name: str, tmp_path: Path) -> None:
+    def error_of(row: dict[str, Any]) -> str:
+        rows = [get_benchmark(name).example[0], row]
+        done = grade(tmp_path, rows, "--judge", "j", name=name)
+        assert done.exit_code == 2
+        return str(done.stderr).removeprefix(f"error: {tmp_path / 'in.json'}: row 2: ")
+
+    item_id = get_benchmark(name).item_id
+    key = {item_id: "7"} if item_id not in NEEDED[name] else {}
+    location = "item '7': " if key else ""
+    listed = ", ".join(f"'{field}'" for field in NEEDED[name])
+    if name == "charthal":  # its files are known by their ids
+        assert error_of({"question": "?"}) == "field 'id': is missing\n"
+    else:
+        assert error_of({}) == f"fields {listed} are missing\n"
+    assert error_of(key) == f"{location}fields {listed} are missing\n"
+    empty = dict.fromkeys(NEEDED[name])
+    assert f"{location}fields {listed} are missing\n" == error_of({**empty, **key})
+    [*_, last] = NEEDED[name]
+    row = {**get_benchmark(name).example[1], item_id: "7"}
+    for field in {last, last.removesuffix("s")}:
+        row.pop(field, None)
+    if name == "chartom":
+        del row["mind_response"]
+    assert error_of(row) == f"item '7': field '{last}': is missing\n"
+
+
+def test_a_row_without_an_answer_alone_is_no_error(judge: Grader, tmp_path: Path) -> None:
+    first, second = get_benchmark("simplevqa").example
+    rows = [first, {name: text for name, text in second.items() if name != "answer"}]
+    done = grade(tmp_path, rows, "--judge", "j", name="simplevqa")
+    assert "2 items graded, 1 without a label" in done.stdout
+    statuses = [row["verdicts"]["simplevqa"]["status"] for row in read(tmp_path / "out.json")]
+    assert statuses == ["scored", "invalid"]
+
+
+BAD_TYPE = "row '1_0': field 'q_type'"
+TABLE = ("table", "charthal", "--graded")
+GRADE = ("grade", "charthal", "--judge", "j", "--out", "new.json", "--responses")
+PLAY = ("tournament", "truthfulvqa", "--judge", "j", "--out", "m.jsonl", "--items", "good.json")
+
+
+@pytest.fixture
+def files(judge: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a graded file and several that are wrong in one row."""
+    monkeypatch.chdir(tmp_path)
+    responses: dict[str, Any] = charthal_responses("right", "no")
+    write(Path("responses.json"), responses)
+    run(*GRADE[:4], "--out", "good.json", "--responses", "responses.json")
+    graded = read(Path("good.json"))
+
+    def with_verdicts(verdicts: object) -> dict[str, Any]:
+        return {key: {**one, "verdicts": verdicts} for key, one in graded.items()}
+
+    for name, content in {
+        "type": {**graded, "1_0": {**graded["1_0"], "q_type": "essay"}},
+        "listed": with_verdicts(["1"]),
+        "unlike": with_verdicts({"charthal": {"status": "odd"}}),
+        "twice": [{"id": key, **graded["0_0"]} for key in "aa"],
+        "silent": {key: {**row, "response": None} for key, row in responses.items()},
+        "people": {"0_0": {"score": "high"}},
+        "unknown": [{"id": "9_9", "response": "?"}],
+        "nameless": [{"response": "?"}],
+        "logits": [{"case": {}, "result": {}}],
+        "empty": [],
+        "bare": [{"question_id": "7", "answer": "A", "response": "A"}],
+    }.items():
+        write(Path(f"{name}.json"), content)
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("file", "message", "arguments"),
+    [
+        ("type", BAD_TYPE, (*TABLE, "type.json")),
+        ("gone", "no such file", (*TABLE, "gone.json")),
+        ("empty", "no items", (*TABLE, "empty.json")),
+        ("people", "row '0_0': field 'score'", (*TABLE, "good.json", "--people", "people.json")),
+        ("type", BAD_TYPE, (*TABLE, "type.json", "--people", "people.json")),
+        ("listed", "field 'verdicts'", (*TABLE, "listed.json")),
+        ("unlike", "verdict on 'charthal': field 'status'", (*TABLE, "unlike.json")),
+        ("type", BAD_TYPE, ("compare", "charthal", "type.json", "good.json")),
+        ("type", BAD_TYPE, ("compare", "charthal", "good.json", "type.json")),
+        ("twice", "item 2: id 'a'", ("compare", "charthal", "good.json", "twice.json")),
+        ("logits", "row 1: ", ("lal", "--results", "logits.json")),
+        ("silent", "row 1: item '0_0': field 'response'", (*GRADE, "silent.json")),
+        ("empty", "no items", (*GRADE, "empty.json")),
+        (
+            "bare",
+            "row 1: item '7': fields 'category', 'subcategory', 'level' are missing",
+            ("grade", "truthfulvqa", "--out", "new.json", "--responses", "bare.json"),
+        ),
+        ("unknown", "response 1: field 'id'", (*GRADE, "unknown.json", "--items", "good.json")),
+        ("nameless", "row 1: field 'question_id'", (*PLAY, "--responses", "x=nameless.json")),
+    ],
+)
+def test_a_bad_row_is_named_with_its_file(
+    file: str, message: str, arguments: tuple[str, ...]
+) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {file}.json: {message}")
+    assert done.stderr.count("\n") == done.stderr.count(f"{file}.json") == 1

@@ -14,8 +14,7 @@ from _pytest.mark import ParameterSet
 from typer.testing import CliRunner
 
 from cli.main import app
-from tests.docs.commands_in_text import commands_of
-from tests.docs.markdown_pages import DOCS, blocks
+from tests.docs.markdown_pages import DOCS, blocks, commands_of
 from tests.docs.walkthroughs.shell import environment
 from tests.train.made_up import write_recipe
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,28 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.charthal import CELLS
-from experiments.findings import charthal_folds
+from evaluation.correction.scores import ppi_plus_plus
+from experiments.findings import charthal_folds, quantised_verdicts
+from experiments.findings import interval_coverage as coverage_simulation
 from experiments.findings.charthal_folds import build_report, deal, kappa_within, load_graded, main
-from judging.errors import CustosError
+from experiments.findings.interval_coverage import (
+    ITEMS,
+    Setting,
+    draw,
+    draw_grouped,
+    settings,
+    simulate,
+    summarise,
+)
+from experiments.findings.quantised_verdicts import FORMS, MERGED, NF4, compare, form_judges, render
+from experiments.findings.question_coverage import simulate_questions
+from judging import CustosError, LabelledExample, Verdict
 from judging.judge import Judge
-from judging.types import Verdict
+from judging.judge.card import JudgeCard
+from judging.models.adapters import add_adapter
+from judging.models.backbones import load_backbone
 from tests.serve.made_up import FakeJudge
+from tests.train.made_up import examples
 
 
 def made_up(folder: Path, figures: int = 20) -> Path:
@@ -195,3 +213,157 @@ def test_the_recipe_trains_a_fold(tiny_folders: Callable[[str], str], tmp_path: 
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["n"] == 120
     assert set(report["cells"]) == set(CELLS)
+
+
+def verdicts(*probabilities: float) -> list[Verdict]:
+    return [
+        Verdict(
+            status="scored",
+            label="Correct" if p > 0.5 else "Wrong",
+            probabilities={"Correct": p, "Wrong": 1 - p},
+        )
+        for p in probabilities
+    ]
+
+
+def labelled(*labels: str) -> list[LabelledExample]:
+    return [
+        LabelledExample(
+            id=str(n), question=f"q{n}", references=("a",), responses=("a",), label=label
+        )
+        for n, label in enumerate(labels)
+    ]
+
+
+def test_changes_by_hand() -> None:
+    given = {
+        MERGED: verdicts(0.9, 0.8, 0.3, 0.6),
+        NF4: verdicts(0.8, 0.4, 0.3, 0.7),
+    }
+    forms = compare(given, labelled("Correct", "Correct", "Wrong", "Wrong"))
+    assert [forms[form]["accuracy"]["value"] for form in given] == [0.75, 0.5]
+    assert forms[NF4]["changed"][MERGED]["value"] == 0.25
+    assert forms[MERGED]["changed"][NF4]["value"] == 0.25
+    assert forms[NF4]["changed"][NF4]["value"] == 0
+    assert forms[NF4]["moved"][MERGED]["value"] == pytest.approx((0.1 + 0.4 + 0 + 0.1) / 4)
+    assert all(0 <= forms[NF4]["changed"][MERGED][end] <= 1 for end in ("low", "high"))
+    lines = render(forms).splitlines()
+    assert len([line for line in lines if line.startswith("| ")]) >= 3
+
+
+def test_without_bitsandbytes_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.models.adapters.find_spec", lambda name: None)
+    with pytest.raises(CustosError, match="bitsandbytes is not installed"):
+        quantised_verdicts.main(["embedded-qs", "--data", "none.jsonl"])
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed")
+def test_every_form_of_a_tiny_judge_grades(tiny_folder: str, tmp_path: Path) -> None:
+    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    add_adapter(backbone.model, r=2, alpha=2).save_pretrained(str(tmp_path))
+    card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/all",)}, 1024)
+    (tmp_path / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
+    rows = examples(4)
+    given = {form: list(load().grade(rows)) for form, load in form_judges(str(tmp_path)).items()}
+    assert tuple(given) == FORMS
+    forms = compare(given, rows)
+    assert forms[NF4]["moved"][NF4]["value"] == 0 < forms[NF4]["moved"][MERGED]["value"] < 0.5
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    """Three rates of every setting with independent items, 300 benchmarks each."""
+    rng = np.random.default_rng(11)
+    chosen = [s for s in settings() if s.group_size == 1 and s.rate in (0.1, 0.5, 0.9)]
+    return [simulate(setting, 300, rng) for setting in chosen]
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say(rows: list[dict[str, Any]]) -> None:
+    summary = summarise(rows)
+    for method in ("ppi", "labels_alone"):
+        assert 0.93 <= summary[method]["coverage"] <= 0.97, method
+    assert summary["raw"]["coverage"] < 0.5
+    # 300 draws of a coverage of .93 fall below .88 once in a thousand settings.
+    assert summary["ppi"]["lowest"] > 0.88
+
+
+def test_coverage_at_each_number_of_labels(rows: list[dict[str, Any]]) -> None:
+    for labels in coverage_simulation.LABELS:
+        at = [row for row in rows if row["labels"] == labels]
+        assert 0.94 <= np.mean([row["ppi"]["coverage"] for row in at]) <= 0.97
+
+
+def test_ppi_is_never_wider_than_the_labels_and_narrower_with_a_good_judge(
+    rows: list[dict[str, Any]],
+) -> None:
+    summary = summarise(rows)
+    assert summary["widest_ppi_to_labels_alone"] <= 1.02
+    assert summary["widest_at_accuracy_80_and_100_labels"] < 0.97
+
+
+def test_groups_need_to_be_known() -> None:
+    """Whole groups of ten labelled: as independent items they would be far too sure."""
+    setting = Setting(0.9, "alike", 0.5, 500, "groups", group_size=10)
+    cells = draw_grouped(setting, 300, np.random.default_rng(1))
+    known = ppi_plus_plus(cells).rates
+    ignored = ppi_plus_plus(replace(cells, starts=None)).rates
+    assert np.mean((known.low <= 0.5) & (known.high >= 0.5)) > 0.91
+    assert np.mean((ignored.low <= 0.5) & (ignored.high >= 0.5)) < 0.85
+
+
+def test_drawn_benchmarks_are_what_the_setting_says() -> None:
+    setting = Setting(0.8, "misses", 0.3, 200, "random")
+    assert (setting.sensitivity, setting.specificity) == pytest.approx((0.7, 0.9))
+    counts = draw(setting, 4000, np.random.default_rng(0)).counts
+    assert (counts.sum(axis=1) == ITEMS).all()
+    assert (counts[:, :4].sum(axis=1) == 200).all()
+    zeros, alarms, misses, hits = counts[:, :4].mean(axis=0)
+    assert hits / (hits + misses) == pytest.approx(0.7, abs=0.01)
+    assert zeros / (zeros + alarms) == pytest.approx(0.9, abs=0.01)
+    assert (hits + misses) / 200 == pytest.approx(0.3, abs=0.01)
+    called = counts[:, [1, 3, 5]].sum(axis=1).mean() / ITEMS
+    assert called == pytest.approx(0.3 * 0.7 + 0.7 * 0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("picked", ["random", "groups"])
+def test_drawn_groups_are_alike(picked: Any) -> None:
+    setting = Setting(0.9, "alike", 0.3, 400, picked, group_size=4)
+    cells = draw_grouped(setting, 200, np.random.default_rng(0))
+    labelled = ~np.isnan(cells.human)
+    assert (labelled.sum(axis=1) == 400).all()
+    whole = labelled.reshape(-1, 4).all(axis=1).sum() * 4 == labelled.sum()
+    assert whole == (picked == "groups")
+    judge = cells.judge.reshape(-1, 4)
+    assert np.nanmean(cells.human) == pytest.approx(0.3, abs=0.02)
+    assert np.nanmean(cells.judge[cells.human == 1]) == pytest.approx(0.9, abs=0.02)
+    assert np.corrcoef(judge[:, 0], judge[:, 1])[0, 1] == pytest.approx(0.21, abs=0.05)
+
+
+def test_promises_on_questions_are_kept_now_and_were_not_before() -> None:
+    rows = simulate_questions(60, 5, ("tests", "accuracies", "risk", "gate", "wordings"))
+    rows += simulate_questions(60, 11, ("people",))
+    by_promise: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_promise.setdefault(row["promise"], []).append(row)
+    for promise, of_promise in by_promise.items():
+        before, now = (np.mean([row[when] for row in of_promise]) for when in ("before", "now"))
+        if of_promise[0]["wanted"] == ".95":
+            assert now > 0.92 and now > before, promise
+        else:
+            assert now < 0.08 and now <= before, promise
+
+
+def test_command_writes_every_setting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(coverage_simulation, "ACCURACIES", (0.8, 0.9))
+    monkeypatch.setattr(coverage_simulation, "GROUPED_ACCURACIES", (0.9,))
+    for name in "ab":
+        options = ["--out", str(tmp_path / f"{name}.json"), "--benchmarks", "20", "--draws", "2"]
+        coverage_simulation.main(options)
+    first, second = (json.loads((tmp_path / f"{name}.json").read_text()) for name in "ab")
+    assert len(first["settings"]) == 2 * 3 * 5 * 4 + 3 * 2 * 4
+    assert first["benchmarks"] == 120 * 20 + 24 * 4
+    assert first["settings"] == second["settings"]
+    assert first["questions"] == second["questions"]
+    assert "PPI++, grouped, whole groups" in capsys.readouterr().out
