@@ -256,7 +256,7 @@ CUSTOS = "from cli.main import app; app()"
 ROWS = (("Paris", "The capital is Paris."), ("Paris", "I think it is Rome."))
 
 
-@pytest.mark.usefixtures("embedded")
+@pytest.mark.usefixtures("embedded", "forking_python")
 def test_grading_writes_no_notices(tmp_path: Path) -> None:
     source = tmp_path / "rows.jsonl"
     lines = [

@@ -161,13 +161,13 @@ def test_limit_draws_by_seed_and_keeps_the_order(
 ) -> None:
     drawn = []
     for out, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        run(data, tmp_path / out, "--limit", "5", "--seed", seed)
+        run(data, tmp_path / out, "--limit", "5", "--seed", seed, "--no-zero-shot")
         drawn.append([example.id for example in load_evaluation(tmp_path / out)[0]])
     assert drawn[0] == drawn[1] != drawn[2]
     numbers = [1 if id == "first" else int(id) for id in drawn[0]]
     assert len(set(numbers)) == 5
     assert numbers == sorted(numbers) != list(range(1, 6))
-    run(data, tmp_path / "all", "--limit", "99")
+    run(data, tmp_path / "all", "--limit", "99", "--no-zero-shot")
     assert len(load_evaluation(tmp_path / "all")[0]) == 12
 
 

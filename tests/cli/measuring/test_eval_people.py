@@ -96,6 +96,7 @@ def test_columns_and_rows_of_people_give_the_same_report(tmp_path: Path) -> None
     assert "agreement with a person" in compared.stdout
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_epsilon_is_what_a_judge_may_lose(tmp_path: Path) -> None:
     data, options = wide(tmp_path / "wide.csv"), ("--annotators", ",".join(NAMES))
     reports = [

@@ -63,6 +63,7 @@ def prep(out: Path) -> str:
     return result.stderr if result.exit_code else ""
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_a_users_mistake_is_one_line(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("custos")), "grade", "--judge", "embedded"]
     command += ["--in", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "out.jsonl")]

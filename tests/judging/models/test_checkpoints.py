@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from judging.errors import CustosError, Missing
+from judging.models import fetched
 from judging.models.backbones import load_backbone
 from judging.models.checkpoints import SUPPORTED
 from tests.conftest import HubFolders
@@ -350,8 +351,10 @@ def test_a_hub_that_cannot_be_reached(
     cache: Path,
     use: Use,
     capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is in the cache is used; anything else ends in one line, within seconds."""
+    monkeypatch.setattr(fetched, "SECONDS_TO_ANSWER", 1)
     with hub() as address:
         use(cache, address)
         started = time.perf_counter()

@@ -262,28 +262,20 @@ def test_an_adapter_is_read_onto_the_device_of_its_model(
     ],
 )
 def test_patterns_that_match_for_ever_are_refused(
-    tiny_folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patterns: dict[str, Any]
+    small: str, saved: Path, monkeypatch: pytest.MonkeyPatch, patterns: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(adapters, "_MATCHING_S", 1)
-    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
-    save_adapter(add_adapter(backbone.model, r=2, alpha=2), tmp_path)
-    path = tmp_path / "adapter_config.json"
-    config = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(config | patterns), encoding="utf-8")
-    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
+    monkeypatch.setattr(adapters, "_MATCHING_S", 0.3)
+    change_config(saved, **patterns)
     with pytest.raises(CustosError, match="adapter_config.json"):
-        load_adapter(backbone.model, tmp_path)
+        load_adapter(load_backbone(small, device="cpu").model, saved)
 
 
-def test_other_patterns_are_read(tiny_folder: str, tmp_path: Path) -> None:
-    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
-    save_adapter(add_adapter(backbone.model, r=2, alpha=2, modules=("q",)), tmp_path)
-    path = tmp_path / "adapter_config.json"
-    config = json.loads(path.read_text(encoding="utf-8"))
-    pattern = {"target_modules": r"model\.language_model\.layers\.\d+\.self_attn\.q_proj"}
-    path.write_text(json.dumps(config | pattern), encoding="utf-8")
-    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
-    assert any(".lora_" in name for name in load_adapter(backbone.model, tmp_path).state_dict())
+def test_other_patterns_are_read(small: str, tmp_path: Path) -> None:
+    fresh = load_backbone(small, device="cpu").model
+    save_adapter(add_adapter(fresh, r=2, alpha=2, modules=("q",)), tmp_path)
+    change_config(tmp_path, target_modules=r"model\.language_model\.layers\.\d+\.self_attn\.q_proj")
+    adapted = load_adapter(load_backbone(small, device="cpu").model, tmp_path)
+    assert any(".lora_" in name for name in adapted.state_dict())
 
 
 MAIN = ("Qwen2.5-VL-7B-Instruct", "Qwen3-VL-4B-Instruct")
@@ -296,8 +288,8 @@ KINDS: dict[str, dict[str, Any]] = {
 TOLERANCE = 1e-5
 
 
-def save_moved_adapter(checkpoint: str, folder: Path, **kind: Any) -> None:
-    """Save an adapter whose every weight differs from that of a fresh one."""
+def save_moved_adapter(checkpoint: str, folder: Path, **kind: Any) -> Any:
+    """Save an adapter whose every weight differs from that of a fresh one; return its model."""
     model = load_backbone(checkpoint, dtype="float32", device="cpu").model
     adapted = add_adapter(model, r=3, alpha=7, **kind)
     generator = torch.Generator().manual_seed(1)
@@ -307,6 +299,7 @@ def save_moved_adapter(checkpoint: str, folder: Path, **kind: Any) -> None:
             is_norm = "magnitude" in name
             parameter.data = parameter.data * (1 + 0.1 * noise) if is_norm else 0.1 * noise
     save_adapter(adapted, folder)
+    return adapted
 
 
 @pytest.fixture(scope="module", params=MAIN)
@@ -379,7 +372,6 @@ def test_experts_are_not_quantized(
 
 def test_a_merger_of_the_second_embedded_backbone(embedded: Backbone, tmp_path: Path) -> None:
     """Its vision weights ship apart from the checkpoint: the adapter is merged into those."""
-    save_moved_adapter("embedded@2", tmp_path, merger=True, modules=("q",))
-    untrained = load_backbone("embedded@2", dtype="float32", device="cpu").model
+    adapted = save_moved_adapter("embedded@2", tmp_path, merger=True, modules=("q",))
     loaded = load_backbone("embedded@2", dtype="float32", device="cpu", adapter=tmp_path).model
-    assert_close(loaded, load_adapter(untrained, tmp_path).merge_and_unload())
+    assert_close(loaded, adapted.merge_and_unload())

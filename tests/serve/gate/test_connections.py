@@ -76,7 +76,7 @@ def test_header_tricks_are_4xx(judge: FakeJudge) -> None:
         assert client.post("/judge", json=row()).status_code == 200
 
 
-@pytest.mark.parametrize("num_bytes", [32_768, 32_769, 100_000])
+@pytest.mark.parametrize("num_bytes", [32_768, 32_769])
 def test_headers_that_come_as_a_whole_are_limited(judge: FakeJudge, num_bytes: int) -> None:
     """In the first call of a connection, and in one that comes together with others."""
     short = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -91,7 +91,7 @@ def test_headers_that_come_as_a_whole_are_limited(judge: FakeJudge, num_bytes: i
             assert statuses == [200] * calls.count(short) + [status]
 
 
-@pytest.mark.parametrize("num_headers", [100, 101, 6000])
+@pytest.mark.parametrize("num_headers", [100, 101])
 def test_headers_are_few(judge: FakeJudge, num_headers: int) -> None:
     """Each takes the server longer than its bytes take to come: 6,000 in 30 kB took .04 s."""
     names = b"a:\r\n" * (num_headers - 2)

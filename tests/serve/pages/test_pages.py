@@ -25,6 +25,7 @@ from judging.types import Pass
 from serve.calls import waiting
 from serve.pages.routes import card
 from serve.queue.service import Service
+from tests.browser import browser as browser
 from tests.serve.made_up import FakeJudge, card_of
 from tests.serve.sockets import serving, wait_until
 from tests.tiny import save_picture

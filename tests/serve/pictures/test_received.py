@@ -32,7 +32,7 @@ from judging import JudgeRequest
 from judging.errors import FieldError
 from judging.files.pictures import SCALED_PNG, PictureSize, picture_size, read_image
 from judging.fingerprint import picture_sha256
-from judging.models.backbones import Backbone
+from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
 from serve.chat.contract import CHAT_CONTRACTS
@@ -239,8 +239,9 @@ def decode_all(
     return asyncio.run(main())
 
 
-def test_the_model_sees_what_it_saw_without_other_processes(tiny: Backbone) -> None:
+def test_the_model_sees_what_it_saw_without_other_processes(small: str) -> None:
     """Pictures above the limit, below it, of other modes and formats, and one too narrow."""
+    tiny = load_backbone(small, dtype="float32", device="cpu")
     backbone = tiny.with_pixels(max_pixels=200_000)
     sources = [
         drawing(900, 700, "png"),
@@ -269,12 +270,12 @@ def test_the_model_sees_what_it_saw_without_other_processes(tiny: Backbone) -> N
         )
 
 
-@pytest.mark.parametrize("mode", ["I;16", "RGBA", "LA", "CMYK"])
+@pytest.mark.parametrize("mode", ["I;16", "CMYK"])
 def test_pictures_are_decoded_as_elsewhere(mode: str) -> None:
     """At the size of the largest that the service takes."""
     file = io.BytesIO()
     kind = "jpeg" if mode == "CMYK" else "png"
-    color: Any = {"I;16": 30_000, "LA": (9, 90)}.get(mode, (9, 99, 0, 90))
+    color: Any = 30_000 if mode == "I;16" else (9, 99, 0, 90)
     Image.new(mode, (4000, 4000), color).save(file, kind)
     source = f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode()}"
     [decoded] = decode_all([source], [None])

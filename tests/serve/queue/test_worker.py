@@ -288,6 +288,7 @@ def test_dropped_jobs_are_not_run_and_not_counted() -> None:
 
         await run_and_drop("ab", "ab")
         await run_and_drop("abc", "b")
+        worker.stop()
         await asyncio.to_thread(worker.close)
         await asyncio.sleep(0)
 
@@ -344,10 +345,10 @@ def make_no_progress(longest: float, seconds: float) -> None:
 
 
 def test_time_in_which_the_process_is_stopped_does_not_count() -> None:
-    with forked(make_no_progress, 3.0, 1.0) as process:
+    with forked(make_no_progress, 1.5, 0.5) as process:
         process.wait_for("works")
         process.send_signal(signal.SIGSTOP)
-        time.sleep(4)
+        time.sleep(2)
         process.send_signal(signal.SIGCONT)
         assert process.wait(60) == 0
 
