@@ -348,16 +348,6 @@ def kill_after(server: FakeServer, calls: int) -> None:
     unless(server, die)
 
 
-def test_services_that_are_busy_with_others_are_asked_for_longer(
-    servers: list[FakeServer],
-) -> None:
-    pool = JudgePool.connect([service(server) for server in servers[:2]])
-    busy = Say(429, "{}", {"Retry-After": "0.05"})
-    for server in servers[:2]:
-        unless(server, lambda seen, number: busy if number <= 20 else None)
-    graded(pool, 100)
-
-
 def test_a_pool_learns_once_how_many_rows_a_service_takes(
     servers: list[FakeServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:

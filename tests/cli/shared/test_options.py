@@ -7,9 +7,8 @@ import contextlib
 import io
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 import torch
@@ -21,13 +20,10 @@ from cli.shared.judges import (
     EngineOnUse,
     EngineOptions,
     default_judges,
-    load_judge,
-    load_named_judges,
     named_sources,
     share_weights,
     untrained_judge,
 )
-from cli.shared.options import with_groups
 from cli.shared.tables import TableOptions, read_requests
 from data_prep.tables.mapping import TableMapping, write_mapping
 from judging.errors import CustosError, FieldError
@@ -37,37 +33,14 @@ from judging.judge.card import CARD_FILE
 from judging.models.backbones import load_backbone
 from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
-from serve.queue.service import Service
 from tests.clients.fake_server import FakeServer
 from tests.clients.remote.vllm_replies import VllmReplies
 from tests.conftest import Folders
 from tests.cuda_stand_in import with_gpus
 from tests.serve.made_up import FakeJudge, row
-from tests.serve.sockets import serving
 from tests.tiny import save_picture
 
-
-@dataclass(frozen=True)
-class Colours:
-    """Two colours."""
-
-    red: Annotated[int, typer.Option(help="Red.")]
-    green: Annotated[int, typer.Option("--verdant", min=0, help="Green.")] = 3
-
-
 painter = typer.Typer()
-
-
-@painter.command()
-@with_groups
-def paint(
-    name: Annotated[str, typer.Argument()],
-    is_wet: Annotated[bool, typer.Option("--wet")] = False,
-    *,
-    colours: Colours,
-) -> None:
-    """Paint."""
-    typer.echo(f"{name} {is_wet} {colours.red} {colours.green}")
 
 
 @pytest.mark.parametrize(
@@ -242,19 +215,6 @@ def test_grading_on_a_server_is_grading_here(
         # Here in bfloat16, which keeps three digits.
         given_here = expected.get("probabilities", {})
         assert found.get("probabilities", {}) == pytest.approx(given_here, abs=0.05)
-
-
-def test_the_service_answers_with_what_a_server_reads(tiny_folders: Folders) -> None:
-    folder = tiny_folders("qwen2_5_vl")
-    with FakeServer().running() as server:
-        server.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
-        judge = load_judge("openai", f"m={folder}", [server.url], "", 4, 60)
-        with serving(Service(load_named_judges({"m": "m"}, {}, lambda _: judge))) as client:
-            [card] = client.get("/judges").json()["judges"]
-            asked = {"question": "q", "references": ["19"], "response": "19"}
-            verdict = client.post("/judge", json=asked).json()
-    assert card["name"] == "m" and server.url not in str(card)
-    assert (verdict["status"], verdict["posterior"]) == ("scored", "exact")
 
 
 @pytest.mark.parametrize("verb", ["grade", "eval", "serve"])

@@ -108,39 +108,6 @@ def test_a_prompt_or_a_picture_that_the_server_renders_otherwise_is_refused(
     assert "pictures" not in str(unknown.message)
 
 
-def test_slots_of_pictures_keep_to_the_concurrency(
-    fake: FakeServer, backbone: Backbone, model: VllmReplies, picture: str
-) -> None:
-    there = remote_judge(server(fake, concurrency=2), backbone.name)
-
-    def slowly(seen: Seen) -> Say:
-        return replace(model(seen), delay=0.02)
-
-    fake.answer, fake.most_in_flight = slowly, 0
-    [verdict] = there.grade([pair(images=(picture,))])
-    assert verdict.status == "scored"
-    assert fake.most_in_flight == 2
-
-
-def test_a_row_without_an_answer_does_not_fail_the_others(
-    fake: FakeServer, backbone: Backbone, model: VllmReplies, here: Judge
-) -> None:
-    there = remote_judge(server(fake, tries=1), backbone.name)
-    requests = [ask("right " * 100, id="1"), ask(id="2")]
-    long = ids_of(there, requests[0])
-
-    def hangs_up(seen: Seen) -> Say | str:
-        is_long = len(seen.body["prompt"][0]) >= len(long)
-        return RESET if is_long else model(seen)
-
-    fake.answer = hangs_up
-    lost, found = there.grade(requests)
-    assert (lost.status, lost.label) == ("judge_error", None)
-    assert_same(found, *here.grade([requests[1]]))
-    with pytest.raises(CustosError, match="1 try"):
-        list(there.grade([requests[0]]))
-
-
 STAGES = ("the text", "the label", "the confidence")
 
 

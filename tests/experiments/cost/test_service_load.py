@@ -20,7 +20,6 @@ from experiments.cost.load_generator import (
     Connection,
     closed_loop,
     open_loop,
-    quantile,
 )
 from experiments.cost.scoring_speed import compare_speed, export_llama
 from experiments.cost.service_load import measure, read_requests
@@ -66,22 +65,6 @@ def test_open_loop_keeps_its_rate_and_every_call_is_answered() -> None:
     assert (counters["answered"], counters["rejected"]) == (statuses["200"], statuses["429"])
 
 
-def test_calls_of_several_rows_are_counted_by_rows() -> None:
-    judge = FakeJudge(pause_s=0.001)
-    body = b'{"requests": [%s]}' % b",".join([BODY] * 3)
-    with serving(Service({"a": judge})) as client:
-        load = asyncio.run(
-            closed_loop(str(client.base_url), [body] * 10, clients=2, rows_per_call=3)
-        )
-    assert load.report()["statuses"] == {"200": 10}
-    assert sum(map(len, judge.batches)) == 30
-    assert load.rows_per_second == pytest.approx(30 / load.seconds)
-
-
-def test_nobody_there_is_counted() -> None:
-    assert asyncio.run(Connection("http://127.0.0.1:1").post(BODY)) == CONNECTION_FAILED
-
-
 def test_errors_are_statuses_and_the_connection_goes_on() -> None:
     with serving(Service({"a": FakeJudge()}, Limits(body_bytes=1000))) as client:
 
@@ -92,12 +75,6 @@ def test_errors_are_statuses_and_the_connection_goes_on() -> None:
 
         assert asyncio.run(calls()) == [200, 422, 413, 200]
         assert client.post("/judge", json=row()).status_code == 200
-
-
-def test_quantiles() -> None:
-    values = [float(value) for value in range(1, 101)]
-    assert [quantile(values, share) for share in (0.5, 0.95, 0.99, 1.0)] == [50, 95, 99, 100]
-    assert quantile([7.0], 0.5) == 7
 
 
 def test_rows_that_are_no_requests_are_left_out(tmp_path: Path) -> None:

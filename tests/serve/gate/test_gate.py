@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import threading
 import time
@@ -14,7 +13,6 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from clients.connection import is_loopback
 from serve.app import create_app
 from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS
@@ -133,15 +131,6 @@ def test_other_kinds_are_refused(http: httpx.Client, path: str, kind: str) -> No
     assert (error["type"], error["field"]) == ("unsupported_media_type", "Content-Type")
 
 
-@pytest.mark.parametrize("path", ["/judge", "/judge/stream", "/v1/chat/completions"])
-@pytest.mark.parametrize("encoding", ["gzip", "Deflate", "identity, br", "nonsense"])
-def test_compressed_bodies_are_refused(http: httpx.Client, path: str, encoding: str) -> None:
-    content = gzip.compress(json.dumps(row()).encode())
-    answer = http.post(path, content=content, headers={"Content-Encoding": encoding})
-    assert answer.status_code == 415
-    assert answer.json()["error"]["field"] == "Content-Encoding"
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-le"])
 def test_every_form_of_unicode_is_read(http: httpx.Client, encoding: str) -> None:
     text = json.dumps(row("In Málaga 西班牙", references=["Málaga 西班牙"]), ensure_ascii=False)
@@ -226,20 +215,6 @@ def test_too_large_a_body_is_answered(judge: FakeJudge, chunked: bool) -> None:
         assert client.post("/judge", json=row()).status_code == 200
 
 
-def test_bodies_in_hand_are_bounded_together(closed: FakeJudge) -> None:
-    limits = Limits(body_bytes=100_000, held_bytes=150_000)
-    service = Service({"a": closed}, limits)
-    large = row("Paris" + "x" * 90_000)
-    with serving(service) as client, ThreadPoolExecutor(1) as pool:
-        held = pool.submit(client.post, "/judge", json=large)
-        wait_until(lambda: closed.batches != [])
-        assert client.post("/judge", json=large).status_code == 429
-        closed.gate.set()
-        assert held.result().status_code == 200
-        # Its bytes are given back right after the answer, which the caller may see first.
-        wait_until(lambda: client.post("/judge", json=large).status_code == 200)
-
-
 def test_bodies_of_one_key_leave_room_for_others(closed: FakeJudge) -> None:
     limits = Limits(body_bytes=100_000, held_bytes=300_000, key_queue_share=0.4)
     large = row("Paris" + "x" * 90_000)
@@ -289,8 +264,3 @@ def test_a_slow_body_is_408(judge: FakeJudge) -> None:
         assert first_line(slow) == "HTTP/1.1 408 Request Timeout"
         assert time.monotonic() - start < 15
         assert client.post("/judge", json=row()).status_code == 200
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
-def test_loopback(host: str) -> None:
-    assert is_loopback(host)

@@ -222,19 +222,6 @@ def test_a_write_that_fails_anywhere_leaves_all_or_nothing(tmp_path: Path, fault
         again.close()
 
 
-def test_a_disk_that_is_really_full_keeps_what_was_there(tmp_path: Path) -> None:
-    cache = VerdictCache(tmp_path, 100_000_000)
-    cache.put(pair(1))
-    # SQLite then answers as on a full disk, in the middle of a transaction.
-    pages = cache._writer.execute("PRAGMA page_count").fetchone()[0]
-    cache._writer.execute(f"PRAGMA max_page_count = {pages + 5}")
-    large = {str(number).encode(): verdict("x" * 3000) for number in range(50)}
-    with pytest.raises(sqlite3.OperationalError, match="full"):
-        cache.put(large)
-    assert cache.get([*pair(1), *large]) == pair(1)
-    cache.close()
-
-
 def test_a_service_answers_whichever_call_of_its_cache_fails(tmp_path: Path) -> None:
     """Each of the first 25 statements in turn; every answer is that of the judge."""
     requests = [JudgeRequest.model_validate(row(text)) for text in ("Paris", "Rome", "Paris")]

@@ -322,14 +322,6 @@ def test_removed_jobs_leave_their_place() -> None:
     assert (lanes.num_jobs, lanes.tokens, lanes.take()) == (0, 0, [])
 
 
-def test_a_full_window() -> None:
-    lanes = make_lanes(window_tokens=200)
-    lanes.add([job("a")])
-    assert not lanes.has_full_window
-    lanes.add([job("b")])
-    assert lanes.has_full_window
-
-
 def test_callers_are_waited_for_after_a_window_for_a_share_of_its_time() -> None:
     pace = Pace()
     assert pace.are_callers_back(0)

@@ -72,32 +72,6 @@ def test_stopping_refuses_what_waits_and_what_runs() -> None:
     assert [(error.status, error.headers) for error in answers] == [(503, {"Retry-After": "5"})] * 2
 
 
-def test_places_of_cancelled_calls_are_free() -> None:
-    judge = FakeJudge()
-    judge.gate.clear()
-
-    async def main() -> None:
-        service = Service({"a": judge}, Limits(queue_requests=8))
-        running = asyncio.create_task(graded(service, requests(1)))
-        while not judge.batches:
-            await asyncio.sleep(0.01)
-        for _ in range(5):
-            call = asyncio.create_task(graded(service, requests(8)))
-            while service.queue().queued != {"a": 8}:
-                await asyncio.sleep(0.001)
-            call.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await call
-            assert service.queue().queued == {"a": 0}
-            assert service.queue().waiting_tokens == 0
-        judge.gate.set()
-        await running
-        service.close()
-
-    asyncio.run(main())
-    assert judge.batches == [["0"]]
-
-
 def test_calls_of_many_clients_are_graded_together_in_one_thread(closed: FakeJudge) -> None:
     service = Service({"a": closed})
     with serving(service) as client, ThreadPoolExecutor(20) as pool:

@@ -41,27 +41,6 @@ class Recorder(FakeJudge):
             yield self.verdict_on(request, 0.9)
 
 
-def test_callers_who_come_back_share_one_window() -> None:
-    judge = FakeJudge(pause_s=0.04)
-
-    async def main() -> None:
-        service = Service({"a": judge})
-
-        async def caller(number: int) -> None:
-            await asyncio.sleep(0.05 * (number >= 6))  # the last two come while a window runs
-            for turn in range(5):
-                [asked] = requests(1, question=f"{number}/{turn}")
-                await graded(service, [asked])
-
-        await asyncio.gather(*map(caller, range(8)))
-        service.close()
-
-    asyncio.run(main())
-    sizes = [len(batch) for batch in judge.batches]
-    assert sum(sizes) == 40
-    assert sizes.count(8) >= 2, sizes  # of four; without waiting six and two would take turns
-
-
 class Writer(FakeJudge):
     """Draws a text of many tokens, each taking ``token_s``; the last comes once it may."""
 
