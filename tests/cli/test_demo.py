@@ -1,7 +1,5 @@
 """``make demo``: its parts here in seconds, all of it as a slow test."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

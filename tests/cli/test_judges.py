@@ -1,7 +1,5 @@
 """``custos judges`` and ``custos push``, against a hub on a socket, one that refuses, and none."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

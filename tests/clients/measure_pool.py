@@ -3,8 +3,6 @@
 python -m tests.clients.measure_pool
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """The client of our own service, over sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

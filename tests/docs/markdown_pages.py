@@ -1,7 +1,5 @@
 """The Markdown of the documentation, taken apart: pages, links, anchors, blocks, spans."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

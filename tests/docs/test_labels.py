@@ -1,7 +1,5 @@
 """The page on verdicts and labels names every field, and its examples fit the tasks."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

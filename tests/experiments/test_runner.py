@@ -1,7 +1,5 @@
 """``python -m experiments``: every program by its name, every known error on one line."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from dataclasses import replace

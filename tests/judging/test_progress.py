@@ -1,7 +1,5 @@
 """Long jobs: items made ahead, how far they are, and lines of a log that no text can forge."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

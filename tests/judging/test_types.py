@@ -1,7 +1,5 @@
 """Records that people write, and arithmetic on labels at its edges."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from typing import Any

@@ -1,7 +1,5 @@
 """Calls that would cost the service much more than their caller, over real sockets."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import threading

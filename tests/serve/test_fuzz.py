@@ -1,7 +1,5 @@
 """Calls that mean harm: each is answered as documented, in bounded time and memory."""
 
-from __future__ import annotations
-
 import base64
 import gc
 import http.client

@@ -1,7 +1,5 @@
 """Benchmark files, a judge of any task, and the command."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

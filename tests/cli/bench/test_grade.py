@@ -1,7 +1,5 @@
 """Responses to a benchmark under a judge, up to the table; what is kept, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of one model and of many, from official files graded by a stand-in judge."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tournaments: from files to the ranking, what is kept, refused and graded again."""
 
-from __future__ import annotations
-
 import errno
 import json
 import re

@@ -1,7 +1,5 @@
 """``custos grade`` while one call on its files fails: nothing is lost, nothing is graded twice."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """``custos grade`` writes beside the user's own columns, and over its own files alone."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import shlex

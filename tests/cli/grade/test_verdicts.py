@@ -1,7 +1,5 @@
 """``custos grade``: a verdict for every row, once, whatever happens."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``custos eval`` and ``custos compare`` on rows that several people labelled."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

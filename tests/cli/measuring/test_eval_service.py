@@ -1,7 +1,5 @@
 """``custos eval`` of a running service, over a real socket."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """``custos eval`` that is stopped and given again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``custos review``: which rows it writes, and that the file is read back as labelled rows."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

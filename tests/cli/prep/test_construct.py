@@ -1,7 +1,5 @@
 """Constructions from questions to rows that people settled, through faults."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -3,8 +3,6 @@
 The address of the model's server is one where nobody listens.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Examples whose labels are known, made from the command line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of the user: read, shown, divided, mixed."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

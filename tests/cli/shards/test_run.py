@@ -1,7 +1,5 @@
 """A run passes over shards that are done, and ends as it should; workers in this process."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

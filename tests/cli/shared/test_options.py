@@ -1,14 +1,13 @@
 """Groups of options, tables of the user, and their rows as requests."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import io
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import torch
@@ -24,6 +23,7 @@ from cli.shared.judges import (
     share_weights,
     untrained_judge,
 )
+from cli.shared.options import with_groups
 from cli.shared.tables import TableOptions, read_requests
 from data_prep.tables.mapping import TableMapping, write_mapping
 from judging.errors import CustosError, FieldError
@@ -40,7 +40,28 @@ from tests.cuda_stand_in import with_gpus
 from tests.serve.made_up import FakeJudge, row
 from tests.tiny import save_picture
 
+
+@dataclass(frozen=True)
+class Colours:
+    """Two colours."""
+
+    red: Annotated[int, typer.Option(help="Red.")]
+    green: Annotated[int, typer.Option("--verdant", min=0, help="Green.")] = 3
+
+
 painter = typer.Typer()
+
+
+@painter.command()
+@with_groups
+def paint(
+    name: Annotated[str, typer.Argument()],
+    is_wet: Annotated[bool, typer.Option("--wet")] = False,
+    *,
+    colours: Colours,
+) -> None:
+    """Paint."""
+    typer.echo(f"{name} {is_wet} {colours.red} {colours.green}")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The user's mistakes on one line, values that no command takes, and where a command writes."""
 
-from __future__ import annotations
-
 import errno
 import math
 import os

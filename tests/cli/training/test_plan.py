@@ -1,7 +1,5 @@
 """``custos plan`` as users run it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

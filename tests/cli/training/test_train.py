@@ -1,7 +1,5 @@
 """``custos train`` as a user runs it, on a tiny backbone."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

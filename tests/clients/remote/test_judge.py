@@ -1,7 +1,5 @@
 """A judge and its engine on a server give what the same judge gives here."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

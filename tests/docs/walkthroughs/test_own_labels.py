@@ -1,7 +1,5 @@
 """The page about one's own labels works as it stands: its commands are run on its twenty rows."""
 
-from __future__ import annotations
-
 import csv
 import json
 import signal

@@ -1,7 +1,5 @@
 """The page about tables works as it stands: its commands are run on its six rows."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page on training: its plans run as they stand there, its two machines as processes here."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

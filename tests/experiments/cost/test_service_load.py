@@ -1,7 +1,5 @@
 """The load generator counts what a server did, no more and no less."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

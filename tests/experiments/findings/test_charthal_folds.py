@@ -1,7 +1,5 @@
 """The five folds on a made-up set, and kappa within cells against its definition."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace

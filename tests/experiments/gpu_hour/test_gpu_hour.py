@@ -1,7 +1,5 @@
 """The first hour on a GPU, rehearsed: figures are kept, a step goes on, a killed one ends whole."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

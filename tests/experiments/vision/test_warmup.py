@@ -1,7 +1,5 @@
 """The warm-up on a handful of pictures: what it leaves, and that a killed run ends the same."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

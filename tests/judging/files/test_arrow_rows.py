@@ -1,7 +1,5 @@
 """Rows of Arrow tables say what their schema and their number of bits mean."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Files that appear whole, and kept work: what survives a kill, a full disk, a second process."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Pictures whole and broken, as files and as data URLs."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import io

@@ -1,7 +1,5 @@
 """Rows and YAML that people write: lines that break a decoder are errors by file and number."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Which judge is meant by a name, which one answers, and in what form it takes a request."""
 
-from __future__ import annotations
-
 import socket
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Judges: their verdicts, and the folder they are read from."""
 
-from __future__ import annotations
-
 import json
 import math
 import time

@@ -1,7 +1,5 @@
 """Checkpoints that cannot be used: one line, before any weights are loaded."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

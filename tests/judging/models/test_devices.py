@@ -1,7 +1,5 @@
 """A stand-in for ``torch.cuda``: what is refused, and what is set before a GPU is used."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checkpoints with the files of the Hugging Face hub: loaded, scored, adapted, generated from."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Weights read tensor by tensor, and an adapter merged into them on the way."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

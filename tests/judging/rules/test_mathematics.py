@@ -1,7 +1,5 @@
 """Final answers and their equality, against made forms, made pairs and math-verify itself."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from time import process_time

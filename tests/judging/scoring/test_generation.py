@@ -1,7 +1,5 @@
 """Drawn text against the library's own generate, and what may not change it."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -1,7 +1,5 @@
 """One pass over a label tree must equal one plain pass of the library's own model per label."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Calibrations: fits of planted or independently found values, thresholds of known error."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

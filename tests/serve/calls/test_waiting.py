@@ -1,7 +1,5 @@
 """Deadlines, and clients that close the connection."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

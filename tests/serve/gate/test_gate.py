@@ -1,7 +1,5 @@
 """Ids, security headers, and exceptions that become a 500."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """The pages as a browser shows them: a real service on a real socket, with a made-up judge."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Pictures come as data URLs, and are measured before they are decoded."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import csv

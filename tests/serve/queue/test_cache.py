@@ -1,7 +1,5 @@
 """Verdicts that are kept."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Pictures as the model thread gets them, whatever engine it has."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

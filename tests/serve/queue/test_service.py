@@ -1,7 +1,5 @@
 """Calls that share a queue: how they end, and what their clients get."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """The model thread: who has its turn when, and what becomes of work that fails or is dropped."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

@@ -1,7 +1,5 @@
 """Bodies of ``POST /judge``: the judge that they name, and errors that name the field."""
 
-from __future__ import annotations
-
 import gc
 import json
 import tracemalloc

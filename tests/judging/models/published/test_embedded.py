@@ -1,7 +1,5 @@
 """The embedded backbone, and published files from a stub of the hub or from made-up wheels."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

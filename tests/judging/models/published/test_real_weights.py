@@ -1,7 +1,5 @@
 """The published Qwen2.5-Coder-0.5B-Instruct, byte for byte and number for number."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
