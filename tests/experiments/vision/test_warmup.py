@@ -1,20 +1,17 @@
 """The warm-up on a handful of pictures: what it leaves, and that a killed run ends the same."""
 
 import json
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers.vision_utils import get_vision_window_index
 
-from experiments.vision import pictures, vision_warmup
 from experiments.vision import trainer as warmup_loop
+from experiments.vision import vision_warmup
 from experiments.vision.model import WarmupModel, attention_loss
 from experiments.vision.pictures import WarmupPicture, draw, tokens_at
 from experiments.vision.tower import EqualPictures
@@ -149,59 +146,6 @@ def test_the_loss_falls_where_features_near_the_captions_embeddings(embedded: Ba
 def test_too_few_pictures(embedded: Backbone, tmp_path: Path) -> None:
     with pytest.raises(CustosError, match=r"'pictures\.train': 8 pictures do not fill a batch"):
         _trainer(tmp_path, batch_size=64)
-
-
-def test_a_loss_that_is_not_finite_ends_the_run(
-    embedded: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trainer = _trainer(tmp_path)
-    loss = WarmupModel.loss
-
-    def spoiled(*arguments: Any, **keywords: Any) -> torch.Tensor:
-        return loss(*arguments, **keywords) * torch.nan
-
-    monkeypatch.setattr(WarmupModel, "loss", spoiled)
-    with pytest.raises(CustosError, match=r"step 1: not finite: loss nan, .*; lower optim\.lr"):
-        trainer.fit()
-    assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
-
-
-def test_a_folder_of_other_files_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("experiments.vision.vision_warmup.load_backbone", pytest.fail)
-    (tmp_path / "history.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(SystemExit):
-        vision_warmup.main([f"run.output={tmp_path}"])
-    assert "holds files that are not of a run (history.json)" in capsys.readouterr().err
-
-
-def test_its_recipe_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        vision_warmup.main(["pictures.train=0"])
-    assert "override 'pictures.train=0': field 'pictures.train'" in capsys.readouterr().err
-
-
-def test_a_killed_process_that_draws_is_one_error(
-    small: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pictures, "POOL_FROM", 0)
-    backbone = load_backbone(small, weights=False)
-    killing = threading.Thread(target=_kill_a_worker, args=(psutil.Process().children(),))
-    killing.start()
-    with pytest.raises(CustosError, match="a process that draws pictures was killed"):
-        pictures.draw(backbone, 2_000, seed=0)
-    killing.join()
-
-
-def _kill_a_worker(earlier: list[psutil.Process]) -> None:
-    """Kill the first process that a pool of this one starts, within a minute."""
-    for _ in range(1200):
-        for child in psutil.Process().children():
-            if child not in earlier and "spawn_main" in " ".join(child.cmdline()):
-                child.kill()
-                return
-        time.sleep(0.05)
 
 
 def _patches(backbone: Backbone, height: int, width: int, count: int) -> tuple[Tensor, Tensor]:
