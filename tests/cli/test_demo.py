@@ -78,21 +78,6 @@ def test_the_recipe_says_how_its_data_is_made() -> None:
     assert words[words.index("--rows") + 1] == str(FULL.rows)
 
 
-def test_a_table_of_graders_in_plain_words() -> None:
-    def measured(value: float) -> dict[str, dict[str, float]]:
-        return {"accuracy": {"value": value, "low": value - 0.1, "high": value + 0.1}}
-
-    report = {
-        "metrics": measured(0.9),
-        "baselines": {"token_f1": measured(0.5), "containment": measured(0.8)},
-    }
-    assert demo.accuracy_table(report) == [
-        "                                        accuracy  95 % interval",
-        "the trained judge                       0.900     0.800 to 1.000",
-        "rule: a reference occurs in the answer  0.800     0.700 to 0.900",
-    ]
-
-
 def test_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["demo", "--data", "NQ.json"])
@@ -203,18 +188,3 @@ def test_a_running_command_ends_with_the_block(
         process.wait()
         with pytest.raises(CustosError, match="'ending' failed: it ends; all of it"):
             screen.check_running(process, "ending")
-
-
-def test_commands_use_every_core_and_no_gpu(
-    screen: Screen, monkeypatch: pytest.MonkeyPatch, program: Callable[[str, str], None]
-) -> None:
-    names = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
-    program("ask", f"import os; print(*(repr(os.environ[name]) for name in {names}))")
-    for name in names:
-        monkeypatch.delenv(name, raising=False)
-    screen.run("ask")
-    assert screen.log.read_text(encoding="utf-8").splitlines()[-1].endswith(" ''")
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    screen.run("ask")
-    assert screen.log.read_text(encoding="utf-8").splitlines()[-1] == "'7' '3'"

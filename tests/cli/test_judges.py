@@ -45,24 +45,6 @@ def test_an_unknown_judge() -> None:
     assert "'embedded-xy': no shipped judge; there are embedded-benchmarks" in result.stderr
 
 
-def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bare").mkdir()
-    (tmp_path / "bare" / "judge.json").write_text("{}")
-    monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
-    monkeypatch.setattr("cli.judges.SHIPPED", tmp_path)
-    for arguments, file in ((["judges"], "report.json"), (["judges", "bare"], "README.md")):
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 2
-        assert f"{file}: this file of the judge is missing" in result.stderr
-
-
-def test_without_shipped_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
-    result = CliRunner().invoke(app, ["judges"])
-    assert result.exit_code == 2
-    assert "no judge came with this installation" in result.stderr
-
-
 @pytest.mark.parametrize("name", shipped_judges())
 def test_report_and_card_of_a_shipped_judge_say_the_same(name: str) -> None:
     report, card = (
@@ -214,11 +196,6 @@ def test_a_hub_that_refuses(hub: UploadHub, judge: Path, status: int, remedy: st
     line = error_of(judge)
     assert remedy in line and str(status) in line
     assert not hub.files
-
-
-def test_a_hub_that_does_not_answer(judge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    assert "check the network and HF_ENDPOINT" in error_of(judge)
 
 
 def test_a_public_repository_is_not_taken_for_private(hub: UploadHub, judge: Path) -> None:

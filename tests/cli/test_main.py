@@ -215,12 +215,6 @@ def test_one_task_in_words() -> None:
     assert "10 to 0" in shown("truthful-critique-score")
 
 
-def test_an_unknown_task_names_the_nearest() -> None:
-    result = CliRunner().invoke(app, ["tasks", "hieval-sq"])
-    assert result.exit_code != 0
-    assert "hieval-qs" in result.stderr
-
-
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("name", shipped_judges())
 def test_a_shipped_judge_grades_the_rows_of_its_tasks(name: str) -> None:

@@ -1,8 +1,7 @@
 """Routes that tell what is served, and routes that are not there."""
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from judging import JudgeRequest, Verdict
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
 from judging.verdicts.calibration import CalibrationSet, HeldOutVerdicts
-from serve import app
 from serve.app import create_app, openapi, task_schema
 from serve.calls.limits import CallLimits, Limits
 from serve.gate.gate import HEALTH_ROUTES
@@ -48,30 +46,6 @@ def test_unknown_routes_have_the_same_shape(client: TestClient) -> None:
     assert answer.json()["error"]["type"] == "method_not_allowed"
     assert answer.json()["error"]["message"] == "this route takes POST"
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
-
-
-def test_what_is_dear_to_describe_is_described_once(
-    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = Counter[str]()
-
-    def counted(name: str) -> Callable[..., Any]:
-        work = getattr(app, name)
-
-        def count(*of: Any) -> Any:
-            calls[name] += 1
-            return work(*of)
-
-        return count
-
-    for name in ("openapi", "describe_task"):
-        monkeypatch.setattr(app, name, counted(name))
-    with TestClient(create_app(Service({"a": judge}))) as client:
-        for path in ("/openapi.json", "/tasks", "/"):
-            first, second = client.get(path), client.get(path)
-            assert first.status_code == 200
-            assert first.content == second.content
-    assert calls == {"openapi": 1, "describe_task": 1}
 
 
 def test_judges_and_health(client: TestClient) -> None:

@@ -1,7 +1,6 @@
 """Calls that would cost the service much more than their caller, over real sockets."""
 
 import json
-import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ from judging.judge import Judge
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from serve.calls.limits import Limits
-from serve.queue.cache import FILE, VerdictCache
+from serve.queue.cache import VerdictCache
 from serve.queue.service import Service
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, qa
@@ -164,23 +163,6 @@ class SlowCache(VerdictCache):
     def put(self, verdicts: Mapping[bytes, Verdict], used: Iterable[bytes] = ()) -> None:
         self.gate.wait(30)
         super().put(verdicts, used)
-
-
-def test_a_locked_cache_costs_no_call_its_deadline(tmp_path: Path) -> None:
-    service = Service({"a": FakeJudge()}, cache=VerdictCache(tmp_path, 1_000_000))
-    deadline = {"X-Deadline-Ms": "4000"}  # SQLite by itself would wait for five seconds
-    with serving(service) as client:
-        assert client.post("/judge", json=row()).status_code == 200
-        other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
-        wait_until(lambda: other.execute("SELECT * FROM verdicts").fetchall() != [])
-        other.execute("BEGIN IMMEDIATE")
-        for response in ["Paris", *map(str, range(20))]:
-            answer = client.post("/judge", json=row(response), headers=deadline)
-            assert answer.status_code == 200, answer.text
-        other.execute("ROLLBACK")
-        other.close()
-        assert service.queue().counters["cached"] == 1
-        wait_until(lambda: 'fault_total{operation="write"}' in client.get("/metrics").text)
 
 
 def test_a_cache_that_hangs_costs_no_call_its_deadline(

@@ -46,17 +46,6 @@ def test_charthal_from_responses_to_the_table(judge: Grader, tmp_path: Path) -> 
         assert text in shown.stdout
 
 
-def test_what_the_judge_was_not_trained_for_is_shown(judge: Grader, tmp_path: Path) -> None:
-    judge.known_tasks = ("hieval-qs",)
-    done = grade(tmp_path, charthal_responses("right", "wrong"), *MINE)
-    assert "2 items graded, 2 without a label" in done.stdout
-    assert "in.json rows 1-2 (2 rows): field 'task': not trained for it" in done.stderr
-    out = tmp_path / "out.json"
-    refused = run("table", "charthal", "--graded", out)
-    assert refused.exit_code == 2
-    assert refused.stderr == f"error: {out}: no item has a score of 0 or 1\n"
-
-
 def test_responses_that_hold_only_ids(judge: Grader, tmp_path: Path) -> None:
     items = charthal_responses("", "")
     for row in items.values():
@@ -66,24 +55,6 @@ def test_responses_that_hold_only_ids(judge: Grader, tmp_path: Path) -> None:
     assert grade(tmp_path, said, "--items", official, *MINE, "--out", out).exit_code == 0
     [row] = [json.loads(line) for line in out.read_text().splitlines()]
     assert (row["id"], row["score"], row["question"]) == ("1_0", 1, "Who won?")
-
-
-def test_simplevqa_in_both_languages(judge: Grader, tmp_path: Path) -> None:
-    rows = [
-        {"data_id": 1, "language": "EN", "question": "q1", "answer": "a", "response": "right"},
-        {"data_id": 2, "language": "CN", "question": "q2", "answer": "a", "response": "right"},
-        {"data_id": 3, "language": "CN", "question": "q3", "answer": "a", "response": "pass"},
-    ]
-    out, table = tmp_path / "out.json", tmp_path / "table.json"
-    grade(tmp_path, rows, *MINE, name="simplevqa")
-    assert isinstance(read(out), list)
-    assert run("table", "simplevqa", "--graded", out, "--json", table).exit_code == 0
-    found = read(table)
-    assert found["overall"] == pytest.approx(
-        {"CO": 2 / 3, "IN": 0, "NA": 1 / 3, "CGA": 1, "F": 0.8}
-    )
-    assert found["by_language"]["CN"]["CO"] == 1 / 2
-    assert found["judges"] == ["fake/simplevqa"]
 
 
 def test_rules_grade_without_a_judge(judge: Grader, tmp_path: Path) -> None:

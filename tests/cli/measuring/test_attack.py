@@ -108,21 +108,6 @@ def test_a_stopped_attack_goes_on_where_it_stopped(
     assert reports[0] == {**reports[1], "command": reports[0]["command"]}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--family", "denail"), "attack family 'denail' is not one of correction, denial"),
-        (("--search", "1", "--pool", "999999"), "there are 2,688"),
-    ],
-)
-def test_refusals_are_one_line(
-    judge: StoppingJudge, run: Run, options: tuple[str, ...], message: str
-) -> None:
-    result = run(*options)
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert message in result.stderr
-
-
 def test_rows_and_judges_of_other_tasks_are_refused(
     judge: StoppingJudge, run: Run, tmp_path: Path
 ) -> None:
@@ -136,27 +121,6 @@ def test_rows_and_judges_of_other_tasks_are_refused(
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "task 'hieval-ea': the attacks are for quick-score judges" in result.stderr
     assert not judge.batches
-
-
-def test_a_judge_that_takes_some_of_the_rows_is_attacked(
-    judge: StoppingJudge, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fingerprint(request: JudgeRequest) -> str:
-        if request.reference_mode == "all":
-            raise FieldError("reference_mode", "is another")
-        return "print"
-
-    whole = example("Which two?", ["iron", "zinc"], reference_mode="all")
-    write_records(tmp_path / "data.jsonl", [whole, *examples()])
-    monkeypatch.setattr(judge, "fingerprint", fingerprint)
-    result = run("--family", "right_bare", "--no-stability")
-    assert (result.exit_code, "1 of 9 rows failed" in result.stderr) == (1, True)
-    assert (
-        report_of(tmp_path / "out", "attacks.json")["controls"]["right_bare"]["called_correct"]["n"]
-        == 8
-    )
-    write_records(tmp_path / "data.jsonl", [whole])
-    assert run("--family", "right_bare", "--no-stability", out="other").exit_code == 2
 
 
 def test_failed_rows_are_kept_to_be_graded_again(

@@ -223,19 +223,6 @@ def test_labels_that_the_judge_cannot_give_stop_it_before_grading(
     assert judge.batches == []
 
 
-def test_the_examples_are_written_as_they_were_read(
-    loaded: list[str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Write them without the reference mode that a judge of alternatives takes them in."""
-    judge = TrainedJudge()
-    assert judge.card is not None
-    judge.card = judge.card.model_copy(update={"tasks": {"hieval-qs": ("plain/any",)}})
-    monkeypatch.setattr(Judge, "load", lambda source: judge)
-    assert run(data, tmp_path / "out", "--no-zero-shot").exit_code == 0
-    examples, _ = load_evaluation(tmp_path / "out")
-    assert not any("reference_mode" in example.model_fields_set for example in examples)
-
-
 def test_a_rubric_that_the_judge_was_not_trained_for_is_an_error_without_a_report(
     loaded: list[str], tmp_path: Path
 ) -> None:

@@ -25,12 +25,10 @@ from cli.shards.run import (
     ShardWorker,
     grade_shard,
     grade_shards,
-    judge_digest,
 )
 from cli.shards.shards import Shard, ShardSettings, list_shards, read_records, total
 from judging.errors import CustosError
 from judging.judge import Judge
-from judging.types import JudgeRequest
 from tests.cli.shards.conftest import Plain
 from tests.cli.shards.made_up import SETTINGS, contents, write_shards
 from tests.failing_files import FailingFiles
@@ -387,18 +385,6 @@ def test_a_worker_that_dies_between_verdicts_and_record_has_not_done_the_shard(
     assert contents(tmp_path / "out") == first
     (tmp_path / "out" / "s0.jsonl").unlink()
     assert read_records([shard]) == {}, "a record without verdicts counts for nothing"
-
-
-def test_the_digest_of_a_judge_changes_with_its_fingerprints() -> None:
-    class Particular(FakeJudge):
-        def fingerprint(self, request: JudgeRequest) -> str:
-            if request.task != "hieval-qs":
-                raise CustosError("this judge does not take the task")
-            return super().fingerprint(request)
-
-    digests = {judge_digest(judge) for judge in (FakeJudge(), FakeJudge("other"), Particular())}
-    assert len(digests) == 3
-    assert judge_digest(FakeJudge()) in digests
 
 
 def shard_in(folder: Path) -> Shard:

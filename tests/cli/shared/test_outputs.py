@@ -125,13 +125,6 @@ def test_too_little_memory(
     assert str(known_error(error)).startswith("out of memory")
 
 
-def test_recipes_that_yaml_cannot_read(tmp_path: Path) -> None:
-    recipe = tmp_path / "a.yaml"
-    for text in ("[" * 50_000, f"a: {'9' * 5000}", "a: 2024-13-45"):
-        recipe.write_text(text, encoding="utf-8")
-        assert str(recipe) in refusal("train", str(recipe))
-
-
 def test_no_value_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse an empty path, which would be the current folder."""
     monkeypatch.chdir(tmp_path)

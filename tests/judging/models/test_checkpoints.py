@@ -112,23 +112,6 @@ def test_weights_of_a_wrapped_model(
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model-00001-of-*.safetensors"])
-def test_pointers_of_git_lfs(folder: Path, file: str) -> None:
-    [path] = folder.glob(file)
-    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123\n")
-    assert f"{path}: this is a pointer of Git LFS, not the file; fetch it" in _error(folder)
-
-
-def test_a_folder_above_the_checkpoint(folder: Path) -> None:
-    """Name the snapshot in a folder of the hub's cache, or the checkpoint of a run."""
-    for name in ("checkpoint-20", "snapshots/0a1b"):
-        above = folder.parent / name.replace("/", "-")
-        below = above / name
-        below.parent.mkdir(parents=True)
-        shutil.copytree(folder, below)
-        assert f"the folder has no config.json, but '{below}' has one" in _error(above)
-
-
 def test_pickled_weights(folder: Path) -> None:
     for file in (*shards(folder), folder / "model.safetensors.index.json"):
         file.unlink()

@@ -5,15 +5,11 @@ import gc
 import json
 import threading
 import time
-import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
-from fastapi import Request
 from fastapi.testclient import TestClient
 
 from serve.calls import waiting
@@ -25,7 +21,7 @@ from serve.calls.context import (
     call_bytes,
     require_open,
 )
-from serve.calls.waiting import SHORT, Readers, Turns, unless_gone
+from serve.calls.waiting import SHORT, Readers, Turns
 from serve.pictures.decoders import Decoders
 from serve.queue.service import Service
 from serve.requests import parse
@@ -152,19 +148,6 @@ def test_a_client_that_hangs_up_on_a_waiting_stream_is_not_graded(
 KEYS = {name: f"{name}'s-key-is-long-enough" for name in ("alice", "bob")}
 
 
-def test_many_short_texts_of_a_call_are_read_as_a_long_one() -> None:
-    judge = SlowReader(0.05)
-    many = [row(question="x" * 19_000)] * 40
-    with serving(Service({"a": judge})) as client, ThreadPoolExecutor(1) as pool:
-        call = pool.submit(client.post, "/judge", json=many)
-        wait_until(lambda: judge.num_counted > 0)
-        start = time.monotonic()
-        assert client.get("/health/ready").status_code == 200
-        assert time.monotonic() - start < 1  # of two
-        assert judge.num_counted < 40
-        assert call.result().status_code == 200
-
-
 def test_reading_ends_with_its_call_and_holds_up_no_other_key() -> None:
     judge = SlowReader(0.3)
     many = json.dumps([row(question="x" * 25_000)] * 20).encode()
@@ -246,37 +229,6 @@ def test_a_failure_gives_the_turn_back() -> None:
         assert await readers.read(SHORT + 1, len, "done") == 4
 
     asyncio.run(asyncio.wait_for(main(), 20))
-
-
-def test_what_was_read_in_vain_is_freed_at_once() -> None:
-    """Not when Python next looks for cycles, with as many bodies in memory as came until then."""
-
-    class Text(str):
-        __slots__ = ("__weakref__",)
-
-    def fail(text: str) -> None:
-        raise ValueError(text)
-
-    async def no_message() -> None:
-        await asyncio.sleep(60)
-
-    async def main() -> None:
-        readers, request = Readers(), SimpleNamespace(receive=no_message)
-        text = Text("x")
-        freed = weakref.ref(text)
-        with suppress(ValueError):
-            await readers.read(SHORT + 1, fail, text)
-        with suppress(ValueError):
-            await unless_gone(cast(Request, request), readers.read(SHORT, fail, text))
-        del text
-        await asyncio.sleep(0)
-        assert freed() is None
-
-    gc.disable()
-    try:
-        asyncio.run(asyncio.wait_for(main(), 20))
-    finally:
-        gc.enable()
 
 
 def test_who_leaves_is_answered_at_once_but_the_turn_and_the_bytes_are_taken(

@@ -286,30 +286,6 @@ def test_it_opens_on_the_headline_judge_with_an_example_to_judge(browser: Chrome
         assert_quiet(browser)
 
 
-def test_the_example_does_not_replace_what_the_user_wrote(
-    client: httpx.Client, browser: Chrome
-) -> None:
-    open_page(browser, client)
-    field(browser, "question").send_keys(" Really?")
-    Select(field(browser, "task")).select_by_visible_text("truthful-pair")
-    assert str(field(browser, "question").get_attribute("value")).endswith(" Really?")
-    browser.find_element(By.ID, "example").click()
-    assert field(browser, "question").get_attribute("value") == "How many boats are in the harbour?"
-    assert_quiet(browser)
-
-
-def test_a_refusal_is_told(client: httpx.Client, browser: Chrome) -> None:
-    open_page(browser, client)
-    Select(field(browser, "task")).select_by_visible_text("truthful-pair")
-    browser.find_element(By.ID, "clear").click()
-    field(browser, "question").send_keys("q")
-    field(browser, "response_a").send_keys("a")
-    field(browser, "response_b").send_keys("b")
-    browser.execute_script("pictures.push('data:image/png;base64,AAAA')")
-    browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
-    assert "images: " in wait_for(browser, "not a readable")
-
-
 def test_the_calls_to_copy_work(client: httpx.Client, browser: Chrome, judge: PageJudge) -> None:
     open_empty(browser, client)
     question = 'What\'s """the"\\ capital?'
@@ -340,12 +316,6 @@ def test_a_phone_needs_no_sideways_scrolling(
     assert browser.execute_script(wide) <= 0
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert_quiet(browser)
-
-
-def test_judges_without_a_report_say_so(client: httpx.Client, browser: Chrome) -> None:
-    open_page(browser, client, "/pages/judges")
-    line = browser.find_element(By.CSS_SELECTOR, "tbody tr").text
-    assert "hieval-qs, truthful-pair" in line and "Not measured" in line
 
 
 def test_a_shipped_judge_shows_its_report(judge: PageJudge, browser: Chrome) -> None:

@@ -14,14 +14,12 @@ import pytest
 from fastapi.testclient import TestClient
 
 from clients.judge_client import JudgeClient
-from clients.kept_verdicts import request_key
 from judging import JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.tasks import get_task
 from serve.app import create_app
 from serve.calls.errors import ApiError
 from serve.calls.limits import Limits
-from serve.queue.cache import cache_key
 from serve.queue.service import Service
 from serve.requests import parse
 from serve.requests.parse import decode_body
@@ -346,16 +344,6 @@ def test_the_service_grades_as_this_machine_does(tiny: Judge, address: str) -> N
     assert never.label == empty.label == "Wrong"
     assert never.posterior is empty.posterior is None
     assert never.message != empty.message
-
-
-def test_what_is_kept_of_earlier_versions_stays_unless_thoughts_were_graded(tiny: Judge) -> None:
-    requests = [request(ANSWER), request(THINKING), request(THINKING, reasoning="keep")]
-    for keys in (
-        {request_key(FakeJudge(), each) for each in requests},
-        {cache_key(tiny, each) for each in requests},
-    ):
-        assert len(keys) == 3
-    assert tiny.fingerprint(requests[0]) == tiny.fingerprint(requests[1])
 
 
 def test_a_chat_names_the_field_too() -> None:
