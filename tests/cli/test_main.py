@@ -100,6 +100,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.usefixtures("forking_python")
 def test_ctrl_c_ends_quietly(tmp_path: Path) -> None:
     rows, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     rows.write_text('{"question": "q", "references": ["a"], "response": "a"}\n')

@@ -263,7 +263,7 @@ def test_a_card_shows_the_chat_model(fake: FakeServer, data_chat: Path, tmp_path
     )
     assert result.exit_code == 0
     card = report_of(out, "reliability.json")
-    assert card["data_chat"]["mine"]["baselines"]["chat big/model"]["accuracy"]["value"] == 1
+    assert card["data"]["mine"]["baselines"]["chat big/model"]["accuracy"]["value"] == 1
 
 
 QUESTIONS = ("Which river is it?", "How many boats?", "Is it raining?")

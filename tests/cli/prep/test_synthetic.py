@@ -175,7 +175,7 @@ def test_twins_of_two_kinds_are_those_among_all_twins(tmp_path: Path) -> None:
     kinds = ("--kind", "bar", "--kind", "spectrum")
     run("twins", "--out", tmp_path, "--rows", 10, "--captions", *kinds)
     ids = [row.id for row in read(tmp_path, "twins")]
-    everything = [row.example for row in plan_twins(400, 0, "test")]
+    everything = [row.example for row in plan_twins(150, 0, "test")]
     assert ids == [row.id for row in everything if row.metadata["kind"] in kinds][:10]
     with pytest.raises(CustosError, match="--kind 'barr': expected one of bar"):
         run("twins", "--out", tmp_path, "--rows", 2, "--kind", "barr")

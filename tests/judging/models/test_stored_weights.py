@@ -313,7 +313,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def adapter_adapters(checkpoint: str, kind: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp(kind) / "adapter_adapters"
+    folder = tmp_path_factory.mktemp(kind) / "adapter"
     save_moved_adapter(checkpoint, folder, **KINDS[kind])
     return folder
 
