@@ -12,8 +12,8 @@ from transformers.vision_utils import get_vision_window_index
 
 from experiments.vision import trainer as warmup_loop
 from experiments.vision import vision_warmup
-from experiments.vision.model import WarmupModel, attention_loss
-from experiments.vision.pictures import WarmupPicture, draw, tokens_at
+from experiments.vision.model import WarmupModel
+from experiments.vision.pictures import WarmupPicture, draw
 from experiments.vision.tower import EqualPictures
 from experiments.vision.trainer import WarmupTrainer
 from experiments.vision.vision_warmup import VISION_FILE
@@ -106,48 +106,6 @@ def test_the_script_leaves_a_tower(
     assert f"vision tower: {tmp_path / VISION_FILE}: caption accuracy" in capsys.readouterr().out
 
 
-def test_a_picture_says_where_each_token_of_its_caption_is_shown(embedded: Backbone) -> None:
-    pictures = _pictures(embedded)
-    for picture in pictures:
-        texts = [embedded.tokenizer.decode([token]) for token in picture.targets]
-        for text, sources in zip(texts, picture.sources, strict=True):
-            shown = {fact for source in sources for fact in picture.facts[source]}
-            assert (
-                not text.strip(" ").isalnum()
-                or not sources
-                or any(text.strip() in (fact or "") for fact in shown)
-            )
-        assert sum(map(bool, picture.sources)) > len(texts) // 3
-    first = pictures[0]
-    tokens = tokens_at(first, (0, 0))
-    weights = torch.full((1, 64, 64), 1e-4)
-    away = attention_loss(weights, [first], [(0, 0)])
-    for target, sources in enumerate(first.sources):
-        weights[0, target, [tokens[source] for source in sources[:1]]] = 1.0
-    assert attention_loss(weights, [first], [(0, 0)]) < 0.01 < 5 < away
-
-
-def test_the_loss_falls_where_features_near_the_captions_embeddings(embedded: Backbone) -> None:
-    pictures = _pictures(embedded)
-    captions = WarmupModel(embedded, pictures, compiled=False).captions
-    targets = pictures[0].targets
-    padded = [*targets, *[captions.filler] * (64 - len(targets))]
-    exact = captions.embeddings[[captions.index[token] for token in padded]]
-    noise = torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
-    losses = [captions.loss(exact + scale * noise, targets).item() for scale in (0, 0.05, 0.2)]
-    assert losses == sorted(losses)
-    assert losses[0] < 0.25, "every token must be told from its likes: digits lie close together"
-    assert losses[2] > 2 * losses[0]
-    assert captions.nearest(exact).tolist() == padded
-    with pytest.raises(CustosError, match="does not fit into 3 visual tokens"):
-        captions.loss(exact[:3], targets)
-
-
-def test_too_few_pictures(embedded: Backbone, tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match=r"'pictures\.train': 8 pictures do not fill a batch"):
-        _trainer(tmp_path, batch_size=64)
-
-
 def _patches(backbone: Backbone, height: int, width: int, count: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
     pictures = torch.randint(0, 256, (count, height, width, 3), generator=generator)
@@ -218,11 +176,3 @@ def test_the_first_head_looks_where_the_librarys_does(embedded: Backbone) -> Non
     _, _, looks = EqualPictures(tower, compiled=False)(patches, grid)
     torch.testing.assert_close(looks, expected, rtol=1e-3, atol=1e-5)
     torch.testing.assert_close(looks.sum(-1), torch.ones(2, 80))
-
-
-def test_pictures_of_two_sizes_are_refused(embedded: Backbone) -> None:
-    patches, grid = zip(*(_patches(embedded, 112, width, 1) for width in (112, 140)), strict=True)
-    with pytest.raises(ValueError, match="differ in size"):
-        EqualPictures(embedded.model.model.visual, compiled=False)(
-            torch.cat(patches), torch.cat(grid)
-        )
