@@ -1,3 +1,5 @@
+"""The command line as a whole: its help, its examples, its tasks and backbones."""
+
 import json
 import os
 import signal

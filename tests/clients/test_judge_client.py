@@ -1,4 +1,4 @@
-"""The client of our own service, over sockets."""
+"""The client of our own service, and pools of services and model servers, over sockets."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The Markdown of the documentation, taken apart: pages, links, anchors, blocks, spans."""
+"""The Markdown of the documentation, taken apart: pages, links, blocks, spans, commands."""
 
 import re
 import shlex

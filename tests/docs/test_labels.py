@@ -1,4 +1,4 @@
-"""The page on verdicts and labels names every field, and its examples fit the tasks."""
+"""The pages on labels and on benchmark scripts agree with fields, tasks and contracts."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The pages of the reference, which are made from the code, leave nothing out."""
+"""The pages: reference made from the code, links, map of rooms, files for clusters, errors."""
 
 import json
 import re

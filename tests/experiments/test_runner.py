@@ -1,4 +1,4 @@
-"""``python -m experiments``: every program by its name, every known error on one line."""
+"""Every program by its name, every known error on one line, and a soak's own figures."""
 
 import asyncio
 import os

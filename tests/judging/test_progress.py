@@ -1,4 +1,4 @@
-"""Long jobs: items made ahead, how far they are, and lines of a log that no text can forge."""
+"""Long jobs and their log, entries that files declare, and threads of torch."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""``custos serve`` in a process of its own: a quiet start, and what a signal does to calls."""
+"""``custos serve`` in processes: a quiet start, signals, and restarts that fail no call."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Responses to a benchmark under a judge, up to the table; what is kept, and what is refused."""
+"""Responses under a judge, own rubrics or a service: up to the table; what is refused."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -302,26 +302,6 @@ def test_rubric_files_that_cannot_be_used(
     done = grade(tmp_path, charthal_responses("x"), "--judge", "j", "--rubric-file", own)
     assert done.exit_code == 2
     assert message in done.stderr
-
-
-def test_simplevqas_official_replies_are_read(
-    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tasks.TASKS, "entries", dict(tasks.TASKS.entries))
-    prompt = "问题: <|QUESTION|>\n正确答案: <|REF_ANS|>\n预测答案: \n[预测答案0]：<|RESPONSE|>"
-    rubrics = tmp_path / "official.yaml"
-    rubrics.write_text(yaml.safe_dump({"english": prompt, "chinese": prompt}, allow_unicode=True))
-    fake.answer = lambda seen: Say(
-        body=completion('{"预测答案0": "正确"}' if "Seine" in seen.text else "A: Correct")
-    )
-    item = {"language": "EN", "question": "Which river?", "answer": "Loire"}
-    items = [{**item, "data_id": str(n), "response": text} for n, text in enumerate(["Seine", "x"])]
-    server = ("--judge", fake.url, "--model", "m", "--rubric-file", rubrics)
-    done = grade(tmp_path, items, *server, name="simplevqa")
-    assert done.exit_code == 0, done.stderr
-    rows = read(tmp_path / "out.json")
-    conclusions = [part for row in rows for part in row["judge_res"].values()]
-    assert conclusions == [{"conclusion": "正确"}] * 2
 
 
 Row = dict[str, Any]

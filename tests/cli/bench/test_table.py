@@ -1,4 +1,4 @@
-"""Tables of one model and of many, from official files graded by a stand-in judge."""
+"""Tables of one model and of many, files to start from, and bad rows named with their file."""
 
 import json
 import shutil

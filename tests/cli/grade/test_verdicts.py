@@ -1,4 +1,4 @@
-"""``custos grade``: a verdict for every row, once, whatever happens."""
+"""``custos grade``: a verdict for every row, once, whatever happens and whoever judges."""
 
 import json
 import subprocess

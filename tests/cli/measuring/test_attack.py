@@ -1,3 +1,5 @@
+"""``custos attack``, ``custos compare`` and ``custos plan labels``."""
+
 import json
 from collections.abc import Callable
 from pathlib import Path

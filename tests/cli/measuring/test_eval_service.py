@@ -1,4 +1,4 @@
-"""``custos eval`` of a running service, over a real socket."""
+"""``custos eval`` of a service, beside a chat model, and of judges of pairs."""
 
 import json
 import math
@@ -31,7 +31,6 @@ from tests.serve.sockets import serving_judges
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 KEY = "a-key-of-sixteen-letters"
-NOBODY = "http://127.0.0.1:9"
 
 
 class ServedJudge(FakeJudge):
@@ -125,23 +124,6 @@ def test_the_key_is_that_of_the_option(
     assert not any(KEY in file.read_text() for file in (tmp_path / "out").iterdir())
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ((), f"error: {NOBODY}: no answer ("),
-        (("--engine", "openai"), f"error: {NOBODY}: a service runs its own model; leave out"),
-        (("--base-url", "http://127.0.0.1:9/v1"), f"{NOBODY}: a service runs its own model"),
-    ],
-)
-def test_what_cannot_work_is_said_in_one_line(
-    data: Path, tmp_path: Path, options: tuple[str, ...], message: str
-) -> None:
-    result = run(data, tmp_path / "out", *options, judge=NOBODY)
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert message in result.stderr
-    assert not (tmp_path / "out").exists()
-
-
 CHAT_KEY = "secret-of-the-chat-model"
 
 
@@ -227,31 +209,6 @@ def test_a_chat_model_that_labels_nothing_is_an_error_and_the_judges_work_is_kep
     assert result.exit_code == 1
     assert "--chat-model big/model: no row got a label" in result.output
     assert (tmp_path / "out/report-verdicts.jsonl.partial").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "fault"),
-    [
-        (["--chat-model", "m"], "--chat-model NAME and --chat-url URL go together"),
-        (["--chat-url", "http://127.0.0.1:1/v1"], "--chat-model NAME and --chat-url URL go"),
-        (
-            ["--chat-model", "m", "--chat-model", "m", "--chat-url", "http://127.0.0.1:1/v1"],
-            "--chat-model m: given twice",
-        ),
-        (
-            ["--chat-model", "m", "--chat-url", "http://h/v1", "--chat-key-env", "NO_SUCH"],
-            "--chat-key-env 'NO_SUCH': no such environment variable",
-        ),
-    ],
-)
-def test_options_that_do_not_go_together(
-    data_chat: Path, tmp_path: Path, options: list[str], fault: str
-) -> None:
-    result = CliRunner().invoke(
-        app, ["eval", "run", "--data", str(data_chat), "--out", str(tmp_path / "out"), *options]
-    )
-    assert result.exit_code != 0
-    assert fault in f"{result.output}{result.exception}"
 
 
 def test_a_card_shows_the_chat_model(fake: FakeServer, data_chat: Path, tmp_path: Path) -> None:

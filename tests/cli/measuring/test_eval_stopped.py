@@ -1,4 +1,4 @@
-"""``custos eval`` that is stopped and given again."""
+"""``custos eval`` and ``custos calibrate`` that are stopped and given again."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -97,28 +97,6 @@ def test_from_questions_to_contested_rows(fake: FakeServer, tmp_path: Path) -> N
     }
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ((), "name a judge"),
-        (("--model", "j1"), "--base-url and --model go together"),
-        (("--graded", "graded.jsonl"), "no verdict on row 'b'"),
-    ],
-)
-def test_judges_that_are_not_named_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_rows(
-        tmp_path / "rows.jsonl",
-        [{"id": name, "question": "q", "references": ["a"], "response": "a"} for name in "ab"],
-    )
-    verdict = Verdict(id="a", status="scored", label="Correct")
-    (tmp_path / "graded.jsonl").write_text(verdict.model_dump_json())
-    with pytest.raises(CustosError, match=message):
-        run("construct", "verdicts", "--in", "rows.jsonl", "--out", "out", *options)
-
-
 def test_models_that_would_share_a_folder(fake: FakeServer, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "questions.jsonl", [{"id": "1", "question": "q"}])
     with pytest.raises(CustosError, match="would share a folder"):

@@ -1,4 +1,4 @@
-"""Tables of the user: read, shown, divided, mixed."""
+"""Tables of the user and published data sets: read, shown, divided, mixed."""
 
 import json
 import re

@@ -1,3 +1,5 @@
+"""``custos serve``, ``custos doctor``, and the former name of the program that loads a service."""
+
 import logging
 import re
 import signal

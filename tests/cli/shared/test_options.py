@@ -1,4 +1,4 @@
-"""Groups of options, tables of the user, and their rows as requests."""
+"""Groups of options, tables of the user, and judges by name, by address and on a server."""
 
 import base64
 import contextlib

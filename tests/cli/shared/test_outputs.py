@@ -1,4 +1,4 @@
-"""The user's mistakes on one line, values that no command takes, and where a command writes."""
+"""Mistakes on one line, values that no command takes, where a command writes, what it prints."""
 
 import errno
 import math

@@ -1,4 +1,4 @@
-"""``custos plan`` as users run it."""
+"""``custos plan``, ``custos recipe`` and ``custos sweep`` as users run them."""
 
 import json
 from pathlib import Path

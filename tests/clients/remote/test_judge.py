@@ -1,4 +1,4 @@
-"""A judge and its engine on a server give what the same judge gives here."""
+"""Judges on a server: one that gives what it gives here, and a chat model."""
 
 import json
 import math

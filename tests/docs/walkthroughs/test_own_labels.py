@@ -1,4 +1,4 @@
-"""The page about one's own labels works as it stands: its commands are run on its twenty rows."""
+"""Pages work as they stand: their commands and programs are run on what they show."""
 
 import csv
 import json

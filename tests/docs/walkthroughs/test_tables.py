@@ -1,4 +1,4 @@
-"""The page about tables works as it stands: its commands are run on its six rows."""
+"""The page about tables works as it stands, and ``measure.md`` prints what it shows."""
 
 import csv
 import json

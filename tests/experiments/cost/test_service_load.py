@@ -1,4 +1,4 @@
-"""The load generator counts what a server did, no more and no less."""
+"""What measures cost: loads of a service, rows from disk, speeds of scoring and training."""
 
 import asyncio
 import json

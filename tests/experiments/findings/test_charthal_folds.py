@@ -1,4 +1,4 @@
-"""The five folds on a made-up set, and kappa within cells against its definition."""
+"""Findings on made-up sets: five folds, quantised forms, coverage of intervals."""
 
 import json
 from collections.abc import Callable, Sequence

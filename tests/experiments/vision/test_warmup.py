@@ -1,4 +1,4 @@
-"""The warm-up on a handful of pictures: what it leaves, and that a killed run ends the same."""
+"""The warm-up of a vision tower: what it leaves, ends like, and computes."""
 
 import json
 from pathlib import Path

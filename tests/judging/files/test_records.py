@@ -1,4 +1,4 @@
-"""Rows and YAML that people write: lines that break a decoder are errors by file and number."""
+"""Rows, YAML and hashes of questions: what breaks a decoder is an error by file and number."""
 
 import base64
 import json

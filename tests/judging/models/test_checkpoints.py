@@ -1,4 +1,4 @@
-"""Checkpoints that cannot be used: one line, before any weights are loaded."""
+"""Checkpoints in folders and on the hub: one line where they cannot be used, before weights."""
 
 import json
 import re

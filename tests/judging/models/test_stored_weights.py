@@ -1,4 +1,4 @@
-"""Weights read tensor by tensor, and an adapter merged into them on the way."""
+"""Weights read tensor by tensor, and adapters merged into them, saved, and refused."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Drawn text against the library's own generate, and what may not change it."""
+"""Texts: drawn, stopped, reported, sampled; windows of prompts that are encoded ahead."""
 
 import math
 import threading

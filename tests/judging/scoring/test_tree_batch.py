@@ -1,4 +1,4 @@
-"""One pass over a label tree must equal one plain pass of the library's own model per label."""
+"""Rows of label trees against plain passes, and how prompts are packed into them."""
 
 from collections.abc import Sequence
 from itertools import pairwise

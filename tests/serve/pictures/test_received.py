@@ -1,4 +1,4 @@
-"""Pictures come as data URLs, and are measured before they are decoded."""
+"""Pictures as data URLs: measured before other processes decode them."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Pictures as the model thread gets them, whatever engine it has."""
+"""Jobs for the model: what their texts and pictures count, which go together, in which order."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Calls that share a queue: how they end, and what their clients get."""
+"""Calls that share a queue: how they end, what their clients get, and what is counted."""
 
 import asyncio
 import json

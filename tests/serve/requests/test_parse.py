@@ -1,4 +1,4 @@
-"""Bodies of ``POST /judge``: the judge that they name, and errors that name the field."""
+"""``POST /judge`` and its stream: who judges, errors that name the field, what the log gets."""
 
 import gc
 import json
