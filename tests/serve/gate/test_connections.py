@@ -3,21 +3,21 @@
 import json
 import logging
 import os
+import resource
 import select
 import socket
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import httpx
 import pytest
 
 from serve.calls.limits import Limits
 from serve.gate import connections
-from serve.gate.connections import address_group
+from serve.gate.connections import address_group, raise_file_limit
 from serve.queue.service import Service
 from serve.server import Throttle
+from tests.forks import run
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import POST, first_line, send_raw, serving, wait_until
 
@@ -254,21 +254,17 @@ def test_addresses_of_one_client_are_one(host: str, group: str) -> None:
     assert address_group(host) == group
 
 
-FEW_FILES = """
-import logging, resource, sys
-sys.path.insert(0, {repository!r})
-from serve.gate.connections import raise_file_limit
-logging.basicConfig()
-for hard in (10_000, 1024):
-    resource.setrlimit(resource.RLIMIT_NOFILE, (700, hard))
-    print(raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
-"""
+def raise_limits() -> None:
+    logging.basicConfig()
+    for hard in (10_000, 1024):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (700, hard))
+        found = (raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
+        sys.stdout.write(f"{found}\n")
 
 
 def test_as_many_files_are_opened_as_the_process_may() -> None:
-    script = FEW_FILES.format(repository=str(Path(__file__).parents[3]))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.splitlines() == ["2000 2576 10000", "448 1024 1024"]
+    done = run(raise_limits)
+    assert done.stdout.splitlines() == ["(2000, 2576, 10000)", "(448, 1024, 1024)"]
     assert done.stderr.count("only 1024 files may be open") == 1
 
 
