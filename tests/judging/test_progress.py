@@ -188,8 +188,7 @@ from {module} import {name}
     ("module", "name", "use", "chosen", "expected"),
     [
         ("judging.judge", "Judge", "load('embedded')", {}, "passive 1000"),
-        ("train.hieval_stage1", "main", "__name__", {}, "passive 1000"),
-        ("custos", "Judge", "load('embedded')", {"GOMP_SPINCOUNT": "7"}, "passive 7"),
+        ("train.hieval_stage1", "main", "__name__", {"GOMP_SPINCOUNT": "7"}, "passive 7"),
         ("custos", "Judge", "load('embedded')", {"OMP_WAIT_POLICY": "active"}, "active None"),
     ],
 )

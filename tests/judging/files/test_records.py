@@ -216,7 +216,7 @@ def test_two_columns_of_one_name_in_a_parquet_file_are_refused(tmp_path: Path) -
 @pytest.mark.parametrize("row", [b'{"id": "%b", "question": ""}', b'{"id": "1", "%b": 1}'])
 def test_very_long_ids_and_names_are_one_bad_row(tmp_path: Path, row: bytes) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_bytes(row % (b"x" * 300_000))
+    path.write_bytes(row % (b"x" * 100_000))
     [(_, verdict)] = read_requests(path)
     assert isinstance(verdict, Verdict) and verdict.status == "invalid"
     assert len(verdict.id) + len(verdict.message or "") < 50_000
@@ -276,7 +276,7 @@ def test_nested_aliases_cost_no_time() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a: " + "[" * 50_000 + "]" * 50_000,
+        "a: " + "[" * 5_000 + "]" * 5_000,
         "a: " + "9" * 5000,
         "a: 2024-13-45",
         "a: !!int ''",

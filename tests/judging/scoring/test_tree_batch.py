@@ -92,12 +92,12 @@ def test_rows_of_different_rubrics_need_their_own_instruction(tiny: Backbone) ->
 
 def test_embedded_equals_brute_force(embedded: Backbone) -> None:
     reference = reference_model(str(embedded_folder()), "sdpa")
-    prompts = encode(embedded, TEXT_ONLY[::2])
+    prompts = encode(embedded, TEXT_ONLY[:1])
     tree = Encoder(embedded).tree(["Wrong", "Wrong; Other"])
     expected = [_expected(reference, prompt, tree) for prompt in prompts]
     for rows in (
-        score_one_pass(embedded, prompts, [tree] * 2),
-        score_one_pass(embedded, prompts, [tree] * 2, share_prefix=False),
+        score_one_pass(embedded, prompts, [tree]),
+        score_one_pass(embedded, prompts, [tree], share_prefix=False),
     ):
         torch.testing.assert_close(torch.stack(rows), torch.stack(expected), **TOLERANCE)
 
@@ -275,7 +275,7 @@ def test_checkpointed_gradients_flow_through_the_shared_instruction(
 ) -> None:
     _text_attention(backbone.model, FUSED if way == "fused" else GROUPED)
     adapted = _adapted(backbone)
-    batches = _batches(backbone, pictures, share_prefix=True)
+    batches = _batches(backbone, pictures, share_prefix=True)[1::2]
     kept = [_gradients(TreeModel(adapted).train(), batch, trees) for _, trees, batch in batches]
     model = TreeModel(adapted).train()
     model.checkpoint_activations()
