@@ -176,7 +176,7 @@ def test_a_judge_of_hidden_references_plays_without_any(
     fake: FakeServer, small: str, tmp_path: Path
 ) -> None:
     """From pairs with reference answers through critiques and training to a tournament."""
-    pair = {"task": "truthful-pair", "response_b": "nine gardens"}
+    pair: dict[str, Any] = {"task": "truthful-pair", "response_b": "nine gardens"}
     pairs = [
         pair
         | {"id": f"p{n}", "question": f"How many boats are in picture {n}?"}

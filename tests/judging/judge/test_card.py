@@ -96,11 +96,6 @@ def test_a_folder_says_what_it_lacks(file: str | None, says: str) -> None:
     assert says in message
 
 
-@pytest.mark.parametrize("name", ["embedded", "embedded@2", "Qwen/Qwen3-VL-4B-Instruct"])
-def test_names_of_backbones_pass(name: str) -> None:
-    check_name(name)
-
-
 PAIR = {"task": "truthful-pair", "responses": ("a", "b")}
 ANY, ALL = ("plain/any",), ("plain/all",)
 

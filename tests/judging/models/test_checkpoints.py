@@ -319,13 +319,6 @@ def test_a_missing_shard_in_the_cache(
     assert capfd.readouterr().err == "", "nothing that a library prints"
 
 
-def test_a_model_that_is_not_in_the_cache(cache: Path, use: Use) -> None:
-    use(cache)
-    message = error_of("lab/other")
-    assert message.startswith("backbone 'lab/other' cannot be loaded (the hub says: ")
-    assert "offline mode is enabled" in message
-
-
 @pytest.mark.parametrize("hub", [lambda: nullcontext(REFUSED), silent_hub])
 def test_a_hub_that_cannot_be_reached(
     hub: Callable[[], AbstractContextManager[str]],
