@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from benchmarks.charthal import CELLS
 from evaluation.correction.scores import ppi_plus_plus
-from experiments.findings import charthal_folds, quantised_verdicts
 from experiments.findings import interval_coverage as coverage_simulation
 from experiments.findings.charthal_folds import build_report, deal, kappa_within, load_graded, main
 from experiments.findings.interval_coverage import (
@@ -25,15 +23,11 @@ from experiments.findings.interval_coverage import (
     simulate,
     summarise,
 )
-from experiments.findings.quantised_verdicts import FORMS, MERGED, NF4, compare, form_judges, render
+from experiments.findings.quantised_verdicts import MERGED, NF4, compare, render
 from experiments.findings.question_coverage import simulate_questions
 from judging import CustosError, LabelledExample, Verdict
 from judging.judge import Judge
-from judging.judge.card import JudgeCard
-from judging.models.adapters import add_adapter
-from judging.models.backbones import load_backbone
 from tests.serve.made_up import FakeJudge
-from tests.train.made_up import examples
 
 
 def made_up(folder: Path, figures: int = 20) -> Path:
@@ -150,24 +144,6 @@ def test_folds_of_another_run_are_refused(
     assert trained == []
 
 
-def test_a_judge_no_better_than_the_cell_is_said_not_to_be(tmp_path: Path) -> None:
-    examples = load_graded(made_up(tmp_path))
-    verdicts = [
-        Verdict(
-            id=example.id,
-            status="scored",
-            label="1" if example.metadata["cell"].endswith("normal") else "0",
-        )
-        for example in examples
-    ]
-    report = build_report(examples, verdicts)
-    assert report["gain"]["value"] == 0
-    assert report["beats_majority_of_cell"] is False
-    assert report["kappa_within_cells"]["value"] == pytest.approx(0)
-    assert report["judge"]["kappa"]["value"] > 0.4  # what the cell alone earns
-    assert "does not beat" in charthal_folds.render(report)
-
-
 def test_an_item_without_a_label_is_wrong_in_accuracy_and_gain_alike(tmp_path: Path) -> None:
     examples = load_graded(made_up(tmp_path))
     verdicts = [Verdict(id=e.id, status="scored", label=e.label) for e in examples]
@@ -249,25 +225,6 @@ def test_changes_by_hand() -> None:
     assert len([line for line in lines if line.startswith("| ")]) >= 3
 
 
-def test_without_bitsandbytes_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.models.adapters.find_spec", lambda name: None)
-    with pytest.raises(CustosError, match="bitsandbytes is not installed"):
-        quantised_verdicts.main(["embedded-qs", "--data", "none.jsonl"])
-
-
-@pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed")
-def test_every_form_of_a_tiny_judge_grades(tiny_folder: str, tmp_path: Path) -> None:
-    backbone = load_backbone(tiny_folder, dtype="float32", device="cpu")
-    add_adapter(backbone.model, r=2, alpha=2).save_pretrained(str(tmp_path))
-    card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/all",)}, 1024)
-    (tmp_path / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
-    rows = examples(4)
-    given = {form: list(load().grade(rows)) for form, load in form_judges(str(tmp_path)).items()}
-    assert tuple(given) == FORMS
-    forms = compare(given, rows)
-    assert forms[NF4]["moved"][NF4]["value"] == 0 < forms[NF4]["moved"][MERGED]["value"] < 0.5
-
-
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
     """Three rates of every setting with independent items, 300 benchmarks each."""
@@ -283,12 +240,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say(rows: list[dict[str, Any]
     assert summary["raw"]["coverage"] < 0.5
     # 300 draws of a coverage of .93 fall below .88 once in a thousand settings.
     assert summary["ppi"]["lowest"] > 0.88
-
-
-def test_coverage_at_each_number_of_labels(rows: list[dict[str, Any]]) -> None:
-    for labels in coverage_simulation.LABELS:
-        at = [row for row in rows if row["labels"] == labels]
-        assert 0.94 <= np.mean([row["ppi"]["coverage"] for row in at]) <= 0.97
 
 
 def test_ppi_is_never_wider_than_the_labels_and_narrower_with_a_good_judge(
@@ -321,20 +272,6 @@ def test_drawn_benchmarks_are_what_the_setting_says() -> None:
     assert (hits + misses) / 200 == pytest.approx(0.3, abs=0.01)
     called = counts[:, [1, 3, 5]].sum(axis=1).mean() / ITEMS
     assert called == pytest.approx(0.3 * 0.7 + 0.7 * 0.1, abs=0.01)
-
-
-@pytest.mark.parametrize("picked", ["random", "groups"])
-def test_drawn_groups_are_alike(picked: Any) -> None:
-    setting = Setting(0.9, "alike", 0.3, 400, picked, group_size=4)
-    cells = draw_grouped(setting, 200, np.random.default_rng(0))
-    labelled = ~np.isnan(cells.human)
-    assert (labelled.sum(axis=1) == 400).all()
-    whole = labelled.reshape(-1, 4).all(axis=1).sum() * 4 == labelled.sum()
-    assert whole == (picked == "groups")
-    judge = cells.judge.reshape(-1, 4)
-    assert np.nanmean(cells.human) == pytest.approx(0.3, abs=0.02)
-    assert np.nanmean(cells.judge[cells.human == 1]) == pytest.approx(0.9, abs=0.02)
-    assert np.corrcoef(judge[:, 0], judge[:, 1])[0, 1] == pytest.approx(0.21, abs=0.05)
 
 
 def test_promises_on_questions_are_kept_now_and_were_not_before() -> None:

@@ -87,14 +87,6 @@ def test_quick_parts_give_their_figures(hour: Hour) -> None:
     assert "scaled_dot_product" in by_name["cuDNN on: kernels"]
 
 
-def test_imports_that_fail_are_one_line(hour: Hour, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "IMPORTED", ("judging.models", "judging.models.nothing"))
-    with pytest.raises(CustosError, match="judging.models.nothing") as raised:
-        measure_part(hour, 1, "machine")
-    assert "\n" not in str(raised.value)
-    assert hour.book.done == [] and hour.book.figures
-
-
 @pytest.mark.usefixtures("forking_python")
 def test_a_step_goes_on_with_what_has_not_ended(hour: Hour) -> None:
     hour.book.add(1, "machine", Figure("device", "kept"), time.monotonic())
@@ -193,15 +185,6 @@ def test_two_at_once_would_measure_each_other(hour: Hour, tmp_path: Path) -> Non
             main([*options, "--out", str(hour.book.path), "--folder", str(tmp_path / "runs")])
 
 
-def test_weights_that_are_not_here_are_absent(hour: Hour, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Hour(hour.book, hour.folder, ("nothing-here",))
-    measure_part(real, 5, "offline: nothing-here")
-    monkeypatch.setattr("experiments.gpu_hour.grading.load_backbone", None)  # not looked for again
-    measure_part(real, 5, "service: nothing-here")
-    assert [figure["measurement"] for figure in hour.book.figures] == ["absent", "absent"]
-    assert len(hour.book.done) == 2
-
-
 def test_vllm_reads_the_same_rows_in_an_environment_of_its_own(
     hour: Hour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,16 +203,3 @@ def test_vllm_reads_the_same_rows_in_an_environment_of_its_own(
     measure_part(hour, 5, f"vLLM: {RANDOM}")
     assert hour.book.number(f"vLLM: {RANDOM}", "rows") == 8
     assert hour.book.number(f"vLLM: {RANDOM}", "custos over vLLM") == 2
-
-
-def test_a_gpu_is_named_by_its_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(CustosError):
-        Machine.here(rehearsal=False)
-    program = tmp_path / "nvidia-smi"
-    program.write_text(
-        "#!/bin/sh\necho 'NVIDIA H200, 580.159.03'\necho 'NVIDIA H200, 580.159.03'\n"
-    )
-    program.chmod(0o755)
-    expected = Machine("NVIDIA H200", "580.159.03", rehearsal=False)
-    assert Machine.here(rehearsal=False) == expected

@@ -127,24 +127,6 @@ def test_a_deadline_that_ends_an_open_stream_is_its_last_event(
         closed.gate.set()
 
 
-def test_a_client_that_hangs_up_on_a_waiting_stream_is_not_graded(
-    closed: FakeJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(waiting, "HEARTBEAT_S", 0.1, raising=False)
-    service = Service({"a": closed})
-    with serving(service) as client, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(client.post, "/judge", json=row(id="kept"))
-        wait_until(lambda: closed.batches != [])
-        with client.stream("POST", "/judge/stream", json=row()) as answer:
-            lines = answer.iter_lines()  # kept: the end of the iterator ends the connection
-            assert next(lines) == ": ping"
-            wait_until(lambda: service.queue().queued["a"] == 1)
-        wait_until(lambda: service.queue().queued["a"] == 0)
-        closed.gate.set()
-        assert running.result().status_code == 200
-    assert closed.batches == [["kept"]]
-
-
 KEYS = {name: f"{name}'s-key-is-long-enough" for name in ("alice", "bob")}
 
 

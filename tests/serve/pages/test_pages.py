@@ -211,27 +211,6 @@ def test_the_page_waits_for_a_critique_that_takes_long(
     assert_quiet(browser)
 
 
-def test_a_dropped_picture_is_taken_and_can_be_removed(
-    client: httpx.Client, browser: Chrome
-) -> None:
-    open_page(browser, client)
-    browser.execute_script(
-        """
-        const data = new DataTransfer();
-        data.items.add(new File(["no picture"], "notes.txt", { type: "text/plain" }));
-        data.items.add(new File(["\\x89PNG"], "a.png", { type: "image/png" }));
-        const drop = document.getElementById("drop");
-        drop.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
-        """
-    )
-    wait_for(browser, "notes.txt: not a JPEG, PNG, WebP, GIF or BMP picture")
-    remove = browser.find_element(By.CSS_SELECTOR, "[aria-label='Remove picture 1']")
-    remove.send_keys(Keys.ENTER)
-    browser.implicitly_wait(0)
-    assert browser.find_elements(By.CSS_SELECTOR, "#thumbs li") == []
-    browser.implicitly_wait(5)
-
-
 def test_what_the_judge_was_not_trained_on_cannot_be_chosen(browser: Chrome) -> None:
     narrow = PageJudge()
     narrow.card = card_of({"hieval-qs": ("plain/all", "tolerance/any")})

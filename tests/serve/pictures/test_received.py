@@ -7,7 +7,6 @@ import io
 import json
 import os
 import re
-import signal
 import struct
 import subprocess
 import sys
@@ -260,23 +259,6 @@ def test_what_cannot_be_decoded_stops_nothing() -> None:
                 await decoders.decode(bad, None)
         large = await decoders.decode(picture((30, 20), color="red"), None)
         assert read_image(large).getpixel((29, 19)) == (255, 0, 0)
-        await decoders.close()
-
-    asyncio.run(main())
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes there")
-def test_a_process_that_ended_while_idle_is_no_fault_of_the_next_picture() -> None:
-    """End an idle decoder, as the system does when memory is short."""
-
-    async def main() -> None:
-        decoders = Decoders(30, num_processes=1)
-        await decoders.decode(picture(), None)
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdecimal() and _is_decoder(folder, os.getpid()):
-                os.kill(int(folder.name), signal.SIGKILL)
-        await asyncio.sleep(0.5)
-        await decoders.decode(picture(), None)
         await decoders.close()
 
     asyncio.run(main())
