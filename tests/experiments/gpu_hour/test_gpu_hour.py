@@ -87,7 +87,6 @@ def test_quick_parts_give_their_figures(hour: Hour) -> None:
     assert "scaled_dot_product" in by_name["cuDNN on: kernels"]
 
 
-@pytest.mark.usefixtures("forking_python")
 def test_a_step_goes_on_with_what_has_not_ended(hour: Hour) -> None:
     hour.book.add(1, "machine", Figure("device", "kept"), time.monotonic())
     hour.book.add(1, "attention", Figure("not finished", "killed"), time.monotonic())
