@@ -256,7 +256,7 @@ def test_more_sockets_than_files_neither_end_the_service_nor_fill_the_log() -> N
 
 
 def test_a_model_that_hangs_ends_the_process() -> None:
-    with serve(HangingJudge, "--watchdog", "3") as (process, address):
+    with serve(HangingJudge, "--watchdog", "6") as (process, address):
         assert httpx.post(f"{address}/judge", json=row()).status_code == 200
         with httpx.Client(base_url=address, timeout=30) as client:
             call = threading.Thread(target=_post_in_vain, args=(client, row("hang")))
@@ -267,7 +267,7 @@ def test_a_model_that_hangs_ends_the_process() -> None:
             assert process.wait(60) == 1
             call.join()
         log = process.stderr
-    assert "the model makes no progress for 3 s" in log
+    assert "the model makes no progress for 6 s" in log
     assert "verdict_on" in log
 
 

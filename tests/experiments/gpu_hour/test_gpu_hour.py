@@ -123,7 +123,7 @@ def test_what_a_killed_part_started_ends_with_it(tmp_path: Path) -> None:
         "time.sleep(60)"
     )
     file = tmp_path / "child"
-    assert run_within([sys.executable, "-c", code, str(file)], 1)
+    assert run_within([sys.executable, "-c", code, str(file)], 2)
     assert_ended(int(file.read_text()))
 
 
