@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -145,27 +144,6 @@ def test_what_a_command_prints_goes_to_the_log(
     assert "embedded/demo" in log
 
 
-@pytest.fixture
-def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], None]:
-    """Make a program that the demo knows by a name."""
-
-    def make(name: str, text: str) -> None:
-        (tmp_path / f"{name}.py").write_text(text)
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-        monkeypatch.setitem(demo.PROGRAMS, name, name)
-
-    return make
-
-
-def test_its_output_but_no_warning_may_go_to_the_screen(
-    screen: Screen, capfd: pytest.CaptureFixture[str], program: Callable[[str, str], None]
-) -> None:
-    program("loud", "import sys; print('seen'); print('noise', file=sys.stderr)")
-    screen.run("loud", on_screen=True)
-    assert capfd.readouterr() == ("     $ loud\nseen\n", "")
-    assert screen.log.read_text(encoding="utf-8") == "$ loud\nnoise\n"
-
-
 @pytest.mark.usefixtures("forking_python")
 def test_a_failed_command_is_named_with_its_last_line(screen: Screen) -> None:
     with pytest.raises(CustosError) as raised:
@@ -174,17 +152,3 @@ def test_a_failed_command_is_named_with_its_last_line(screen: Screen) -> None:
         "'custos recipe' failed: none/such: no such recipe; 'custos recipe list' names all; "
         f"all of it: {screen.log}"
     )
-
-
-def test_a_running_command_ends_with_the_block(
-    screen: Screen, program: Callable[[str, str], None]
-) -> None:
-    program("waiting", "import time; time.sleep(60)")
-    program("ending", "raise SystemExit('error: it ends')")
-    with screen.running("waiting") as process:
-        screen.check_running(process, "waiting")
-    assert process.returncode is not None
-    with screen.running("ending") as process:
-        process.wait()
-        with pytest.raises(CustosError, match="'ending' failed: it ends; all of it"):
-            screen.check_running(process, "ending")

@@ -105,21 +105,6 @@ def test_a_folder_keeps_its_splits(tmp_path: Path) -> None:
         assert row.group.startswith("house-")
 
 
-def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
-    source = write_rows(tmp_path / "rows.jsonl", rows(20))
-    with pytest.raises(CustosError, match="--kind 'denials': expected one of denial, "):
-        run("hard", "--source", source, "--out", tmp_path / "out", "--kind", "denials")
-    with pytest.raises(CustosError, match="holds no train.jsonl"):
-        run("hard", "--source", tmp_path, "--out", tmp_path / "out")
-    with pytest.raises(CustosError, match="no such file"):
-        run("hard", "--source", tmp_path / "rows.json", "--out", tmp_path / "out")
-    yes_no = [{**row, "references": ["yes"]} for row in rows(20)]
-    source = write_rows(tmp_path / "yes.jsonl", yes_no)
-    with pytest.raises(CustosError, match="no question to make hard responses to"):
-        run("hard", "--source", source, "--out", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 HELD_OUT = {frame.id for frame in frames() if frame.held_out}
 
 
@@ -138,13 +123,6 @@ def test_splits_share_no_picture_and_held_out_wordings_are_for_the_test(tmp_path
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert sum(manifest["counts"]["test.jsonl"].values()) == 12
     assert "40 examples" in result.stdout
-
-
-def test_as_many_rows_as_asked_for(tmp_path: Path) -> None:
-    """Divide 30 rows, whose shares are 22.8, 1.5, 2.1 and 3.6."""
-    result = run("charts", "--out", tmp_path, "--rows", 30, "--captions")
-    assert "30 examples" in result.stdout
-    assert sum(len(read(tmp_path, name)) for name in SPLITS) == 30
 
 
 def test_captions_describe_the_pictures_of_the_same_rows(tmp_path: Path) -> None:

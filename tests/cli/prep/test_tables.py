@@ -173,21 +173,6 @@ def test_a_question_stays_in_the_strictest_split(tmp_path: Path) -> None:
     assert find_overlaps({split: read(tmp_path / "out", split) for split in SPLITS}) == []
 
 
-def test_mistakes_are_named(tmp_path: Path) -> None:
-    folder, out = prepared(tmp_path / "size", "size", 100), tmp_path / "out"
-    for source, message in (
-        (f"{folder}=many", "expected FOLDER or FOLDER=ROWS"),
-        (f"{folder}=0", "expected FOLDER or FOLDER=ROWS"),
-        (f"{folder}=5000", "there are 76 training rows"),
-        (tmp_path / "nowhere", "holds no train.jsonl; make it with"),
-    ):
-        with pytest.raises(CustosError, match=message):
-            run("mix", "--source", source, "--out", out)
-    with pytest.raises(CustosError, match="is one of the sources"):
-        run("mix", "--source", folder, "--out", folder)
-    assert not out.exists()
-
-
 def test_evouna(tmp_path: Path) -> None:
     rows = evouna_rows(100)
     rows[50]["judge_fid"] = "yes"

@@ -1,6 +1,5 @@
 """``custos serve``, ``custos doctor``, and the former name of the program that loads a service."""
 
-import logging
 import re
 import signal
 import subprocess
@@ -20,7 +19,6 @@ from cli.main import app
 from cli.service import load
 from serve.chat.contract import CHAT_CONTRACTS
 from serve.server import bind
-from tests.cuda_stand_in import with_gpus
 from tests.forks import custos_with, forked
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge
@@ -57,23 +55,6 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded(
     assert result.exit_code != 0
     assert f"error: cannot listen on 127.0.0.1 port {port}" in result.stderr
     assert "--port" in result.stderr
-
-
-@pytest.mark.parametrize("gpus", [0, 1])
-def test_the_log_names_the_gpu_of_the_judges(
-    gpus: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def load_judge(*_: Any, **__: Any) -> FakeJudge:
-        return FakeJudge()
-
-    with_gpus(monkeypatch, gpus)
-    monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
-    monkeypatch.setattr("serve.pages.examples.warm_up", lambda judge: None)
-    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
-    with caplog.at_level(logging.INFO, "custos.serve"):
-        result = CliRunner().invoke(app, ["serve", "--judge", "m=mine", "--port", "0"])
-    assert result.exit_code == 0, result.output
-    assert sum("NVIDIA Stand-in" in message for message in caplog.messages) == gpus
 
 
 def test_a_model_server_is_given_up_before_those_who_wait_give_up(

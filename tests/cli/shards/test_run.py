@@ -106,17 +106,6 @@ def test_only_new_and_changed_shards_are_graded(folder: Path, judge: FakeJudge) 
     assert graded(judge) == set()
 
 
-def test_a_run_with_nothing_left_says_that_its_judge_was_not_asked(
-    folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(folder, judge)
-    assert "no judge was asked" not in capsys.readouterr().err
-    run(folder, FakeJudge("other"))
-    told = capsys.readouterr()
-    assert "all 3 shards were done before: no judge was asked" in told.err
-    assert "fake graded 15 under" in told.out
-
-
 def test_failed_rows(folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]) -> None:
     with (folder / "in" / "s1.jsonl").open("a") as file:
         file.write("{\n")

@@ -11,8 +11,7 @@ from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from judging.errors import CustosError
 from judging.models.backbones import load_backbone
-from tests.tiny import save_picture
-from tests.train.made_up import encoded, example, examples, write_recipe
+from tests.train.made_up import encoded, examples, write_recipe
 from train.launch.front import TrainingRun
 from train.launch.run_plan import published_config
 from train.launch.sweep import Sweep
@@ -137,20 +136,6 @@ def test_a_larger_limit_lets_qwen2_5_see_more() -> None:
     assert 0.9 * most <= large["longest_row_tokens"] - 600 <= most + 4
 
 
-def test_a_picture_that_is_too_narrow_is_one_line(small: str, tmp_path: Path) -> None:
-    path = write_recipe(tmp_path, small)
-    row = {
-        **example(0).model_dump(mode="json"),
-        "task": "hieval-ea",
-        "label": "Correct",
-        "images": [save_picture(tmp_path / "a.png", 1, 900)],
-    }
-    (tmp_path / "narrow.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    result = _plan(str(path), f"data.train={tmp_path / 'narrow.jsonl'}")
-    assert result.exit_code == 2
-    assert "row '0'" in result.output and "images" in result.output
-
-
 @pytest.mark.slow  # a minute
 def test_gpus_that_share_a_model_need_less_than_copies() -> None:
     made_up = ("hieval_stage1", "--tokens-per-row", "600", "--rows", "9", "--gpus", "4")
@@ -212,15 +197,6 @@ def test_a_recipe_is_copied_and_never_over_another_file(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, arguments)
     assert (result.exit_code, target.read_text(encoding="utf-8")) == (2, "mine")
     assert f"error: {target}: this file exists already; name another" in result.stderr
-
-
-@pytest.mark.parametrize("verb", ["show", "copy"])
-def test_a_misspelt_name_brings_the_nearest(verb: str, tmp_path: Path) -> None:
-    more = [str(tmp_path / "my.yaml")] if verb == "copy" else []
-    result = CliRunner().invoke(app, ["recipe", verb, "embedded/deno", *more])
-    assert result.exit_code == 2
-    assert "embedded/deno: no such recipe; the nearest is 'embedded/demo'" in result.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_key_of_a_recipe_is_explained_on_eighty_columns() -> None:

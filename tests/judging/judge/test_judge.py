@@ -133,15 +133,6 @@ def test_grading_streams(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [verdict.id for verdict in verdicts] == [str(i) for i in range(1, 23)]
 
 
-def test_the_progress_bar_counts_verdicts_on_standard_error(
-    judge: Judge, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert len(list(judge.grade(list(_mixed_requests()), progress=True))) == 23
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "grading" in shown.err and "23/23" in shown.err
-
-
 def test_what_is_no_iterable_of_requests_is_said(judge: Judge) -> None:
     wrong: Any
     nowhere = "http://127.0.0.1:9"
