@@ -391,22 +391,6 @@ def test_a_service_that_was_down_is_used_once_it_is_back(
     assert shares[servers[2].url] >= 40
 
 
-def test_a_service_that_failed_a_moment_ago_is_asked_when_no_other_is_left(
-    servers: list[FakeServer],
-) -> None:
-    first, second = servers[:2]
-    urls = [service(first), service(second)]
-    healthy = first.answer
-    first.answer = lambda seen: Say(status=503)
-    pool = JudgePool.connect(urls, concurrency=16)
-    shares, _ = graded(pool, 48)
-    assert first.url not in shares
-    first.answer = healthy
-    kill_after(second, len(second.seen) + 3)
-    shares, _ = graded(pool, 240)
-    assert shares[first.url] > 200 and shares[second.url] > 0
-
-
 def test_errors_are_told_when_none_answers(servers: list[FakeServer]) -> None:
     urls = [service(server) for server in servers]
     pool = JudgePool.connect(urls, concurrency=16)

@@ -28,7 +28,6 @@ from serve.gate.gate import HEALTH_ROUTES
 from serve.pages.examples import (
     headline_example,
     headline_judge,
-    known_choices,
     task_example,
     warm_up,
 )
@@ -206,27 +205,6 @@ def test_what_is_accepted_is_what_the_document_allows() -> None:
             assert accepted == allowed.is_valid(given), given
 
 
-def test_what_a_trained_judge_does_not_take_is_not_listed() -> None:
-    judge = FakeJudge("narrow", ("hieval-qs",))
-    judge.card = card_of({"hieval-qs": ("tolerance/any", "tolerance/all")})
-    narrow = Service({"narrow": judge})
-    with TestClient(create_app(narrow)) as client:
-        [task] = client.get("/tasks").json()["tasks"]
-        assert task["variants"] == ["tolerance"]
-        assert list(task["rubrics"]) == ["tolerance/any", "tolerance/all"]
-        whole = client.get("/openapi.json").json()
-        body = whole["paths"]["/judge"]["post"]["requestBody"]["content"]["application/json"]
-        allowed = validator_for({**body["schema"], "components": whole["components"]})
-        for given, is_taken in [
-            (task["example"], True),
-            (row(variant="tolerance"), True),
-            (row(variant="plain"), False),
-            (row(), False),
-        ]:
-            assert (client.post("/judge", json=given).status_code == 200) is is_taken, given
-            assert allowed.is_valid(given) is is_taken, given
-
-
 class Carded(FakeJudge):
     """A judge that knows what a shipped judge knows."""
 
@@ -323,19 +301,3 @@ def test_a_warm_up_is_one_request_of_a_task_that_the_judge_takes() -> None:
         judge = RememberingJudge(tasks=(name,))
         warm_up(judge)
         assert [request.task for request in judge.requests] == [name]
-
-
-def test_choices_are_those_that_the_judge_was_trained_for() -> None:
-    task = get_task("hieval-qs")
-    narrow = trained("a", hieval_qs=("plain/all", "tolerance/any"))
-    assert known_choices(task, narrow) == [
-        {"variant": "plain", "reference_mode": "all"},
-        {"variant": "tolerance", "reference_mode": "any"},
-    ]
-    assert len(known_choices(task, FakeJudge())) == 4
-    with_reference = trained("p", truthful_pair=("reference",))
-    assert len(known_choices(get_task("truthful-pair"), with_reference)) == 2
-    one_kind = trained("c", charthal=("irrelevant",))
-    assert {choice["variant"] for choice in known_choices(get_task("charthal"), one_kind)} == {
-        "irrelevant"
-    }

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from clients.chat_judge import ChatJudge
-from clients.connection import ModelServer, RequestRefused, ServerRefusal
+from clients.connection import ModelServer, ServerRefusal
 from clients.kept_verdicts import fill_verdicts, partial_file
 from clients.messages import Decoding
 from clients.remote_judge import remote_judge, remote_source
 from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
-from judging.scoring.engine import UNWANTED, GeneratedText, texts_in_order
+from judging.scoring.engine import UNWANTED
 from judging.scoring.prompts import EncodedPrompt
 from judging.tasks import get_task
 from judging.verdicts.calibration import Calibration, CalibrationSet
@@ -304,19 +304,6 @@ def is_close(found: object, expected: object) -> bool:
     return bool(np.array(found) == pytest.approx(np.array(expected), abs=1e-3))
 
 
-def test_a_server_that_is_down_is_one_error(
-    fake: FakeServer, there: Judge, prompts: list[EncodedPrompt]
-) -> None:
-    fake.answer = lambda seen: Say(400, "no")  # it refuses, and is not down
-    scores = there.engine.score(prompts, there.encoder.tree(LABELS))
-    assert [type(one) for one in scores] == [RequestRefused] * 3
-    fake.answer = lambda seen: RESET
-    with pytest.raises(CustosError, match="2 tries"):
-        there.engine.score(prompts, there.encoder.tree(LABELS))
-    with pytest.raises(CustosError, match="2 tries"):
-        list(there.engine.generate(prompts, there.encoder, "</critique>", [0, 1, 2], SHORT))
-
-
 def test_prompts_that_nobody_waits_for_are_not_sent_and_are_no_fault_of_the_server(
     fake: FakeServer, there: Judge, prompts: list[EncodedPrompt]
 ) -> None:
@@ -329,20 +316,6 @@ def test_prompts_that_nobody_waits_for_are_not_sent_and_are_no_fault_of_the_serv
     fake.answer = lambda seen: RESET
     with pytest.raises(CustosError, match="2 tries"):
         there.engine.score(prompts, tree, lambda index: index == 2)
-
-
-def test_a_listener_may_ask_for_scores_while_texts_are_reported(there: Judge, here: Judge) -> None:
-    given = there.encoder.encode([(get_task("truthful-pair"), pair())] * 2)
-    tree = there.encoder.tree(LABELS)
-    heard = []
-    batches = there.engine.generate(
-        *(given, there.encoder, "</critique>", [0, 1], SHORT),
-        on_text=lambda row, text: heard.append((row, text, there.engine.score(given, tree))),
-    )
-    texts = [text for text in texts_in_order(batches) if isinstance(text, GeneratedText)]
-    assert [(row, text) for row, text, _ in heard] == [(0, texts[0].text), (1, texts[1].text)]
-    expected = here.engine.score(given, tree)
-    assert all(is_close(scores, expected) for _, _, scores in heard)
 
 
 def score(response: str, **fields: object) -> JudgeRequest:

@@ -327,24 +327,6 @@ def requests(folder: Path, number: int, **fields: Any) -> list[JudgeRequest]:
     ]
 
 
-@pytest.mark.parametrize(("pictures", "sizes"), [(3, [4, 3, 1]), (100, [8]), (0.5, [1] * 8)])
-def test_pictures_end_a_window(
-    judge: Judge,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    pictures: float,
-    sizes: list[int],
-) -> None:
-    monkeypatch.setattr(ask_model, "WINDOW_PIXELS", pictures * SIDE**2)
-    found = list(ask_model.in_windows(requests(tmp_path, 8), judge.encoder))
-    assert [len(window) for window in found] == sizes
-    assert [row.id for window in found for row in window] == [str(n) for n in range(8)]
-    if pictures == 3:  # a pair counts for both orders
-        pair = {"task": "truthful-pair", "variant": "plain", "responses": ("5", "6")}
-        windows = ask_model.in_windows(requests(tmp_path, 6, **pair), judge.encoder)
-        assert [len(window) for window in windows] == [2, 1, 1, 1, 1]
-
-
 @pytest.mark.parametrize("has_gpu", [False, True])
 def test_few_pictures_are_held_and_verdicts_stay(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_gpu: bool
@@ -426,32 +408,6 @@ def test_the_next_window_is_encoded_while_a_gpu_runs(
     for old, new in zip(before, after, strict=True):
         assert (old.id, old.label, old.status) == (new.id, new.label, new.status)
         assert new.probabilities == pytest.approx(old.probabilities, abs=1e-5)
-
-
-def test_streams_side_by_side_encode_one_after_the_other(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A tokenizer that two threads share would read control tokens of texts as such."""
-    rows = [
-        JudgeRequest(task="truthful", question="?", references=("5",), responses=(f"{number}",))
-        for number in range(6)
-    ]
-    expected = [row.label for row in judge.grade(rows)]
-    _as_on_a_gpu(judge, monkeypatch)
-    monkeypatch.setattr("judging.judge.GPU_WINDOW", 1)
-    encode, free, threads = ask_model.encode_groups, threading.Lock(), set()
-
-    def encode_groups(*arguments: Any) -> list[ask_model.PromptGroup]:
-        threads.add(threading.current_thread())
-        assert free.acquire(blocking=False), "another stream encodes"
-        time.sleep(0.02)
-        free.release()
-        return encode(*arguments)
-
-    monkeypatch.setattr("judging.judge.encode_groups", encode_groups)
-    pairs = list(zip(judge.grade(rows), judge.grade(rows), strict=True))
-    assert [(one.label, other.label) for one, other in pairs] == [(x, x) for x in expected]
-    assert len(threads) == 2
 
 
 def _as_on_a_gpu(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:

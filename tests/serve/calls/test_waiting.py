@@ -199,20 +199,6 @@ def test_two_long_texts_are_read_at_a_time() -> None:
     assert asyncio.run(main()) == [True] * 5
 
 
-def test_a_failure_gives_the_turn_back() -> None:
-    def fail() -> None:
-        raise ValueError("wrong")
-
-    async def main() -> None:
-        readers = Readers()
-        for _ in range(5):
-            with pytest.raises(ValueError, match="wrong"):
-                await readers.read(SHORT + 1, fail)
-        assert await readers.read(SHORT + 1, len, "done") == 4
-
-    asyncio.run(asyncio.wait_for(main(), 20))
-
-
 def test_who_leaves_is_answered_at_once_but_the_turn_and_the_bytes_are_taken(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

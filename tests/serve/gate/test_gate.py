@@ -125,19 +125,6 @@ def test_every_form_of_unicode_is_read(http: httpx.Client, encoding: str) -> Non
     assert (answer.status_code, answer.json()["label"]) == (200, "Correct")
 
 
-@pytest.mark.parametrize(
-    ("header", "value"),
-    [
-        ("Content-Type", "application/json"),
-        ("Content-Type", "Application/JSON; charset=utf-8"),
-        ("Content-Encoding", "identity"),
-    ],
-)
-def test_json_is_taken(http: httpx.Client, header: str, value: str) -> None:
-    answer = http.post("/judge", content=json.dumps(row()), headers={header: value})
-    assert answer.json()["label"] == "Correct"
-
-
 def test_before_the_judges_are_loaded_everything_but_health_is_503(judge: FakeJudge) -> None:
     service = Service()
     with TestClient(create_app(service)) as client:
