@@ -301,3 +301,24 @@ def test_a_warm_up_is_one_request_of_a_task_that_the_judge_takes() -> None:
         judge = RememberingJudge(tasks=(name,))
         warm_up(judge)
         assert [request.task for request in judge.requests] == [name]
+
+
+def test_what_a_trained_judge_does_not_take_is_not_listed() -> None:
+    judge = FakeJudge("narrow", ("hieval-qs",))
+    judge.card = card_of({"hieval-qs": ("tolerance/any", "tolerance/all")})
+    narrow = Service({"narrow": judge})
+    with TestClient(create_app(narrow)) as client:
+        [task] = client.get("/tasks").json()["tasks"]
+        assert task["variants"] == ["tolerance"]
+        assert list(task["rubrics"]) == ["tolerance/any", "tolerance/all"]
+        whole = client.get("/openapi.json").json()
+        body = whole["paths"]["/judge"]["post"]["requestBody"]["content"]["application/json"]
+        allowed = validator_for({**body["schema"], "components": whole["components"]})
+        for given, is_taken in [
+            (task["example"], True),
+            (row(variant="tolerance"), True),
+            (row(variant="plain"), False),
+            (row(), False),
+        ]:
+            assert (client.post("/judge", json=given).status_code == 200) is is_taken, given
+            assert allowed.is_valid(given) is is_taken, given

@@ -21,6 +21,7 @@ from data_prep.splits.manifest import load_generic
 from data_prep.tables.cells import as_list, as_metadata
 from data_prep.tables.reader import BadRow, parse_table
 from judging.errors import CustosError, FieldError
+from judging.files.opening import nearest_file
 from judging.files.questions import (
     HASHES_FILE,
     count_trained_on,
@@ -331,3 +332,18 @@ def test_a_judge_knows_its_questions_and_those_of_its_start(tmp_path: Path) -> N
     (first / HASHES_FILE).write_bytes(b"1234567")
     with pytest.raises(CustosError, match=r"question_hashes\.bin: damaged: 7 bytes"):
         read_question_hashes(first)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("pair.csv", "pairs.csv"), ("pairs.jsonl", "pairs.csv"), ("typo.csv", ""), ("x.csv", "")],
+)
+def test_only_a_name_that_is_alike_is_near(tmp_path: Path, name: str, nearest: str) -> None:
+    for file in ("pairs.csv", "y.csv", "notes.txt"):
+        (tmp_path / file).touch()
+    text = nearest_file(tmp_path / name, (".csv", ".jsonl"))
+    assert text == (f"; the nearest is '{tmp_path / nearest}'" if nearest else "")
+    assert nearest_file(tmp_path / "none" / name, (".csv",)) == ""
+    (tmp_path / "link.csv").symlink_to("nowhere.csv")
+    assert "'nowhere.csv'" in nearest_file(tmp_path / "link.csv", (".csv",))
+    assert nearest_file(tmp_path / "links.csv", (".csv",)) == "", "no link to nothing is near"

@@ -365,3 +365,13 @@ def test_weights_of_another_family_are_not_downloaded(
         use(tmp_path / "fresh", address)
         assert "'lab/tiny-judge': model type 'llama' is not supported" in error_of()
     assert not [file for file in fetched if file.endswith(".safetensors")]
+
+
+def test_a_folder_above_the_checkpoint(folder: Path) -> None:
+    """Name the snapshot in a folder of the hub's cache, or the checkpoint of a run."""
+    for name in ("checkpoint-20", "snapshots/0a1b"):
+        above = folder.parent / name.replace("/", "-")
+        below = above / name
+        below.parent.mkdir(parents=True)
+        shutil.copytree(folder, below)
+        assert f"the folder has no config.json, but '{below}' has one" in _error(above)
