@@ -1,6 +1,7 @@
 """Calls that would cost the service much more than their caller, over real sockets."""
 
 import json
+import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ from judging.judge import Judge
 from judging.scoring.tree_batch import TreeModel
 from judging.scoring.tree_engine import TreeEngine
 from serve.calls.limits import Limits
-from serve.queue.cache import VerdictCache
+from serve.queue.cache import FILE, VerdictCache
 from serve.queue.service import Service
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, qa
@@ -225,3 +226,42 @@ def test_health_answers_while_long_prompts_are_read() -> None:
     assert len(answered) >= 6
     assert all(answer["usage"]["prompt_tokens"] > 100_000 for answer in answered)
     assert max(seconds) < 0.1
+
+
+def test_names_that_come_back_in_an_error_are_cut(http: httpx.Client, chat: httpx.Client) -> None:
+    long = "hieval-q" * 20_000
+    bodies = [row(task=long), row(variant=long), row() | {long: 1}, row(judge=long), {long: 1}]
+    for body in bodies:
+        start = time.process_time()
+        answer = http.post("/judge", json=body)
+        assert answer.status_code in (404, 422)
+        assert len(answer.content) < 2_000
+        assert time.process_time() - start < 2
+    answer = chat.post("/v1/chat/completions", json={**qa("x"), "model": f"custos/{long}"})
+    assert answer.status_code == 404
+    assert len(answer.content) < 2_000
+
+
+def test_a_jpeg_of_thousands_of_scans_is_refused(http: httpx.Client) -> None:
+    body = row(images=[progressive(4000, 3000)])
+    start = time.process_time()
+    answer = http.post("/judge", json=body)
+    assert error_of(answer) == (422, "images", "the picture has more than 100 scans")
+    assert time.process_time() - start < 3
+
+
+def test_a_locked_cache_costs_no_call_its_deadline(tmp_path: Path) -> None:
+    service = Service({"a": FakeJudge()}, cache=VerdictCache(tmp_path, 1_000_000))
+    deadline = {"X-Deadline-Ms": "4000"}  # SQLite by itself would wait for five seconds
+    with serving(service) as client:
+        assert client.post("/judge", json=row()).status_code == 200
+        other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
+        wait_until(lambda: other.execute("SELECT * FROM verdicts").fetchall() != [])
+        other.execute("BEGIN IMMEDIATE")
+        for response in ["Paris", *map(str, range(20))]:
+            answer = client.post("/judge", json=row(response), headers=deadline)
+            assert answer.status_code == 200, answer.text
+        other.execute("ROLLBACK")
+        other.close()
+        assert service.queue().counters["cached"] == 1
+        wait_until(lambda: 'fault_total{operation="write"}' in client.get("/metrics").text)

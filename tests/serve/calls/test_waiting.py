@@ -5,11 +5,15 @@ import gc
 import json
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
+from fastapi import Request
 from fastapi.testclient import TestClient
 
 from serve.calls import waiting
@@ -21,7 +25,7 @@ from serve.calls.context import (
     call_bytes,
     require_open,
 )
-from serve.calls.waiting import SHORT, Readers, Turns
+from serve.calls.waiting import SHORT, Readers, Turns, unless_gone
 from serve.pictures.decoders import Decoders
 from serve.queue.service import Service
 from serve.requests import parse
@@ -282,3 +286,34 @@ def test_whoever_leaves_takes_no_slot_along() -> None:
         await asyncio.wait_for(work(), 10)
 
     asyncio.run(main())
+
+
+def test_what_was_read_in_vain_is_freed_at_once() -> None:
+    """Not when Python next looks for cycles, with as many bodies in memory as came until then."""
+
+    class Text(str):
+        __slots__ = ("__weakref__",)
+
+    def fail(text: str) -> None:
+        raise ValueError(text)
+
+    async def no_message() -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        readers, request = Readers(), SimpleNamespace(receive=no_message)
+        text = Text("x")
+        freed = weakref.ref(text)
+        with suppress(ValueError):
+            await readers.read(SHORT + 1, fail, text)
+        with suppress(ValueError):
+            await unless_gone(cast(Request, request), readers.read(SHORT, fail, text))
+        del text
+        await asyncio.sleep(0)
+        assert freed() is None
+
+    gc.disable()
+    try:
+        asyncio.run(asyncio.wait_for(main(), 20))
+    finally:
+        gc.enable()

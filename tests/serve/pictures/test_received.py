@@ -355,3 +355,15 @@ def test_a_picture_whose_process_is_killed_is_tried_once_more(
     assert asyncio.run(decoded(1)).startswith("data:image/png")
     with pytest.raises(FieldError):
         asyncio.run(decoded(2))
+
+
+def test_a_large_picture_is_refused_without_a_line_of_pillows_own(
+    recwarn: pytest.WarningsRecorder, client: TestClient
+) -> None:
+    content = bytearray(base64.b64decode(picture().partition(",")[2]))
+    content[16:24] = struct.pack(">II", 10_000, 12_000)
+    content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
+    source = f"data:image/png;base64,{base64.b64encode(content).decode()}"
+    _, message = refused(client, row(images=[source]))
+    assert "more than 16,000,000 pixels" in message
+    assert not [each for each in recwarn if "decompression" in str(each.message)]
