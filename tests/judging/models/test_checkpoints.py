@@ -189,7 +189,6 @@ THINKS = "{{ '<|im_start|>assistant\\n<think>\\n' }}"
         ("config.json", {"model_type": ["qwen3_vl"]}, "model type '['qwen3_vl']' is not supp"),
         ("config.json", {"quantization_config": {"quant_method": "awq"}}, "quantized (awq)"),
         ("config.json", {"quantization_config": [1]}, "its weights are quantized"),
-        ("config.json", {"vision_config": None}, "the weights do not have the shapes"),
         ("config.json", {"text_config": []}, "config.json cannot be used"),
         ("config.json", {"text_config": {"num_attention_heads": 0}}, "config.json cannot be"),
         ("config.json", {"text_config": {"hidden_act": "nope"}}, "config.json cannot be used"),
@@ -214,6 +213,11 @@ def test_values_that_make_no_backbone(
 ) -> None:
     _edit(folder / file, lambda content: content.update(values))
     assert reason in _error(folder)
+
+
+def test_weights_of_other_shapes(folder: Path) -> None:
+    _edit(folder / "config.json", lambda c: c["text_config"].update(intermediate_size=24))
+    assert "the weights do not have the shapes" in _error(folder)
 
 
 def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
