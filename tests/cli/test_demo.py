@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -152,3 +153,44 @@ def test_a_failed_command_is_named_with_its_last_line(screen: Screen) -> None:
         "'custos recipe' failed: none/such: no such recipe; 'custos recipe list' names all; "
         f"all of it: {screen.log}"
     )
+
+
+def test_a_table_of_graders_in_plain_words() -> None:
+    def measured(value: float) -> dict[str, dict[str, float]]:
+        return {"accuracy": {"value": value, "low": value - 0.1, "high": value + 0.1}}
+
+    report = {
+        "metrics": measured(0.9),
+        "baselines": {"token_f1": measured(0.5), "containment": measured(0.8)},
+    }
+    assert demo.accuracy_table(report) == [
+        "                                        accuracy  95 % interval",
+        "the trained judge                       0.900     0.800 to 1.000",
+        "rule: a reference occurs in the answer  0.800     0.700 to 0.900",
+    ]
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, str], None]:
+    """Make a program that the demo knows by a name."""
+
+    def make(name: str, text: str) -> None:
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.setitem(demo.PROGRAMS, name, name)
+
+    return make
+
+
+def test_a_running_command_ends_with_the_block(
+    screen: Screen, program: Callable[[str, str], None]
+) -> None:
+    program("waiting", "import time; time.sleep(60)")
+    program("ending", "raise SystemExit('error: it ends')")
+    with screen.running("waiting") as process:
+        screen.check_running(process, "waiting")
+    assert process.returncode is not None
+    with screen.running("ending") as process:
+        process.wait()
+        with pytest.raises(CustosError, match="'ending' failed: it ends; all of it"):
+            screen.check_running(process, "ending")

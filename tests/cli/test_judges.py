@@ -230,3 +230,19 @@ def test_a_backbone_in_a_folder_or_without_a_known_licence(judge: Path) -> None:
     change(judge / "judge.json", backbone=name, backbone_version="a" * 40)
     result = push(judge, "--dry-run")
     assert f"base_model: {name}\nlicense: apache-2.0" in result.stdout
+
+
+def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "judge.json").write_text("{}")
+    monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
+    monkeypatch.setattr("cli.judges.SHIPPED", tmp_path)
+    for arguments, file in ((["judges"], "report.json"), (["judges", "bare"], "README.md")):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2
+        assert f"{file}: this file of the judge is missing" in result.stderr
+
+
+def test_a_hub_that_does_not_answer(judge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    assert "check the network and HF_ENDPOINT" in error_of(judge)

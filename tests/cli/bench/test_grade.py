@@ -11,11 +11,13 @@ import yaml
 from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
+from judging.models.backbones import load_backbone
 from judging.tasks import TASKS, get_task
 from judging.tasks import base as tasks
 from serve.queue.service import Service
 from tests.cli.bench.made_up import Grader, charthal_responses, fail_on, grade, read, run, write
 from tests.clients.fake_server import FakeServer, Say, completion
+from tests.clients.remote.vllm_replies import VllmReplies
 from tests.conftest import Folders
 from tests.serve.sockets import serving
 
@@ -420,3 +422,28 @@ def test_labels_are_equal(tiny_folders: Folders, tmp_path: Path) -> None:
             verdict = client.post("/judge", json=row).json()
             assert (verdict["label"], verdict["posterior"]) == (label, None)
     assert num_compared > 25
+
+
+def test_a_judge_whose_model_is_on_a_server_grades_as_here(
+    fake: FakeServer,
+    tiny_folders: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = tiny_folders("qwen2_5_vl")
+    monkeypatch.setenv("SERVER_KEY", "sk-secret")
+    fake.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
+    said = charthal_responses("It is unrelated.", "Nobody.", "")
+    server = ("--engine", "openai", "--base-url", fake.url, "--key-env", "SERVER_KEY")
+    shares = []
+    for judge in ((f"m={folder}", *server), (folder,)):
+        done = grade(tmp_path, said, "--judge", *judge)
+        assert done.exit_code == 0, done.stderr
+        rows = read(tmp_path / "out.json").values()
+        shares.append([r["verdicts"]["charthal"].get("probabilities", {}) for r in rows])
+        # Nobody said what the server's tokens cost.
+        cost = read(tmp_path / "out.json.run.json")["cost"]
+        assert cost == ("free" if judge == (folder,) else None)
+    assert {seen.headers["authorization"] for seen in fake.seen} == {"Bearer sk-secret"}
+    for there, here in zip(*shares, strict=True):
+        assert there == pytest.approx(here, abs=0.05)  # here in bfloat16

@@ -421,3 +421,28 @@ def test_the_papers_settings_are_for_pairs(judge: Judge, tmp_path: Path) -> None
     result = run_pairs(path, tmp_path / "out", "--as-published")
     assert result.exit_code == 2
     assert "field 'responses'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (["--chat-model", "m"], "--chat-model NAME and --chat-url URL go together"),
+        (["--chat-url", "http://127.0.0.1:1/v1"], "--chat-model NAME and --chat-url URL go"),
+        (
+            ["--chat-model", "m", "--chat-model", "m", "--chat-url", "http://127.0.0.1:1/v1"],
+            "--chat-model m: given twice",
+        ),
+        (
+            ["--chat-model", "m", "--chat-url", "http://h/v1", "--chat-key-env", "NO_SUCH"],
+            "--chat-key-env 'NO_SUCH': no such environment variable",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(
+    data_chat: Path, tmp_path: Path, options: list[str], fault: str
+) -> None:
+    result = CliRunner().invoke(
+        app, ["eval", "run", "--data", str(data_chat), "--out", str(tmp_path / "out"), *options]
+    )
+    assert result.exit_code != 0
+    assert fault in f"{result.output}{result.exception}"

@@ -345,3 +345,31 @@ def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_pa
     assert all(Path(row["images"][0]).is_file() for row in rows)
     [request] = get_benchmark("charthal").requests({**rows[0], "response": "No idea."})
     assert request.task == "charthal"
+
+
+def test_steps_and_forms_are_listed() -> None:
+    assert "simplevqa-rewrite" in run("construct", "steps").stdout
+    shown = run("construct", "forms").stdout
+    assert "truthful-pair" in shown and "error_type" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "name a judge"),
+        (("--model", "j1"), "--base-url and --model go together"),
+        (("--graded", "graded.jsonl"), "no verdict on row 'b'"),
+    ],
+)
+def test_judges_that_are_not_named_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_rows(
+        tmp_path / "rows.jsonl",
+        [{"id": name, "question": "q", "references": ["a"], "response": "a"} for name in "ab"],
+    )
+    verdict = Verdict(id="a", status="scored", label="Correct")
+    (tmp_path / "graded.jsonl").write_text(verdict.model_dump_json())
+    with pytest.raises(CustosError, match=message):
+        run("construct", "verdicts", "--in", "rows.jsonl", "--out", "out", *options)

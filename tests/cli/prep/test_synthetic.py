@@ -234,3 +234,18 @@ def test_splits_share_no_question_and_hold_every_task(tmp_path: Path) -> None:
 def test_one_task(tmp_path: Path) -> None:
     run("benchmark-answers", "--rows", 60, "--task", "simplevqa", "--out", tmp_path)
     assert {row.task for split in SPLITS for row in read(tmp_path, split)} == {"simplevqa"}
+
+
+def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "rows.jsonl", rows(20))
+    with pytest.raises(CustosError, match="--kind 'denials': expected one of denial, "):
+        run("hard", "--source", source, "--out", tmp_path / "out", "--kind", "denials")
+    with pytest.raises(CustosError, match="holds no train.jsonl"):
+        run("hard", "--source", tmp_path, "--out", tmp_path / "out")
+    with pytest.raises(CustosError, match="no such file"):
+        run("hard", "--source", tmp_path / "rows.json", "--out", tmp_path / "out")
+    yes_no = [{**row, "references": ["yes"]} for row in rows(20)]
+    source = write_rows(tmp_path / "yes.jsonl", yes_no)
+    with pytest.raises(CustosError, match="no question to make hard responses to"):
+        run("hard", "--source", source, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

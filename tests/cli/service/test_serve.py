@@ -1,5 +1,6 @@
 """``custos serve``, ``custos doctor``, and the former name of the program that loads a service."""
 
+import logging
 import re
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from cli.main import app
 from cli.service import load
 from serve.chat.contract import CHAT_CONTRACTS
 from serve.server import bind
+from tests.cuda_stand_in import with_gpus
 from tests.forks import custos_with, forked
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge
@@ -191,3 +193,20 @@ def test_the_program_gets_the_options(
 def test_it_is_in_no_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "CHECKOUT", tmp_path)
     assert CliRunner().invoke(app, ["load"]).exit_code == 2
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_the_log_names_the_gpu_of_the_judges(
+    gpus: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def load_judge(*_: Any, **__: Any) -> FakeJudge:
+        return FakeJudge()
+
+    with_gpus(monkeypatch, gpus)
+    monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
+    monkeypatch.setattr("serve.pages.examples.warm_up", lambda judge: None)
+    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
+    with caplog.at_level(logging.INFO, "custos.serve"):
+        result = CliRunner().invoke(app, ["serve", "--judge", "m=mine", "--port", "0"])
+    assert result.exit_code == 0, result.output
+    assert sum("NVIDIA Stand-in" in message for message in caplog.messages) == gpus

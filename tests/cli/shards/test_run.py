@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import fsspec
@@ -361,3 +362,44 @@ def test_whichever_call_fails_a_shard_is_done_or_graded_again(tmp_path: Path) ->
         assert len(read_records([shard])) == 1, call
         assert len(contents(folder / "out" / "_graded")) == 1, call
     assert sum(call.startswith("replace") for call in calls.calls) == 2, calls.calls
+
+
+@pytest.mark.parametrize(
+    ("address", "raised", "message"),
+    [
+        (
+            "local",
+            Exception("The current node timed out during startup. This could happen ..."),
+            "--ray local: Ray did not start within 30 s; the machine is too busy: give the same "
+            "command again",
+        ),
+        ("local", ValueError("no room\nmore"), "--ray local: Ray does not start: no room"),
+        (
+            "10.0.0.1:6379",
+            RuntimeError("Failed to connect to GCS.\nCheck the firewall."),
+            "--ray 10.0.0.1:6379: no Ray cluster answers there; start one with 'ray start --head', "
+            "or correct the address: Failed to connect to GCS.",
+        ),
+        (
+            "auto",
+            ConnectionError("Could not find any running Ray instance."),
+            "--ray auto: no Ray cluster answers there; start one with 'ray start --head', "
+            "or correct the address: Could not find any running Ray instance.",
+        ),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, address: str, raised: Exception, message: str
+) -> None:
+    """Ray, which stands in here, raises what it raises in such a case."""
+
+    def init(*_: object, **__: object) -> None:
+        raise raised
+
+    stand_in, data = ModuleType("ray"), ModuleType("ray.data")
+    vars(stand_in).update(init=init, data=data)
+    vars(data).update(DataContext=object)
+    monkeypatch.setitem(sys.modules, "ray", stand_in)
+    monkeypatch.setitem(sys.modules, "ray.data", data)
+    done = on_ray(folder, address)
+    assert (done.exit_code, done.stderr) == (2, f"error: {message}\n")

@@ -289,3 +289,12 @@ def test_cards_that_do_not_fit(folder: Path, change: dict[str, Any] | bytes, mes
     with pytest.raises(CustosError, match=message) as caught:
         Judge.load(str(folder), device="cpu")
     assert "\n" not in str(caught.value)
+
+
+def test_the_progress_bar_counts_verdicts_on_standard_error(
+    judge: Judge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(list(judge.grade(list(_mixed_requests()), progress=True))) == 23
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "grading" in shown.err and "23/23" in shown.err

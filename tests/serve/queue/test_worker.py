@@ -22,6 +22,7 @@ from serve.queue.service import Service
 from serve.queue.worker import ModelJob, Watchdog, Worker
 from tests.forks import forked
 from tests.serve.made_up import FakeJudge, graded, requests
+from tests.serve.sockets import wait_until
 
 
 class Recorder(FakeJudge):
@@ -334,3 +335,20 @@ def test_no_progress_ends_the_process_and_says_where_it_was() -> None:
     with forked(make_no_progress, 0.5, 30.0) as process:
         assert process.wait(60) == 1
         assert "make_no_progress" in process.stderr
+
+
+def test_a_rest_ends_the_watch_and_a_beat_begins_it_again() -> None:
+    watchdog = Watchdog(60)
+    watchdog.beat()
+    assert not watchdog.is_stalled
+    watchdog._waited = 40
+    assert watchdog.is_stalled
+    watchdog.beat()
+    assert not watchdog.is_stalled
+    watchdog._waited = 40
+    watchdog.rest()
+    assert not watchdog.is_stalled
+    wait_until(lambda: watchdog._thread is None)
+    watchdog.beat()
+    assert watchdog._thread is not None
+    watchdog.rest()
