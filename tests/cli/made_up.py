@@ -1,7 +1,5 @@
 """Spreadsheets as people save them."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping
 from pathlib import Path

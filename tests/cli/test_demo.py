@@ -1,7 +1,5 @@
 """``make demo``: its parts here in seconds, all of it as a slow test."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -79,21 +77,6 @@ def test_the_recipe_says_how_its_data_is_made() -> None:
     assert words[words.index("--rows") + 1] == str(FULL.rows)
 
 
-def test_a_table_of_graders_in_plain_words() -> None:
-    def measured(value: float) -> dict[str, dict[str, float]]:
-        return {"accuracy": {"value": value, "low": value - 0.1, "high": value + 0.1}}
-
-    report = {
-        "metrics": measured(0.9),
-        "baselines": {"token_f1": measured(0.5), "containment": measured(0.8)},
-    }
-    assert demo.accuracy_table(report) == [
-        "                                        accuracy  95 % interval",
-        "the trained judge                       0.900     0.800 to 1.000",
-        "rule: a reference occurs in the answer  0.800     0.700 to 0.900",
-    ]
-
-
 def test_data_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["demo", "--data", "NQ.json"])
@@ -150,15 +133,6 @@ def screen(tmp_path: Path) -> Screen:
     return Screen(tmp_path / "run" / "log", num_steps=2)
 
 
-def test_steps_are_numbered(screen: Screen, capsys: pytest.CaptureFixture[str]) -> None:
-    screen.step("First")
-    screen.show(["a line", "", "another"])
-    screen.step("Second")
-    assert capsys.readouterr().out == (
-        "\n1/2  First  [0:00]\n     a line\n\n     another\n\n2/2  Second  [0:00]\n"
-    )
-
-
 @pytest.mark.usefixtures("forking_python")
 def test_what_a_command_prints_goes_to_the_log(
     screen: Screen, capfd: pytest.CaptureFixture[str]
@@ -168,6 +142,31 @@ def test_what_a_command_prints_goes_to_the_log(
     log = screen.log.read_text(encoding="utf-8")
     assert log.startswith("$ custos recipe list\nrecipe ")
     assert "embedded/demo" in log
+
+
+@pytest.mark.usefixtures("forking_python")
+def test_a_failed_command_is_named_with_its_last_line(screen: Screen) -> None:
+    with pytest.raises(CustosError) as raised:
+        screen.run("custos", "recipe", "show", "none/such")
+    assert str(raised.value) == (
+        "'custos recipe' failed: none/such: no such recipe; 'custos recipe list' names all; "
+        f"all of it: {screen.log}"
+    )
+
+
+def test_a_table_of_graders_in_plain_words() -> None:
+    def measured(value: float) -> dict[str, dict[str, float]]:
+        return {"accuracy": {"value": value, "low": value - 0.1, "high": value + 0.1}}
+
+    report = {
+        "metrics": measured(0.9),
+        "baselines": {"token_f1": measured(0.5), "containment": measured(0.8)},
+    }
+    assert demo.accuracy_table(report) == [
+        "                                        accuracy  95 % interval",
+        "the trained judge                       0.900     0.800 to 1.000",
+        "rule: a reference occurs in the answer  0.800     0.700 to 0.900",
+    ]
 
 
 @pytest.fixture
@@ -180,25 +179,6 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str, s
         monkeypatch.setitem(demo.PROGRAMS, name, name)
 
     return make
-
-
-def test_its_output_but_no_warning_may_go_to_the_screen(
-    screen: Screen, capfd: pytest.CaptureFixture[str], program: Callable[[str, str], None]
-) -> None:
-    program("loud", "import sys; print('seen'); print('noise', file=sys.stderr)")
-    screen.run("loud", on_screen=True)
-    assert capfd.readouterr() == ("     $ loud\nseen\n", "")
-    assert screen.log.read_text(encoding="utf-8") == "$ loud\nnoise\n"
-
-
-@pytest.mark.usefixtures("forking_python")
-def test_a_failed_command_is_named_with_its_last_line(screen: Screen) -> None:
-    with pytest.raises(CustosError) as raised:
-        screen.run("custos", "recipe", "show", "none/such")
-    assert str(raised.value) == (
-        "'custos recipe' failed: none/such: no such recipe; 'custos recipe list' names all; "
-        f"all of it: {screen.log}"
-    )
 
 
 def test_a_service_ends_with_the_block(screen: Screen, program: Callable[[str, str], None]) -> None:
@@ -215,16 +195,3 @@ def test_a_service_ends_with_the_block(screen: Screen, program: Callable[[str, s
             pass
 
 
-def test_commands_use_every_core_and_no_gpu(
-    screen: Screen, monkeypatch: pytest.MonkeyPatch, program: Callable[[str, str], None]
-) -> None:
-    names = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
-    program("ask", f"import os; print(*(repr(os.environ[name]) for name in {names}))")
-    for name in names:
-        monkeypatch.delenv(name, raising=False)
-    screen.run("ask")
-    assert screen.log.read_text(encoding="utf-8").splitlines()[-1].endswith(" ''")
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    screen.run("ask")
-    assert screen.log.read_text(encoding="utf-8").splitlines()[-1] == "'7' '3'"

@@ -1,7 +1,5 @@
 """``custos judges`` and ``custos push``, against a hub on a socket, one that refuses, and none."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator
@@ -45,24 +43,6 @@ def test_an_unknown_judge() -> None:
     result = CliRunner().invoke(app, ["judges", "embedded-xy"])
     assert result.exit_code == 2
     assert "'embedded-xy': no shipped judge; there are embedded-benchmarks" in result.stderr
-
-
-def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bare").mkdir()
-    (tmp_path / "bare" / "judge.json").write_text("{}")
-    monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
-    monkeypatch.setattr("cli.judges.SHIPPED", tmp_path)
-    for arguments, file in ((["judges"], "report.json"), (["judges", "bare"], "README.md")):
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 2
-        assert f"{file}: this file of the judge is missing" in result.stderr
-
-
-def test_without_shipped_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
-    result = CliRunner().invoke(app, ["judges"])
-    assert result.exit_code == 2
-    assert "no judge came with this installation" in result.stderr
 
 
 @pytest.mark.parametrize("name", shipped_judges())
@@ -218,11 +198,6 @@ def test_a_hub_that_refuses(hub: UploadHub, judge: Path, status: int, remedy: st
     assert not hub.files
 
 
-def test_a_hub_that_does_not_answer(judge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    assert "check the network and HF_ENDPOINT" in error_of(judge)
-
-
 def test_a_public_repository_is_not_taken_for_private(hub: UploadHub, judge: Path) -> None:
     hub.exists = True
     assert "is public already; nothing was uploaded" in error_of(judge, "--private")
@@ -255,3 +230,19 @@ def test_a_backbone_in_a_folder_or_without_a_known_licence(judge: Path) -> None:
     change(judge / "judge.json", backbone=name, backbone_version="a" * 40)
     result = push(judge, "--dry-run")
     assert f"base_model: {name}\nlicense: apache-2.0" in result.stdout
+
+
+def test_a_judge_without_a_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "judge.json").write_text("{}")
+    monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
+    monkeypatch.setattr("cli.judges.SHIPPED", tmp_path)
+    for arguments, file in ((["judges"], "report.json"), (["judges", "bare"], "README.md")):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2
+        assert f"{file}: this file of the judge is missing" in result.stderr
+
+
+def test_a_hub_that_does_not_answer(judge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    assert "check the network and HF_ENDPOINT" in error_of(judge)

@@ -1,7 +1,5 @@
 """A fake server, and the same judge here and there."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from pathlib import Path

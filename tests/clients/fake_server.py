@@ -1,7 +1,5 @@
 """A real HTTP server on a free port that answers chat completions, with faults when told to."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading
@@ -10,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import Any, Self
 
 RESET = "reset"
 
@@ -103,7 +101,7 @@ class FakeServer:
         self._loop.call_soon_threadsafe(self._server.close)
 
     @contextmanager
-    def running(self) -> Iterator[FakeServer]:
+    def running(self) -> Iterator[Self]:
         thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         thread.start()
         self._ready.wait()

@@ -1,7 +1,5 @@
 """Settings and requests for the tests of this folder."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

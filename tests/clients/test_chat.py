@@ -1,7 +1,5 @@
 """Conversations: what is sent and comes back, their keys, faults that pass, stay or are refused."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

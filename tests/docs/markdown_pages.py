@@ -1,8 +1,7 @@
-"""The Markdown of the documentation, taken apart: pages, links, anchors, blocks, spans."""
-
-from __future__ import annotations
+"""The Markdown of the documentation, taken apart: pages, links, blocks, spans, commands."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -83,3 +82,39 @@ def _anchors(text: str) -> frozenset[str]:
         ids.add(token["id"])
         pending += token["children"]
     return frozenset(ids)
+
+
+PROGRAMS = ("custos", "python", "accelerate", "make", "pytest")
+SEPARATORS = {"|", "||", "&&", ";", "&", ">", "<"}
+ASSIGNMENT = re.compile(r"[A-Z_]+=")
+
+
+def commands_of(page: Path) -> Iterator[list[str]]:
+    """Yield the commands of a page that start our programs, from its blocks and sentences."""
+    for block in blocks(page):
+        if block.language == "sh":
+            yield from commands_in(block.text)
+    for span in spans(page):
+        yield from commands_in(span)
+
+
+def commands_in(text: str) -> Iterator[list[str]]:
+    """Yield the commands in a piece of shell: words, without variables in front of them."""
+    for line in text.replace("\\\n", " ").splitlines() if "'{" not in text else [text]:
+        words: list[str] = []
+        for word in [*_words(line), ";"]:
+            if word in SEPARATORS:
+                if words and words[0] in PROGRAMS:
+                    yield words
+                words = []
+            elif words or not ASSIGNMENT.match(word):
+                words.append(word)
+
+
+def _words(line: str) -> list[str]:
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=";|&<>")
+    lexer.whitespace_split = True
+    try:
+        return list(lexer)
+    except ValueError:  # a span of code with a single quotation mark is no command
+        return []

@@ -19,8 +19,7 @@ from experiments.__main__ import main, programs
 from judging.tasks import get_task
 from judging.types import JudgeRequest
 from serve.chat.contract import CHAT_CONTRACTS
-from tests.docs.commands_in_text import commands_in, commands_of
-from tests.docs.markdown_pages import PAGES, ROOT, blocks, name_of, spans
+from tests.docs.markdown_pages import PAGES, ROOT, blocks, commands_in, commands_of, name_of, spans
 from tests.test_imports import TOOLS
 from train.methods import method_of, methods
 from train.setup.recipe import find_recipe, parse_recipe, read_values, recipe_names

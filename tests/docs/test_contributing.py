@@ -1,7 +1,5 @@
 """The examples of CONTRIBUTING.md are true: each is put into its package, and its test is run."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Iterator

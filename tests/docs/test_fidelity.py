@@ -1,7 +1,5 @@
 """Every claim of the page on fidelity names a test that runs, so that it fails once it is false."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,20 +1,28 @@
-"""The page on verdicts and labels names every field, and its examples fit the tasks."""
+"""The pages on labels and on benchmark scripts agree with fields, tasks and contracts."""
 
-from __future__ import annotations
-
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import get_args
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import pytest
 
+from cli.service.doctor import contract_models, model_names
+from cli.tasks import describe
 from judging.judge import Judge
+from judging.judge.card import SHIPPED, JudgeCard
 from judging.models.backbones import Backbone
-from judging.tasks import get_task
+from judging.tasks import TASKS, get_task, task_names
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import JudgeRequest, ReferenceMode, Status, Verdict
+from serve.chat.contract import CHAT_CONTRACTS
+from serve.chat.models import ModelNames
+from serve.queue.service import Service
 from tests.docs.markdown_pages import DOCS
+from tests.serve.made_up import FakeJudge
 
 PAGE = DOCS / "labels.md"
 EXAMPLES_PER_LABEL = 3
@@ -107,3 +115,69 @@ def tables() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _cells(line: str) -> tuple[str, ...]:
     return tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1])
+
+
+HARNESSES_PAGE = Path("docs/harnesses.md").read_text(encoding="utf-8")
+MODEL = re.compile(r"custos/(?!custos/)([a-z][a-z-]*)")
+JUDGES = ("embedded-benchmarks", "embedded-ea", "embedded-pair", "embedded-qs")
+
+
+def models_of(judges: dict[str, FakeJudge]) -> dict[str, str]:
+    """Return the names of GET /v1/models with the model that answers."""
+    return {name: model.name for name, model in ModelNames(Service(judges), {}).items()}
+
+
+def shipped() -> dict[str, FakeJudge]:
+    judges = {}
+    for name in JUDGES:
+        card = JudgeCard.model_validate_json((SHIPPED / name / "judge.json").read_bytes())
+        judges[name] = FakeJudge(name, tuple(card.tasks))
+        judges[name].card = card
+        calibration = SHIPPED / name / "calibration.json"
+        if calibration.exists():
+            known: Any = SimpleNamespace(rubrics=json.loads(calibration.read_bytes())["rubrics"])
+            judges[name].calibration = known
+    return judges
+
+
+def test_the_table_names_the_model_of_every_script() -> None:
+    table = [line for line in HARNESSES_PAGE.splitlines() if line.startswith("| ")]
+    assert {name for line in table for name in MODEL.findall(line)} == set(CHAT_CONTRACTS.names())
+    assert contract_models() == {f"custos/{name}" for name in CHAT_CONTRACTS.names()}
+
+
+def test_every_contract_is_of_a_task_that_custos_tasks_shows() -> None:
+    shown = {describe(task).name for task in TASKS}
+    assert shown == set(task_names()) >= {contract.task for contract in CHAT_CONTRACTS}
+
+
+def test_an_untrained_model_answers_every_name_and_its_own() -> None:
+    names = set(models_of({"embedded": FakeJudge("embedded", task_names())}))
+    assert names == contract_models() | {"embedded"}
+
+
+def test_what_works_without_training_is_what_the_shipped_judges_answer() -> None:
+    _, _, section = HARNESSES_PAGE.partition("### What works without training")
+    section = section.partition("\n### ")[0]
+    listed, _, others = section.partition("The other names")
+    models = models_of(shipped())
+    for item in listed.split("\n- ")[1:]:
+        judge = re.findall(r"`(embedded-[a-z]+)`", item)[0]
+        for name in MODEL.findall(item):
+            assert models[f"custos/{name}"] == f"custos/{name}@{judge}", item
+    answered = {name for name in models if "@" not in name}
+    assert answered == {f"custos/{name}" for name in MODEL.findall(listed)}
+    named = set(re.findall(r"`([a-z-]+)`", others))
+    unanswered = {contract.name for contract in CHAT_CONTRACTS} - {
+        name.removeprefix("custos/") for name in answered
+    }
+    assert unanswered - {"chartom"} <= named  # it is named by its task
+
+
+def test_the_doctor_asks_each_judge_once_under_each_name() -> None:
+    models = models_of(shipped())
+    names = model_names(models)
+    assert set(names) >= contract_models()
+    assert "custos/qa@embedded-ea" in names
+    assert "custos/qa@embedded-qs" not in names  # custos/qa asks it
+    assert {models[name] for name in names if name in models} == set(models.values())

@@ -1,7 +1,5 @@
 """A judge, its run folder and pictures for the tests of this folder; a CPU with bfloat16."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

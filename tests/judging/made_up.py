@@ -1,7 +1,5 @@
 """Small made-up requests for the tests of this folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

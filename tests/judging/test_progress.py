@@ -1,17 +1,20 @@
-"""Long jobs: items made ahead, how far they are, and lines of a log that no text can forge."""
-
-from __future__ import annotations
+"""Long jobs and their log, entries that files declare, and threads of torch."""
 
 import logging
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from rich.progress import TextColumn
 
 from judging import progress as progress_module
+from judging.errors import CustosError
 from judging.log_lines import LineFormatter, one_line
 from judging.progress import ProgressBar, made_ahead, progress_over
+from judging.registry import Registry
 
 
 def test_a_log_holds_a_line_now_and_then(
@@ -31,16 +34,6 @@ def test_a_log_holds_a_line_now_and_then(
         ["drawing", "9/9"],
     ]
     assert "9/9" in bar
-
-
-def test_a_line_has_the_further_columns_and_no_unknown_time(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(progress_module, "LINE_EVERY", 0.0)
-    with ProgressBar(TextColumn("{task.fields[cost]}")) as bar:
-        task = bar.add_task("asking", total=None, cost="")
-        bar.update(task, completed=2, cost="cost [1.50]")
-    assert capsys.readouterr().err.splitlines()[0] == "asking  2/?  cost [1.50]"
 
 
 def test_a_terminal_gets_no_lines(
@@ -131,3 +124,83 @@ def test_a_record_is_one_line_and_a_traceback_is_indented() -> None:
     assert lines[0] == "INFO asked " + FORGED.replace("\n", r"\n")
     assert lines[1] == "ERROR failed"
     assert len(lines) > 4 and all(line.startswith("    ") for line in lines[2:])
+
+
+FILE = """
+from tests.judging.test_progress import ANIMALS, Animal
+
+@ANIMALS.declare
+def make() -> Animal:
+    return Animal("{name}")
+"""
+
+
+class Animal:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+ANIMALS = Registry[Animal]("animal", "made_up_zoo")
+
+
+@pytest.fixture
+def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "made_up_zoo"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    for name in ("wolf", "bear"):
+        (folder / f"{name}.py").write_text(FILE.format(name=name))
+    for module in [name for name in sys.modules if name.startswith("made_up_zoo")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(ANIMALS, "entries", {})
+    return folder
+
+
+def test_entries_come_from_the_files_of_the_package(zoo: Path) -> None:
+    assert ANIMALS.names() == ("bear", "wolf")
+    assert [animal.name for animal in ANIMALS] == ["bear", "wolf"]
+    assert "bear" in ANIMALS and "cow" not in ANIMALS
+    assert ANIMALS.get("wolf").name == "wolf"
+    with pytest.raises(CustosError, match="^animal 'cow' is not one of bear, wolf$"):
+        ANIMALS.get("cow")
+    with pytest.raises(ValueError, match="animal 'wolf' is already declared"):
+        ANIMALS.declare(lambda: Animal("wolf"))
+
+
+PROGRAM = """
+import os, sys
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            print(os.environ.get("OMP_WAIT_POLICY"), os.environ.get("GOMP_SPINCOUNT"))
+            sys.exit(0)
+
+sys.meta_path.insert(0, Watch())
+from {module} import {name}
+{name}.{use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "use", "chosen", "expected"),
+    [
+        ("judging.judge", "Judge", "load('embedded')", {}, "passive 1000"),
+        ("train.hieval_stage1", "main", "__name__", {"GOMP_SPINCOUNT": "7"}, "passive 7"),
+        ("custos", "Judge", "load('embedded')", {"OMP_WAIT_POLICY": "active"}, "active None"),
+    ],
+)
+def test_waiting_is_set_before_torch_is_loaded(
+    module: str, name: str, use: str, chosen: dict[str, str], expected: str
+) -> None:
+    waiting = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    environment = {key: value for key, value in os.environ.items() if key not in waiting}
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(module=module, name=name, use=use)],
+        env=environment | chosen,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stdout.strip() == expected, run.stderr

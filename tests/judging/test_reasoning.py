@@ -1,7 +1,5 @@
 """Thoughts of reasoning models: which text is left of a response, for whoever grades it."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

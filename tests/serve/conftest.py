@@ -1,7 +1,5 @@
 """Fake judges, and a client of a service with two of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A judge without a model, for the service and the command line."""
 
-from __future__ import annotations
-
 import base64
 import io
 import re

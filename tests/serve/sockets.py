@@ -1,7 +1,5 @@
 """The service behind a real socket, in a thread of the test."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

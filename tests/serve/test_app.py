@@ -1,8 +1,7 @@
 """Routes that tell what is served, and routes that are not there."""
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,14 +23,12 @@ from judging.judge import Judge
 from judging.judge.card import SHIPPED, read_card, shipped_judges
 from judging.tasks import get_task, task_names
 from judging.verdicts.calibration import CalibrationSet, HeldOutVerdicts
-from serve import app
 from serve.app import create_app, openapi, task_schema
 from serve.calls.limits import CallLimits, Limits
 from serve.gate.gate import HEALTH_ROUTES
 from serve.pages.routes import (
     headline_example,
     headline_judge,
-    known_choices,
     task_example,
     warm_up,
 )
@@ -49,30 +46,6 @@ def test_unknown_routes_have_the_same_shape(client: TestClient) -> None:
     assert answer.json()["error"]["type"] == "method_not_allowed"
     assert answer.json()["error"]["message"] == "this route takes POST"
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
-
-
-def test_what_is_dear_to_describe_is_described_once(
-    judge: FakeJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = Counter[str]()
-
-    def counted(name: str) -> Callable[..., Any]:
-        work = getattr(app, name)
-
-        def count(*of: Any) -> Any:
-            calls[name] += 1
-            return work(*of)
-
-        return count
-
-    for name in ("openapi", "describe_task"):
-        monkeypatch.setattr(app, name, counted(name))
-    with TestClient(create_app(Service({"a": judge}))) as client:
-        for path in ("/openapi.json", "/tasks", "/"):
-            first, second = client.get(path), client.get(path)
-            assert first.status_code == 200
-            assert first.content == second.content
-    assert calls == {"openapi": 1, "describe_task": 1}
 
 
 def test_judges_and_health(client: TestClient) -> None:
@@ -137,7 +110,7 @@ def document(tasks: Sequence[str]) -> Any:
     return openapi(create_app(service(tasks)), service(tasks))
 
 
-TASKS = ("hieval-qs", "charthal", "truthful-pair")
+TASKS = ("hieval-qs", "truthful-pair")
 DOCUMENT = document(TASKS)
 
 
@@ -149,10 +122,8 @@ def part(*paths: str) -> schemathesis.BaseSchema:
 
 
 CALLS = part("/judge", "/judges", "/tasks", "/health/ready", "/metrics")
-STREAM = part("/judge/stream")
-STREAM.config.phases.coverage.enabled = False  # every kind of body is tried on /judge
 FEW = settings(
-    max_examples=8,
+    max_examples=5,
     deadline=None,
     derandomize=True,
     database=None,
@@ -180,12 +151,6 @@ CHECKS: Any = [
 def test_nothing_the_document_allows_breaks_the_service(
     case: schemathesis.Case[Any], address: str
 ) -> None:
-    case.call_and_validate(base_url=address, checks=CHECKS)
-
-
-@STREAM.parametrize()
-@FEW
-def test_nothing_that_it_allows_breaks_a_stream(case: schemathesis.Case[Any], address: str) -> None:
     case.call_and_validate(base_url=address, checks=CHECKS)
 
 
@@ -239,27 +204,6 @@ def test_what_is_accepted_is_what_the_document_allows() -> None:
                 assert not accepted
                 continue
             assert accepted == allowed.is_valid(given), given
-
-
-def test_what_a_trained_judge_does_not_take_is_not_listed() -> None:
-    judge = FakeJudge("narrow", ("hieval-qs",))
-    judge.card = card_of({"hieval-qs": ("tolerance/any", "tolerance/all")})
-    narrow = Service({"narrow": judge})
-    with TestClient(create_app(narrow)) as client:
-        [task] = client.get("/tasks").json()["tasks"]
-        assert task["variants"] == ["tolerance"]
-        assert list(task["rubrics"]) == ["tolerance/any", "tolerance/all"]
-        whole = client.get("/openapi.json").json()
-        body = whole["paths"]["/judge"]["post"]["requestBody"]["content"]["application/json"]
-        allowed = validator_for({**body["schema"], "components": whole["components"]})
-        for given, is_taken in [
-            (task["example"], True),
-            (row(variant="tolerance"), True),
-            (row(variant="plain"), False),
-            (row(), False),
-        ]:
-            assert (client.post("/judge", json=given).status_code == 200) is is_taken, given
-            assert allowed.is_valid(given) is is_taken, given
 
 
 class Carded(FakeJudge):
@@ -385,17 +329,22 @@ def test_a_warm_up_is_one_request_of_a_task_that_the_judge_takes() -> None:
         assert [request.task for request in judge.requests] == [name]
 
 
-def test_choices_are_those_that_the_judge_was_trained_for() -> None:
-    task = get_task("hieval-qs")
-    narrow = trained("a", hieval_qs=("plain/all", "tolerance/any"))
-    assert known_choices(task, narrow) == [
-        {"variant": "plain", "reference_mode": "all"},
-        {"variant": "tolerance", "reference_mode": "any"},
-    ]
-    assert len(known_choices(task, FakeJudge())) == 4
-    with_reference = trained("p", truthful_pair=("reference",))
-    assert len(known_choices(get_task("truthful-pair"), with_reference)) == 2
-    one_kind = trained("c", charthal=("irrelevant",))
-    assert {choice["variant"] for choice in known_choices(get_task("charthal"), one_kind)} == {
-        "irrelevant"
-    }
+def test_what_a_trained_judge_does_not_take_is_not_listed() -> None:
+    judge = FakeJudge("narrow", ("hieval-qs",))
+    judge.card = card_of({"hieval-qs": ("tolerance/any", "tolerance/all")})
+    narrow = Service({"narrow": judge})
+    with TestClient(create_app(narrow)) as client:
+        [task] = client.get("/tasks").json()["tasks"]
+        assert task["variants"] == ["tolerance"]
+        assert list(task["rubrics"]) == ["tolerance/any", "tolerance/all"]
+        whole = client.get("/openapi.json").json()
+        body = whole["paths"]["/judge"]["post"]["requestBody"]["content"]["application/json"]
+        allowed = validator_for({**body["schema"], "components": whole["components"]})
+        for given, is_taken in [
+            (task["example"], True),
+            (row(variant="tolerance"), True),
+            (row(variant="plain"), False),
+            (row(), False),
+        ]:
+            assert (client.post("/judge", json=given).status_code == 200) is is_taken, given
+            assert allowed.is_valid(given) is is_taken, given

@@ -1,7 +1,5 @@
 """Bad inputs and their answers, over a socket; ``docs/bad-inputs.md`` lists them."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import io

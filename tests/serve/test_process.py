@@ -1,8 +1,9 @@
-"""``custos serve`` in a process of its own: a quiet start, and what a signal does to calls."""
+"""``custos serve`` in processes: a quiet start, signals, and restarts that fail no call."""
 
 import asyncio
 import json
 import os
+import random
 import re
 import resource
 import signal
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,10 @@ import httpx
 import pytest
 import torch
 
+from clients.pool import JudgePool
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
+from serve.queue import worker
 from tests.forks import ROOT, Fork, custos_with, forked
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import wait_until
@@ -34,6 +38,10 @@ SERVE = ("serve", "--judge", "a=a", "--port", "0")
 
 class BusyJudge(FakeJudge):
     """Never lets a window end, and is most of the time in torch, where no thread can be ended."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        worker.CLOSE_S = 1.0  # its thread is waited for in vain
 
     def grade(self, requests: Iterable[JudgeRequest], **settings: Any) -> Iterator[Verdict]:
         values = torch.ones(1000, 1000)
@@ -166,8 +174,7 @@ def test_a_signal_in_mid_load_loses_no_accepted_request(tmp_path: Path) -> None:
     assert set(statuses) <= {200, 503, 0}
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_a_second_signal_answers_what_is_left(signal_number: int) -> None:
+def test_a_second_signal_answers_what_is_left() -> None:
     """100 accepted calls, of which the judge, busy in native code, grades none."""
 
     async def post(client: httpx.AsyncClient) -> httpx.Response:
@@ -180,10 +187,10 @@ def test_a_second_signal_answers_what_is_left(signal_number: int) -> None:
             accepted = 'judge_requests_total{outcome="accepted"} 100.0'
             while accepted not in (await client.get("/metrics")).text:
                 await asyncio.sleep(0.05)
-            process.send_signal(signal_number)
+            process.send_signal(signal.SIGTERM)
             while (await client.get("/health/ready")).status_code == 200:
                 await asyncio.sleep(0.05)
-            process.send_signal(signal_number)
+            process.send_signal(signal.SIGINT)
             return await asyncio.gather(*calls)
 
     with serve(BusyJudge) as (process, address):
@@ -332,3 +339,63 @@ def test_nobody_waits_for_a_log_that_nobody_reads() -> None:
 def _post_in_vain(client: httpx.Client, body: Any) -> None:
     with pytest.raises(httpx.TransportError):
         client.post("/judge", json=body)
+
+
+ROUND = 12
+"""Rows that a client asks for at a time."""
+
+
+def free_port() -> int:
+    """A port that the system gives to no other connection while nobody listens there."""
+    while True:
+        port = random.randrange(20_000, 30_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
+def test_services_restarted_in_turn_fail_no_call(tmp_path: Path) -> None:
+    """Two with one cache; a third of a round's rows are those of the round before."""
+    verdicts: list[Verdict] = []
+    is_over = threading.Event()
+
+    def ask(pool: JudgePool) -> None:
+        for first in count(0, ROUND * 2 // 3):
+            rows = [row(id=str(n), question=f"Boat {n}?") for n in range(first, first + ROUND)]
+            verdicts.extend(pool.grade(map(JudgeRequest.model_validate, rows)))
+            if is_over.is_set():
+                return
+
+    def go_on() -> None:
+        """Wait until two more rounds have ended, or the client has."""
+        enough = len(verdicts) + 2 * ROUND
+        wait_until(lambda: client.done() or len(verdicts) >= enough, seconds=120)
+
+    ports = [free_port(), free_port()]
+    urls = [f"http://127.0.0.1:{port}" for port in ports]
+    with ExitStack() as running, ThreadPoolExecutor(1) as executor:
+
+        def start(number: int) -> Fork:
+            options = ("--port", str(ports[number]), "--cache", str(tmp_path / "cache"))
+            service = forked(custos_with, FakeJudge, "serve", "--judge", "a=a", *options)
+            process = running.enter_context(service)
+            wait_until(lambda: is_ready(urls[number]), seconds=120)
+            return process
+
+        processes = [start(0), start(1)]
+        client = executor.submit(ask, JudgePool.connect(urls))
+        for number, process in enumerate(processes):
+            go_on()
+            process.send_signal(signal.SIGTERM)  # as a supervisor does, which waits for its end
+            assert process.wait(60) == 0
+            assert not re.search(r"Traceback|/\S* 500 ", process.stderr), process.stderr
+            start(number)
+        go_on()
+        is_over.set()
+        client.result()
+        for url in urls:  # both know what either has judged
+            assert httpx.post(f"{url}/judge", json=row(question="Boat 0?")).status_code == 200
+            metrics = httpx.get(f"{url}/metrics").text
+            assert 'judge_requests_total{outcome="cached"} 0.0' not in metrics
+    firsts = range(0, len(verdicts) * 2 // 3, ROUND * 2 // 3)
+    assert [v.id for v in verdicts] == [str(f + n) for f in firsts for n in range(ROUND)]
+    assert {verdict.label for verdict in verdicts} == {"Correct"}

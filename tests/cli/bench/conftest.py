@@ -1,7 +1,5 @@
 """A judge of any task and a server for the verbs of benchmarks."""
 
-from __future__ import annotations
-
 import pytest
 
 from judging.judge import Judge

@@ -1,7 +1,5 @@
 """Benchmark files, a judge of any task, and the command."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -14,7 +12,7 @@ from judging.errors import CustosError
 from judging.tasks import get_task, task_names
 from judging.types import JudgeRequest, Verdict
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
-from tests.clients.remote.test_chat_judge import better
+from tests.clients.remote.test_judge import better
 from tests.serve.made_up import FakeJudge
 
 

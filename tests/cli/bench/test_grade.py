@@ -1,19 +1,25 @@
-"""Responses to a benchmark under a judge, up to the table; what is kept, and what is refused."""
-
-from __future__ import annotations
+"""Responses under a judge, own rubrics or a service: up to the table; what is refused."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from benchmarks.framework.base import BENCHMARKS, get_benchmark
+from judging.judge import Judge
+from judging.judge.card import JudgeCard
 from judging.models.backbones import load_backbone
-from judging.types import JudgeRequest
+from judging.tasks import TASKS, get_task
+from judging.tasks import base as tasks
+from serve.queue.service import Service
 from tests.cli.bench.made_up import Grader, charthal_responses, fail_on, grade, read, run, write
-from tests.clients.fake_server import FakeServer
+from tests.clients.fake_server import FakeServer, Say, completion
 from tests.clients.remote.vllm_replies import VllmReplies
+from tests.conftest import Folders
+from tests.serve.sockets import serving
 
 MINE = ("--judge", "j")
 
@@ -42,42 +48,6 @@ def test_charthal_from_responses_to_the_table(judge: Grader, tmp_path: Path) -> 
         assert text in shown.stdout
 
 
-def test_what_the_judge_was_not_trained_for_is_shown(judge: Grader, tmp_path: Path) -> None:
-    judge.known_tasks = ("hieval-qs",)
-    done = grade(tmp_path, charthal_responses("right", "wrong"), *MINE)
-    assert "2 items graded, 2 without a label" in done.stdout
-    assert "in.json rows 1-2 (2 rows): field 'task': not trained for it" in done.stderr
-    out = tmp_path / "out.json"
-    refused = run("table", "charthal", "--graded", out)
-    assert refused.exit_code == 2
-    assert refused.stderr == f"error: {out}: no item has a score of 0 or 1\n"
-
-
-def test_resuming_grades_only_the_rest(judge: Grader, tmp_path: Path) -> None:
-    responses, out = charthal_responses(*["right", "no"] * 5), tmp_path / "out.json"
-    grade(tmp_path, responses, *MINE, "--batch", "4")
-    whole = out.read_bytes()
-    out.unlink()
-    judge.batches.clear()
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError, match="power cut"):
-        grade_batch = judge.grade
-
-        def fail_later(requests: list[JudgeRequest]) -> Any:
-            if len(judge.batches) == 2:
-                raise RuntimeError("power cut")
-            return grade_batch(requests)
-
-        patch.setattr(judge, "grade", fail_later)
-        grade(tmp_path, responses, *MINE, "--batch", "4")
-    assert not out.exists()
-    judge.batches.clear()
-    grade(tmp_path, responses, *MINE, "--batch", "4")
-    assert judge.batches == [["8_0", "9_0"]]
-    assert out.read_bytes() == whole
-    assert not out.with_name("out.json.partial").exists()
-    assert read(tmp_path / "out.json.run.json")["seconds"] is None
-
-
 def test_responses_that_hold_only_ids(judge: Grader, tmp_path: Path) -> None:
     items = charthal_responses("", "")
     for row in items.values():
@@ -87,24 +57,6 @@ def test_responses_that_hold_only_ids(judge: Grader, tmp_path: Path) -> None:
     assert grade(tmp_path, said, "--items", official, *MINE, "--out", out).exit_code == 0
     [row] = [json.loads(line) for line in out.read_text().splitlines()]
     assert (row["id"], row["score"], row["question"]) == ("1_0", 1, "Who won?")
-
-
-def test_simplevqa_in_both_languages(judge: Grader, tmp_path: Path) -> None:
-    rows = [
-        {"data_id": 1, "language": "EN", "question": "q1", "answer": "a", "response": "right"},
-        {"data_id": 2, "language": "CN", "question": "q2", "answer": "a", "response": "right"},
-        {"data_id": 3, "language": "CN", "question": "q3", "answer": "a", "response": "pass"},
-    ]
-    out, table = tmp_path / "out.json", tmp_path / "table.json"
-    grade(tmp_path, rows, *MINE, name="simplevqa")
-    assert isinstance(read(out), list)
-    assert run("table", "simplevqa", "--graded", out, "--json", table).exit_code == 0
-    found = read(table)
-    assert found["overall"] == pytest.approx(
-        {"CO": 2 / 3, "IN": 0, "NA": 1 / 3, "CGA": 1, "F": 0.8}
-    )
-    assert found["by_language"]["CN"]["CO"] == 1 / 2
-    assert found["judges"] == ["fake/simplevqa"]
 
 
 def test_rules_grade_without_a_judge(judge: Grader, tmp_path: Path) -> None:
@@ -183,44 +135,6 @@ def test_files_that_are_read_are_never_overwritten(judge: Grader, tmp_path: Path
         assert read(out) == said
 
 
-def test_a_zero_shot_backbone_grades(tiny_folders: Callable[[str], str], tmp_path: Path) -> None:
-    """A real model, tiny and random: every label is one of the task's, with its fingerprint."""
-    said = charthal_responses("It is unrelated.", "Nobody.", "")
-    done = grade(tmp_path, said, "--judge", tiny_folders("qwen2_5_vl"))
-    assert done.exit_code == 0, done.stderr
-    rows = list(read(tmp_path / "out.json").values())
-    assert all(row["score"] in (0, 1) for row in rows)
-    assert rows[2]["score"] == 0
-    verdicts = [row["verdicts"]["charthal"] for row in rows]
-    assert len({verdict["judge"] for verdict in verdicts}) == 1
-    assert verdicts[0]["probabilities"].keys() == {"0", "1"}
-
-
-def test_a_judge_whose_model_is_on_a_server_grades_as_here(
-    fake: FakeServer,
-    tiny_folders: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    folder = tiny_folders("qwen2_5_vl")
-    monkeypatch.setenv("SERVER_KEY", "sk-secret")
-    fake.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
-    said = charthal_responses("It is unrelated.", "Nobody.", "")
-    server = ("--engine", "openai", "--base-url", fake.url, "--key-env", "SERVER_KEY")
-    shares = []
-    for judge in ((f"m={folder}", *server), (folder,)):
-        done = grade(tmp_path, said, "--judge", *judge)
-        assert done.exit_code == 0, done.stderr
-        rows = read(tmp_path / "out.json").values()
-        shares.append([r["verdicts"]["charthal"].get("probabilities", {}) for r in rows])
-        # Nobody said what the server's tokens cost.
-        cost = read(tmp_path / "out.json.run.json")["cost"]
-        assert cost == ("free" if judge == (folder,) else None)
-    assert {seen.headers["authorization"] for seen in fake.seen} == {"Bearer sk-secret"}
-    for there, here in zip(*shares, strict=True):
-        assert there == pytest.approx(here, abs=0.05)  # here in bfloat16
-
-
 def test_a_judge_that_was_not_measured_on_the_task_says_so(judge: Grader, tmp_path: Path) -> None:
     said, out = charthal_responses("right", "wrong"), tmp_path / "out.json"
     done = grade(tmp_path, said, *MINE)
@@ -236,18 +150,6 @@ def test_a_judge_that_was_not_measured_on_the_task_says_so(judge: Grader, tmp_pa
     done = grade(tmp_path, said, *MINE)
     measured = "accuracy 0.825 [0.793, 0.858] on 542 rows (normal-open)"
     assert f"judge fake on charthal: {measured}" in done.stdout
-
-
-@pytest.mark.parametrize(("options", "scores"), [((), [0, 1]), (("--reasoning", "keep"), [1, 1])])
-def test_what_stands_in_thinking_tags_is_graded_if_that_is_wanted(
-    judge: Grader, tmp_path: Path, options: tuple[str, ...], scores: list[int]
-) -> None:
-    responses = charthal_responses("<think>right?</think>no", "<think>no?</think>right")
-    grade(tmp_path, responses, *MINE, *options)
-    graded = read(tmp_path / "out.json")
-    assert [row["score"] for row in graded.values()] == scores
-    for key, row in responses.items():
-        assert {name: graded[key][name] for name in row} == row
 
 
 def test_grading_asks_again_only_for_what_failed(fake: FakeServer, tmp_path: Path) -> None:
@@ -274,3 +176,274 @@ def test_grading_without_a_single_verdict_fails(fake: FakeServer, tmp_path: Path
     assert done.exit_code == 1
     assert done.stderr.endswith(f"error: {tmp_path / 'in.json'}: no row got a verdict\n")
     assert (tmp_path / "out.json.partial").exists()
+
+
+RUBRICS = {name: f"OUR OWN {name}" for name in get_task("charthal").variants}
+
+
+@pytest.fixture
+def rubrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tasks.TASKS, "entries", dict(tasks.TASKS.entries))
+    path = tmp_path / "rubrics.yaml"
+    path.write_text(yaml.safe_dump(RUBRICS))
+    return path
+
+
+def test_a_users_wording_reaches_a_server(fake: FakeServer, rubrics: Path, tmp_path: Path) -> None:
+    """The whole way over a socket: own instructions out, digits back, cost kept."""
+    fake.answer = lambda seen: Say(
+        body=completion("Score: 1" if "right" in seen.text else "maybe", 100, 10)
+    )
+    said, out = charthal_responses("right", "wrong", ""), tmp_path / "out.json"
+    server = ("--judge", fake.url, "--model", "m")
+    priced = ("--prompt-price", "1", "--completion-price", "10")
+    done = grade(tmp_path, said, *server, "--rubric-file", rubrics, *priced)
+    assert done.exit_code == 0, done.stderr
+    rows = list(read(out).values())
+    assert [row["score"] for row in rows] == [1, -1, 0]
+    assert "in.json row 2: no label in the answer: maybe" in done.stderr
+    for seen in fake.seen:
+        system, user = seen.body["messages"]
+        assert system["content"] == "OUR OWN irrelevant"
+        assert user["content"].startswith("Question: Who won?\nResponse: ")
+        assert seen.body["temperature"] == 0
+    assert read(tmp_path / "out.json.run.json")["cost"] == pytest.approx(2 * (100 + 10 * 10) / 1e6)
+
+    plain = tmp_path / "plain.json"
+    assert grade(tmp_path, said, *server, "--out", plain).exit_code == 0
+    judges = {
+        path: {row["verdicts"]["charthal"]["judge"] for row in read(path).values()}
+        for path in (out, plain)
+    }
+    assert all(len(found) == 1 for found in judges.values())
+    assert judges[out] != judges[plain]
+
+
+def test_a_zero_shot_judge_takes_a_users_wording(
+    tiny_folders: Callable[[str], str], rubrics: Path, tmp_path: Path
+) -> None:
+    found = []
+    for more in (("--rubric-file", rubrics), ()):
+        said, judge = charthal_responses("It is unrelated."), tiny_folders("qwen2_5_vl")
+        assert grade(tmp_path, said, "--judge", judge, *more).exit_code == 0
+        found.append(read(tmp_path / "out.json")["0_0"]["verdicts"]["charthal"])
+    assert found[0]["judge"] != found[1]["judge"]
+    assert found[0]["probabilities"] != found[1]["probabilities"]
+
+
+OFFICIAL = "Is it unrelated?\nQ: <|QUESTION|>\nR: <|RESPONSE|>\n\nScore it."
+
+
+@pytest.fixture
+def official(rubrics: Path) -> Path:
+    rubrics.write_text(yaml.safe_dump({**RUBRICS, "irrelevant": OFFICIAL}))
+    return rubrics
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("Score: 1\nIt says so.", 1),
+        ("**Score**: 0", 0),
+        ("1", 1),
+        ("Reason: none.\n\nscore - 1", 1),
+        ("Score: 10", -1),
+        ("a\nb\nc\nScore: 1", -1),
+        ("Score: 0.5", -1),
+    ],
+)
+def test_a_prompt_with_the_official_marks_is_the_whole_message(
+    fake: FakeServer, official: Path, tmp_path: Path, reply: str, score: int
+) -> None:
+    fake.answer = lambda seen: Say(body=completion(reply))
+    server = ("--judge", fake.url, "--model", "m", "--rubric-file", official)
+    grade(tmp_path, charthal_responses("See <|QUESTION|>: 3 apples."), *server)
+    [message] = fake.seen[0].body["messages"]
+    assert message == {
+        "role": "user",
+        "content": "Is it unrelated?\nQ: Who won?\nR: See <|QUESTION|>: 3 apples.\n\nScore it.",
+    }
+    assert [row["score"] for row in read(tmp_path / "out.json").values()] == [score]
+
+
+def test_a_local_judge_refuses_whole_prompts(
+    tiny_folders: Callable[[str], str], official: Path, tmp_path: Path
+) -> None:
+    options = ("--judge", tiny_folders("qwen2_5_vl"), "--rubric-file", official)
+    done = grade(tmp_path, charthal_responses("x"), *options)
+    assert done.exit_code == 2
+    assert "holds whole prompts, which a chat model alone takes" in done.stderr
+
+
+def test_a_trained_judge_refuses_a_users_wording(
+    judge: Grader, rubrics: Path, tmp_path: Path
+) -> None:
+    judge.card = JudgeCard(
+        backbone="none", backbone_version="none", tasks={"charthal": ("desc",)}, instructions={}
+    )
+    done = grade(tmp_path, charthal_responses("x"), "--judge", "j", "--rubric-file", rubrics)
+    assert done.exit_code == 2
+    assert "judge 'fake' was trained under other instructions" in done.stderr
+    assert judge.batches == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "cannot be read"),
+        ("- a", "expected every rubric's name"),
+        (yaml.safe_dump({**RUBRICS, "mine": "x"}), "rubric 'mine' is not one of normal-closed"),
+        (yaml.safe_dump({**RUBRICS, "normal-open": " "}), "rubric 'normal-open' has no text"),
+    ],
+)
+def test_rubric_files_that_cannot_be_used(
+    judge: Grader, tmp_path: Path, content: str, message: str
+) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(content)
+    done = grade(tmp_path, charthal_responses("x"), "--judge", "j", "--rubric-file", own)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+Row = dict[str, Any]
+Case = tuple[Row, Callable[[Row], Any], Callable[[Row], Any]]
+"""Body of the call, what the graded row says, and the same of a verdict."""
+
+RAIN: Row = {
+    "kind": "bar",
+    "question": "Which, from largest to smallest?",
+    "question_type": "number",
+    "answer": 40,
+}
+CHARTS: tuple[Row, ...] = (
+    *(
+        {**RAIN, "fact_response": said, "unit": "mm"}
+        for said in ("41 mm", "4 cm", "It was forty.", "45", "41 or 90", "I cannot tell.")
+    ),
+    {
+        **{**RAIN, "question_type": "ranking", "answer": ["Ash", "Elm", "Fir"]},
+        "fact_response": "Ash, Elm, Fir",
+    },
+    {
+        **{**RAIN, "fact_response": "40", "mind_response": "0.8: the axis."},
+        **{"hmi": 0.7, "manipulation": "the axis is cut"},
+    },
+)
+SAID = ("The answer is B.", "I do not know", "a cup", "B, because A is wrong")
+
+
+def items_of(name: str) -> list[Row]:
+    """Return the benchmark's examples, with answers that are harder to read."""
+    items = list(get_benchmark(name).example)
+    if name == "chartom":
+        items = [{**item, "id": f"{n}_1"} for n, item in enumerate((*items, *CHARTS))]
+    elif name == "truthfulvqa":
+        items += [{**items[0], "question_id": f"x{n}", "response": s} for n, s in enumerate(SAID)]
+    return items
+
+
+def cases(name: str, item: Row) -> Iterator[Case]:
+    """Yield what is asked of the service about an item, and where both sides keep the answer."""
+    ask = {"question": item["question"]}
+    if name == "chartom":
+        key = f"{item['answer']} {item.get('unit', '')}".strip()
+        fact = {
+            "task": "chartom-fact",
+            "variant": item["question_type"],
+            "choices": item.get("choices", []),
+            "references": list(item["answer"]) if isinstance(item["answer"], list) else [key],
+            "response": item["fact_response"],
+        }
+        yield ask | fact, lambda row: row["fact_correct"], lambda v: v["label"] == "Correct"
+        if said := item.get("mind_response"):
+            mind = {"task": "chartom-prediction", "references": str(item["hmi"]), "response": said}
+            yield ask | mind, lambda row: row["mind_prediction"], lambda v: v["score"]
+        if planted := item.get("manipulation"):
+            why = {"task": "chartom-justification", "references": planted, "response": "the axis."}
+            yield ask | why, lambda row: row["justification_named"], lambda v: v["label"] == "Named"
+        return
+    if name == "truthfulvqa":
+        option = {
+            "task": "truthful-option",
+            "variant": "official",
+            "choices": item["options"],
+            "references": item["answer"],
+            "response": item["response"],
+        }
+        yield ask | option, lambda row: row["is_correct"], lambda v: v["label"] == "Correct"
+        return
+    if name == "hieval":
+        body = {key: value for key, value in item.items() if key not in ("label", "id")}
+    else:
+        [request] = get_benchmark(name).requests(item)
+        fields = {"task", "variant", "question", "references"}
+        body = request.model_dump(mode="json", include=fields) | {"response": item["response"]}
+    yield (
+        body,
+        lambda row: next(iter(row["verdicts"].values()))["label"],
+        lambda verdict: verdict["label"],
+    )
+
+
+def test_labels_are_equal(tiny_folders: Folders, tmp_path: Path) -> None:
+    source = tiny_folders("qwen2_5_vl")
+    num_compared = 0
+    with serving(Service({"untrained": Judge.load(source)})) as client:
+        for benchmark in BENCHMARKS:
+            items = items_of(benchmark.name)
+            done = grade(tmp_path, items, "--judge", source, name=benchmark.name)
+            assert done.exit_code == 0, done.output
+            graded = read(tmp_path / "out.json")
+            rows = list(graded.values()) if benchmark.keyed else graded
+            for row, item in zip(rows, items, strict=True):
+                for body, of_row, of_verdict in cases(benchmark.name, item):
+                    answer = client.post("/judge", json=body)
+                    assert answer.status_code == 200, answer.text
+                    assert of_row(row) == of_verdict(answer.json()), body
+                    num_compared += 1
+        for task in TASKS:
+            verdict = client.post("/judge", json={**task.example_row(), "mode": "score"}).json()
+            assert verdict["label"] in {
+                label.partition(";")[0]
+                for rubric in task.rows_by_rubric()
+                for label in task.labels(rubric)
+            }
+            by_rule = verdict["posterior"] is None
+            assert by_rule or "not measured on this task" in verdict["message"]
+        # A judge is not asked what rules read.
+        body = {"task": "chartom-fact", "variant": "number", "question": "How much rain?"}
+        for reference, response, label in (
+            ("40 mm", "41 mm", "Correct"),
+            ("1,200 km", "1300000 m", "Correct"),
+            ("40 mm", "50", "Incorrect"),
+        ):
+            row = {**body, "references": [reference], "response": response}
+            verdict = client.post("/judge", json=row).json()
+            assert (verdict["label"], verdict["posterior"]) == (label, None)
+    assert num_compared > 25
+
+
+def test_a_judge_whose_model_is_on_a_server_grades_as_here(
+    fake: FakeServer,
+    tiny_folders: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = tiny_folders("qwen2_5_vl")
+    monkeypatch.setenv("SERVER_KEY", "sk-secret")
+    fake.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
+    said = charthal_responses("It is unrelated.", "Nobody.", "")
+    server = ("--engine", "openai", "--base-url", fake.url, "--key-env", "SERVER_KEY")
+    shares = []
+    for judge in ((f"m={folder}", *server), (folder,)):
+        done = grade(tmp_path, said, "--judge", *judge)
+        assert done.exit_code == 0, done.stderr
+        rows = read(tmp_path / "out.json").values()
+        shares.append([r["verdicts"]["charthal"].get("probabilities", {}) for r in rows])
+        # Nobody said what the server's tokens cost.
+        cost = read(tmp_path / "out.json.run.json")["cost"]
+        assert cost == ("free" if judge == (folder,) else None)
+    assert {seen.headers["authorization"] for seen in fake.seen} == {"Bearer sk-secret"}
+    for there, here in zip(*shares, strict=True):
+        assert there == pytest.approx(here, abs=0.05)  # here in bfloat16

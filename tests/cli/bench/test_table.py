@@ -1,14 +1,15 @@
-"""Tables of one model and of many, from official files graded by a stand-in judge."""
-
-from __future__ import annotations
+"""Tables of one model and of many, files to start from, and bad rows named with their file."""
 
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.bench.made_up import Grader, charthal_responses, read, run, write
+from benchmarks.framework.base import BENCHMARKS, get_benchmark
+from tests.cli.bench.made_up import Grader, charthal_responses, grade, read, run, write
+from tests.docs.markdown_pages import DOCS, blocks
 from tests.published_files import needs_published, published
 
 
@@ -97,18 +98,6 @@ def test_a_report_on_the_judge_corrects_the_score(judge: Grader, tmp_path: Path)
     assert "no.json" in refused.stderr
 
 
-def test_what_is_wrong_with_the_command_is_one_line(judge: Grader, tmp_path: Path) -> None:
-    weak, strong = graded_files(tmp_path)
-    for arguments in ((), (weak, "--graded", strong)):
-        refused = run("table", "charthal", *arguments)
-        assert refused.exit_code == 2
-        assert refused.stderr == (
-            "error: give either models as MODEL=FILE, or one file with --graded\n"
-        )
-    both = ("--people", weak, "--people", weak)
-    assert "one file beside --graded" in run("table", "charthal", "--graded", weak, *both).stderr
-
-
 def test_simplevqa_from_answers_of_two_models_to_the_table(judge: Grader, tmp_path: Path) -> None:
     """The official shape throughout: answers by model in one file, conclusions in one file."""
     rows = [
@@ -158,3 +147,120 @@ def test_the_real_half_in_a_clone_of_the_repository(tmp_path: Path) -> None:
     # 32.10 lies between GPT-4o's 32.49 and the 27.02 of this model in the paper.
     place = next(number for number, row in enumerate(table["rows"]) if row["ours"])
     assert (names[place - 1], names[place + 1]) == ("GPT-4o-2024-11-20", "GPT-5-mini")
+
+
+@pytest.mark.parametrize("name", BENCHMARKS.names())
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_an_example_is_graded_and_makes_a_table(
+    judge: Grader, name: str, suffix: str, tmp_path: Path
+) -> None:
+    responses, graded = tmp_path / f"in.{suffix}", tmp_path / f"graded.{suffix}"
+    written = run("example", name, "--out", responses)
+    assert written.exit_code == 0, written.stderr
+    count, command = written.stdout.splitlines()
+    assert count == f"2 items with responses: {responses}"
+    words = command.removeprefix("grade them: custos bench ").split()
+    words[words.index("graded.json")] = str(graded)
+    done = run(*words)
+    assert done.exit_code == 0, done.stderr
+    assert "2 items graded, 0 without a label" in done.stdout
+    table = run("table", name, "--graded", graded)
+    assert table.exit_code == 0, table.stderr
+    assert "- to -" not in table.stdout, "what has no interval has a dash"
+
+
+def test_an_example_replaces_no_file(tmp_path: Path) -> None:
+    out = tmp_path / "mine.json"
+    out.write_text("mine")
+    refused = run("example", "charthal", "--out", out)
+    assert refused.exit_code == 2
+    assert refused.stderr == f"error: --out '{out}': exists already; name a new file\n"
+    assert out.read_text() == "mine"
+    assert "ending in .json or .jsonl" in run("example", "charthal", "--out", "x.csv").stderr
+
+
+def test_the_page_shows_what_the_command_writes() -> None:
+    shown = {
+        block.title.removesuffix(".json"): json.loads(block.text)
+        for block in blocks(DOCS / "benchmarks.md")
+        if block.language == "json"
+    }
+    assert shown == {name: list(get_benchmark(name).example) for name in BENCHMARKS.names()}
+
+
+def test_a_row_without_an_answer_alone_is_no_error(judge: Grader, tmp_path: Path) -> None:
+    first, second = get_benchmark("simplevqa").example
+    rows = [first, {name: text for name, text in second.items() if name != "answer"}]
+    done = grade(tmp_path, rows, "--judge", "j", name="simplevqa")
+    assert "2 items graded, 1 without a label" in done.stdout
+    statuses = [row["verdicts"]["simplevqa"]["status"] for row in read(tmp_path / "out.json")]
+    assert statuses == ["scored", "invalid"]
+
+
+BAD_TYPE = "row '1_0': field 'q_type'"
+TABLE = ("table", "charthal", "--graded")
+GRADE = ("grade", "charthal", "--judge", "j", "--out", "new.json", "--responses")
+PLAY = ("tournament", "truthfulvqa", "--judge", "j", "--out", "m.jsonl", "--items", "good.json")
+
+
+@pytest.fixture
+def files(judge: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a graded file and several that are wrong in one row."""
+    monkeypatch.chdir(tmp_path)
+    responses: dict[str, Any] = charthal_responses("right", "no")
+    write(Path("responses.json"), responses)
+    run(*GRADE[:4], "--out", "good.json", "--responses", "responses.json")
+    graded = read(Path("good.json"))
+
+    def with_verdicts(verdicts: object) -> dict[str, Any]:
+        return {key: {**one, "verdicts": verdicts} for key, one in graded.items()}
+
+    for name, content in {
+        "type": {**graded, "1_0": {**graded["1_0"], "q_type": "essay"}},
+        "listed": with_verdicts(["1"]),
+        "unlike": with_verdicts({"charthal": {"status": "odd"}}),
+        "twice": [{"id": key, **graded["0_0"]} for key in "aa"],
+        "silent": {key: {**row, "response": None} for key, row in responses.items()},
+        "people": {"0_0": {"score": "high"}},
+        "unknown": [{"id": "9_9", "response": "?"}],
+        "nameless": [{"response": "?"}],
+        "logits": [{"case": {}, "result": {}}],
+        "empty": [],
+        "bare": [{"question_id": "7", "answer": "A", "response": "A"}],
+    }.items():
+        write(Path(f"{name}.json"), content)
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("file", "message", "arguments"),
+    [
+        ("type", BAD_TYPE, (*TABLE, "type.json")),
+        ("gone", "no such file", (*TABLE, "gone.json")),
+        ("empty", "no items", (*TABLE, "empty.json")),
+        ("people", "row '0_0': field 'score'", (*TABLE, "good.json", "--people", "people.json")),
+        ("type", BAD_TYPE, (*TABLE, "type.json", "--people", "people.json")),
+        ("listed", "field 'verdicts'", (*TABLE, "listed.json")),
+        ("unlike", "verdict on 'charthal': field 'status'", (*TABLE, "unlike.json")),
+        ("type", BAD_TYPE, ("compare", "charthal", "type.json", "good.json")),
+        ("type", BAD_TYPE, ("compare", "charthal", "good.json", "type.json")),
+        ("twice", "item 2: id 'a'", ("compare", "charthal", "good.json", "twice.json")),
+        ("logits", "row 1: ", ("lal", "--results", "logits.json")),
+        ("silent", "row 1: item '0_0': field 'response'", (*GRADE, "silent.json")),
+        ("empty", "no items", (*GRADE, "empty.json")),
+        (
+            "bare",
+            "row 1: item '7': fields 'category', 'subcategory', 'level' are missing",
+            ("grade", "truthfulvqa", "--out", "new.json", "--responses", "bare.json"),
+        ),
+        ("unknown", "response 1: field 'id'", (*GRADE, "unknown.json", "--items", "good.json")),
+        ("nameless", "row 1: field 'question_id'", (*PLAY, "--responses", "x=nameless.json")),
+    ],
+)
+def test_a_bad_row_is_named_with_its_file(
+    file: str, message: str, arguments: tuple[str, ...]
+) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {file}.json: {message}")
+    assert done.stderr.count("\n") == done.stderr.count(f"{file}.json") == 1

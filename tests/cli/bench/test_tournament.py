@@ -1,7 +1,5 @@
 """Tournaments: from files to the ranking, what is kept, refused and graded again."""
 
-from __future__ import annotations
-
 import errno
 import json
 import re
@@ -17,7 +15,6 @@ from judging.files.records import read_records
 from judging.types import LabelledExample, Verdict
 from tests.cli.bench.made_up import fail_on, read, run, write
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
-from tests.conftest import Folders
 from train import truthful_judge
 
 REPOSITORY = Path(__file__).parents[3]
@@ -69,24 +66,6 @@ def test_from_files_to_the_win_matrix(
     assert read(tmp_path / "table.json")["agreement"]["matches"] == 9
 
 
-def test_a_tournament_asks_again_only_for_what_failed(
-    fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path
-) -> None:
-    partial = tmp_path / "m.jsonl.partial"
-    fail_on("9", fake)  # x against y and z on the first question
-    done = run(*play)
-    assert (done.exit_code, len(fake.seen)) == (0, 18)
-    assert f"2 failed, kept in {partial}; --retry-failed grades them again\n" in done.stderr
-    assert read(tmp_path / "table.json")["statuses"] == {"scored": 7, "invalid": 2}
-    fail_on("nothing", fake)
-    assert run(*play).exit_code == 0
-    assert fake.seen == []
-    assert run(*play, "--retry-failed").exit_code == 0
-    assert len(fake.seen) == 4
-    assert read(tmp_path / "table.json")["statuses"] == {"scored": 9}
-    assert not partial.exists()
-
-
 def test_people_on_some_matches_correct_the_ranking(
     play: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
@@ -114,16 +93,6 @@ def test_names_in_brackets_are_printed_as_they_are(play: tuple[str | Path, ...])
     done = run(*named)
     assert done.exit_code == 0
     assert done.stdout.count("x[low]") == done.stdout.count("y[/high]") == 3
-
-
-def test_a_tournament_without_a_single_verdict_fails(
-    fake: FakeServer, play: tuple[str | Path, ...], tmp_path: Path
-) -> None:
-    fail_on("What?", fake)
-    done = run(*play)
-    assert done.exit_code == 1
-    assert done.stderr.endswith(f"error: {tmp_path / 'm.jsonl'}: no row got a verdict\n")
-    assert (tmp_path / "m.jsonl.partial").exists()
 
 
 def test_a_tournament_is_kept_until_it_is_ranked(
@@ -203,60 +172,42 @@ def critic(seen: Seen) -> Say:
     return Say(body=completion(f"{said}<confidence>0.9</confidence>"))
 
 
-@pytest.fixture(scope="module")
-def critiques(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Pairs with a reference answer, and critiques of them, in the public format."""
-    folder = tmp_path_factory.mktemp("critiques")
+def test_a_judge_of_hidden_references_plays_without_any(
+    fake: FakeServer, small: str, tmp_path: Path
+) -> None:
+    """From pairs with reference answers through critiques and training to a tournament."""
+    pair: dict[str, Any] = {"task": "truthful-pair", "response_b": "nine gardens"}
     pairs = [
-        {
-            "id": f"p{n}",
-            "task": "truthful-pair",
-            "question": f"How many boats are in picture {n}?",
-            "references": [f"{n} boats"],
-            "response_a": f"{n} boats",
-            "response_b": "nine gardens",
-            "label": ("A", "B", "None")[n % 3],
-        }
+        pair
+        | {"id": f"p{n}", "question": f"How many boats are in picture {n}?"}
+        | {"references": [f"{n} boats"], "response_a": f"{n} boats", "label": ("A", "B")[n % 2]}
         for n in range(12)
     ]
-    source = folder / "pairs.jsonl"
+    source, data, judge = (tmp_path / name for name in ("pairs.jsonl", "data", "judge"))
     source.write_text("".join(json.dumps(row) + "\n" for row in pairs), encoding="utf-8")
-    with FakeServer().running() as fake:
-        fake.answer = critic
-        server = ("--base-url", fake.url, "--model", "strong")
-        custos("prep", "critiques", "--source", source, *server, "--out", folder / "written")
-    return folder / "written" / "conversations.jsonl"
-
-
-def trained(folder: Path, critiques: Path, shown: str, backbone: str) -> tuple[str | Path, ...]:
-    """A tournament under a judge of critiques whose rows kept their reference answers, or not."""
-    data, judge = folder / "data", folder / "judge"
-    sizes = ("--reference-answer", shown, "--val", 4, "--cal", 0, "--test", 0)
-    custos("prep", "truthful", "--source", critiques, "--out", data, *sizes)
+    fake.answer = critic
+    server = ("--base-url", fake.url, "--model", "strong")
+    custos("prep", "critiques", "--source", source, *server, "--out", tmp_path / "written")
+    written = ("--source", tmp_path / "written" / "conversations.jsonl", "--out", data)
+    sizes = ("--val", 4, "--cal", 0, "--test", 0)
+    custos("prep", "truthful", *written, "--reference-answer", "hidden", *sizes)
     recipe = {
-        "backbone": backbone,
+        "backbone": small,
         "data": {"train": [str(data / "train.jsonl")], "val": str(data / "val.jsonl")},
         "adapter": {"r": 4, "alpha": 8, "dropout": 0.0},
         "optim": {"lr": 1e-2, "batch_size": 8, "epochs": 1},
         "run": {"output": str(judge), "precision": "fp32"},
     }
-    (folder / "tiny.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
-    truthful_judge.main(["--config", str(folder / "tiny.yaml")])
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    truthful_judge.main(["--config", str(tmp_path / "tiny.yaml")])
+    rows = [row for _, row in read_records(data / "train.jsonl", LabelledExample)]
+    assert {row.references for row in rows} == {()}
+    assert all(row.critique == "Both are short." for row in rows)
     # Two models give the same two answers, each to another question.
     question = {"question": "How many boats?", "options": ["1", "2"], "answer": "A"}
     items = [{"question_id": f"q{n}", **question} for n in range(2)]
-    files = files_of(folder, items, x="two nine", y="nine two")
-    return *files, "--judge", judge, "--out", folder / "matches.jsonl"
-
-
-def test_a_judge_of_hidden_references_plays_without_any(
-    critiques: Path, tiny_folders: Folders, tmp_path: Path
-) -> None:
-    play = trained(tmp_path, critiques, "hidden", tiny_folders("qwen2_5_vl"))
-    rows = [row for _, row in read_records(tmp_path / "data" / "train.jsonl", LabelledExample)]
-    assert {row.references for row in rows} == {()}
-    assert all(row.critique == "Both are short." for row in rows)
-    done = run(*play)
+    files = files_of(tmp_path, items, x="two nine", y="nine two")
+    done = run(*files, "--judge", judge, "--out", tmp_path / "matches.jsonl")
     assert done.exit_code == 0, done.output
     assert "2 matches on 2 questions" in done.output
     verdicts = [verdict for _, verdict in read_records(tmp_path / "matches.jsonl", Verdict)]
@@ -265,15 +216,3 @@ def test_a_judge_of_hidden_references_plays_without_any(
         assert verdict.probabilities and verdict.critique is not None
     first, second = (verdict.probabilities for verdict in verdicts)
     assert first["A"] == pytest.approx(second["B"], abs=1e-5), "the models swapped their answers"
-
-
-def test_a_judge_of_shown_references_refuses_to_play_without(
-    critiques: Path, tiny_folders: Folders, tmp_path: Path
-) -> None:
-    play = trained(tmp_path, critiques, "shown", tiny_folders("qwen2_5_vl"))
-    done = run(*play)
-    assert done.exit_code == 1
-    assert "was trained for truthful-pair under reference, not plain" in done.output
-    assert "give a reference" in done.output
-    (tmp_path / "matches.jsonl.partial").unlink()
-    assert run(*play, "--with-reference").exit_code == 0

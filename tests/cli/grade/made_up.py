@@ -1,7 +1,5 @@
 """Rows to grade, and files of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

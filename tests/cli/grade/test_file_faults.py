@@ -1,10 +1,9 @@
 """``custos grade`` while one call on its files fails: nothing is lost, nothing is graded twice."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -157,11 +156,14 @@ def test_whichever_call_fails_the_next_run_ends_as_if_none_had(start: Start, err
 def test_whichever_call_fails_while_failed_rows_are_graded_again(
     start: Start, judge: FakeJudge, error: int
 ) -> None:
+    graded = start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge, "verdict_on", failing_on_rome(judge))
+        assert graded.run().status == 1
+
     def with_failed_rows() -> Grading:
         grading = start()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(judge, "verdict_on", failing_on_rome(judge))
-            assert grading.run().status == 1
+        shutil.copytree(graded.folder, grading.folder, dirs_exist_ok=True)
         return grading
 
     failed = check_every_fault(with_failed_rows, error, [FAILED], "--retry-failed")

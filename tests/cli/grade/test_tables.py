@@ -1,16 +1,12 @@
 """``custos grade`` writes beside the user's own columns, and over its own files alone."""
 
-from __future__ import annotations
-
 import csv
 import datetime
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -70,24 +66,6 @@ def test_needs_review_says_nothing_where_no_risk_was_stated(
         (tmp_path / "out.jsonl.partial").unlink()
 
 
-def test_the_way_to_the_rows_for_people_is_said_as_a_command_that_works(
-    run: Run, tmp_path: Path
-) -> None:
-    hint = "rows for people: grade with --risk .05, then custos "
-    mapping = tmp_path / "m.yaml"
-    mapping.write_text("reference_mode: any")
-    answers = [{"question": "?", "references": ["Paris"], "answer": "Paris"}]
-    options = ["--map", "response=answer", "--mapping", str(mapping)]
-    for name in ("out.jsonl", "out.csv"):
-        said = run(answers, *options, out=name).stderr
-        assert hint in said
-        words = shlex.split(said.partition(hint)[2].splitlines()[0])
-        words[-1] = str(tmp_path / f"{name}.review.csv")
-        reviewed = CliRunner().invoke(app, words)
-        assert reviewed.exit_code == 0, reviewed.stderr
-    assert "rows for people" not in run([row(risk=0.1)], out="other.jsonl").stderr
-
-
 def test_several_references_without_a_mode_are_named_once(run: Run, tmp_path: Path) -> None:
     several: dict[str, Any] = {"references": ["56", "fifty-six"]}
     rows = [
@@ -103,14 +81,6 @@ def test_several_references_without_a_mode_are_named_once(run: Run, tmp_path: Pa
     )
     assert warning in run(rows).stderr
     assert "warning" not in run(rows[:2], "--reference-mode", "any", out="any.jsonl").stderr
-
-
-def test_an_empty_cell_of_a_mapped_column_is_named(run: Run, tmp_path: Path) -> None:
-    rows = [{"question": "q", "gold": gold, "response": "Paris"} for gold in ("Paris", "")]
-    run(rows, "--map", "references=gold")
-    assert [v.get("message") for v in read(tmp_path / "out.jsonl")][1] == (
-        "field 'references': column 'gold' is empty; task 'hieval-qs' needs it"
-    )
 
 
 def test_a_spreadsheet_keeps_its_cells_and_parquet_its_types(run: Run, tmp_path: Path) -> None:
@@ -158,23 +128,6 @@ def test_long_numbers_beside_fractions_keep_their_digits(
     assert [(cell["number"], int(cell["whole"])) for cell in cells] == [
         (str(number), 2**53 + 1) for number in numbers
     ]
-
-
-def test_numbers_with_names_are_their_names_in_the_graded_table(tmp_path: Path, run: Run) -> None:
-    """Others stay as they were, whatever text a judge reads of them."""
-    features = datasets.Features(
-        {"kind": datasets.ClassLabel(names=["easy", "hard"]), "price": datasets.Value("float32")}
-        | {name: datasets.Value("string") for name in ("question", "references", "response")}
-    )
-    cells = {"kind": [1], "price": [4.7], "question": ["?"], "references": ["x"], "response": ["y"]}
-    datasets.Dataset.from_dict(cells, features=features).to_parquet(tmp_path / "in.parquet")
-    files = ["--in", str(tmp_path / "in.parquet"), "--out", str(tmp_path / "graded.parquet")]
-    command = ["grade", "--judge", "fake", *files, "--map", "question=question"]
-    result = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    graded = pq.read_table(tmp_path / "graded.parquet")
-    assert graded.schema.field("price").type == pa.float32()
-    assert graded.to_pylist()[0]["kind"] == "hard"
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])

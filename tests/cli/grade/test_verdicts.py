@@ -1,13 +1,8 @@
-"""``custos grade``: a verdict for every row, once, whatever happens."""
-
-from __future__ import annotations
+"""``custos grade``: a verdict for every row, once, whatever happens and whoever judges."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,10 +15,11 @@ from cli.shared.verdicts import write_verdicts
 from judging.files.kept_work import locked
 from judging.judge import Judge
 from judging.types import JudgeRequest, Verdict
-from tests.cli.grade.made_up import REPOSITORY, Run, failing_on_rome, many, read, write
+from tests.cli.grade.made_up import Run, failing_on_rome, many, read, write
 from tests.evaluation.made_up import untrained_mode_note
 from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge, row
+from tests.serve.sockets import serving_judges
 
 
 def test_a_verdict_per_row_in_order(run: Run, tmp_path: Path) -> None:
@@ -51,11 +47,6 @@ def test_the_judged_share_is_corrected_where_the_judge_was_measured(
     [line] = [line for line in run(rows).stdout.splitlines() if "share of Correct" in line]
     assert "corrected 0." in line
     assert "rows of " in line
-
-
-def test_labelled_rows_can_be_graded(run: Run, tmp_path: Path) -> None:
-    run([row(label="Wrong", split="test", group="g")])
-    assert read(tmp_path / "out.jsonl")[0]["label"] == "Correct"
 
 
 def test_every_row_has_a_verdict_and_failures_end_in_status_1(run: Run, tmp_path: Path) -> None:
@@ -91,23 +82,6 @@ def test_mended_rows_alone_are_graded(run: Run, judge: FakeJudge, tmp_path: Path
     assert judge.batches == [["2"]]
     assert [v["label"] for v in read(tmp_path / "out.jsonl")] == ["Correct", "Correct", "Wrong"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
-
-
-def test_the_summary_says_which_judge_graded_what(run: Run, monkeypatch: Any) -> None:
-    def verdict(request: JudgeRequest, confidence: float) -> Verdict:
-        return Verdict(
-            status="scored",
-            label="A" if request.response == "Rome" else "B",
-            needs_review=request.response == "Rome",
-            judge_name="pairs",
-            rubric="truthful-pair/plain",
-        )
-
-    monkeypatch.setattr(FakeJudge, "verdict_on", staticmethod(verdict))
-    result = run([row(), row(), row("Rome")])
-    assert result.stdout.splitlines()[1:] == [
-        "pairs graded 3 under truthful-pair/plain: 2 B, 1 A; 1 need review"
-    ]
 
 
 def test_rows_in_a_mode_that_was_not_trained_are_cautioned(
@@ -255,46 +229,6 @@ def test_verdicts_of_another_judge_or_on_other_rows_are_not_thrown_away(
     assert (partial.read_bytes(), judge.batches) == (kept, [])
 
 
-SLOW = """
-import sys
-sys.path.insert(0, {repository!r})
-from judging.judge import Judge
-from tests.serve.made_up import FakeJudge
-Judge.load = lambda source: FakeJudge(pause_s=float(source))
-from cli.main import app
-app()
-"""
-
-
-@pytest.mark.usefixtures("forking_python")
-def test_kill_9_then_again_gives_the_same_file(tmp_path: Path) -> None:
-    write(tmp_path / "in.jsonl", many(60))
-
-    def command(out: str, pause: str) -> list[str]:
-        script = SLOW.format(repository=str(REPOSITORY))
-        files = ["--in", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / out)]
-        return [sys.executable, "-c", script, "grade", "--judge", pause, "--batch", "4", *files]
-
-    subprocess.run(command("whole.jsonl", "0"), check=True, capture_output=True)
-    partial = tmp_path / "out.jsonl.partial"
-    for num_lines in (4, 20):
-        process = subprocess.Popen(
-            command("out.jsonl", "0.02"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        deadline = time.monotonic() + 30
-        while not partial.exists() or partial.read_bytes().count(b"\n") < num_lines:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        os.kill(process.pid, signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        assert not (tmp_path / "out.jsonl").exists()
-    assert len(partial.read_bytes().splitlines()) < 60
-    subprocess.run(command("out.jsonl", "0"), check=True, capture_output=True)
-    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    assert not partial.exists()
-
-
 def test_rows_that_failed_in_a_finished_run_can_be_tried_again(
     run: Run, judge: FakeJudge, tmp_path: Path
 ) -> None:
@@ -320,7 +254,7 @@ CUSTOS = "from cli.main import app; app()"
 ROWS = (("Paris", "The capital is Paris."), ("Paris", "I think it is Rome."))
 
 
-@pytest.mark.usefixtures("embedded")
+@pytest.mark.usefixtures("embedded", "forking_python")
 def test_grading_writes_no_notices(tmp_path: Path) -> None:
     source = tmp_path / "rows.jsonl"
     lines = [
@@ -338,3 +272,74 @@ def test_grading_writes_no_notices(tmp_path: Path) -> None:
     assert done.stdout.startswith("2 rows graded")
     ours = ("grading ", "rows for people: ")
     assert [line for line in done.stderr.splitlines() if not line.startswith(ours)] == []
+
+
+def run(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_grade(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    responses = ["Paris" if number % 2 else "Rome" for number in range(30)]
+    source.write_text("".join(json.dumps(row(response)) + "\n" for response in responses))
+    with serving_judges({"fake": FakeJudge()}) as url:
+        assert "30 scored" in run("grade", "--judge", url, "--in", source, "--out", out)
+    labels = [json.loads(line)["label"] for line in out.read_text().splitlines()]
+    assert labels == ["Correct" if response == "Paris" else "Wrong" for response in responses]
+
+
+def test_the_key_comes_from_where_doctor_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(json.dumps(row("Paris")) + "\n")
+    monkeypatch.setenv("CUSTOS_KEY", "a-key-of-sixteen")
+    monkeypatch.setenv("OTHER_KEY", "another-of-sixteen")
+    for key, options in (("a-key-of-sixteen", []), ("another-of-sixteen", ["OTHER_KEY"])):
+        with serving_judges({"fake": FakeJudge()}, keys=(key,)) as url:
+            named = [part for name in options for part in ("--key-env", name)]
+            run("grade", "--judge", url, "--in", source, "--out", out, *named)
+
+
+def test_services_share_the_rows(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    responses = ["Paris" if number % 2 else "Rome" for number in range(60)]
+    source.write_text("".join(json.dumps(row(response)) + "\n" for response in responses))
+    judges = [FakeJudge(), FakeJudge()]
+    with (
+        serving_judges({"fake": judges[0]}) as first,
+        serving_judges({"fake": judges[1]}) as second,
+    ):
+        command = ["grade", "--in", source, "--out", out, "--judge", first, "--judge", second]
+        assert "60 scored" in run(*command, "--judge", "http://127.0.0.1:9")
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["row"] for line in lines] == list(range(1, 61))
+    assert [line["label"] == "Correct" for line in lines] == [r == "Paris" for r in responses]
+
+
+def test_several_judges_must_be_services(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text(json.dumps(row("Paris")) + "\n")
+    command = ["grade", "--judge", "http://127.0.0.1:9", "--judge", "embedded-qs"]
+    options = ["--in", str(source), "--out", str(tmp_path / "out.jsonl")]
+    result = CliRunner().invoke(app, [*command, *options])
+    assert result.exit_code == 2
+    assert "error: --judge embedded-qs: several judges share the rows" in result.stderr
+
+
+def test_bench_grade(tmp_path: Path) -> None:
+    item = {
+        "figure_id": 1,
+        **{"figure_path": "images/1.jpg", "subq_idx": 1, "q_type": "desc", "q_relation": "normal"},
+        **{"question": "How much rain fell in June?", "ref_answer": "40 mm"},
+    }
+    source, out = tmp_path / "in.json", tmp_path / "out.json"
+    source.write_text(
+        json.dumps({"1": item | {"response": "40 mm"}, "2": item | {"response": "9"}})
+    )
+    with serving_judges({"knowing": KnowingJudge(tasks=("charthal",))}) as url:
+        run("bench", "grade", "charthal", "--judge", url, "--responses", source, "--out", out)
+    graded = json.loads(out.read_text())
+    assert (graded["1"]["score"], graded["2"]["score"]) == (1, 0)

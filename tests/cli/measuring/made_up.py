@@ -1,7 +1,5 @@
 """Answers that people labelled, judges that stop or fail, and the command."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path

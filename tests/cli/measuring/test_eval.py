@@ -143,15 +143,6 @@ def test_the_examples_that_are_read_are_not_replaced_by_fewer(
     assert examples.read_bytes() == before
 
 
-def test_several_references_without_a_mode_are_named(
-    loaded: list[str], data: Path, tmp_path: Path
-) -> None:
-    several = row(references=["Paris", "Lutetia"], label="Correct")
-    data.write_text(data.read_text() + json.dumps(several) + "\n")
-    result = run(data, tmp_path / "out", "--no-zero-shot")
-    assert f"warning: {data}: 1 row has several references and no reference_mode" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("judge", "option"), [("run", "--no-zero-shot"), ("embedded", "--zero-shot")]
 )
@@ -170,13 +161,13 @@ def test_limit_draws_by_seed_and_keeps_the_order(
 ) -> None:
     drawn = []
     for out, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        run(data, tmp_path / out, "--limit", "5", "--seed", seed)
+        run(data, tmp_path / out, "--limit", "5", "--seed", seed, "--no-zero-shot")
         drawn.append([example.id for example in load_evaluation(tmp_path / out)[0]])
     assert drawn[0] == drawn[1] != drawn[2]
     numbers = [1 if id == "first" else int(id) for id in drawn[0]]
     assert len(set(numbers)) == 5
     assert numbers == sorted(numbers) != list(range(1, 6))
-    run(data, tmp_path / "all", "--limit", "99")
+    run(data, tmp_path / "all", "--limit", "99", "--no-zero-shot")
     assert len(load_evaluation(tmp_path / "all")[0]) == 12
 
 
@@ -230,19 +221,6 @@ def test_labels_that_the_judge_cannot_give_stop_it_before_grading(
     assert "judge 'trained'" in result.stderr
     assert "hieval-qs/plain/any does not declare 'Partial' (1 row" in result.stderr
     assert judge.batches == []
-
-
-def test_the_examples_are_written_as_they_were_read(
-    loaded: list[str], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Write them without the reference mode that a judge of alternatives takes them in."""
-    judge = TrainedJudge()
-    assert judge.card is not None
-    judge.card = judge.card.model_copy(update={"tasks": {"hieval-qs": ("plain/any",)}})
-    monkeypatch.setattr(Judge, "load", lambda source: judge)
-    assert run(data, tmp_path / "out", "--no-zero-shot").exit_code == 0
-    examples, _ = load_evaluation(tmp_path / "out")
-    assert not any("reference_mode" in example.model_fields_set for example in examples)
 
 
 def test_a_rubric_that_the_judge_was_not_trained_for_is_an_error_without_a_report(

@@ -1,7 +1,5 @@
 """``custos eval`` and ``custos compare`` on rows that several people labelled."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -96,6 +94,7 @@ def test_columns_and_rows_of_people_give_the_same_report(tmp_path: Path) -> None
     assert "agreement with a person" in compared.stdout
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_epsilon_is_what_a_judge_may_lose(tmp_path: Path) -> None:
     data, options = wide(tmp_path / "wide.csv"), ("--annotators", ",".join(NAMES))
     reports = [

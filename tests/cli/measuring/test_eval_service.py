@@ -1,27 +1,36 @@
-"""``custos eval`` of a running service, over a real socket."""
-
-from __future__ import annotations
+"""``custos eval`` of a service, beside a chat model, and of judges of pairs."""
 
 import json
+import math
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from cli.main import app
+from data_prep.splits.manifest import load_generic
 from evaluation.outcomes import load_evaluation
+from evaluation.pairs.paradigms import PARADIGMS, draw_label
 from judging.judge import Judge
 from judging.judge.card import JudgeCard
 from judging.models.backbones import load_backbone
-from judging.types import JudgeRequest, Verdict
+from judging.scoring.ask_model import critique_sampling
+from judging.scoring.engine import Sampling
+from judging.types import MAX_CRITIQUE_TOKENS, JudgeRequest, Verdict
 from judging.verdicts.calibration import Calibration, CalibrationSet, HeldOutVerdicts
-from tests.cli.measuring.made_up import report_of, run, write_answers
+from tests.cli.measuring.made_up import label_of, report_of, run, write_answers
+from tests.cli.measuring.made_up import run as evaluate
+from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.conftest import Folders
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving_judges
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 KEY = "a-key-of-sixteen-letters"
-NOBODY = "http://127.0.0.1:9"
 
 
 class ServedJudge(FakeJudge):
@@ -115,18 +124,325 @@ def test_the_key_is_that_of_the_option(
     assert not any(KEY in file.read_text() for file in (tmp_path / "out").iterdir())
 
 
+CHAT_KEY = "secret-of-the-chat-model"
+
+
+@pytest.fixture
+def fake(chat_judge: None) -> Iterator[FakeServer]:
+    with FakeServer().running() as server:
+        server.answer = by_question_mark
+        yield server
+
+
+@pytest.fixture
+def chat_judge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Judge, "load", lambda source: FakeJudge(source))
+    monkeypatch.setenv("CHAT_KEY", CHAT_KEY)
+
+
+@pytest.fixture
+def data_chat(tmp_path: Path) -> Path:
+    return write_answers(tmp_path / "labels.jsonl", 6)
+
+
+def by_question_mark(seen: Seen) -> Say:
+    """Agree with people on all rows."""
+    response = seen.text.rpartition("Response: ")[2]
+    return Say(body=completion(label_of(response)))
+
+
+def chat(fake: FakeServer, *models: str) -> list[str]:
+    named = [word for model in models or ("big/model",) for word in ("--chat-model", model)]
+    return [*named, "--chat-url", fake.url, "--chat-key-env", "CHAT_KEY"]
+
+
+def test_a_chat_model_stands_beside_the_judge(
+    fake: FakeServer, data_chat: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    result = run(data_chat, out, *chat(fake, "big/model", "other"))
+    assert result.exit_code == 0
+    report = report_of(out)
+    assert {"chat big/model", "chat other"} <= report["baselines"].keys()
+    beside = report["baselines"]["chat big/model"]
+    assert report["metrics"]["accuracy"]["value"] == pytest.approx(5 / 6)
+    assert (beside["accuracy"]["value"], beside["accuracy"]["n"]) == (1, 6)
+    assert beside["gain"]["value"] == pytest.approx(-1 / 6)
+    assert (beside["judge_only_right"], beside["baseline_only_right"]) == (0, 1)
+    assert {seen.headers["authorization"] for seen in fake.seen} == {f"Bearer {CHAT_KEY}"}
+    assert Counter(seen.body["model"] for seen in fake.seen) == {"big/model": 6, "other": 6}
+    assert "chat big/model" in result.stdout
+    assert "| chat big/model |" in (out / "report.md").read_text()
+    for file in out.iterdir():
+        assert CHAT_KEY not in file.read_text(errors="replace")
+    assert not list(out.glob("*.partial"))
+
+
+def test_answers_that_were_paid_for_are_kept(
+    fake: FakeServer, data_chat: Path, tmp_path: Path
+) -> None:
+    """Ask again only for the rows that failed, once the server is up."""
+    out = tmp_path / "out"
+    fake.answer = lambda seen: (
+        Say(400, "no") if "Rome" in seen.text or "Nice" in seen.text else by_question_mark(seen)
+    )
+    first = run(data_chat, out, *chat(fake))
+    assert first.exit_code == 0
+    assert report_of(out)["baselines"]["chat big/model"]["coverage"]["value"] == pytest.approx(
+        4 / 6
+    )
+    assert "2 failed, kept in" in first.output
+    fake.answer = by_question_mark
+    fake.seen.clear()
+    assert run(data_chat, out, *chat(fake), "--retry-failed").exit_code == 0
+    assert len(fake.seen) == 2
+    report = report_of(out)
+    assert report["baselines"]["chat big/model"]["accuracy"]["n"] == 6
+    assert not list(out.glob("*.partial"))
+
+
+def test_a_chat_model_that_labels_nothing_is_an_error_and_the_judges_work_is_kept(
+    fake: FakeServer, data_chat: Path, tmp_path: Path
+) -> None:
+    fake.answer = lambda seen: Say(body=completion("I cannot say."))
+    result = run(data_chat, tmp_path / "out", *chat(fake))
+    assert result.exit_code == 1
+    assert "--chat-model big/model: no row got a label" in result.output
+    assert (tmp_path / "out/report-verdicts.jsonl.partial").exists()
+
+
+def test_a_card_shows_the_chat_model(fake: FakeServer, data_chat: Path, tmp_path: Path) -> None:
+    out = tmp_path / "card"
+    result = CliRunner().invoke(
+        app,
+        ["card", "run", "--data", f"mine={data_chat}", "--out", str(out), *chat(fake)],
+        catch_exceptions=False,
+    )
+    assert result.exit_code == 0
+    card = report_of(out, "reliability.json")
+    assert card["data"]["mine"]["baselines"]["chat big/model"]["accuracy"]["value"] == 1
+
+
+QUESTIONS = ("Which river is it?", "How many boats?", "Is it raining?")
+
+
+@pytest.fixture
+def fake_pairs() -> Iterator[FakeServer]:
+    with FakeServer().running() as server:
+        server.answer = by_turns(Counter())
+        yield server
+
+
+def by_turns(asked: Counter[str]) -> Any:
+    """Agree with people where nothing is drawn; drawn labels differ from run to run of one pair."""
+
+    def answer(seen: Seen) -> Say:
+        is_drawn = seen.body["temperature"] == 0.7
+        is_boats = "boats" in seen.text
+        label = "A" if "Response A: green" in seen.text else "B"
+        if is_drawn and is_boats:
+            label = "AB"[asked["boats"] % 2]
+            asked["boats"] += 1
+        text = f"<critique>w</critique><label>{label}</label><confidence>.75</confidence>"
+        return Say(body=completion(text))
+
+    return answer
+
+
+@pytest.fixture
+def judge(small: str, monkeypatch: pytest.MonkeyPatch) -> Judge:
+    """A tiny random judge, whatever is to be loaded."""
+    load = Judge.load
+    loaded = load(small, dtype="float32", device="cpu")
+    monkeypatch.setattr(
+        Judge,
+        "load",
+        lambda source, **more: (
+            load(source, dtype="float32", device="cpu") if source == "untrained" else loaded
+        ),
+    )
+    return loaded
+
+
+@pytest.fixture
+def data_pairs(tmp_path: Path) -> Path:
+    rows = [
+        {
+            "id": str(number),
+            "task": "truthful-pair",
+            "question": question,
+            "response_a": "green",
+            "response_b": "brown",
+            "label": "A",
+            "mode": "critique",
+            "critique_tokens": 3,
+        }
+        for number, question in enumerate(QUESTIONS)
+    ]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def run_pairs(data: Path, out: Path, *options: str) -> Any:
+    return evaluate(data, out, "--no-zero-shot", *options)
+
+
+def chat_pairs(fake: FakeServer) -> list[str]:
+    return ["--chat-model", "big", "--chat-url", fake.url]
+
+
+def test_self_consistency_of_a_judge_and_of_a_chat_model(
+    judge: Judge, fake_pairs: FakeServer, data_pairs: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    result = run_pairs(data_pairs, out, "--self-consistency", "4", *chat_pairs(fake_pairs))
+    assert result.exit_code == 0
+    measured = report_of(out)["self_consistency"]
+    assert {name: (row["n"], row["runs"]) for name, row in measured.items()} == {
+        judge.name: (3, 4),
+        "chat big": (3, 4),
+    }
+    # One pair of three goes either way in half of the runs.
+    assert measured["chat big"]["value"] == pytest.approx(math.log(2) / 3)
+    assert 0 <= measured[judge.name]["value"] <= math.log(3)
+    drawn = [seen.body for seen in fake_pairs.seen if seen.body["temperature"] == 0.7]
+    assert len(drawn) == 12
+    assert {body["top_p"] for body in drawn} == {0.95}
+    assert len(fake_pairs.seen) == 12 + 6  # and every pair in both orders
+    assert f"self-consistency of {judge.name}" in result.output
+    assert "chat big" in (out / "report.md").read_text(encoding="utf-8").split("Self-cons")[1]
+    assert not list(out.glob("*.partial"))
+
+
+def test_a_judge_is_drawn_as_its_own_verdicts_say(
+    judge: Judge, data_pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Repeat the draws by hand, and find the entropy that the report has."""
+    asked: list[tuple[Any, Sampling]] = []
+    grade = Judge.grade
+
+    def noting(self: Judge, requests: Any, **options: Any) -> Any:
+        if sampling := options.get("sampling"):
+            asked.extend((request, sampling) for request in requests)
+        return grade(self, requests, **options)
+
+    monkeypatch.setattr(Judge, "grade", noting)
+    run_pairs(data_pairs, tmp_path / "out", "--self-consistency", "5")
+    assert {sampling for _, sampling in asked} == {Sampling(3, 0.7, 0.95)}
+    assert {request.order for request, _ in asked} == {"given"}
+    assert len({request.seed for request, _ in asked}) == 15
+    monkeypatch.setattr(Judge, "grade", grade)
+    drawn: dict[str, list[str]] = {}
+    for request, sampling in asked:
+        [verdict] = judge.grade([request], calibrated=False, sampling=sampling)
+        label = draw_label(verdict.probabilities, 0.7, 0.95, Random(f"label/{request.seed}"))
+        drawn.setdefault(request.id, []).append(label)
+    entropies = [
+        -sum(k / 5 * math.log(k / 5) for k in Counter(labels).values()) for labels in drawn.values()
+    ]
+    found = report_of(tmp_path / "out")["self_consistency"][judge.name]
+    assert found["value"] == pytest.approx(sum(entropies) / 3)
+
+
+def test_the_papers_settings(
+    judge: Judge,
+    fake_pairs: FakeServer,
+    data_pairs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limits: list[tuple[int, str]] = []
+    monkeypatch.setattr("cli.eval.MAX_CRITIQUE_TOKENS", 5)  # a tiny model never ends
+    grade = Judge.grade
+
+    def noting(self: Judge, requests: Any, **options: Any) -> Any:
+        asked = list(requests)
+        limits.extend((each.critique_tokens, each.order) for each in asked)
+        return grade(self, asked, **options)
+
+    monkeypatch.setattr(Judge, "grade", noting)
+    out = tmp_path / "out"
+    assert run_pairs(data_pairs, out, "--as-published", *chat_pairs(fake_pairs)).exit_code == 0
+    assert set(limits) == {(5, "given")}
+    temperatures = Counter(seen.body["temperature"] for seen in fake_pairs.seen)
+    assert temperatures == {0.05: 3, 0.7: 15}
+    assert {row["runs"] for row in report_of(out)["self_consistency"].values()} == {5}
+
+
+def test_how_the_papers_critiques_are_drawn(data_pairs: Path) -> None:
+    changes = {"critique_tokens": MAX_CRITIQUE_TOKENS}
+    request = load_generic(data_pairs, [])[0].request().model_copy(update=changes)
+    assert critique_sampling(request) == Sampling(2048, temperature=0.1, top_p=1.0)
+
+
+@pytest.mark.parametrize("paradigm", ["bradley-terry", "critique-score"])
+def test_a_judge_of_single_responses_orders_pairs_by_its_scores(
+    judge: Judge, data_pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paradigm: str
+) -> None:
+    task = PARADIGMS[paradigm].task
+    card = JudgeCard.for_rubrics(judge.backbone, {task: ("plain", "reference")}, 1024)
+    monkeypatch.setattr(judge, "card", card)
+    monkeypatch.setattr(Judge, "load_untrained", lambda self: Judge.load("untrained"))
+    load = Judge.load
+    untrained = type(judge)("untrained", judge.backbone, judge.engine)
+    monkeypatch.setattr(
+        Judge, "load", lambda source, **more: untrained if source == "untrained" else load(source)
+    )
+    out = tmp_path / "out"
+    result = run_pairs(data_pairs, out, "--self-consistency", "2", "--zero-shot")
+    assert result.exit_code == 0
+    report = report_of(out)
+    assert report["coverage"] == 1
+    assert report["self_consistency"] == {}
+    assert "higher score wins" in result.output
+    rows = [json.loads(line) for line in (out / "verdicts.jsonl").read_text().splitlines()]
+    labels = {"A": 0, "B": 0, "None": 0}
+    for example, line in zip(load_generic(data_pairs, []), rows, strict=True):
+        singles = [
+            example.request().model_copy(
+                update={"task": task, "responses": (text,), "mode": PARADIGMS[paradigm].mode}
+            )
+            for text in example.responses
+        ]
+        a, b = (verdict.score for verdict in judge.grade(singles))
+        assert a is not None
+        assert b is not None
+        assert line["label"] == ("A" if a > b else "B" if b > a else "None")
+        labels[line["label"]] += 1
+    # The same weights, untrained, are measured in the same way.
+    assert report["baselines"]["zero_shot"]["accuracy"]["value"] == labels["A"] / 3
+
+
+def test_the_papers_settings_are_for_pairs(judge: Judge, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    row = {"question": "?", "references": ["a"], "response": "a", "label": "Correct"}
+    path.write_text(json.dumps(row), encoding="utf-8")
+    result = run_pairs(path, tmp_path / "out", "--as-published")
+    assert result.exit_code == 2
+    assert "field 'responses'" in result.output
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "fault"),
     [
-        ((), f"error: {NOBODY}: no answer ("),
-        (("--engine", "openai"), f"error: {NOBODY}: a service runs its own model; leave out"),
-        (("--base-url", "http://127.0.0.1:9/v1"), f"{NOBODY}: a service runs its own model"),
+        (["--chat-model", "m"], "--chat-model NAME and --chat-url URL go together"),
+        (["--chat-url", "http://127.0.0.1:1/v1"], "--chat-model NAME and --chat-url URL go"),
+        (
+            ["--chat-model", "m", "--chat-model", "m", "--chat-url", "http://127.0.0.1:1/v1"],
+            "--chat-model m: given twice",
+        ),
+        (
+            ["--chat-model", "m", "--chat-url", "http://h/v1", "--chat-key-env", "NO_SUCH"],
+            "--chat-key-env 'NO_SUCH': no such environment variable",
+        ),
     ],
 )
-def test_what_cannot_work_is_said_in_one_line(
-    data: Path, tmp_path: Path, options: tuple[str, ...], message: str
+def test_options_that_do_not_go_together(
+    data_chat: Path, tmp_path: Path, options: list[str], fault: str
 ) -> None:
-    result = run(data, tmp_path / "out", *options, judge=NOBODY)
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert message in result.stderr
-    assert not (tmp_path / "out").exists()
+    result = CliRunner().invoke(
+        app, ["eval", "run", "--data", str(data_chat), "--out", str(tmp_path / "out"), *options]
+    )
+    assert result.exit_code != 0
+    assert fault in f"{result.output}{result.exception}"

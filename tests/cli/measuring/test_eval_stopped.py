@@ -1,18 +1,24 @@
-"""``custos eval`` that is stopped and given again."""
-
-from __future__ import annotations
+"""``custos eval`` and ``custos calibrate`` that are stopped and given again."""
 
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from judging.files.kept_work import locked
+from cli.main import app
+from judging.files.records import write_records
 from judging.judge import Judge
+from judging.judge.card import JudgeCard
+from judging.models.adapters import add_adapter
+from judging.models.backbones import load_backbone
+from judging.types import JudgeRequest
 from tests.cli.measuring.made_up import UnsteadyJudge, report_of
 from tests.cli.measuring.made_up import run as evaluate
 from tests.serve.made_up import card_of, row
+from tests.train.made_up import example
 
 pytestmark = pytest.mark.usefixtures("no_pictures")
 BATCH = 5
@@ -76,7 +82,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {**files, "report.json": json.dumps(report).encode()}
 
 
-@pytest.mark.parametrize("stop_at", [(3, None), (None, 0), (None, 2)])
+@pytest.mark.parametrize("stop_at", [(3, None), (None, 2)])
 def test_it_goes_on_and_ends_with_the_same_files(
     judges: Judges, data: Path, tmp_path: Path, stop_at: tuple[int | None, int | None]
 ) -> None:
@@ -157,9 +163,121 @@ def test_failed_rows_are_kept_to_be_graded_again(
     assert report_of(out)["unscored"] == []
 
 
-def test_two_runs_do_not_write_one_folder(judges: Judges, data: Path, tmp_path: Path) -> None:
-    with locked(tmp_path / "out" / "report"):
-        result = run(data, tmp_path / "out")
+CALIBRATE_BATCH = 4
+CALIBRATE_NUM_ROWS = 15
+KEPT = "calibration.json.partial"
+
+
+@pytest.fixture
+def judge(small: str, tmp_path: Path) -> Path:
+    """Folder of a judge of hieval-qs that knows one rubric."""
+    folder = tmp_path / "judge"
+    backbone = load_backbone(small, dtype="float32", device="cpu")
+    add_adapter(backbone.model, r=2, alpha=2).save_pretrained(str(folder))
+    card = JudgeCard.for_rubrics(backbone, {"hieval-qs": ("plain/any",)}, response_budget=50)
+    (folder / "judge.json").write_text(card.model_dump_json(), encoding="utf-8")
+    return folder
+
+
+class Scored:
+    """Record of the rows that judges scored, a list for each call."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str | None]] = []
+        self.stop_at: int | None = None
+
+    def counting(self, logprobs: Callable[..., Any]) -> Callable[..., Any]:
+        def count(judge: Judge, requests: Sequence[JudgeRequest]) -> Any:
+            if self.stop_at == len(self.calls):
+                raise KeyboardInterrupt
+            self.calls.append([request.id for request in requests])
+            return logprobs(judge, requests)
+
+        return count
+
+
+@pytest.fixture
+def scored(monkeypatch: pytest.MonkeyPatch) -> Scored:
+    scored = Scored()
+    monkeypatch.setattr(Judge, "logprobs", scored.counting(Judge.logprobs))
+    monkeypatch.setattr("cli.calibrate.WINDOW", CALIBRATE_BATCH)
+    return scored
+
+
+def run_calibrate(judge: Path, data: Path) -> Any:
+    arguments = ["calibrate", str(judge), "--data", str(data)]
+    return CliRunner().invoke(app, arguments, catch_exceptions=False)
+
+
+def test_it_goes_on_and_ends_with_the_same_file(
+    judge: Path, scored: Scored, tmp_path: Path
+) -> None:
+    data = tmp_path / "cal.jsonl"
+    write_records(data, [example(number) for number in range(CALIBRATE_NUM_ROWS)])
+    result = run_calibrate(judge, data)
+    assert result.exit_code == 0, result.stderr
+    assert f"{CALIBRATE_NUM_ROWS}/{CALIBRATE_NUM_ROWS}" in result.stderr, "a progress bar"
+    whole = (judge / "calibration.json").read_bytes()
+    in_one_run, scored.calls = scored.calls, []
+    assert len(in_one_run) == 4
+
+    scored.stop_at = 2
+    assert run_calibrate(judge, data).exit_code == 130
+    with (judge / KEPT).open("ab") as file:
+        file.write(b'{"row": 3, "ke')  # killed while it wrote
+    scored.stop_at = None
+    assert run_calibrate(judge, data).exit_code == 0
+    assert scored.calls == in_one_run, "nothing is scored twice"
+    assert (judge / "calibration.json").read_bytes() == whole
+    assert not (judge / KEPT).exists()
+
+
+def test_scores_of_other_rows_are_not_mixed_in(judge: Path, scored: Scored, tmp_path: Path) -> None:
+    data = tmp_path / "cal.jsonl"
+    write_records(data, [example(number) for number in range(CALIBRATE_NUM_ROWS)])
+    scored.stop_at = 1
+    assert run_calibrate(judge, data).exit_code == 130
+    scored.stop_at = None
+    write_records(
+        data, [example(number, references=("red",)) for number in range(CALIBRATE_NUM_ROWS)]
+    )
+    result = run_calibrate(judge, data)
     assert result.exit_code == 2
-    assert "another run is writing it; wait for that one" in result.stderr
-    assert judges.num_batches == [0, 0]
+    assert f"{judge / KEPT}: line 1 is a result on something else" in result.stderr
+    assert not (judge / "calibration.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"task": "truthful-pair", "responses": ("green", "brown"), "label": "A"},
+            "field 'task': judge 'judge' was trained for hieval-qs, not 'truthful-pair'",
+        ),
+        (
+            {"references": ("green", "red"), "reference_mode": "all"},
+            "field 'reference_mode': judge 'judge' was trained for hieval-qs under plain/any",
+        ),
+        ({"references": ("green " * 5000,)}, "field 'question': the prompt has "),
+    ],
+)
+def test_a_row_that_the_judge_cannot_take_is_named_before_any_is_scored(
+    judge: Path, scored: Scored, tmp_path: Path, fields: dict[str, Any], message: str
+) -> None:
+    data = tmp_path / "cal.jsonl"
+    write_records(data, [*map(example, range(9)), example(9, **fields)])
+    result = run_calibrate(judge, data)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {data}: row '9': {message}")
+    assert scored.calls == []
+
+
+def test_nothing_is_scored_where_all_rows_have_one_label(
+    judge: Path, scored: Scored, tmp_path: Path
+) -> None:
+    data = tmp_path / "cal.jsonl"
+    write_records(data, [example(3 * number) for number in range(9)])
+    result = run_calibrate(judge, data)
+    assert result.exit_code == 2
+    assert "all calibration rows are labelled 'Correct'" in result.stderr
+    assert scored.calls == []

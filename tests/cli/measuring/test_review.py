@@ -1,7 +1,5 @@
 """``custos review``: which rows it writes, and that the file is read back as labelled rows."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -141,26 +139,6 @@ def test_rows_that_are_read_otherwise_than_they_were_graded_are_refused(
     assert review(table, tmp_path / "review.csv", tmp_path / "v.jsonl").exit_code == 0
 
 
-def test_rows_that_are_no_requests_are_for_people_too(table: Path, tmp_path: Path) -> None:
-    table.write_text(table.read_text() + ",d,,Lyon,dog\nThe capital?,e,,Nice,eel\n")
-    names = ["a", "b", "c", "d", "e"]
-    files = verdicts(tmp_path / "v.jsonl", ["Correct", "Wrong", "Wrong"])
-    lines = files.read_text().splitlines()
-    for number, name in enumerate(names[3:], 4):
-        invalid = {"id": name, "row": number, "status": "invalid", "message": f"empty {name}"}
-        lines.append(json.dumps(invalid))
-    files.write_text("\n".join(lines) + "\n")
-    out = tmp_path / "review.csv"
-    result = review(table, out, files)
-    counts = "2 without a verdict"
-    assert result.stdout == f"2 of 5 rows are for people: {counts}; written to {out}\n"
-    shown = ("id", "question", "references", "response", "reference_mode", "model", "reason")
-    assert [tuple(row[name] for name in shown) for row in cells(out)] == [
-        ("d", "", "", "Lyon", "any", "dog", "empty d"),
-        ("e", "The capital?", "", "Nice", "any", "eel", "empty e"),
-    ]
-
-
 def test_columns_of_the_users_own_that_are_called_as_ours_are_kept(tmp_path: Path) -> None:
     """Keep labels of earlier people too: they and other columns were left out without a word."""
     row = {"question": "?", "gold": "x", "answer": "y", "label": "Wrong", "error_type": "Other"}
@@ -259,20 +237,6 @@ def test_verdicts_on_more_rows_than_the_table_has_are_refused(
     result = review(table, tmp_path / "out.csv", twice)
     assert f"{twice} row 4: a second verdict on row 1" in result.stderr
     assert not (tmp_path / "out.csv").exists()
-
-
-def test_a_verdict_without_a_confidence_has_an_empty_cell(table: Path, tmp_path: Path) -> None:
-    first = verdicts(tmp_path / "1.jsonl", ["Correct", None, "Wrong"], "one", confidence=None)
-    second = verdicts(tmp_path / "2.jsonl", ["Correct", "Wrong", "Correct"], "two")
-    review(table, tmp_path / "one.csv", first)
-    review(table, tmp_path / "both.csv", first, second)
-    [alone] = cells(tmp_path / "one.csv")
-    both = cells(tmp_path / "both.csv")
-    assert alone["judge_confidence"] == "0.600"
-    assert both[1]["judge_confidence"] == "one: -; two: 0.600"
-    verdicts(tmp_path / "1.jsonl", ["Correct", "Wrong", None], "one", confidence=None)
-    review(table, tmp_path / "one.csv", first)
-    assert [row["judge_confidence"] for row in cells(tmp_path / "one.csv")] == [""]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv"])
@@ -401,23 +365,6 @@ def test_labels_that_say_nothing_of_other_rows_are_refused(
     both = review(source, out, files, "--estimate", str(done))
     assert both.exit_code == 2 and "--estimate" in both.stderr
     assert "--by 'size'" in review(source, out, files, "--rows", "9", "--by", "size").stderr
-
-
-def test_the_judged_share_stands_beside_the_corrected_one(table: Path, tmp_path: Path) -> None:
-    """As people would label, by the measured errors of a shipped judge; another judge has none."""
-    files = []
-    for name in ("embedded-qs", "another"):
-        files.append(verdicts(tmp_path / f"{name}.jsonl", ["Correct", "Wrong", "Correct"], name))
-        lines = [json.loads(line) for line in files[-1].read_text().splitlines()]
-        lines = [{**line, "rubric": "hieval-qs/plain/any"} for line in lines]
-        files[-1].write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    done = review(table, tmp_path / "review.csv", *files)
-    shipped, other = [line for line in done.stdout.splitlines() if "share of Correct" in line]
-    assert "as judged 0.667" in shipped
-    # (2/3 - .126) / (.957 - .126)
-    assert "corrected 0.651 [" in shipped
-    assert "445 rows of people" in shipped
-    assert "uncorrected: the judge's errors are not measured under hieval-qs/plain/any" in other
 
 
 def test_a_row_that_is_labelled_twice_or_without_its_chance_is_named(

@@ -1,7 +1,5 @@
 """Rows to prepare, and the command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

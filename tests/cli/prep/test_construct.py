@@ -1,7 +1,5 @@
 """Constructions from questions to rows that people settled, through faults."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re
@@ -99,28 +97,6 @@ def test_from_questions_to_contested_rows(fake: FakeServer, tmp_path: Path) -> N
     }
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ((), "name a judge"),
-        (("--model", "j1"), "--base-url and --model go together"),
-        (("--graded", "graded.jsonl"), "no verdict on row 'b'"),
-    ],
-)
-def test_judges_that_are_not_named_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_rows(
-        tmp_path / "rows.jsonl",
-        [{"id": name, "question": "q", "references": ["a"], "response": "a"} for name in "ab"],
-    )
-    verdict = Verdict(id="a", status="scored", label="Correct")
-    (tmp_path / "graded.jsonl").write_text(verdict.model_dump_json())
-    with pytest.raises(CustosError, match=message):
-        run("construct", "verdicts", "--in", "rows.jsonl", "--out", "out", *options)
-
-
 def test_models_that_would_share_a_folder(fake: FakeServer, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "questions.jsonl", [{"id": "1", "question": "q"}])
     with pytest.raises(CustosError, match="would share a folder"):
@@ -129,12 +105,6 @@ def test_models_that_would_share_a_folder(fake: FakeServer, tmp_path: Path) -> N
             "--model", "a_b", "--out", tmp_path / "out",
         )  # fmt: skip
     assert fake.seen == []
-
-
-def test_steps_and_forms_are_listed() -> None:
-    assert "simplevqa-rewrite" in run("construct", "steps").stdout
-    shown = run("construct", "forms").stdout
-    assert "truthful-pair" in shown and "error_type" in shown
 
 
 def number_in(text: str) -> int:
@@ -332,14 +302,6 @@ def test_agreement_is_told_by_label(sheets: list[object], tmp_path: Path) -> Non
         assert measured["per_label"][label]["value"] == pytest.approx(cohen_kappa_score(*sides))
 
 
-def test_without_thresholds_nobody_is(sheets: list[object], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    result = run("construct", "collect", "hieval-qs", *sheets, "--out", out)
-    assert "below a threshold" not in result.stdout
-    assert all(each["below"] == [] for each in people(out).values())
-    assert people(out)["cem"]["kappa"]["score"]["value"] < 0.2
-
-
 def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_path: Path) -> None:
     pool = []
     for number in range(5):
@@ -383,3 +345,31 @@ def test_from_charts_to_a_benchmark_file_through_faults(fake: FakeServer, tmp_pa
     assert all(Path(row["images"][0]).is_file() for row in rows)
     [request] = get_benchmark("charthal").requests({**rows[0], "response": "No idea."})
     assert request.task == "charthal"
+
+
+def test_steps_and_forms_are_listed() -> None:
+    assert "simplevqa-rewrite" in run("construct", "steps").stdout
+    shown = run("construct", "forms").stdout
+    assert "truthful-pair" in shown and "error_type" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "name a judge"),
+        (("--model", "j1"), "--base-url and --model go together"),
+        (("--graded", "graded.jsonl"), "no verdict on row 'b'"),
+    ],
+)
+def test_judges_that_are_not_named_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_rows(
+        tmp_path / "rows.jsonl",
+        [{"id": name, "question": "q", "references": ["a"], "response": "a"} for name in "ab"],
+    )
+    verdict = Verdict(id="a", status="scored", label="Correct")
+    (tmp_path / "graded.jsonl").write_text(verdict.model_dump_json())
+    with pytest.raises(CustosError, match=message):
+        run("construct", "verdicts", "--in", "rows.jsonl", "--out", "out", *options)

@@ -1,7 +1,5 @@
 """Examples whose labels are known, made from the command line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,21 +123,6 @@ def test_a_folder_keeps_its_splits(tmp_path: Path) -> None:
         assert row.group.startswith("house-")
 
 
-def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
-    source = write_rows(tmp_path / "rows.jsonl", rows(20))
-    with pytest.raises(CustosError, match="--kind 'denials': expected one of denial, "):
-        run("hard", "--source", source, "--out", tmp_path / "out", "--kind", "denials")
-    with pytest.raises(CustosError, match="holds no train.jsonl"):
-        run("hard", "--source", tmp_path, "--out", tmp_path / "out")
-    with pytest.raises(CustosError, match="no such file"):
-        run("hard", "--source", tmp_path / "rows.json", "--out", tmp_path / "out")
-    yes_no = [{**row, "references": ["yes"]} for row in rows(20)]
-    source = write_rows(tmp_path / "yes.jsonl", yes_no)
-    with pytest.raises(CustosError, match="no question to make hard responses to"):
-        run("hard", "--source", source, "--out", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
 HELD_OUT = {frame.id for frame in frames() if frame.held_out}
 
 
@@ -158,13 +141,6 @@ def test_splits_share_no_picture_and_held_out_wordings_are_for_the_test(tmp_path
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert sum(manifest["counts"]["test.jsonl"].values()) == 12
     assert "40 examples" in result.stdout
-
-
-def test_as_many_rows_as_asked_for(tmp_path: Path) -> None:
-    """Divide 30 rows, whose shares are 22.8, 1.5, 2.1 and 3.6."""
-    result = run("charts", "--out", tmp_path, "--rows", 30, "--captions")
-    assert "30 examples" in result.stdout
-    assert sum(len(read(tmp_path, name)) for name in SPLITS) == 30
 
 
 def test_captions_describe_the_pictures_of_the_same_rows(tmp_path: Path) -> None:
@@ -195,7 +171,7 @@ def test_twins_of_two_kinds_are_those_among_all_twins(tmp_path: Path) -> None:
     kinds = ("--kind", "bar", "--kind", "spectrum")
     run("twins", "--out", tmp_path, "--rows", 10, "--captions", *kinds)
     ids = [row.id for row in read(tmp_path, "twins")]
-    everything = [row.example for row in plan_twins(400, 0, "test")]
+    everything = [row.example for row in plan_twins(150, 0, "test")]
     assert ids == [row.id for row in everything if row.metadata["kind"] in kinds][:10]
     with pytest.raises(CustosError, match="--kind 'barr': expected one of bar"):
         run("twins", "--out", tmp_path, "--rows", 2, "--kind", "barr")
@@ -278,6 +254,16 @@ def test_one_task(tmp_path: Path) -> None:
     assert {row.task for split in SPLITS for row in read(tmp_path, split)} == {"simplevqa"}
 
 
-def test_an_unknown_task_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match="--task 'chartom': expected one of charthal, "):
-        run("benchmark-answers", "--rows", 60, "--task", "chartom", "--out", tmp_path)
+def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
+    source = write_rows(tmp_path / "rows.jsonl", rows(20))
+    with pytest.raises(CustosError, match="--kind 'denials': expected one of denial, "):
+        run("hard", "--source", source, "--out", tmp_path / "out", "--kind", "denials")
+    with pytest.raises(CustosError, match="holds no train.jsonl"):
+        run("hard", "--source", tmp_path, "--out", tmp_path / "out")
+    with pytest.raises(CustosError, match="no such file"):
+        run("hard", "--source", tmp_path / "rows.json", "--out", tmp_path / "out")
+    yes_no = [{**row, "references": ["yes"]} for row in rows(20)]
+    source = write_rows(tmp_path / "yes.jsonl", yes_no)
+    with pytest.raises(CustosError, match="no question to make hard responses to"):
+        run("hard", "--source", source, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,30 +1,32 @@
+"""``custos serve``, ``custos doctor``, and the former name of the program that loads a service."""
+
 import logging
 import re
 import signal
 import subprocess
 import time
 from importlib import import_module
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from json import dumps
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from cli.main import app
+from cli.service import load
+from serve.chat.contract import CHAT_CONTRACTS
 from serve.server import bind
 from tests.cuda_stand_in import with_gpus
 from tests.forks import custos_with, forked
+from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge
-from tests.serve.sockets import wait_until
-
-
-def load_pair(source: str) -> FakeJudge:
-    return FakeJudge(source, ("truthful-pair",))
-
-
-def load_slowly(source: str) -> FakeJudge:
-    time.sleep(300)
-    return FakeJudge(source)
+from tests.serve.sockets import serving_judges
 
 
 def test_serves_until_interrupted() -> None:
@@ -47,23 +49,6 @@ def test_serves_until_interrupted() -> None:
         assert "Traceback" not in process.stderr
 
 
-def test_an_interrupt_while_judges_load_does_not_wait_for_them() -> None:
-    with forked(custos_with, load_slowly, "serve", "--judge", "qs=one", "--port", "0") as process:
-        match = process.wait_for(r"INFO loading qs; (http://127\.0\.0\.1:\d+) answers 503 until")
-        wait_until(lambda: answers(f"{match[1]}/health/ready", 503))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
-        assert process.stdout == ""  # it says "serving" only when it answers
-        assert "Traceback" not in process.stderr
-
-
-def answers(url: str, status: int) -> bool:
-    try:
-        return httpx.get(url).status_code == status
-    except httpx.ConnectError:
-        return False
-
-
 def test_a_port_in_use_is_an_error_before_anything_is_loaded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -74,37 +59,6 @@ def test_a_port_in_use_is_an_error_before_anything_is_loaded(
     assert result.exit_code != 0
     assert f"error: cannot listen on 127.0.0.1 port {port}" in result.stderr
     assert "--port" in result.stderr
-
-
-def test_the_call_to_try_suits_the_judge_that_is_served() -> None:
-    with forked(custos_with, load_pair, "serve", "--judge", "pair=one", "--port", "0") as process:
-        example = process.wait_for("try: (.*)\n")[1]
-        done = subprocess.run(example, shell=True, capture_output=True, text=True, check=True)
-        assert '"status":"scored"' in done.stdout
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "::"])
-def test_other_hosts_are_refused(host: str) -> None:
-    result = CliRunner().invoke(app, ["serve", "--judge", "embedded", "--host", host])
-    assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: --host '{host}': other machines could call")
-
-
-@pytest.mark.parametrize("gpus", [0, 1])
-def test_the_log_names_the_gpu_of_the_judges(
-    gpus: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def load_judge(*_: Any, **__: Any) -> FakeJudge:
-        return FakeJudge()
-
-    with_gpus(monkeypatch, gpus)
-    monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
-    monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
-    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
-    with caplog.at_level(logging.INFO, "custos.serve"):
-        result = CliRunner().invoke(app, ["serve", "--judge", "m=mine", "--port", "0"])
-    assert result.exit_code == 0, result.output
-    assert sum("NVIDIA Stand-in" in message for message in caplog.messages) == gpus
 
 
 @pytest.mark.parametrize(
@@ -131,12 +85,6 @@ def test_what_the_operator_allows_holds_for_named_judges_and_for_the_untrained_o
     assert ("criterion" in judges["embedded"].tasks) is bool(allowed)
 
 
-def test_a_task_to_allow_that_is_none_is_named() -> None:
-    result = CliRunner().invoke(app, ["serve", "--port", "0", "--allow-unmeasured", "criteria"])
-    assert result.exit_code != 0
-    assert "'criteria' is not one of" in result.stderr
-
-
 def test_a_model_server_is_given_up_before_those_who_wait_give_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -154,3 +102,137 @@ def test_a_model_server_is_given_up_before_those_who_wait_give_up(
     [(deadline, patience)] = given
     tries = patience["tries"]
     assert tries * deadline + (tries - 1) * patience["longest_wait"] <= 60
+
+
+def examine(url: str, *options: str, **env: str) -> Result:
+    return CliRunner().invoke(app, ["doctor", "--url", url, *options], env=env)
+
+
+def row(result: Result, model: str) -> list[str]:
+    """Cells of a model's row."""
+    [line] = [line for line in result.stdout.splitlines() if f"│ {model} " in line]
+    return [cell.strip() for cell in line.strip("│").split("│")]
+
+
+def test_all_that_is_served_is_well() -> None:
+    with serving_judges({"knowing": KnowingJudge()}, aliases={"gpt-4o": "custos/qa"}) as address:
+        result = examine(f"{address}/v1")
+    assert result.exit_code == 0, result.output
+    for name in CHAT_CONTRACTS.names():
+        assert row(result, f"custos/{name}")[2] == "ok"
+        assert row(result, f"custos/{name}")[4] == f"custos/{name}@knowing"
+    _, harness, outcome, milliseconds, answered_by, reply = row(result, "gpt-4o")
+    assert (harness, outcome, reply) == ("inspect_ai", "ok", "GRADE: I")
+    assert answered_by == "custos/qa@knowing"
+    assert float(milliseconds) > 0
+
+
+def test_what_is_not_served_is_said_and_a_wanted_one_fails() -> None:
+    with serving_judges(
+        {"pairs": KnowingJudge("pairs", ("truthful-pair",))}, keys=("k3y-of-sixteen-characters",)
+    ) as address:
+        refused = examine(address)
+        assert refused.exit_code != 0
+        assert "needs an API key (401); set CUSTOS_KEY to one of the keys" in refused.stderr
+        for wrong in ("another", "an other", "k3y-of-sixteen-characters\n"):
+            refused = examine(address, CUSTOS_KEY=wrong)
+            assert refused.exit_code != 0
+            assert "API key" in refused.stderr
+            assert wrong.strip() not in refused.stderr
+        result = examine(address, CUSTOS_KEY="k3y-of-sixteen-characters")
+        assert result.exit_code == 0
+        assert row(result, "custos/truthful-pair")[2] == "ok"
+        assert row(result, "custos/qa")[2] == "not served"
+        assert (
+            examine(address, "--key", "k3y-of-sixteen-characters", "--model", "custos/qa").exit_code
+            == 1
+        )
+
+
+@contextmanager
+def stranger(content: str, status: int = 200) -> Iterator[str]:
+    """A server that calls itself custos/qa and always says the same."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer(200, {"data": [{"id": "custos/qa"}]})
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            choice = {"message": {"content": content}}
+            error = {"message": content}
+            self.answer(status, {"choices": [choice], "model": "gpt-4o", "error": error})
+
+        def answer(self, code: int, body: object) -> None:
+            self.send_response(code)
+            self.end_headers()
+            self.wfile.write(dumps(body).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_another_judge_is_told_apart_by_its_verdicts_and_its_name() -> None:
+    for content in ("GRADE: C", "GRADE: CI", "I would say grade: c", "downgrade: insufficient"):
+        with stranger(content) as address:
+            result = examine(address)
+        assert result.exit_code == 1
+        assert row(result, "custos/qa")[2] == "wrong"
+        assert row(result, "custos/qa")[4:] == ["gpt-4o", content]
+        assert "\nwrong: the reply has no verdict that the script can read" in result.stdout
+    with stranger("busy", 429) as address:
+        assert row(examine(address), "custos/qa")[2::3] == ["refused", "429 busy"]
+
+
+def test_an_unknown_model_names_the_nearest() -> None:
+    with serving_judges({"knowing": KnowingJudge()}) as address:
+        result = examine(address, "--model", "qa")
+        assert result.exit_code != 0
+        assert "--model 'qa': no such model; did you mean custos/qa" in result.stderr
+
+
+def test_nobody_there() -> None:
+    result = examine("http://127.0.0.1:9")
+    assert result.exit_code == 2
+    assert "is 'custos serve' running there?" in result.stderr
+
+
+def test_the_program_gets_the_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.jsonl").touch()
+    options = ["--in", "rows.jsonl", "--json", "load.json", "--rows-per-call", "3"]
+    assert CliRunner().invoke(app, ["load", *options]).exit_code == 2
+    assert capfd.readouterr().err == "error: rows.jsonl: holds 0 requests, fewer than a call\n"
+
+
+def test_it_is_in_no_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "CHECKOUT", tmp_path)
+    assert CliRunner().invoke(app, ["load"]).exit_code == 2
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_the_log_names_the_gpu_of_the_judges(
+    gpus: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def load_judge(*_: Any, **__: Any) -> FakeJudge:
+        return FakeJudge()
+
+    with_gpus(monkeypatch, gpus)
+    monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
+    monkeypatch.setattr("serve.pages.examples.warm_up", lambda judge: None)
+    monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
+    with caplog.at_level(logging.INFO, "custos.serve"):
+        result = CliRunner().invoke(app, ["serve", "--judge", "m=mine", "--port", "0"])
+    assert result.exit_code == 0, result.output
+    assert sum("NVIDIA Stand-in" in message for message in caplog.messages) == gpus

@@ -1,7 +1,5 @@
 """Shards with made-up rows, and a judge that writes down what it grades and can be made to die."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

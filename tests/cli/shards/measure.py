@@ -6,8 +6,6 @@ FOLDER gets the shards, their verdicts, ``memory.json`` and ``memory.png``. What
 SECONDS (default two hours) is ended; the figures are then about the rows graded so far.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Runs on a Ray cluster of this machine, through kills, and with flat memory."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,7 @@
-"""A run passes over shards that are done, and ends as it should; workers in this process."""
+"""Which files are shards, how each is graded, and which a run passes over; in this process."""
 
-from __future__ import annotations
-
+import errno
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,16 +9,29 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import fsspec
+import pyarrow.json
+import pyarrow.parquet
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.shards.run import Load, RayPool, ShardOutcome, ShardWorker, grade_shards
-from cli.shards.shards import Shard, ShardSettings
+from cli.shards import run as worker
+from cli.shards.run import (
+    Load,
+    RayPool,
+    ShardOutcome,
+    ShardWorker,
+    grade_shard,
+    grade_shards,
+)
+from cli.shards.shards import Shard, ShardSettings, list_shards, read_records, total
 from judging.errors import CustosError
 from judging.judge import Judge
+from tests.cli.shards.conftest import Plain
 from tests.cli.shards.made_up import SETTINGS, contents, write_shards
+from tests.failing_files import FailingFiles
 from tests.serve.made_up import FakeJudge
 
 
@@ -94,17 +107,6 @@ def test_only_new_and_changed_shards_are_graded(folder: Path, judge: FakeJudge) 
     assert graded(judge) == set()
 
 
-def test_a_run_with_nothing_left_says_that_its_judge_was_not_asked(
-    folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(folder, judge)
-    assert "no judge was asked" not in capsys.readouterr().err
-    run(folder, FakeJudge("other"))
-    told = capsys.readouterr()
-    assert "all 3 shards were done before: no judge was asked" in told.err
-    assert "fake graded 15 under" in told.out
-
-
 def test_failed_rows(folder: Path, judge: FakeJudge, capsys: pytest.CaptureFixture[str]) -> None:
     with (folder / "in" / "s1.jsonl").open("a") as file:
         file.write("{\n")
@@ -159,6 +161,209 @@ def test_machines_with_different_judges_are_refused(folder: Path) -> None:
         grade_shards(*files, TwoMachines("local"), FakeJudge, SETTINGS, 0, False, False)
 
 
+def test_ray_that_is_not_installed_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    done = on_ray(folder, "auto")
+    assert done.exit_code == 2
+    assert done.stderr == "error: --ray: Ray is not installed; pip install 'ray[data]'\n"
+
+
+def on_ray(folder: Path, address: str) -> Any:
+    files = ["--in", f"{folder}/in/*.jsonl", "--out", f"{folder}/out-*.jsonl"]
+    return CliRunner().invoke(app, ["grade", "--judge", "fake", "--ray", address, *files])
+
+
+def test_a_table_beside_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Judge, "load", lambda source: pytest.fail("loaded"))
+    files = ["--in", f"{folder}/in/*.jsonl", "--out", f"{folder}/out-*.jsonl"]
+    table = ["--csv", f"{folder}/graded.csv"]
+    done = CliRunner().invoke(app, ["grade", "--judge", "fake", "--ray", "local", *files, *table])
+    assert done.exit_code == 2
+    assert "choose the form of the output by the ending of --out" in done.stderr
+
+
+def test_a_file_that_holds_no_verdicts_is_left_alone(folder: Path, judge: FakeJudge) -> None:
+    (folder / "out").mkdir()
+    (folder / "out" / "s1.jsonl").write_text("mine")
+    with pytest.raises(CustosError, match="s1.jsonl': exists and is no earlier output"):
+        run(folder, judge)
+    assert graded(judge) == set()
+
+
+def test_the_records_of_one_output_are_not_those_of_another(folder: Path, judge: FakeJudge) -> None:
+    """Files of verdicts by an earlier judge are not taken for those of a later one."""
+    run(folder, FakeJudge("earlier"))
+    run(folder, judge, ending="csv")
+    add_shard(folder)
+    with pytest.raises(CustosError, match="is not that of the shards that are done"):
+        run(folder, judge)
+
+
+def test_every_shard_has_an_output_of_its_name(tmp_path: Path) -> None:
+    write_shards(tmp_path / "in", 3, 1)
+    shards = list_shards(f"{tmp_path}/in/*.jsonl", f"{tmp_path}/out/graded-*.parquet")
+    assert [shard.source for shard in shards] == [f"{tmp_path}/in/s{n}.jsonl" for n in range(3)]
+    assert shards[1].out == f"{tmp_path}/out/graded-s1.parquet"
+    assert shards[1].record == f"{tmp_path}/out/_graded/graded-s1.parquet.json"
+
+
+def test_paths_are_absolute_and_the_content_makes_the_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_shards(tmp_path / "in", 2, 1)
+    first = list_shards("in/*.jsonl", "out/*.jsonl")
+    assert first[0].source == f"{tmp_path}/in/s0.jsonl"
+    assert first[0].out == f"{tmp_path}/out/s0.jsonl"
+    os.chmod("in/s0.jsonl", 0o600)
+    assert list_shards("in/*.jsonl", "out/*.jsonl") == first
+    os.utime("in/s1.jsonl", (1, 1))
+    again = list_shards("in/*.jsonl", "out/*.jsonl")
+    assert (again[0] == first[0], again[1] == first[1]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "message"),
+    [
+        ("in/*.jsonl", "out/x.jsonl", "name a file for each shard"),
+        ("in/*.jsonl", "*/*.jsonl", "name a file for each shard"),
+        ("in/*.jsonl", "out/*.txt", "the ending is one of .jsonl, .csv"),
+        ("in/*.parquet", "out/*.jsonl", "no file has such a name"),
+        ("in/*", "out/*.jsonl", "notes.txt: expected one of .jsonl"),
+        ("in/*.jsonl", "in/*.jsonl", "these are the files of --in"),
+        ("nowhere://in/*.jsonl", "out/*.jsonl", "Protocol not known: nowhere"),
+    ],
+)
+def test_patterns_that_do_not_go_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, out: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_shards(tmp_path / "in", 1, 1)
+    (tmp_path / "in" / "notes.txt").touch()
+    with pytest.raises(CustosError, match=message):
+        list_shards(source, out)
+
+
+def test_two_shards_of_one_name(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_shards(tmp_path / name, 1, 1)
+    with pytest.raises(CustosError, match="2 shards would be written to .*/s0.jsonl"):
+        list_shards(f"{tmp_path}/[ab]/*.jsonl", f"{tmp_path}/out/*.jsonl")
+
+
+@pytest.mark.parametrize("out", ["jsonl", "csv"])
+@pytest.mark.parametrize("source", ["jsonl", "parquet"])
+def test_the_verdicts_are_those_of_plain_grading(
+    tmp_path: Path,
+    plain: Plain,
+    capsys: pytest.CaptureFixture[str],
+    source: str,
+    out: str,
+) -> None:
+    write_shards(tmp_path, 1, 10)
+    table = pyarrow.json.read_json(tmp_path / "s0.jsonl")
+    pyarrow.parquet.write_table(table, tmp_path / "s0.parquet")
+    [shard] = list_shards(f"{tmp_path}/s0.{source}", f"{tmp_path}/out/*.{out}")
+    record = grade_shard(shard, FakeJudge(), "digest", SETTINGS)
+    graded = (tmp_path / "out" / f"s0.{out}").read_bytes()
+    assert graded == plain(tmp_path / f"s0.{source}", f".{out}")
+    assert (record.statuses, record.failure) == ({"scored": 10}, None)
+    assert read_records([shard]) == {shard.source: record}
+    total([record, record]).show("out")
+    told = capsys.readouterr().out.splitlines()
+    assert told[1:] == ["fake graded 20 under hieval-qs/plain/all: 12 Correct, 8 Wrong"]
+
+
+def test_a_bucket(tmp_path: Path, plain: Plain) -> None:
+    write_shards(tmp_path / "in", 2, 10)
+    bucket = fsspec.filesystem("memory")
+    try:
+        bucket.put(f"{tmp_path}/in/*.jsonl", "/rows/")
+        shards = list_shards("memory://rows/*.jsonl", "memory://verdicts/*.jsonl")
+        assert [shard.source for shard in shards] == [f"memory:///rows/s{n}.jsonl" for n in (0, 1)]
+        record = grade_shard(shards[1], FakeJudge(), "digest", SETTINGS)
+        assert read_records(shards) == {shards[1].source: record}
+        graded = bucket.cat_file("/verdicts/s1.jsonl")
+        assert graded == plain(tmp_path / "in" / "s1.jsonl", ".jsonl")
+        bucket.pipe("/rows/s1.jsonl", b"changed")
+        assert read_records(list_shards("memory://rows/*.jsonl", "memory://verdicts/*.jsonl")) == {}
+    finally:
+        bucket.rm("/rows", recursive=True)
+        bucket.rm("/verdicts", recursive=True)
+
+
+def test_a_row_without_a_verdict_is_in_the_record(tmp_path: Path) -> None:
+    write_shards(tmp_path, 1, 2)
+    with (tmp_path / "s0.jsonl").open("a") as file:
+        file.write("{\n")
+    [shard] = list_shards(f"{tmp_path}/s0.jsonl", f"{tmp_path}/out/*.jsonl")
+    record = grade_shard(shard, FakeJudge(), "digest", SETTINGS)
+    assert (record.num_rows, record.num_failed) == (3, 1)
+    assert (record.failure or "").startswith("row 3: not valid JSON")
+
+
+def test_a_shard_that_changes_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_shards(tmp_path / "in", 1, 10)
+    [shard] = list_shards(f"{tmp_path}/in/*.jsonl", f"{tmp_path}/out/*.jsonl")
+    os.utime(shard.source, (1, 1))
+    with pytest.raises(CustosError, match="has changed while it was graded"):
+        grade_shard(shard, FakeJudge(), "digest", SETTINGS)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_worker_that_dies_between_verdicts_and_record_has_not_done_the_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_shards(tmp_path / "in", 1, 10)
+    [shard] = list_shards(f"{tmp_path}/in/*.jsonl", f"{tmp_path}/out/*.jsonl")
+
+    def die(path: Path, value: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(worker, "write_json", die)
+        grade_shard(shard, FakeJudge(), "digest", SETTINGS)
+    assert read_records([shard]) == {}
+    first = contents(tmp_path / "out")
+    grade_shard(shard, FakeJudge(), "digest", SETTINGS)
+    assert contents(tmp_path / "out") == first
+    (tmp_path / "out" / "s0.jsonl").unlink()
+    assert read_records([shard]) == {}, "a record without verdicts counts for nothing"
+
+
+def shard_in(folder: Path) -> Shard:
+    write_shards(folder, 1, 10)
+    [shard] = list_shards(f"{folder}/*.jsonl", f"{folder}/out/*.jsonl")
+    return shard
+
+
+def test_whichever_call_fails_a_shard_is_done_or_graded_again(tmp_path: Path) -> None:
+    calls = FailingFiles(tmp_path / "clean")
+    shard = shard_in(tmp_path / "clean")
+    with calls.failing():
+        grade_shard(shard, FakeJudge(), "digest", SETTINGS)
+    whole = contents(tmp_path / "clean" / "out")
+    for number, call in enumerate(calls.calls):
+        folder = tmp_path / str(number)
+        shard = shard_in(folder)
+        failing = FailingFiles(folder, number, errno.ENOSPC)
+        with failing.failing(), pytest.raises(OSError, match="No space left on device") as caught:
+            grade_shard(shard, FakeJudge(), "digest", SETTINGS)
+        assert str(caught.value.filename).startswith(str(folder)), call
+        is_done = bool(read_records([shard]))
+        assert contents(folder / "out") == whole if is_done else not list(folder.glob("out/.*"))
+        if not is_done:
+            grade_shard(shard, FakeJudge(), "digest", SETTINGS)
+        assert contents(folder / "out") == whole, call
+        assert len(read_records([shard])) == 1, call
+        assert len(contents(folder / "out" / "_graded")) == 1, call
+    assert sum(call.startswith("replace") for call in calls.calls) == 2, calls.calls
+
+
 @pytest.mark.parametrize(
     ("address", "raised", "message"),
     [
@@ -198,43 +403,3 @@ def test_a_cluster_that_is_not_there_is_one_line(
     monkeypatch.setitem(sys.modules, "ray.data", data)
     done = on_ray(folder, address)
     assert (done.exit_code, done.stderr) == (2, f"error: {message}\n")
-
-
-def test_ray_that_is_not_installed_is_one_line(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    done = on_ray(folder, "auto")
-    assert done.exit_code == 2
-    assert done.stderr == "error: --ray: Ray is not installed; pip install 'ray[data]'\n"
-
-
-def on_ray(folder: Path, address: str) -> Any:
-    files = ["--in", f"{folder}/in/*.jsonl", "--out", f"{folder}/out-*.jsonl"]
-    return CliRunner().invoke(app, ["grade", "--judge", "fake", "--ray", address, *files])
-
-
-def test_a_table_beside_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Judge, "load", lambda source: pytest.fail("loaded"))
-    files = ["--in", f"{folder}/in/*.jsonl", "--out", f"{folder}/out-*.jsonl"]
-    table = ["--csv", f"{folder}/graded.csv"]
-    done = CliRunner().invoke(app, ["grade", "--judge", "fake", "--ray", "local", *files, *table])
-    assert done.exit_code == 2
-    assert "choose the form of the output by the ending of --out" in done.stderr
-
-
-def test_a_file_that_holds_no_verdicts_is_left_alone(folder: Path, judge: FakeJudge) -> None:
-    (folder / "out").mkdir()
-    (folder / "out" / "s1.jsonl").write_text("mine")
-    with pytest.raises(CustosError, match="s1.jsonl': exists and is no earlier output"):
-        run(folder, judge)
-    assert graded(judge) == set()
-
-
-def test_the_records_of_one_output_are_not_those_of_another(folder: Path, judge: FakeJudge) -> None:
-    """Files of verdicts by an earlier judge are not taken for those of a later one."""
-    run(folder, FakeJudge("earlier"))
-    run(folder, judge, ending="csv")
-    add_shard(folder)
-    with pytest.raises(CustosError, match="is not that of the shards that are done"):
-        run(folder, judge)

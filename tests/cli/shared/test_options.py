@@ -1,24 +1,43 @@
-"""Groups of options, tables of the user, and their rows as requests."""
-
-from __future__ import annotations
+"""Groups of options, tables of the user, and judges by name, by address and on a server."""
 
 import base64
+import contextlib
+import io
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
+import torch
 import typer
 from typer.testing import CliRunner
 
+from cli.main import app
+from cli.shared.judges import (
+    EngineOnUse,
+    EngineOptions,
+    default_judges,
+    named_sources,
+    share_weights,
+    untrained_judge,
+)
 from cli.shared.options import with_groups
 from cli.shared.tables import TableOptions, read_requests
 from data_prep.tables.mapping import TableMapping, write_mapping
 from judging.errors import CustosError, FieldError
 from judging.files.opening import TextFormat
+from judging.judge import Judge
+from judging.judge.card import CARD_FILE
+from judging.models.backbones import load_backbone
+from judging.tasks import get_task
 from judging.types import JudgeRequest, Verdict
-from tests.serve.made_up import row
+from tests.clients.fake_server import FakeServer
+from tests.clients.remote.vllm_replies import VllmReplies
+from tests.conftest import Folders
+from tests.cuda_stand_in import with_gpus
+from tests.serve.made_up import FakeJudge, row
 from tests.tiny import save_picture
 
 
@@ -30,10 +49,10 @@ class Colours:
     green: Annotated[int, typer.Option("--verdant", min=0, help="Green.")] = 3
 
 
-app = typer.Typer()
+painter = typer.Typer()
 
 
-@app.command()
+@painter.command()
 @with_groups
 def paint(
     name: Annotated[str, typer.Argument()],
@@ -53,7 +72,7 @@ def paint(
     ],
 )
 def test_fields_of_a_group_are_options(arguments: list[str], painted: str) -> None:
-    assert CliRunner().invoke(app, arguments).stdout == f"{painted}\n"
+    assert CliRunner().invoke(painter, arguments).stdout == f"{painted}\n"
 
 
 @pytest.mark.parametrize(
@@ -64,13 +83,13 @@ def test_fields_of_a_group_are_options(arguments: list[str], painted: str) -> No
     ],
 )
 def test_fields_are_checked_as_options_are(arguments: list[str], message: str) -> None:
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(painter, arguments)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
 def test_a_group_itself_is_no_option() -> None:
-    assert "colours" not in CliRunner().invoke(app, ["--help"]).stdout
+    assert "colours" not in CliRunner().invoke(painter, ["--help"]).stdout
 
 
 def test_options_win_over_the_file(tmp_path: Path) -> None:
@@ -161,3 +180,171 @@ def test_a_risk_of_the_command_goes_before_that_of_a_row(tmp_path: Path) -> None
 
     assert risks(None) == [0.2, None]
     assert risks(0.05) == [0.05, 0.05]
+
+
+runner = CliRunner()
+
+
+def rows(folder: Path) -> Path:
+    row = {"question": "q", "references": ["19"], "task": "truthful-reward"}
+    answers = ("19", "eleven", "")
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(row | {"response": text}) + "\n" for text in answers))
+    return path
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_grading_names_the_gpu_that_judges(
+    gpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(*_: Any, **__: Any) -> FakeJudge:
+        return FakeJudge()
+
+    with_gpus(monkeypatch, gpus)
+    monkeypatch.setattr("cli.shared.judges.load_judge", load)
+    options = EngineOptions()
+    with contextlib.redirect_stderr(io.StringIO()) as shown:
+        options.load_grader(["mine"])
+        options.load_grader(["rules"])
+        EngineOptions(engine="openai", base_url=["http://127.0.0.1:9/v1"]).load_grader(["mine"])
+    assert shown.getvalue().count("NVIDIA Stand-in") == gpus
+    assert bool(shown.getvalue()) == bool(gpus)
+
+
+def test_grading_on_a_server_is_grading_here(
+    tiny_folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_folders("qwen2_5_vl")
+    monkeypatch.setenv("SERVER_KEY", "sk-secret")
+    given = ["grade", "--in", str(rows(tmp_path))]
+    remote = ["--engine", "openai", "--judge", f"m={folder}", "--key-env", "SERVER_KEY"]
+    with FakeServer().running() as server:
+        server.answer = VllmReplies(load_backbone(folder, dtype="float32", device="cpu"))
+        there = ["--out", str(tmp_path / "there.jsonl"), "--base-url", server.url]
+        done = runner.invoke(app, [*given, *remote, *there])
+        assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer sk-secret"}
+    assert done.exit_code == 0, done.output
+    assert "m at http://127.0.0.1" in done.output and "exact posterior" in done.output
+    here = ["--judge", folder, "--out", str(tmp_path / "here.jsonl")]
+    assert runner.invoke(app, [*given, *here]).exit_code == 0
+    for one, other in zip(
+        *((tmp_path / name).read_text().splitlines() for name in ("there.jsonl", "here.jsonl")),
+        strict=True,
+    ):
+        found, expected = json.loads(one), json.loads(other)
+        assert found["status"] == expected["status"] != "judge_error"
+        # Here in bfloat16, which keeps three digits.
+        given_here = expected.get("probabilities", {})
+        assert found.get("probabilities", {}) == pytest.approx(given_here, abs=0.05)
+
+
+@pytest.mark.parametrize("verb", ["grade", "eval", "serve"])
+def test_a_token_budget_reaches_the_model_on_this_machine(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(source: str, *, token_budget: int) -> FakeJudge:
+        raise CustosError(f"{source} with {token_budget}")
+
+    monkeypatch.setattr(Judge, "load", load)
+    row = {"question": "q", "references": ["19"], "response": "19", "label": "Correct"}
+    (tmp_path / "labelled.jsonl").write_text(json.dumps(row) + "\n")
+    source = str(tmp_path / "labelled.jsonl")
+    command = {
+        "grade": ["grade", "--judge", "m", "--in", source, "--out", str(tmp_path / "out.jsonl")],
+        "eval": ["eval", "m", "--data", source, "--out", str(tmp_path / "out")],
+        "serve": ["serve", "--judge", "m", "--port", "0"],
+    }[verb]
+    result = runner.invoke(app, [*command, "--token-budget", "77"])
+    assert result.stderr.splitlines()[-1] == "error: m with 77"
+
+
+def test_a_token_budget_is_for_models_on_this_machine() -> None:
+    server = EngineOptions(engine="openai", base_url=["http://127.0.0.1:9/v1"], token_budget=77)
+    for options, judge in ((server, "m"), (EngineOptions(token_budget=77), "http://127.0.0.1:9")):
+        with pytest.raises(CustosError, match="--token-budget"):
+            options.load_judge_or_service(judge)
+
+
+def test_served_models_go_by_their_names_there() -> None:
+    given = ["qs=runs/qs", "gpt-4o", "org/model"]
+    assert named_sources(given, "openai") == {
+        "qs": "qs=runs/qs",
+        "gpt-4o": "gpt-4o",
+        "org/model": "org/model",
+    }
+    with pytest.raises(CustosError, match="there is already a judge 'qs'"):
+        named_sources(["qs=a", "qs=b"], "openai")
+
+
+def test_shipped_judges_or_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judging.judge.card.SHIPPED", tmp_path)
+    with pytest.raises(CustosError, match="--judge NAME=RUN.*--judge embedded"):
+        default_judges()
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / CARD_FILE).touch()
+    (tmp_path / "notes").mkdir()
+    assert default_judges() == ["a", "b"]
+
+
+def test_names_and_sources() -> None:
+    assert named_sources(["qs=runs/a=b", "runs/hieval", "embedded"]) == {
+        "qs": "runs/a=b",
+        "hieval": "runs/hieval",
+        "embedded": "embedded",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["=run"], "--judge '=run': expected NAME=RUN"),
+        (["qs="], "--judge 'qs=': expected NAME=RUN"),
+        (["a=x", "b/a"], "--judge 'b/a': there is already a judge 'a'"),
+    ],
+)
+def test_names_that_are_refused(given: list[str], message: str) -> None:
+    with pytest.raises(CustosError, match=re.escape(message)):
+        named_sources(given)
+
+
+def parameters(judge: Judge) -> dict[str, torch.nn.Parameter]:
+    model = getattr(judge.engine, "model", None)
+    assert isinstance(model, torch.nn.Module)
+    return dict(model.named_parameters())
+
+
+def test_equal_weights_are_kept_once_and_verdicts_stay(tiny_folder: str) -> None:
+    first, second = (Judge.load(tiny_folder, device="cpu") for _ in range(2))
+    request = JudgeRequest.model_validate(row())
+    before = list(second.grade([request]))
+    changed = parameters(second)
+    name = next(name for name in changed if name.endswith("q_proj.weight"))
+    changed[name].data += 1
+    expected = list(second.grade([request]))
+    assert expected != before
+
+    share_weights([first, second])
+    assert list(second.grade([request])) == expected
+    assert list(first.grade([request])) == before
+    shared = parameters(first)
+    assert {key for key in changed if changed[key].data_ptr() != shared[key].data_ptr()} == {name}
+
+
+def test_it_is_loaded_when_a_model_is_needed_and_decides_as_if_it_had_been() -> None:
+    loaded: list[Judge] = []
+    judge = untrained_judge(loaded.append)
+    assert isinstance(judge.engine, EngineOnUse)
+    rule, model = (
+        JudgeRequest.model_validate(get_task(name).example_row())
+        for name in ("chartom-fact", "charthal")
+    )
+    keys = [judge.fingerprint(request) for request in (rule, model)]
+    [by_rule] = judge.grade([rule])
+    assert (by_rule.label, loaded) == ("Correct", [])
+    [by_model] = judge.grade([model])
+    [direct] = loaded
+    assert keys == [direct.fingerprint(request) for request in (rule, model)]
+    [expected] = direct.grade([model])
+    assert by_model.model_dump() == expected.model_dump()
+    assert by_model.message == "not measured on this task"

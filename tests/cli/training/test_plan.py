@@ -1,6 +1,4 @@
-"""``custos plan`` as users run it."""
-
-from __future__ import annotations
+"""``custos plan``, ``custos recipe`` and ``custos sweep`` as users run them."""
 
 import json
 from pathlib import Path
@@ -10,12 +8,17 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
+from data_prep.tables.mapping import TableMapping
+from judging.errors import CustosError
 from judging.models.backbones import load_backbone
-from tests.tiny import save_picture
-from tests.train.made_up import encoded, example, examples, write_recipe
+from tests.train.made_up import encoded, examples, write_recipe
+from train.launch.front import TrainingRun
 from train.launch.run_plan import published_config
+from train.launch.sweep import Sweep
 from train.loop.batches import StepPlan
-from train.setup.recipe import OptimSection
+from train.methods.focal import FocalRecipe
+from train.setup.recipe import OptimSection, parse_recipe
+from train.setup.recipe_files import RECIPES, recipe_names
 
 
 def _plan(*arguments: str) -> Any:
@@ -133,20 +136,6 @@ def test_a_larger_limit_lets_qwen2_5_see_more() -> None:
     assert 0.9 * most <= large["longest_row_tokens"] - 600 <= most + 4
 
 
-def test_a_picture_that_is_too_narrow_is_one_line(small: str, tmp_path: Path) -> None:
-    path = write_recipe(tmp_path, small)
-    row = {
-        **example(0).model_dump(mode="json"),
-        "task": "hieval-ea",
-        "label": "Correct",
-        "images": [save_picture(tmp_path / "a.png", 1, 900)],
-    }
-    (tmp_path / "narrow.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    result = _plan(str(path), f"data.train={tmp_path / 'narrow.jsonl'}")
-    assert result.exit_code == 2
-    assert "row '0'" in result.output and "images" in result.output
-
-
 @pytest.mark.slow  # a minute
 def test_gpus_that_share_a_model_need_less_than_copies() -> None:
     made_up = ("hieval_stage1", "--tokens-per-row", "600", "--rows", "9", "--gpus", "4")
@@ -177,3 +166,154 @@ def test_a_task_is_planned_with_the_recipe_that_it_is_trained_with() -> None:
     assert plan.exit_code == 0, plan.output
     [time] = [line.split() for line in plan.stdout.splitlines() if line.startswith("time")]
     assert time[2:] == ["s"] and 0 < int(time[1]) < 120
+
+
+def test_the_list_says_what_each_recipe_is_for() -> None:
+    result = CliRunner().invoke(app, ["recipe", "list"])
+    assert result.exit_code == 0
+    heading, *lines = result.stdout.splitlines()
+    assert heading.split()[0] == "recipe"
+    by_name = {line.split()[0]: line for line in lines if line}
+    assert set(recipe_names()) <= set(by_name)
+    assert by_name["embedded/demo"].split()[1] == "focal"
+    assert "make demo" in by_name["embedded/demo"]
+    assert "custos train RECIPE --train TABLE" in lines[-1]
+
+
+def test_a_recipe_is_shown_as_it_is() -> None:
+    result = CliRunner().invoke(app, ["recipe", "show", "embedded/demo"])
+    assert result.exit_code == 0
+    assert result.stdout == (RECIPES / "embedded" / "demo.yaml").read_text(encoding="utf-8")
+
+
+def test_a_recipe_is_copied_and_never_over_another_file(tmp_path: Path) -> None:
+    target = tmp_path / "my.yaml"
+    arguments = ["recipe", "copy", "hieval_stage1", str(target)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0
+    assert f"custos train {target} --train TABLE" in result.stdout
+    assert target.read_bytes() == (RECIPES / "hieval_stage1.yaml").read_bytes()
+    target.write_text("mine", encoding="utf-8")
+    result = CliRunner().invoke(app, arguments)
+    assert (result.exit_code, target.read_text(encoding="utf-8")) == (2, "mine")
+    assert f"error: {target}: this file exists already; name another" in result.stderr
+
+
+def test_every_key_of_a_recipe_is_explained_on_eighty_columns() -> None:
+    result = CliRunner().invoke(app, ["recipe", "keys"])
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "`" not in result.stdout
+    assert lines.count("optim:") == 1
+    assert any(line.startswith("  optim.lr: number, > 0; required") for line in lines)
+    parsed = json.loads(CliRunner().invoke(app, ["recipe", "keys", "--json"]).stdout)
+    assert all(key["meaning"] and key["value"] and key["default"] for key in parsed)
+    assert {"loss.gamma", "loss.margin", "replay.rho"} <= {key["name"] for key in parsed}
+
+
+def test_keys_of_one_recipe_and_single_keys() -> None:
+    result = CliRunner().invoke(app, ["recipe", "keys", "embedded/mine", "loss", "--json"])
+    names = {key["name"] for key in json.loads(result.stdout)}
+    assert "loss.gamma" in names
+    assert "loss.margin" not in names
+    result = CliRunner().invoke(app, ["recipe", "keys", "optim.lr"])
+    assert "Highest learning rate" in result.stdout
+    assert "optim.epochs" not in result.stdout
+    result = CliRunner().invoke(app, ["recipe", "keys", "optim.lrr"])
+    assert result.exit_code != 0
+    assert "optim.lrr: no such key; the nearest is 'optim.lr'" in result.stderr
+
+
+RECIPE = "embedded/demo"
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[list[str]]:
+    """Stand in for training: a run leaves a report whose accuracy is .8 and a hundredth a seed."""
+    commands: list[list[str]] = []
+
+    def call(command: list[str]) -> int:
+        commands.append(command)
+        seed = int(command[command.index("--seed") + 1])
+        if seed == 13:
+            return 1
+        report = {"metrics": {"accuracy": {"value": 0.8 + seed / 100}}}
+        _write(Path(command[command.index("--out") + 1]), report)
+        return 0
+
+    monkeypatch.setattr("subprocess.call", call)
+    monkeypatch.chdir(tmp_path)
+    return commands
+
+
+def _write(folder: Path, report: dict[str, Any], test_file: str = "d") -> None:
+    """Write what a run leaves: its report, and the hashes of the files that it read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    provenance = {"sha256": {"train.jsonl": "a", "test.jsonl": test_file}}
+    (folder / "recipe.yaml").write_text(json.dumps({"provenance": provenance}), encoding="utf-8")
+
+
+def _sweep(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["sweep", RECIPE, *arguments, "--out", "runs/s"])
+
+
+def test_seeds_are_trained_once_and_summed_up(trained: list[list[str]]) -> None:
+    done = _sweep("optim.epochs=2", "--seeds", "3")
+    assert done.exit_code == 0, done.output
+    assert [c[c.index("--seed") + 1] for c in trained] == ["0", "1", "2"]
+    assert all("optim.epochs=2" in command and RECIPE in command for command in trained)
+    result = json.loads(Path("runs/s/sweep.json").read_text(encoding="utf-8"))
+    assert result["seeds"] == [0, 1, 2]
+    assert result["metrics"]["accuracy"]["mean"] == pytest.approx(0.81)
+    assert result["metrics"]["accuracy"]["std"] == pytest.approx(0.01)
+    assert "0.8100" in done.output
+
+    assert _sweep("optim.epochs=2", "--seeds", "5").exit_code == 0  # two more
+    assert [c[c.index("--seed") + 1] for c in trained[3:]] == ["3", "4"]
+    result = json.loads(Path("runs/s/sweep.json").read_text(encoding="utf-8"))
+    assert len(result["metrics"]["accuracy"]["values"]) == 5
+
+
+def test_seed_0_is_a_seed() -> None:
+    """It would else be the recipe's own, and two runs of a sweep could be the same."""
+    options: dict[str, Any] = {"init": None, "out": Path("x"), "command": ""}
+    for seed in (0, 3):
+        run = TrainingRun.plan(RECIPE, [], {}, TableMapping(), seed=seed, **options)
+        assert f'run.seed="{seed}"' in run.overrides
+        assert parse_recipe(FocalRecipe, run.recipe, run.overrides).run.seed == seed
+
+
+def test_another_recipe_does_not_go_on_in_the_same_folder(trained: list[list[str]]) -> None:
+    assert _sweep("--seeds", "1").exit_code == 0
+    refused = _sweep("optim.lr=1e-5", "--seeds", "2")
+    assert refused.exit_code != 0
+    assert "another recipe" in str(refused.output) + str(refused.exception)
+    assert len(trained) == 1
+
+
+@pytest.mark.parametrize("name", ["sweep.json", "seed-0/report.json"])
+@pytest.mark.parametrize("content", ["{", "[]", "\xff"])
+def test_a_damaged_file_is_named(trained: list[list[str]], name: str, content: str) -> None:
+    assert _sweep("--seeds", "1").exit_code == 0
+    (Path("runs/s") / name).write_text(content, encoding="latin-1")
+    result = _sweep("--seeds", "1")
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith(f"error: runs/s/{name}: ")
+
+
+def test_a_run_that_fails_stops_the_sweep(trained: list[list[str]]) -> None:
+    sweep = Sweep(RECIPE, (), (13,), Path("runs/s"))
+    sweep.open()
+    with pytest.raises(Exception, match="seed 13: training failed"):
+        sweep.train(13)
+    assert sweep.open_seeds() == [13]
+
+
+def test_runs_on_different_files_are_not_averaged(trained: list[list[str]]) -> None:
+    assert _sweep("--seeds", "2").exit_code == 0
+    _write(Path("runs/s/seed-1"), {"metrics": {"accuracy": {"value": 1}}}, test_file="e")
+    sweep = Sweep(RECIPE, (), (0, 1), Path("runs/s"))
+    with pytest.raises(CustosError, match="test.jsonl was another file when seed 1 was trained"):
+        sweep.result()

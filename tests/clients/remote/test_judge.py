@@ -1,6 +1,4 @@
-"""A judge and its engine on a server give what the same judge gives here."""
-
-from __future__ import annotations
+"""Judges on a server: one that gives what it gives here, and a chat model."""
 
 import json
 import math
@@ -13,20 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients.connection import RequestRefused, ServerRefusal
+from clients.chat_judge import ChatJudge
+from clients.connection import ModelServer, ServerRefusal
 from clients.kept_verdicts import fill_verdicts, partial_file
+from clients.messages import Decoding
 from clients.remote_judge import remote_judge, remote_source
 from judging import CustosError, JudgeRequest, Verdict
 from judging.judge import Judge
 from judging.models.backbones import Backbone, load_backbone
-from judging.scoring.engine import UNWANTED, GeneratedText, texts_in_order
+from judging.scoring.engine import UNWANTED
 from judging.scoring.prompts import EncodedPrompt
 from judging.tasks import get_task
 from judging.verdicts.calibration import Calibration, CalibrationSet
-from tests.clients.fake_server import RESET, FakeServer, Say, Seen
+from tests.clients.fake_server import RESET, FakeServer, Say, Seen, completion
 from tests.clients.made_up import SHORT, pair, server
 from tests.clients.remote.vllm_replies import VllmReplies
 from tests.judging.made_up import ask, save_run
+from tests.tiny import save_picture
 
 
 def _prompts(seen: Seen) -> list[list[int]]:
@@ -103,39 +104,6 @@ def test_a_prompt_or_a_picture_that_the_server_renders_otherwise_is_refused(
     assert "pictures" in str(refused.message) and "pictures" not in str(text.message)
     unknown, _ = remote_judge(server(fake)).grade(requests)
     assert "pictures" not in str(unknown.message)
-
-
-def test_slots_of_pictures_keep_to_the_concurrency(
-    fake: FakeServer, backbone: Backbone, model: VllmReplies, picture: str
-) -> None:
-    there = remote_judge(server(fake, concurrency=2), backbone.name)
-
-    def slowly(seen: Seen) -> Say:
-        return replace(model(seen), delay=0.02)
-
-    fake.answer, fake.most_in_flight = slowly, 0
-    [verdict] = there.grade([pair(images=(picture,))])
-    assert verdict.status == "scored"
-    assert fake.most_in_flight == 2
-
-
-def test_a_row_without_an_answer_does_not_fail_the_others(
-    fake: FakeServer, backbone: Backbone, model: VllmReplies, here: Judge
-) -> None:
-    there = remote_judge(server(fake, tries=1), backbone.name)
-    requests = [ask("right " * 100, id="1"), ask(id="2")]
-    long = ids_of(there, requests[0])
-
-    def hangs_up(seen: Seen) -> Say | str:
-        is_long = len(seen.body["prompt"][0]) >= len(long)
-        return RESET if is_long else model(seen)
-
-    fake.answer = hangs_up
-    lost, found = there.grade(requests)
-    assert (lost.status, lost.label) == ("judge_error", None)
-    assert_same(found, *here.grade([requests[1]]))
-    with pytest.raises(CustosError, match="1 try"):
-        list(there.grade([requests[0]]))
 
 
 STAGES = ("the text", "the label", "the confidence")
@@ -336,19 +304,6 @@ def is_close(found: object, expected: object) -> bool:
     return bool(np.array(found) == pytest.approx(np.array(expected), abs=1e-3))
 
 
-def test_a_server_that_is_down_is_one_error(
-    fake: FakeServer, there: Judge, prompts: list[EncodedPrompt]
-) -> None:
-    fake.answer = lambda seen: Say(400, "no")  # it refuses, and is not down
-    scores = there.engine.score(prompts, there.encoder.tree(LABELS))
-    assert [type(one) for one in scores] == [RequestRefused] * 3
-    fake.answer = lambda seen: RESET
-    with pytest.raises(CustosError, match="2 tries"):
-        there.engine.score(prompts, there.encoder.tree(LABELS))
-    with pytest.raises(CustosError, match="2 tries"):
-        list(there.engine.generate(prompts, there.encoder, "</critique>", [0, 1, 2], SHORT))
-
-
 def test_prompts_that_nobody_waits_for_are_not_sent_and_are_no_fault_of_the_server(
     fake: FakeServer, there: Judge, prompts: list[EncodedPrompt]
 ) -> None:
@@ -363,15 +318,120 @@ def test_prompts_that_nobody_waits_for_are_not_sent_and_are_no_fault_of_the_serv
         there.engine.score(prompts, tree, lambda index: index == 2)
 
 
-def test_a_listener_may_ask_for_scores_while_texts_are_reported(there: Judge, here: Judge) -> None:
-    given = there.encoder.encode([(get_task("truthful-pair"), pair())] * 2)
-    tree = there.encoder.tree(LABELS)
-    heard = []
-    batches = there.engine.generate(
-        *(given, there.encoder, "</critique>", [0, 1], SHORT),
-        on_text=lambda row, text: heard.append((row, text, there.engine.score(given, tree))),
+def score(response: str, **fields: object) -> JudgeRequest:
+    given = {"question": "Capital of France?", "references": ("Paris",), "responses": (response,)}
+    return JudgeRequest.model_validate({**given, **fields})
+
+
+def pair_chat(a: str, b: str, **fields: object) -> JudgeRequest:
+    return JudgeRequest(task="truthful-pure-label", question="?", responses=(a, b), **fields)
+
+
+def judge(fake: FakeServer) -> ChatJudge:
+    return ChatJudge(ModelServer(fake.url, "m", tries=1))
+
+
+def say(text: str) -> Say:
+    return Say(body=completion(text))
+
+
+def test_verdicts_come_in_order_with_the_tasks_own_words(fake: FakeServer, tmp_path: Path) -> None:
+    fake.answer = lambda seen: say("Correct" if "Paris" in seen.text.split("\n")[-1] else "Wrong")
+    asked = [score("Paris", id="a"), score("Rome", id="b"), score("", id="c")]
+    found = [(v.id, v.label, v.confidence) for v in judge(fake).grade(asked)]
+    assert found == [("a", "Correct", None), ("b", "Wrong", None), ("c", "Wrong", None)]
+    assert len(fake.seen) == 2  # the empty response is decided by rule
+    task = get_task("hieval-qs")
+    [system, user] = fake.seen[0].body["messages"]
+    assert system["content"] == task.instruction(task.rubric(asked[0]))
+    assert user["content"].startswith("Question: Capital of France?\n")
+    fake.answer = lambda seen: say("Wrong; Overthinking")
+    picture = [save_picture(tmp_path / "a.png", 8, 8)]
+    [typed] = judge(fake).grade([score("x", task="hieval-ea", images=picture)])
+    assert (typed.label, typed.error_type, typed.message) == ("Wrong", "Overthinking", None)
+    assert isinstance(fake.seen[-1].body["messages"][1]["content"], list)
+    fake.answer = lambda seen: say("Wrong")
+    [quick] = judge(fake).grade([score("x", images=picture)])
+    assert quick.message == "the picture was left out: task 'hieval-qs' reads text alone"
+    assert isinstance(fake.seen[-1].body["messages"][1]["content"], str)
+
+
+def better(seen: Seen) -> str:
+    a, b = (line.partition(": ")[2] for line in seen.text.split("\n")[-2:])
+    return "None" if a == b else "A" if a > b else "B"
+
+
+def test_pairs_are_asked_in_both_orders(fake: FakeServer) -> None:
+    fake.answer = lambda seen: say(better(seen))
+    found = judge(fake).grade(
+        [pair_chat("9", "1"), pair_chat("1", "9"), pair_chat("5", "5"), pair_chat("x", "")]
     )
-    texts = [text for text in texts_in_order(batches) if isinstance(text, GeneratedText)]
-    assert [(row, text) for row, text, _ in heard] == [(0, texts[0].text), (1, texts[1].text)]
-    expected = here.engine.score(given, tree)
-    assert all(is_close(scores, expected) for _, _, scores in heard)
+    assert [v.label for v in found] == ["A", "B", "None", None]
+    assert len(fake.seen) == 6
+    fake.seen.clear()
+    assert [v.label for v in judge(fake).grade([pair_chat("9", "1", order="given")])] == ["A"]
+    assert len(fake.seen) == 1
+    fake.answer = lambda seen: say("A")
+    [first] = judge(fake).grade([pair_chat("9", "1")])
+    assert (first.status, first.label, first.needs_review) == ("abstain", None, True)
+
+
+def test_a_critique_and_the_confidence_after_it_are_kept(fake: FakeServer) -> None:
+    def judgement(seen: Seen) -> Say:
+        label = better(seen)
+        confidence = ".9" if label == "A" else "80 %"
+        return say(
+            f"<critique>{label} says more.</critique><label>{label}</label>"
+            f"<confidence>{confidence}</confidence>"
+        )
+
+    fake.answer = judgement
+    pairs = [pair_chat(a, b).model_copy(update={"task": "truthful-pair"}) for a, b in ("91", "19")]
+    first, second = judge(fake).grade(pairs)
+    assert (first.label, first.critique) == ("A", "A says more.")
+    assert (second.label, second.critique) == ("B", "B says more.")
+    assert first.stated_confidence == second.stated_confidence == pytest.approx(0.85)
+    fake.answer = lambda seen: say("<critique>?</critique><label>A</label>")
+    [torn] = judge(fake).grade(pairs[:1])
+    assert (torn.status, torn.critique, torn.stated_confidence) == ("abstain", None, None)
+
+
+def test_what_holds_no_label_is_no_label(fake: FakeServer) -> None:
+    cut_off = completion("I think").replace('"stop"', '"length"')
+    fake.answer = lambda seen: Say(body=cut_off) if "Rome" in seen.text else say("Well.")
+    grader = judge(fake)
+    found = list(grader.grade([score("Paris"), score("Rome"), score("x", variant="nope")]))
+    assert [v.status for v in found] == ["unparsed", "unparsed", "invalid"]
+    assert all(v.label is None for v in found)
+    assert found[0].message == "no label in the answer: Well."
+    assert found[1].message == "no label in the answer, which was cut at its limit: I think"
+    [torn] = grader.grade([pair_chat("9", "1")])
+    assert (torn.status, grader.usage.prompt_tokens) == ("unparsed", 400), "both orders count"
+
+
+@pytest.mark.parametrize(("status", "expected"), [(400, "invalid"), (500, "judge_error")])
+def test_what_the_server_refuses_is_invalid_and_its_fault_is_not(
+    fake: FakeServer, status: int, expected: str
+) -> None:
+    fake.answer = lambda seen: Say(status, "bad") if better(seen) == "A" else say("B")
+    grader = judge(fake)
+    [found] = grader.grade([pair_chat("9", "1")])
+    assert (found.status, grader.usage.prompt_tokens) == (expected, 100)
+    fake.answer = lambda seen: Say(401, "no")
+    with pytest.raises(ServerRefusal, match="needs an API key"):
+        list(judge(fake).grade([score("Paris")]))
+
+
+def test_the_fingerprint_knows_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ModelServer("http://h/v1", "m")
+    base = ChatJudge(server).fingerprint(score("a"))
+    assert ChatJudge(replace(server, api_key="secret")).fingerprint(score("b")) == base
+    others = [
+        ChatJudge(replace(server, model="n")).fingerprint(score("a")),
+        ChatJudge(replace(server, base_url="http://i/v1")).fingerprint(score("a")),
+        ChatJudge(server, Decoding(temperature=1)).fingerprint(score("a")),
+        ChatJudge(server).fingerprint(score("a", variant="tolerance")),
+        ChatJudge(server).fingerprint(score("a", reference_mode="any")),
+    ]
+    monkeypatch.setattr("clients.chat_judge.package_versions", lambda: {"custos": "0.0.1"})
+    assert len({base, *others, ChatJudge(server).fingerprint(score("a"))}) == 7

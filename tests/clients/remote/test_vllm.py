@@ -1,7 +1,5 @@
 """The shipped judge on a real vLLM server: the same verdicts as here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

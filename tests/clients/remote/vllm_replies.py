@@ -1,7 +1,5 @@
 """Replies as of vLLM, from a plain forward of a tiny model per prompt: a second reference."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

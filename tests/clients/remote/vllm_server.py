@@ -1,7 +1,5 @@
 """A real vLLM server (``make vllm``) for a checkpoint in a folder."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Commands of a page, run as a reader would run them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The programs of the page on ChartHal, beside a clone of its repository that is made up here."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

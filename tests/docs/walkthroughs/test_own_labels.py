@@ -1,6 +1,4 @@
-"""The page about one's own labels works as it stands: its commands are run on its twenty rows."""
-
-from __future__ import annotations
+"""Pages work as they stand: their commands and programs are run on what they show."""
 
 import csv
 import json
@@ -15,7 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.docs.markdown_pages import DOCS, blocks
+from judging.models.backbones import Backbone
+from tests.docs.markdown_pages import DOCS, ROOT, Block, blocks
 from tests.docs.walkthroughs.shell import environment, run
 
 pytestmark = pytest.mark.usefixtures("forking_python")
@@ -28,19 +27,21 @@ START_S = 300
 @pytest.mark.slow
 def test_every_command_of_the_page(tmp_path: Path) -> None:
     follow(tmp_path, lambda text: text)
+    assert (tmp_path / "runs/before/report.html").is_file()
+    assert (tmp_path / "runs/before/disagreements.csv").is_file()
     verdict = json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))
     assert verdict["label"] == "Correct"
 
 
 def test_every_command_of_the_page_on_a_tiny_model(small: str, tmp_path: Path) -> None:
-    """As it stands, but for the model and for the judge that the training starts from."""
+    """As it stands, but for the model, the length of training, and the measurement before it."""
 
     def shrink(text: str) -> str:
-        fresh = f"custos train hieval-qs backbone={small} adapter.init=null"
+        if text.startswith("custos eval"):
+            return ""
+        fresh = f"custos train hieval-qs backbone={small} adapter.init=null optim.max_steps=2"
         text = text.replace("custos train hieval-qs", fresh)
-        return text.replace("--judge embedded-qs", f"--judge {small}").replace(
-            "custos eval embedded-qs", f"custos eval {small}"
-        )
+        return text.replace("--judge embedded-qs", f"--judge {small}")
 
     follow(tmp_path, shrink)
 
@@ -68,8 +69,6 @@ def check(folder: Path) -> None:
     assert sum(count_lines(path) for path in splits.glob("*.jsonl")) == ROWS
     card = (folder / "runs/mine/README.md").read_text(encoding="utf-8")
     assert "held-out" in card
-    assert (folder / "runs/before/report.html").is_file()
-    assert (folder / "runs/before/disagreements.csv").is_file()
     answer = json.loads((folder / "answer.json").read_text(encoding="utf-8"))
     assert answer["status"] == "scored"
     for name in ("verdicts.csv", "served.csv"):
@@ -119,3 +118,123 @@ def free_port() -> int:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+PAIRS_PAGE = DOCS / "own-pairs.md"
+PAIRS_ROWS = 6
+
+
+@pytest.mark.slow
+def test_every_command_of_the_page_pairs(small: str, tmp_path: Path) -> None:
+    """As it stands, but for the model and for the judge that the training starts from."""
+    fresh = f"custos train truthful-pure-label backbone={small} adapter.init=null"
+    for block in blocks(PAIRS_PAGE):
+        text = block.text.replace("embedded-pair", small)
+        if block.title:
+            (tmp_path / block.title).write_text(text, encoding="utf-8")
+        elif block.language == "sh":
+            run(text.replace("custos train truthful-pure-label", fresh), tmp_path)
+    with (tmp_path / "verdicts.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["preferred"] for row in rows] == [
+        *("first", "second", "first", "tie", "second", "first"),
+    ]
+    assert {row["status"] for row in rows} <= {"scored", "truncated"}
+    report = json.loads((tmp_path / "runs/before/report.json").read_text(encoding="utf-8"))
+    assert report["n"] == PAIRS_ROWS
+    assert (tmp_path / "runs/mine/judge.json").is_file()
+
+
+PEOPLE_PAGE = DOCS / "measure.md"
+BY_CHANCE = "Against the shares of people"
+"""Begins what follows from probabilities, whose last digits differ between processors."""
+
+
+def section() -> tuple[Block, Block, Block]:
+    """Return the program that makes the table, the commands, and what they print."""
+    shown = blocks(PEOPLE_PAGE)
+    first = next(number for number, block in enumerate(shown) if block.title == "people.py")
+    program, commands, printed = shown[first : first + 3]
+    assert (commands.language, printed.language) == ("sh", "text")
+    return program, commands, printed
+
+
+def follow_people(folder: Path, judge: str) -> str:
+    program, commands, _ = section()
+    (folder / program.title).write_text(program.text, encoding="utf-8")
+    return run(commands.text.replace("embedded-qs", judge), folder)
+
+
+def test_the_section_on_a_tiny_model(small: str, tmp_path: Path) -> None:
+    output = follow_people(tmp_path, small)
+    _, _, printed = section()
+    assert printed.text.splitlines()[0] in output, "the names of the columns"
+    report = json.loads((tmp_path / "runs/people/report.json").read_text(encoding="utf-8"))
+    people = report["annotators"]
+    assert people["names"] == ["anna", "ben", "carla"]
+    assert people["alternative"]["tested"] == 3
+    alpha = people["alpha"]["nominal"]["value"]  # it does not depend on the judge
+    assert f"alpha of people is {alpha:.3f} [" in printed.text
+    ceiling = people["people"]["agreement"]["value"]
+    assert f"agree on {ceiling:.3f} [" in printed.text
+
+
+@pytest.mark.slow
+def test_what_the_page_prints(tmp_path: Path) -> None:
+    output = follow_people(tmp_path, "embedded-qs")
+    _, _, printed = section()
+    assert printed.text.partition(BY_CHANCE)[0] in output
+
+
+FILES = {
+    block.title: block.text for block in blocks(DOCS / "benchmarks.md") if block.language == "json"
+}
+
+
+@pytest.mark.parametrize(("name", "count"), [("simplevqa", 2), ("truthfulvqa", 2), ("chartom", 4)])
+def test_a_file_of_responses_makes_a_table(tmp_path: Path, name: str, count: int) -> None:
+    """Two items of CHARTOM have a response each about the fact and one about other readers."""
+    (tmp_path / f"{name}.json").write_text(FILES[f"{name}.json"], encoding="utf-8")
+    judge = "" if name == "truthfulvqa" else "--judge rules"
+    run(f"custos bench grade {name} --responses {name}.json {judge} --out g.jsonl", tmp_path)
+    run(f"custos bench table {name} --graded g.jsonl --json table.json", tmp_path)
+    assert json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))["n"] == count
+
+
+def test_a_file_of_charthal_is_graded_by_a_judge(tmp_path: Path) -> None:
+    (tmp_path / "charthal.json").write_text(FILES["charthal.json"], encoding="utf-8")
+    said = run(
+        "custos bench grade charthal --responses charthal.json --judge embedded --out g.jsonl",
+        tmp_path,
+    )
+    assert "2 items graded, 0 without a label" in said
+
+
+LOCAL_EXAMPLES = [
+    block
+    for page in (ROOT / "README.md", DOCS / "judge-files.md", DOCS / "reference" / "python.md")
+    for block in blocks(page)
+    if block.language == "python"
+]
+
+
+@pytest.mark.slow
+def test_the_first_three_answers(embedded: Backbone, tmp_path: Path) -> None:
+    page = blocks(DOCS / "index.md")
+    [rows] = [block for block in page if block.title == "answers.jsonl"]
+    (tmp_path / rows.title).write_text(rows.text, encoding="utf-8")
+    [command] = [block.text for block in page if block.text.startswith("custos grade")]
+    run(command, tmp_path)
+    lines = (tmp_path / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+    verdicts = [json.loads(line) for line in lines]
+    assert [verdict["label"] for verdict in verdicts] == ["Correct", "Wrong", "Wrong"]
+    [shown] = [json.loads(block.text) for block in page if '"label_mass"' in block.text]
+    assert shown.keys() <= verdicts[1].keys()
+    assert verdicts[1]["confidence"] == pytest.approx(shown["confidence"], abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", LOCAL_EXAMPLES, ids=range(len(LOCAL_EXAMPLES)))
+def test_python_examples(embedded: Backbone, block: Block, tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(block.text, encoding="utf-8")
+    assert "Correct" in run("python example.py", tmp_path)

@@ -1,7 +1,5 @@
 """The page on training: its plans run as they stand there, its two machines as processes here."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket
@@ -10,12 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 from typer.testing import CliRunner
 
 from cli.main import app
-from tests.docs.commands_in_text import commands_of
-from tests.docs.markdown_pages import DOCS, blocks
+from tests.docs.markdown_pages import DOCS, blocks, commands_of
 from tests.docs.walkthroughs.shell import environment
 from tests.train.made_up import write_recipe
 
@@ -27,18 +23,8 @@ SRUN = '#!/bin/bash\n"$@" & first=$!\n"$@" && wait $first\n'
 SCONTROL = "#!/bin/bash\nprintf '127.0.0.1\\n127.0.0.1\\n'\n"
 
 
-def _plans() -> list[ParameterSet]:
-    """Return the plans of the page; all but the first, half a minute each, are marked slow."""
-    whole = [plan for plan in PLANS if len(plan) > 1]
-    names = [" ".join(plan) for plan in whole]
-    rest = zip(whole[1:], names[1:], strict=True)
-    return [
-        pytest.param(whole[0], id=names[0]),
-        *(pytest.param(plan, id=name, marks=pytest.mark.slow) for plan, name in rest),
-    ]
-
-
-@pytest.mark.parametrize("arguments", _plans())
+@pytest.mark.slow  # half a minute each; tests/cli/training/test_plan.py plans a small model
+@pytest.mark.parametrize("arguments", [plan for plan in PLANS if len(plan) > 1], ids=" ".join)
 def test_a_plan_of_the_page_runs(arguments: list[str]) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output

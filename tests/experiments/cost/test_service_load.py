@@ -1,25 +1,33 @@
-"""The load generator counts what a server did, no more and no less."""
+"""What measures cost: loads of a service, rows from disk, speeds of scoring and training."""
 
 import asyncio
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from transformers import AutoModelForCausalLM
 
+from experiments.cost import data_plane
 from experiments.cost.load_generator import (
     CONNECTION_FAILED,
-    Connection,
     closed_loop,
     open_loop,
-    quantile,
 )
+from experiments.cost.scoring_speed import compare_speed, export_llama
 from experiments.cost.service_load import measure, read_requests
+from experiments.cost.training_speed import compare, show
+from experiments.cost.training_steps import run_steps, training_rows
 from judging import JudgeRequest
+from judging.files.records import write_records
+from judging.judge import Judge
 from serve.calls.limits import Limits
 from serve.queue.service import Service
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import serving
+from tests.tiny import reference_model
 
 BODY = b'{"question": "q", "references": ["Paris"], "response": "Paris"}'
 
@@ -50,40 +58,6 @@ def test_open_loop_keeps_its_rate_and_every_call_is_answered() -> None:
     assert statuses["429"] > 50
     counters = service.queue().counters
     assert (counters["answered"], counters["rejected"]) == (statuses["200"], statuses["429"])
-
-
-def test_calls_of_several_rows_are_counted_by_rows() -> None:
-    judge = FakeJudge(pause_s=0.001)
-    body = b'{"requests": [%s]}' % b",".join([BODY] * 3)
-    with serving(Service({"a": judge})) as client:
-        load = asyncio.run(
-            closed_loop(str(client.base_url), [body] * 10, clients=2, rows_per_call=3)
-        )
-    assert load.report()["statuses"] == {"200": 10}
-    assert sum(map(len, judge.batches)) == 30
-    assert load.rows_per_second == pytest.approx(30 / load.seconds)
-
-
-def test_nobody_there_is_counted() -> None:
-    assert asyncio.run(Connection("http://127.0.0.1:1").post(BODY)) == CONNECTION_FAILED
-
-
-def test_errors_are_statuses_and_the_connection_goes_on() -> None:
-    with serving(Service({"a": FakeJudge()}, Limits(body_bytes=1000))) as client:
-
-        async def calls() -> list[int]:
-            connection = Connection(str(client.base_url))
-            bodies = (BODY, b"{", b" " * 1500, BODY)
-            return [await connection.post(body) for body in bodies]
-
-        assert asyncio.run(calls()) == [200, 422, 413, 200]
-        assert client.post("/judge", json=row()).status_code == 200
-
-
-def test_quantiles() -> None:
-    values = [float(value) for value in range(1, 101)]
-    assert [quantile(values, share) for share in (0.5, 0.95, 0.99, 1.0)] == [50, 95, 99, 100]
-    assert quantile([7.0], 0.5) == 7
 
 
 def test_rows_that_are_no_requests_are_left_out(tmp_path: Path) -> None:
@@ -120,3 +94,89 @@ def test_the_whole_measurement(tiny_folder: str, rows_per_call: int) -> None:
         "offline again",
         "plain app, 8 clients",
     ]
+
+
+def test_made_rows_are_read_to_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_plane, "PAUSE", 0.001)
+    data_plane.write_rows(tmp_path, 60)
+    lines = (tmp_path / "train.jsonl").read_text(encoding="utf-8").splitlines()
+    assert sum("images" in json.loads(line) for line in lines) == 20
+    data_plane.main(["--data", str(tmp_path), "--measured", "0", "--full", "0"])
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["seconds_to_step_0"] > 0
+    assert 0 < measured["waiting_share"] < 1
+    assert set(measured["memory_mib"]) == {"at the end"}
+
+
+@pytest.fixture
+def bias_free(tiny_folders: Any) -> Any:
+    """A tiny Qwen2.5-VL whose attention biases are zero, as a grafted backbone's are."""
+    model = reference_model(tiny_folders("qwen2_5_vl"), "sdpa")
+    with torch.no_grad():
+        for name, parameter in model.model.language_model.named_parameters():
+            if name.endswith(".bias"):
+                parameter.zero_()
+    model.lm_head.weight = model.model.language_model.embed_tokens.weight
+    return model
+
+
+def test_the_exported_llama_gives_the_same_text_logits(
+    bias_free: Any, tiny: Any, tmp_path: Path
+) -> None:
+    export_llama(bias_free, tiny.tokenizer, tmp_path)
+    llama = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+    ids = torch.randint(0, 100, (2, 17), generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        torch.testing.assert_close(llama(ids).logits, bias_free(ids).logits, atol=1e-5, rtol=0)
+
+
+def test_attention_biases_are_refused(bias_free: Any, tiny: Any, tmp_path: Path) -> None:
+    with torch.no_grad():
+        bias_free.model.language_model.layers[0].self_attn.q_proj.bias[0] = 0.5
+    with pytest.raises(ValueError, match="has attention biases"):
+        export_llama(bias_free, tiny.tokenizer, tmp_path)
+
+
+@pytest.mark.slow
+def test_all_methods_agree_where_the_judge_is_sure() -> None:
+    judge = Judge.load("embedded", dtype="float32")
+    rows = [
+        JudgeRequest(
+            question=f"What is {a} plus {a}?",
+            references=(str(2 * a),),
+            reference_mode="any",
+            responses=(f"The sum is {2 * a + a % 2}.",),
+        )
+        for a in range(24)
+    ]
+    result = compare_speed(judge, rows[:16], rows[16:], rounds=1, vllm_python=None)
+    batched = [d for d in result["disagreements"] if d["method"] == "plain batches of 16"]
+    # An untrained backbone may generate something else than a label; batches only compare labels.
+    assert all(d["gap_nats"] < 0.1 for d in batched)
+
+
+@pytest.mark.slow
+def test_both_trainers_take_steps_on_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    summary = compare(None, steps=3, rounds=1)
+    assert {name: figures["rows_per_second"] > 0 for name, figures in summary["trainers"].items()}
+    assert summary["speed_ratio"] > 1
+    assert summary["memory_ratio"] < 1
+    show(summary)
+    assert "custos over TRL:" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_memory_is_recorded_after_every_step() -> None:
+    report = run_steps("custos", None, steps=3, warm=1, batch=2)
+    assert len(report["resident_mib"]) == 3
+    assert max(report["resident_mib"]) <= report["peak_mib"] + 1
+
+
+def test_rows_of_a_short_file_are_repeated_under_other_ids(tmp_path: Path) -> None:
+    made = training_rows(None, 3)
+    write_records(tmp_path / "rows.jsonl", made)
+    rows = training_rows(tmp_path / "rows.jsonl", 5)
+    assert [row.question for row in rows[3:]] == [row.question for row in rows[:2]]
+    assert len({row.id for row in rows}) == 5

@@ -1,22 +1,20 @@
-"""The warm-up on a handful of pictures: what it leaves, and that a killed run ends the same."""
-
-from __future__ import annotations
+"""The warm-up of a vision tower: what it leaves, ends like, and computes."""
 
 import json
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import Tensor
+from transformers.vision_utils import get_vision_window_index
 
-from experiments.vision import pictures, vision_warmup
 from experiments.vision import trainer as warmup_loop
-from experiments.vision.model import WarmupModel, attention_loss
-from experiments.vision.pictures import WarmupPicture, draw, tokens_at
+from experiments.vision import vision_warmup
+from experiments.vision.model import WarmupModel
+from experiments.vision.pictures import WarmupPicture, draw
+from experiments.vision.tower import EqualPictures
 from experiments.vision.trainer import WarmupTrainer
 from experiments.vision.vision_warmup import VISION_FILE
 from judging.errors import CustosError
@@ -108,96 +106,73 @@ def test_the_script_leaves_a_tower(
     assert f"vision tower: {tmp_path / VISION_FILE}: caption accuracy" in capsys.readouterr().out
 
 
-def test_a_picture_says_where_each_token_of_its_caption_is_shown(embedded: Backbone) -> None:
-    pictures = _pictures(embedded)
-    for picture in pictures:
-        texts = [embedded.tokenizer.decode([token]) for token in picture.targets]
-        for text, sources in zip(texts, picture.sources, strict=True):
-            shown = {fact for source in sources for fact in picture.facts[source]}
-            assert (
-                not text.strip(" ").isalnum()
-                or not sources
-                or any(text.strip() in (fact or "") for fact in shown)
-            )
-        assert sum(map(bool, picture.sources)) > len(texts) // 3
-    first = pictures[0]
-    tokens = tokens_at(first, (0, 0))
-    weights = torch.full((1, 64, 64), 1e-4)
-    away = attention_loss(weights, [first], [(0, 0)])
-    for target, sources in enumerate(first.sources):
-        weights[0, target, [tokens[source] for source in sources[:1]]] = 1.0
-    assert attention_loss(weights, [first], [(0, 0)]) < 0.01 < 5 < away
+def _patches(backbone: Backbone, height: int, width: int, count: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    pictures = torch.randint(0, 256, (count, height, width, 3), generator=generator)
+    encoded = backbone.processor.image_processor(images=list(pictures.byte().numpy()))
+    return torch.as_tensor(encoded["pixel_values"]), torch.as_tensor(encoded["image_grid_thw"])
 
 
-def test_the_loss_falls_where_features_near_the_captions_embeddings(embedded: Backbone) -> None:
-    pictures = _pictures(embedded)
-    captions = WarmupModel(embedded, pictures, compiled=False).captions
-    targets = pictures[0].targets
-    padded = [*targets, *[captions.filler] * (64 - len(targets))]
-    exact = captions.embeddings[[captions.index[token] for token in padded]]
-    noise = torch.randn(exact.shape, generator=torch.Generator().manual_seed(0))
-    losses = [captions.loss(exact + scale * noise, targets).item() for scale in (0, 0.05, 0.2)]
-    assert losses == sorted(losses)
-    assert losses[0] < 0.25, "every token must be told from its likes: digits lie close together"
-    assert losses[2] > 2 * losses[0]
-    assert captions.nearest(exact).tolist() == padded
-    with pytest.raises(CustosError, match="does not fit into 3 visual tokens"):
-        captions.loss(exact[:3], targets)
-
-
-def test_too_few_pictures(embedded: Backbone, tmp_path: Path) -> None:
-    with pytest.raises(CustosError, match=r"'pictures\.train': 8 pictures do not fill a batch"):
-        _trainer(tmp_path, batch_size=64)
-
-
-def test_a_loss_that_is_not_finite_ends_the_run(
-    embedded: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("height", "width"), [(112, 112), (224, 224), (224, 280), (280, 140)])
+def test_features_and_gradients_are_the_librarys(
+    embedded: Backbone, height: int, width: int
 ) -> None:
-    trainer = _trainer(tmp_path)
-    loss = WarmupModel.loss
-
-    def spoiled(*arguments: Any, **keywords: Any) -> torch.Tensor:
-        return loss(*arguments, **keywords) * torch.nan
-
-    monkeypatch.setattr(WarmupModel, "loss", spoiled)
-    with pytest.raises(CustosError, match=r"step 1: not finite: loss nan, .*; lower optim\.lr"):
-        trainer.fit()
-    assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
-
-
-def test_a_folder_of_other_files_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("experiments.vision.vision_warmup.load_backbone", pytest.fail)
-    (tmp_path / "history.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(SystemExit):
-        vision_warmup.main([f"run.output={tmp_path}"])
-    assert "holds files that are not of a run (history.json)" in capsys.readouterr().err
+    patches, grid = _patches(embedded, height, width, 3)
+    tower = embedded.model.model.visual.float().requires_grad_(True)
+    features, middle, _ = EqualPictures(tower, compiled=False)(patches, grid)
+    weights = torch.randn(features.shape, generator=torch.Generator().manual_seed(1))
+    gradients = torch.autograd.grad((features * weights).sum(), list(tower.parameters()))
+    expected = torch.stack(
+        list(embedded.model.model.get_image_features(patches, grid).pooler_output)
+    )
+    reference = torch.autograd.grad((expected * weights).sum(), list(tower.parameters()))
+    torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-5)
+    for ours, theirs in zip(gradients, reference, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
+    assert middle.shape == (3, height * width // 28**2, 4 * 192)
 
 
-def test_its_recipe_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        vision_warmup.main(["pictures.train=0"])
-    assert "override 'pictures.train=0': field 'pictures.train'" in capsys.readouterr().err
+def test_the_middle_is_in_the_order_of_the_tokens(embedded: Backbone) -> None:
+    tower = embedded.model.model.visual.float()
+    patches, grid = _patches(embedded, 224, 280, 2)
+    seen: list[Tensor] = []
+    hook = tower.blocks[-1].register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    embedded.model.model.get_image_features(patches, grid)
+    hook.remove()
+    order, _ = get_vision_window_index(grid, spatial_merge_size=2, window_size=112, patch_size=14)
+    expected = torch.empty(160, 4 * 192)
+    for position, token in enumerate(order.tolist()):
+        expected[token] = seen[0][4 * position : 4 * position + 4].flatten()
+    _, middle, _ = EqualPictures(tower, compiled=False)(patches, grid)
+    torch.testing.assert_close(middle.flatten(0, 1), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_a_killed_process_that_draws_is_one_error(
-    small: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pictures, "POOL_FROM", 0)
-    backbone = load_backbone(small, weights=False)
-    killing = threading.Thread(target=_kill_a_worker, args=(psutil.Process().children(),))
-    killing.start()
-    with pytest.raises(CustosError, match="a process that draws pictures was killed"):
-        pictures.draw(backbone, 2_000, seed=0)
-    killing.join()
+def test_the_first_head_looks_where_the_librarys_does(embedded: Backbone) -> None:
+    tower = embedded.model.model.visual.float()
+    patches, grid = _patches(embedded, 224, 280, 2)
+    given: list[tuple[Tensor, tuple[Tensor, Tensor]]] = []
 
+    def keep(module: Any, args: tuple[Tensor, ...], named: dict[str, Any]) -> None:
+        given.append((named.get("hidden_states", *args[:1]), named["position_embeddings"]))
 
-def _kill_a_worker(earlier: list[psutil.Process]) -> None:
-    """Kill the first process that a pool of this one starts, within a minute."""
-    for _ in range(1200):
-        for child in psutil.Process().children():
-            if child not in earlier and "spawn_main" in " ".join(child.cmdline()):
-                child.kill()
-                return
-        time.sleep(0.05)
+    hook = tower.blocks[-1].attn.register_forward_pre_hook(keep, with_kwargs=True)
+    embedded.model.model.get_image_features(patches, grid)
+    hook.remove()
+    [(hidden, (cos, sin))] = given
+    attention = tower.blocks[-1].attn
+    width = 192 // attention.num_heads
+    query, key = (part[:, :width] for part in attention.qkv(hidden).chunk(3, dim=1)[:2])
+    query, key = (x * cos + torch.cat([-x[:, 32:], x[:, :32]], 1) * sin for x in (query, key))
+    order, _ = get_vision_window_index(grid, spatial_merge_size=2, window_size=112, patch_size=14)
+    expected = torch.zeros(2, 80, 80)
+    for picture in range(2):
+        patches_of_picture = slice(320 * picture, 320 * (picture + 1))
+        weights = (query[patches_of_picture] @ key[patches_of_picture].T / width**0.5).softmax(-1)
+        tokens = (order[80 * picture : 80 * (picture + 1)] - 80 * picture).tolist()
+        for row, query_token in enumerate(tokens):
+            for column, key_token in enumerate(tokens):
+                block = weights[4 * row : 4 * row + 4, 4 * column : 4 * column + 4]
+                expected[picture, query_token, key_token] = block.sum() / 4
+    _, _, looks = EqualPictures(tower, compiled=False)(patches, grid)
+    torch.testing.assert_close(looks, expected, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(looks.sum(-1), torch.ones(2, 80))

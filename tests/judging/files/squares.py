@@ -1,7 +1,5 @@
 """Work for the tests of kept work, in a module that takes no time to import."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from judging.files.kept_work import KeptLine, Origin

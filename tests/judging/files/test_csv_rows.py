@@ -1,7 +1,5 @@
 """Tables as spreadsheets write them, good and broken."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,12 +1,9 @@
 """Files that appear whole, and kept work: what survives a kill, a full disk, a second process."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
 import resource
-import signal
 import subprocess
 import sys
 import time
@@ -72,16 +69,6 @@ def fill(
 
 def rows(file: KeptFile[Square]) -> list[int]:
     return [line.row for line in file.lines()]
-
-
-def test_a_file_grows_batch_by_batch_and_a_stopped_run_goes_on(file: KeptFile[Square]) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        fill(file, Worker(stop_after=2), range(10))
-    worker = Worker()
-    assert fill(file, worker, range(10)) == [8, 10]
-    assert [line.square for line in file.lines()] == [n * n for n in range(10)]
-    assert fill(file, worker, range(10)) == [10]
-    assert worker.batches == [[8, 9]]
 
 
 @given(cut=st.integers(0, 300), garbage=st.binary(max_size=20))
@@ -295,18 +282,6 @@ def start(program: str, path: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.usefixtures("forking_python")
-def test_a_lock_is_free_when_its_process_is_dead(tmp_path: Path) -> None:
-    path = tmp_path / "out.partial"
-    process = start(RUN, path)
-    with pytest.raises(CustosError, match="another run is writing it"), locked(path):
-        pytest.fail("two hold one lock")
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    with locked(path):
-        pass
-
-
-@pytest.mark.usefixtures("forking_python")
 def test_runs_that_are_killed_at_any_moment_lose_nothing(file: KeptFile[Square]) -> None:
     random, num_kept = Random(0), 0
     for _ in range(4):
@@ -362,15 +337,6 @@ def events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Events:
 
 def appears(name: str) -> Events:
     return [("sync", name), ("rename", name), ("sync", "folder")]
-
-
-def test_a_file_and_its_name_are_on_the_disk(tmp_path: Path, events: Events) -> None:
-    with atomic_write(tmp_path / "text") as file:
-        file.write("all")
-    with atomic_path(tmp_path / "bytes") as partial:
-        partial.write_bytes(b"all")
-    assert events == [*appears("text"), *appears("bytes")]
-    assert (tmp_path / "text").read_bytes() == (tmp_path / "bytes").read_bytes() == b"all"
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])

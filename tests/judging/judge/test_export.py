@@ -1,7 +1,5 @@
 """Judges as plain checkpoints: what is written, what is compared, and what a failure leaves."""
 
-from __future__ import annotations
-
 import errno
 import json
 import math

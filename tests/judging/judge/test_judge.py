@@ -1,7 +1,5 @@
 """Judges: their verdicts, and the folder they are read from."""
 
-from __future__ import annotations
-
 import json
 import math
 import time
@@ -133,15 +131,6 @@ def test_grading_streams(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     assert next(verdicts).id == "0"
     assert taken == 4
     assert [verdict.id for verdict in verdicts] == [str(i) for i in range(1, 23)]
-
-
-def test_the_progress_bar_counts_verdicts_on_standard_error(
-    judge: Judge, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert len(list(judge.grade(list(_mixed_requests()), progress=True))) == 23
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "grading" in shown.err and "23/23" in shown.err
 
 
 def test_what_is_no_iterable_of_requests_is_said(judge: Judge) -> None:
@@ -300,3 +289,12 @@ def test_cards_that_do_not_fit(folder: Path, change: dict[str, Any] | bytes, mes
     with pytest.raises(CustosError, match=message) as caught:
         Judge.load(str(folder), device="cpu")
     assert "\n" not in str(caught.value)
+
+
+def test_the_progress_bar_counts_verdicts_on_standard_error(
+    judge: Judge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert len(list(judge.grade(list(_mixed_requests()), progress=True))) == 23
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "grading" in shown.err and "23/23" in shown.err

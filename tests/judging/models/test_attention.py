@@ -1,7 +1,5 @@
 """Attention against a sum over keys under a dense mask, and the towers that are given it."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from types import SimpleNamespace

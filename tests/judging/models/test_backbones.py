@@ -1,7 +1,5 @@
 """Versions of backbones follow every file that could change a verdict."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,22 +1,27 @@
-"""Checkpoints that cannot be used: one line, before any weights are loaded."""
-
-from __future__ import annotations
+"""Checkpoints in folders and on the hub: one line where they cannot be used, before weights."""
 
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
 
+from cli.main import app
 from judging.errors import CustosError, Missing
+from judging.models import fetched
 from judging.models.backbones import load_backbone
 from judging.models.checkpoints import SUPPORTED
 from tests.conftest import HubFolders
 from tests.hub import TEXT_TEMPLATE, shards
+from tests.hub_server import COMMIT, hub_of, silent_hub
 
 NAME = "Qwen3-VL-4B-Instruct"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt")
@@ -107,23 +112,6 @@ def test_weights_of_a_wrapped_model(
     assert caplog.records == []
 
 
-@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model-00001-of-*.safetensors"])
-def test_pointers_of_git_lfs(folder: Path, file: str) -> None:
-    [path] = folder.glob(file)
-    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123\n")
-    assert f"{path}: this is a pointer of Git LFS, not the file; fetch it" in _error(folder)
-
-
-def test_a_folder_above_the_checkpoint(folder: Path) -> None:
-    """Name the snapshot in a folder of the hub's cache, or the checkpoint of a run."""
-    for name in ("checkpoint-20", "snapshots/0a1b"):
-        above = folder.parent / name.replace("/", "-")
-        below = above / name
-        below.parent.mkdir(parents=True)
-        shutil.copytree(folder, below)
-        assert f"the folder has no config.json, but '{below}' has one" in _error(above)
-
-
 def test_pickled_weights(folder: Path) -> None:
     for file in (*shards(folder), folder / "model.safetensors.index.json"):
         file.unlink()
@@ -201,7 +189,6 @@ THINKS = "{{ '<|im_start|>assistant\\n<think>\\n' }}"
         ("config.json", {"model_type": ["qwen3_vl"]}, "model type '['qwen3_vl']' is not supp"),
         ("config.json", {"quantization_config": {"quant_method": "awq"}}, "quantized (awq)"),
         ("config.json", {"quantization_config": [1]}, "its weights are quantized"),
-        ("config.json", {"vision_config": None}, "the weights do not have the shapes"),
         ("config.json", {"text_config": []}, "config.json cannot be used"),
         ("config.json", {"text_config": {"num_attention_heads": 0}}, "config.json cannot be"),
         ("config.json", {"text_config": {"hidden_act": "nope"}}, "config.json cannot be used"),
@@ -228,6 +215,11 @@ def test_values_that_make_no_backbone(
     assert reason in _error(folder)
 
 
+def test_weights_of_other_shapes(folder: Path) -> None:
+    _edit(folder / "config.json", lambda c: c["text_config"].update(intermediate_size=24))
+    assert "the weights do not have the shapes" in _error(folder)
+
+
 def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
     path = folder / "chat_template.json"
     template = json.loads(path.read_text(encoding="utf-8"))["chat_template"]
@@ -246,3 +238,144 @@ def test_templates_that_make_other_turns_or_none(folder: Path) -> None:
     (folder / "config.json").unlink()
     (folder / "config.json").symlink_to("../../blobs/0a1b")
     assert "config.json is a link to nothing" in _error(folder)
+
+
+HUB_NAME = "lab/tiny-judge"
+OLD, NEW = "a" * 40, "b" * 40
+REFUSED = "http://127.0.0.1:9"
+
+Use = Callable[..., None]
+
+
+@pytest.fixture
+def folder_hub(hub_folders: HubFolders, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(hub_folders("Qwen3-VL-4B-Instruct"), tmp_path / "published"))
+
+
+@pytest.fixture
+def cache(folder_hub: Path, tmp_path: Path) -> Path:
+    """The hub's cache with two commits of a model; ``main`` is the newer one."""
+    model = tmp_path / "hub" / "models--lab--tiny-judge"
+    (model / "blobs").mkdir(parents=True)
+    for commit in (OLD, NEW):
+        snapshot = model / "snapshots" / commit
+        snapshot.mkdir(parents=True)
+        for file in folder_hub.iterdir():
+            blob = model / "blobs" / f"{commit[0]}-{file.name}"
+            shutil.copy(file, blob)
+            (snapshot / file.name).symlink_to(Path("../../blobs") / blob.name)
+    (model / "refs").mkdir()
+    (model / "refs" / "main").write_text(NEW, encoding="utf-8")
+    return tmp_path / "hub"
+
+
+def snapshot(cache: Path, commit: str) -> Path:
+    return cache / "models--lab--tiny-judge" / "snapshots" / commit
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Set the cache and the address of the hub, or no hub."""
+
+    def settings(cache: Path, address: str | None = None) -> None:
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", address is None)
+        template = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "ENDPOINT", address or REFUSED)
+
+    return settings
+
+
+def version_of(name: str = HUB_NAME, version: str | None = None, *, weights: bool = False) -> str:
+    return load_backbone(name, device="cpu", version=version, weights=weights).version
+
+
+def error_of(name: str = HUB_NAME) -> str:
+    with pytest.raises(CustosError) as caught:
+        version_of(name, weights=True)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "loaded"), [(None, NEW), ("unknown", NEW), (OLD, OLD), (NEW, NEW)]
+)
+def test_a_model_in_the_cache_is_loaded_by_its_commit(
+    cache: Path, use: Use, version: str | None, loaded: str
+) -> None:
+    use(cache)
+    assert version_of(version=version) == loaded
+
+
+def test_a_missing_shard_in_the_cache(
+    cache: Path, use: Use, capfd: pytest.CaptureFixture[str]
+) -> None:
+    use(cache)
+    shard = shards(snapshot(cache, NEW))[1]
+    count = len(shards(snapshot(cache, NEW)))
+    shard.resolve().unlink()  # a download that was stopped
+    result = CliRunner().invoke(app, ["backbone", HUB_NAME])
+    assert (result.exit_code, result.stdout) == (2, "")
+    line = f"{snapshot(cache, NEW)}': {shard.name} of {count} shards missing"
+    assert line in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert capfd.readouterr().err == "", "nothing that a library prints"
+
+
+@pytest.mark.parametrize("hub", [lambda: nullcontext(REFUSED), silent_hub])
+def test_a_hub_that_cannot_be_reached(
+    hub: Callable[[], AbstractContextManager[str]],
+    cache: Path,
+    use: Use,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is in the cache is used; anything else ends in one line, within seconds."""
+    monkeypatch.setattr(fetched, "SECONDS_TO_ANSWER", 1)
+    with hub() as address:
+        use(cache, address)
+        started = time.perf_counter()
+        message = error_of("lab/other")
+        assert time.perf_counter() - started < 15, "the client alone would go on for longer"
+        assert message.startswith("backbone 'lab/other' cannot be loaded (the hub says: ")
+        assert version_of() == NEW
+    assert capfd.readouterr().err == ""
+
+
+def test_a_download(
+    folder_hub: Path, tmp_path: Path, use: Use, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Files come once; the weights come when they are needed."""
+    with hub_of(HUB_NAME, folder_hub) as (address, fetched):
+        use(tmp_path / "fresh", address)
+        assert version_of() == COMMIT
+        assert "tokenizer.json" in fetched
+        assert not [file for file in fetched if file.endswith(".safetensors")]
+        assert version_of(weights=True) == COMMIT
+        assert sorted(fetched) == sorted(file.name for file in folder_hub.iterdir())
+        capfd.readouterr()
+        assert version_of(weights=True) == COMMIT
+        assert capfd.readouterr().err == "", "no bars where nothing is downloaded"
+    use(tmp_path / "fresh")
+    assert version_of(weights=True) == COMMIT
+
+
+def test_weights_of_another_family_are_not_downloaded(
+    folder_hub: Path, tmp_path: Path, use: Use
+) -> None:
+    (folder_hub / "config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
+    with hub_of(HUB_NAME, folder_hub) as (address, fetched):
+        use(tmp_path / "fresh", address)
+        assert "'lab/tiny-judge': model type 'llama' is not supported" in error_of()
+    assert not [file for file in fetched if file.endswith(".safetensors")]
+
+
+def test_a_folder_above_the_checkpoint(folder: Path) -> None:
+    """Name the snapshot in a folder of the hub's cache, or the checkpoint of a run."""
+    for name in ("checkpoint-20", "snapshots/0a1b"):
+        above = folder.parent / name.replace("/", "-")
+        below = above / name
+        below.parent.mkdir(parents=True)
+        shutil.copytree(folder, below)
+        assert f"the folder has no config.json, but '{below}' has one" in _error(above)

@@ -1,13 +1,10 @@
 """A stand-in for ``torch.cuda``: what is refused, and what is set before a GPU is used."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import Mock
 
 import pytest
 import torch
@@ -22,7 +19,6 @@ from judging.models.devices import (
     has_gpu,
     move_model,
     num_cores,
-    to_device,
     use_device,
 )
 from judging.scoring.tree_engine import TreeEngine
@@ -206,14 +202,3 @@ def test_a_calibration_fits_every_cpu_and_a_fingerprint_one(
     [one], [other] = rounding.grade([ask()]), held.grade([ask()])
     assert one.probabilities == pytest.approx(other.probabilities, abs=0.02)
     assert one.probabilities != other.probabilities
-
-
-def test_copies_to_a_gpu_are_pinned_and_waited_for_by_nobody() -> None:
-    tensor = Mock(device=torch.device("cpu"))
-    to_device(tensor, GPU)
-    tensor.pin_memory.return_value.to.assert_called_once_with(GPU, non_blocking=True)
-    there = Mock(device=GPU)  # pinning what is there already would be an error
-    to_device(there, GPU)
-    assert not there.pin_memory.called
-    here = torch.arange(3)
-    assert to_device(here, torch.device("cpu")) is here

@@ -5,8 +5,6 @@ pytest -m cuda tests/judging/models/test_vision_cuda.py
 ``CUSTOS_CUDA_REHEARSAL=1`` runs the checks on the CPU with a stand-in for the kernel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

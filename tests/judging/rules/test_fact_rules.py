@@ -1,7 +1,5 @@
 """Numbers, shares, options, orders and whole words that answers hold."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Final answers and their equality, against made forms, made pairs and math-verify itself."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from time import process_time
@@ -169,7 +167,7 @@ def test_hostile_texts_are_not_read(text: str) -> None:
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_made_forms(kind: str) -> None:
     results: list[bool | None] = []
-    for seed in range(3):
+    for seed in range(2):
         problem = make_problem(Random(seed), kind, "en")
         [reference] = problem.references
         results += [same_mathematics(reference, form.shown) for form in problem.right]

@@ -1,7 +1,5 @@
 """Requests, trees and plain passes for the tests of this folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,14 +1,16 @@
-"""Drawn text against the library's own generate, and what may not change it."""
-
-from __future__ import annotations
+"""Texts: drawn, stopped, reported, sampled; windows of prompts that are encoded ahead."""
 
 import math
+import threading
 import time
+import weakref
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from judging.files.pictures import PixelLimits
+from judging.judge import Judge
 from judging.models.backbones import Backbone
-from judging.scoring import generation
+from judging.scoring import ask_model, generation
 from judging.scoring.engine import GeneratedText, Sampling
 from judging.scoring.generation import GrowingText, nuclei, sample_tokens
 from judging.scoring.prompts import EncodedPrompt, Encoder
 from judging.scoring.tree_batch import Prefix, TreeBatch, TreeModel
+from judging.types import JudgeRequest
+from tests.conftest import Folders
 from tests.cuda_stand_in import CountedCopies
 from tests.judging.scoring.made_up import engine_of, finished_texts, prompts_with_pictures
+from tests.tiny import save_picture
 
 
 def _generate(
@@ -293,3 +300,117 @@ def _inverted(chances: NDArray[np.float32], top_p: float, seed: int) -> int:
     sums = chances[tokens].astype(np.float64).cumsum()
     number = torch.rand(1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     return int(tokens[np.searchsorted(sums, number.item() * sums[-1], side="right")])
+
+
+SIDE = 56
+"""Pixels of a side, as the model sees it: the pictures are four times as large."""
+
+
+@pytest.fixture(scope="module")
+def judge(tiny_folders: Folders) -> Judge:
+    """A judge that sees pictures in ``SIDE`` times ``SIDE`` pixels."""
+    pixels = PixelLimits(SIDE**2, SIDE**2)
+    return Judge.load(tiny_folders("qwen2_5_vl"), device="cpu", dtype="float32", pixels=pixels)
+
+
+def requests(folder: Path, number: int, **fields: Any) -> list[JudgeRequest]:
+    """Return requests on a chart each; the first is about a file that is not there."""
+    rows = {"task": "charthal", "variant": "normal-open", "question": "?", "references": ("5",)}
+    return [
+        JudgeRequest(
+            **{**rows, "id": str(index), "responses": ("5",), **fields},
+            images=(save_picture(folder / f"{index}.png", 2 * SIDE, 2 * SIDE),)
+            if index
+            else (str(folder / "gone.png"),),
+        )
+        for index in range(number)
+    ]
+
+
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_few_pictures_are_held_and_verdicts_stay(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_gpu: bool
+) -> None:
+    """Those of one window; beside a GPU those of the next one, too."""
+    rows = requests(tmp_path, 12)
+    before = list(judge.grade(rows))
+    if has_gpu:
+        _as_on_a_gpu(judge, monkeypatch)
+    held: list[weakref.ref[Any]] = []
+    most = 0
+
+    def encode(self: Encoder, pairs: Sequence[Any]) -> list[EncodedPrompt]:
+        nonlocal most
+        prompts = original(self, pairs)
+        held.extend(weakref.ref(prompt.vision["pixel_values"]) for prompt in prompts)
+        most = max(most, sum(ref() is not None for ref in held))
+        return prompts
+
+    original = Encoder.encode
+    monkeypatch.setattr(Encoder, "encode", encode)
+    monkeypatch.setattr(ask_model, "WINDOW_PIXELS", 3 * SIDE**2)
+    after = list(judge.grade(rows))
+    assert len(held) == 11 and most == (6 if has_gpu else 3)
+    assert [row.status for row in after] == ["invalid", *["scored"] * 11]
+    for old, new in zip(before, after, strict=True):
+        assert (old.id, old.label, old.message) == (new.id, new.label, new.message)
+        assert new.probabilities == pytest.approx(old.probabilities, abs=1e-5)
+
+
+def test_the_next_window_is_encoded_while_a_gpu_runs(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a tokenizer of its own: control tokens in a text stay text, whatever runs meanwhile."""
+    texts = [f"{'nine ' * (number % 7)}<|im_end|><|im_start|>{number}" for number in range(18)]
+    rows = [
+        JudgeRequest(
+            task="truthful-pair",
+            question="?",
+            responses=(text, "five"),
+            mode="critique" if number % 2 else "score",
+            critique_tokens=16,
+        )
+        for number, text in enumerate(texts)
+    ]
+    monkeypatch.setattr("judging.judge.GPU_WINDOW", 3)
+    before = list(judge.grade(rows))
+    _as_on_a_gpu(judge, monkeypatch)
+    begun = [threading.Event() for _ in range(6)]
+    encode, score = ask_model.encode_groups, ask_model.PromptGroup.score
+    encoding: list[threading.Thread] = []
+    scored: list[str] = []
+
+    def encode_groups(
+        taken: Mapping[int, JudgeRequest], encoder: Encoder, *options: Any
+    ) -> list[ask_model.PromptGroup]:
+        begun[len(encoding)].set()
+        encoding.append(threading.current_thread())
+        assert encoder.backbone.tokenizer is not judge.encoder.backbone.tokenizer
+        assert encoder.backbone.processor.tokenizer is encoder.backbone.tokenizer
+        return encode(taken, encoder, *options)
+
+    def score_group(group: ask_model.PromptGroup, *options: Any) -> Any:
+        first = group.requests[min(group.requests)].responses[0]
+        number = texts.index(first) // 3
+        if number < 5:
+            assert begun[number + 1].wait(20), "the next window is not encoded meanwhile"
+        scored.append(first)
+        return score(group, *options)
+
+    monkeypatch.setattr("judging.judge.encode_groups", encode_groups)
+    monkeypatch.setattr(ask_model.PromptGroup, "score", score_group)
+    after = list(judge.grade(rows))
+    assert len(encoding) == 6 and threading.current_thread() not in encoding
+    assert len(scored) == 12
+    assert [row.critique for row in after] == [row.critique for row in before]
+    assert sum(bool(row.critique) for row in after) == 9
+    assert {row.status for row in after} <= {"scored", "truncated"}
+    for old, new in zip(before, after, strict=True):
+        assert (old.id, old.label, old.status) == (new.id, new.label, new.status)
+        assert new.probabilities == pytest.approx(old.probabilities, abs=1e-5)
+
+
+def _as_on_a_gpu(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a judge take its model for one on a GPU."""
+    stand_in = SimpleNamespace(device=torch.device("cuda"), config=judge.backbone.model.config)
+    monkeypatch.setattr(judge, "backbone", replace(judge.backbone, model=stand_in))

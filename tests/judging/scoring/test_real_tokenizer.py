@@ -1,7 +1,5 @@
 """Prompts and label trees on the published Qwen3 tokenizer (``make real-tokenizer``)."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The engine gives what plain passes give, whatever it batches, shares or remembers."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

@@ -1,7 +1,5 @@
 """The tasks that benchmarks ask for: rubrics, what the judge is shown, rules, parsers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks that read text alone: their judges see no picture, and say so."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

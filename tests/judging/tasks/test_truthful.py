@@ -1,7 +1,5 @@
 """Pairs: both orders, merged verdicts, critiques before labels, written or given."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Verdicts on pairs, of rules, and rewards of critiques by hand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Deadlines, and clients that close the connection."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json
@@ -27,7 +25,7 @@ from serve.calls.context import (
     call_bytes,
     require_open,
 )
-from serve.calls.waiting import SHORT, Readers, Turns, started_threads, unless_gone
+from serve.calls.waiting import SHORT, Readers, Turns, unless_gone
 from serve.pictures.received import Decoders
 from serve.queue.service import Service
 from serve.requests import parse
@@ -133,38 +131,7 @@ def test_a_deadline_that_ends_an_open_stream_is_its_last_event(
         closed.gate.set()
 
 
-def test_a_client_that_hangs_up_on_a_waiting_stream_is_not_graded(
-    closed: FakeJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(waiting, "HEARTBEAT_S", 0.1, raising=False)
-    service = Service({"a": closed})
-    with serving(service) as client, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(client.post, "/judge", json=row(id="kept"))
-        wait_until(lambda: closed.batches != [])
-        with client.stream("POST", "/judge/stream", json=row()) as answer:
-            lines = answer.iter_lines()  # kept: the end of the iterator ends the connection
-            assert next(lines) == ": ping"
-            wait_until(lambda: service.queue().queued["a"] == 1)
-        wait_until(lambda: service.queue().queued["a"] == 0)
-        closed.gate.set()
-        assert running.result().status_code == 200
-    assert closed.batches == [["kept"]]
-
-
 KEYS = {name: f"{name}'s-key-is-long-enough" for name in ("alice", "bob")}
-
-
-def test_many_short_texts_of_a_call_are_read_as_a_long_one() -> None:
-    judge = SlowReader(0.05)
-    many = [row(question="x" * 19_000)] * 40
-    with serving(Service({"a": judge})) as client, ThreadPoolExecutor(1) as pool:
-        call = pool.submit(client.post, "/judge", json=many)
-        wait_until(lambda: judge.num_counted > 0)
-        start = time.monotonic()
-        assert client.get("/health/ready").status_code == 200
-        assert time.monotonic() - start < 1  # of two
-        assert judge.num_counted < 40
-        assert call.result().status_code == 200
 
 
 def test_reading_ends_with_its_call_and_holds_up_no_other_key() -> None:
@@ -183,9 +150,9 @@ def test_reading_ends_with_its_call_and_holds_up_no_other_key() -> None:
         for call in calls:
             assert first_line(call) == "HTTP/1.1 504 Gateway Timeout"
             call.close()
-        time.sleep(1)
+        time.sleep(0.9)
         num_counted = judge.num_counted
-        time.sleep(1)
+        time.sleep(0.4)
         assert judge.num_counted == num_counted < 20
 
 
@@ -205,22 +172,13 @@ def test_a_body_whose_client_leaves_is_not_read_on(monkeypatch: pytest.MonkeyPat
         leaving = send_raw(client, POST + b"Content-Length: %d\r\n\r\n%s" % (len(many), many))
         wait_until(lambda: num_read > 0)
         leaving.close()
-        time.sleep(1)
+        time.sleep(0.5)
         assert num_read < 200  # of which each takes .05 s
         last = num_read
-        time.sleep(0.5)
+        time.sleep(0.2)
         assert num_read == last
         gate.set()
         assert client.post("/judge", json=row()).status_code == 200
-
-
-def test_an_executor_has_all_its_threads_from_the_start() -> None:
-    before = threading.active_count()
-    with started_threads(5) as executor:
-        assert threading.active_count() == before + 5
-        meeting = threading.Barrier(5)  # which a missing thread would leave waiting
-        list(executor.map(lambda _: meeting.wait(10), range(5)))
-        assert threading.active_count() == before + 5
 
 
 def test_two_long_texts_are_read_at_a_time() -> None:
@@ -243,51 +201,6 @@ def test_two_long_texts_are_read_at_a_time() -> None:
         return await asyncio.gather(*tasks)
 
     assert asyncio.run(main()) == [True] * 5
-
-
-def test_a_failure_gives_the_turn_back() -> None:
-    def fail() -> None:
-        raise ValueError("wrong")
-
-    async def main() -> None:
-        readers = Readers()
-        for _ in range(5):
-            with pytest.raises(ValueError, match="wrong"):
-                await readers.read(SHORT + 1, fail)
-        assert await readers.read(SHORT + 1, len, "done") == 4
-
-    asyncio.run(asyncio.wait_for(main(), 20))
-
-
-def test_what_was_read_in_vain_is_freed_at_once() -> None:
-    """Not when Python next looks for cycles, with as many bodies in memory as came until then."""
-
-    class Text(str):
-        __slots__ = ("__weakref__",)
-
-    def fail(text: str) -> None:
-        raise ValueError(text)
-
-    async def no_message() -> None:
-        await asyncio.sleep(60)
-
-    async def main() -> None:
-        readers, request = Readers(), SimpleNamespace(receive=no_message)
-        text = Text("x")
-        freed = weakref.ref(text)
-        with suppress(ValueError):
-            await readers.read(SHORT + 1, fail, text)
-        with suppress(ValueError):
-            await unless_gone(cast(Request, request), readers.read(SHORT, fail, text))
-        del text
-        await asyncio.sleep(0)
-        assert freed() is None
-
-    gc.disable()
-    try:
-        asyncio.run(asyncio.wait_for(main(), 20))
-    finally:
-        gc.enable()
 
 
 def test_who_leaves_is_answered_at_once_but_the_turn_and_the_bytes_are_taken(
@@ -373,3 +286,34 @@ def test_whoever_leaves_takes_no_slot_along() -> None:
         await asyncio.wait_for(work(), 10)
 
     asyncio.run(main())
+
+
+def test_what_was_read_in_vain_is_freed_at_once() -> None:
+    """Not when Python next looks for cycles, with as many bodies in memory as came until then."""
+
+    class Text(str):
+        __slots__ = ("__weakref__",)
+
+    def fail(text: str) -> None:
+        raise ValueError(text)
+
+    async def no_message() -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        readers, request = Readers(), SimpleNamespace(receive=no_message)
+        text = Text("x")
+        freed = weakref.ref(text)
+        with suppress(ValueError):
+            await readers.read(SHORT + 1, fail, text)
+        with suppress(ValueError):
+            await unless_gone(cast(Request, request), readers.read(SHORT, fail, text))
+        del text
+        await asyncio.sleep(0)
+        assert freed() is None
+
+    gc.disable()
+    try:
+        asyncio.run(asyncio.wait_for(main(), 20))
+    finally:
+        gc.enable()

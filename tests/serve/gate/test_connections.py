@@ -3,21 +3,21 @@
 import json
 import logging
 import os
+import resource
 import select
 import socket
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import httpx
 import pytest
 
 from serve.calls.limits import Limits
 from serve.gate import connections
-from serve.gate.connections import address_group
+from serve.gate.connections import address_group, raise_file_limit
 from serve.queue.service import Service
 from serve.server import Throttle
+from tests.forks import run
 from tests.serve.made_up import FakeJudge, row
 from tests.serve.sockets import POST, first_line, send_raw, serving, wait_until
 
@@ -76,7 +76,7 @@ def test_header_tricks_are_4xx(judge: FakeJudge) -> None:
         assert client.post("/judge", json=row()).status_code == 200
 
 
-@pytest.mark.parametrize("num_bytes", [32_768, 32_769, 100_000])
+@pytest.mark.parametrize("num_bytes", [32_768, 32_769])
 def test_headers_that_come_as_a_whole_are_limited(judge: FakeJudge, num_bytes: int) -> None:
     """In the first call of a connection, and in one that comes together with others."""
     short = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -91,7 +91,7 @@ def test_headers_that_come_as_a_whole_are_limited(judge: FakeJudge, num_bytes: i
             assert statuses == [200] * calls.count(short) + [status]
 
 
-@pytest.mark.parametrize("num_headers", [100, 101, 6000])
+@pytest.mark.parametrize("num_headers", [100, 101])
 def test_headers_are_few(judge: FakeJudge, num_headers: int) -> None:
     """Each takes the server longer than its bytes take to come: 6,000 in 30 kB took .04 s."""
     names = b"a:\r\n" * (num_headers - 2)
@@ -151,15 +151,6 @@ def test_a_refused_head_call_has_an_answer_without_a_body(
         after = read_all(send_raw(client, head + b"no HTTP\r\n\r\n"))
         assert after.count(b"HTTP/1.1 ") == 2 and after.endswith(b'"field":null}}')
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
-
-
-def test_what_is_no_http_is_refused_in_the_form_of_all_errors(judge: FakeJudge) -> None:
-    with serving(Service({"a": judge})) as client:
-        answer = answer_to(send_raw(client, b"GET / HTTP/1.1\r\nbad header\r\n\r\n"))
-    assert answer.status_code == 400
-    assert answer.headers["Connection"] == "close"
-    error = {"type": "invalid_request", "message": "Invalid HTTP request received.", "field": None}
-    assert answer.json() == {"error": error}
 
 
 def test_a_body_of_two_lengths_cannot_smuggle_a_call(judge: FakeJudge) -> None:
@@ -263,21 +254,17 @@ def test_addresses_of_one_client_are_one(host: str, group: str) -> None:
     assert address_group(host) == group
 
 
-FEW_FILES = """
-import logging, resource, sys
-sys.path.insert(0, {repository!r})
-from serve.gate.connections import raise_file_limit
-logging.basicConfig()
-for hard in (10_000, 1024):
-    resource.setrlimit(resource.RLIMIT_NOFILE, (700, hard))
-    print(raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
-"""
+def raise_limits() -> None:
+    logging.basicConfig()
+    for hard in (10_000, 1024):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (700, hard))
+        found = (raise_file_limit(), *resource.getrlimit(resource.RLIMIT_NOFILE))
+        sys.stdout.write(f"{found}\n")
 
 
 def test_as_many_files_are_opened_as_the_process_may() -> None:
-    script = FEW_FILES.format(repository=str(Path(__file__).parents[3]))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.splitlines() == ["2000 2576 10000", "448 1024 1024"]
+    done = run(raise_limits)
+    assert done.stdout.splitlines() == ["(2000, 2576, 10000)", "(448, 1024, 1024)"]
     assert done.stderr.count("only 1024 files may be open") == 1
 
 

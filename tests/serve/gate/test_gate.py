@@ -1,8 +1,5 @@
 """Ids, security headers, and exceptions that become a 500."""
 
-from __future__ import annotations
-
-import gzip
 import json
 import threading
 import time
@@ -14,7 +11,6 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from clients.connection import is_loopback
 from serve.app import create_app
 from serve.calls.limits import Limits
 from serve.chat.contract import CHAT_CONTRACTS
@@ -57,17 +53,6 @@ def test_a_fault_of_the_service_is_a_500_without_internals(
     assert "call-8" in answer.json()["error"]["message"]
     assert "secret" not in answer.text
     assert "secret" in caplog.text
-
-
-def test_a_long_method_makes_no_long_log(
-    judge: FakeJudge, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", logger="custos.serve")
-    with serving(Service({"a": judge})) as client:
-        method = b"X" * 20_000
-        assert first_line(send_raw(client, method + b" /judge HTTP/1.1\r\nHost: x\r\n\r\n"))
-    [line] = [message for message in caplog.messages if " XXX" in message]
-    assert len(line) < 150
 
 
 @pytest.fixture(scope="module")
@@ -133,43 +118,11 @@ def test_other_kinds_are_refused(http: httpx.Client, path: str, kind: str) -> No
     assert (error["type"], error["field"]) == ("unsupported_media_type", "Content-Type")
 
 
-@pytest.mark.parametrize("path", ["/judge", "/judge/stream", "/v1/chat/completions"])
-@pytest.mark.parametrize("encoding", ["gzip", "Deflate", "identity, br", "nonsense"])
-def test_compressed_bodies_are_refused(http: httpx.Client, path: str, encoding: str) -> None:
-    content = gzip.compress(json.dumps(row()).encode())
-    answer = http.post(path, content=content, headers={"Content-Encoding": encoding})
-    assert answer.status_code == 415
-    assert answer.json()["error"]["field"] == "Content-Encoding"
-
-
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-le"])
 def test_every_form_of_unicode_is_read(http: httpx.Client, encoding: str) -> None:
     text = json.dumps(row("In Málaga 西班牙", references=["Málaga 西班牙"]), ensure_ascii=False)
     answer = http.post("/judge", content=text.encode(encoding))
     assert (answer.status_code, answer.json()["label"]) == (200, "Correct")
-
-
-@pytest.mark.parametrize("path", ["/judge", "/judge/stream", "/v1/chat/completions"])
-def test_other_encodings_are_named_as_the_fault(http: httpx.Client, path: str) -> None:
-    """PowerShell 5 sends Latin-1."""
-    text = json.dumps(row("Málaga"), ensure_ascii=False)
-    error = http.post(path, content=text.encode("latin-1")).json()["error"]
-    assert "not UTF-8" in error["message"]
-    position = text.index("á")
-    assert f"0xe1 at position {position}" in error["message"]
-
-
-@pytest.mark.parametrize(
-    ("header", "value"),
-    [
-        ("Content-Type", "application/json"),
-        ("Content-Type", "Application/JSON; charset=utf-8"),
-        ("Content-Encoding", "identity"),
-    ],
-)
-def test_json_is_taken(http: httpx.Client, header: str, value: str) -> None:
-    answer = http.post("/judge", content=json.dumps(row()), headers={header: value})
-    assert answer.json()["label"] == "Correct"
 
 
 def test_before_the_judges_are_loaded_everything_but_health_is_503(judge: FakeJudge) -> None:
@@ -220,9 +173,6 @@ def test_contents_are_logged_only_when_asked(
         assert "SECRET" not in caplog.text
 
 
-LIMITS = Limits()
-
-
 @pytest.mark.parametrize("chunked", [True, False])
 def test_too_large_a_body_is_answered(judge: FakeJudge, chunked: bool) -> None:
     limits = Limits(body_bytes=2_000_000)
@@ -237,20 +187,6 @@ def test_too_large_a_body_is_answered(judge: FakeJudge, chunked: bool) -> None:
         assert answer.status_code == 413
         assert answer.json()["error"]["type"] == "too_large"
         assert client.post("/judge", json=row()).status_code == 200
-
-
-def test_bodies_in_hand_are_bounded_together(closed: FakeJudge) -> None:
-    limits = Limits(body_bytes=100_000, held_bytes=150_000)
-    service = Service({"a": closed}, limits)
-    large = row("Paris" + "x" * 90_000)
-    with serving(service) as client, ThreadPoolExecutor(1) as pool:
-        held = pool.submit(client.post, "/judge", json=large)
-        wait_until(lambda: closed.batches != [])
-        assert client.post("/judge", json=large).status_code == 429
-        closed.gate.set()
-        assert held.result().status_code == 200
-        # Its bytes are given back right after the answer, which the caller may see first.
-        wait_until(lambda: client.post("/judge", json=large).status_code == 200)
 
 
 def test_bodies_of_one_key_leave_room_for_others(closed: FakeJudge) -> None:
@@ -302,8 +238,3 @@ def test_a_slow_body_is_408(judge: FakeJudge) -> None:
         assert first_line(slow) == "HTTP/1.1 408 Request Timeout"
         assert time.monotonic() - start < 15
         assert client.post("/judge", json=row()).status_code == 200
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
-def test_loopback(host: str) -> None:
-    assert is_loopback(host)

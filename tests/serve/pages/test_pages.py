@@ -1,7 +1,5 @@
 """The pages as a browser shows them: a real service on a real socket, with a made-up judge."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -25,6 +23,7 @@ from judging.types import Pass
 from serve.calls import waiting
 from serve.pages.routes import card
 from serve.queue.service import Service
+from tests.browser import browser as browser
 from tests.serve.made_up import FakeJudge, card_of
 from tests.serve.sockets import serving, wait_until
 from tests.tiny import save_picture
@@ -212,27 +211,6 @@ def test_the_page_waits_for_a_critique_that_takes_long(
     assert_quiet(browser)
 
 
-def test_a_dropped_picture_is_taken_and_can_be_removed(
-    client: httpx.Client, browser: Chrome
-) -> None:
-    open_page(browser, client)
-    browser.execute_script(
-        """
-        const data = new DataTransfer();
-        data.items.add(new File(["no picture"], "notes.txt", { type: "text/plain" }));
-        data.items.add(new File(["\\x89PNG"], "a.png", { type: "image/png" }));
-        const drop = document.getElementById("drop");
-        drop.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
-        """
-    )
-    wait_for(browser, "notes.txt: not a JPEG, PNG, WebP, GIF or BMP picture")
-    remove = browser.find_element(By.CSS_SELECTOR, "[aria-label='Remove picture 1']")
-    remove.send_keys(Keys.ENTER)
-    browser.implicitly_wait(0)
-    assert browser.find_elements(By.CSS_SELECTOR, "#thumbs li") == []
-    browser.implicitly_wait(5)
-
-
 def test_what_the_judge_was_not_trained_on_cannot_be_chosen(browser: Chrome) -> None:
     narrow = PageJudge()
     narrow.card = card_of({"hieval-qs": ("plain/all", "tolerance/any")})
@@ -287,18 +265,6 @@ def test_it_opens_on_the_headline_judge_with_an_example_to_judge(browser: Chrome
         assert_quiet(browser)
 
 
-def test_the_example_does_not_replace_what_the_user_wrote(
-    client: httpx.Client, browser: Chrome
-) -> None:
-    open_page(browser, client)
-    field(browser, "question").send_keys(" Really?")
-    Select(field(browser, "task")).select_by_visible_text("truthful-pair")
-    assert str(field(browser, "question").get_attribute("value")).endswith(" Really?")
-    browser.find_element(By.ID, "example").click()
-    assert field(browser, "question").get_attribute("value") == "How many boats are in the harbour?"
-    assert_quiet(browser)
-
-
 def test_criteria_are_asked_where_the_task_needs_them_and_then_no_question(browser: Chrome) -> None:
     judge = PageJudge()
     judge.known_tasks = ("criterion", "hieval-qs")
@@ -315,18 +281,6 @@ def test_criteria_are_asked_where_the_task_needs_them_and_then_no_question(brows
         [request] = judge.requests
         assert (request.question, request.criteria) == ("", ("is short", "is polite"))
         assert_quiet(browser)
-
-
-def test_a_refusal_is_told(client: httpx.Client, browser: Chrome) -> None:
-    open_page(browser, client)
-    Select(field(browser, "task")).select_by_visible_text("truthful-pair")
-    browser.find_element(By.ID, "clear").click()
-    field(browser, "question").send_keys("q")
-    field(browser, "response_a").send_keys("a")
-    field(browser, "response_b").send_keys("b")
-    browser.execute_script("pictures.push('data:image/png;base64,AAAA')")
-    browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
-    assert "images: " in wait_for(browser, "not a readable")
 
 
 def test_the_calls_to_copy_work(client: httpx.Client, browser: Chrome, judge: PageJudge) -> None:
@@ -359,12 +313,6 @@ def test_a_phone_needs_no_sideways_scrolling(
     assert browser.execute_script(wide) <= 0
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert_quiet(browser)
-
-
-def test_judges_without_a_report_say_so(client: httpx.Client, browser: Chrome) -> None:
-    open_page(browser, client, "/pages/judges")
-    line = browser.find_element(By.CSS_SELECTOR, "tbody tr").text
-    assert "hieval-qs, truthful-pair" in line and "Not measured" in line
 
 
 def test_a_shipped_judge_shows_its_report(judge: PageJudge, browser: Chrome) -> None:

@@ -1,7 +1,5 @@
 """Verdicts that are kept."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Iterator
@@ -220,19 +218,6 @@ def test_a_write_that_fails_anywhere_leaves_all_or_nothing(tmp_path: Path, fault
         again = VerdictCache(tmp_path / str(failing), 1_000_000)
         assert again.get([*pair(1), *pair(2), *pair(3)]) == pair(1) | pair(3)
         again.close()
-
-
-def test_a_disk_that_is_really_full_keeps_what_was_there(tmp_path: Path) -> None:
-    cache = VerdictCache(tmp_path, 100_000_000)
-    cache.put(pair(1))
-    # SQLite then answers as on a full disk, in the middle of a transaction.
-    pages = cache._writer.execute("PRAGMA page_count").fetchone()[0]
-    cache._writer.execute(f"PRAGMA max_page_count = {pages + 5}")
-    large = {str(number).encode(): verdict("x" * 3000) for number in range(50)}
-    with pytest.raises(sqlite3.OperationalError, match="full"):
-        cache.put(large)
-    assert cache.get([*pair(1), *large]) == pair(1)
-    cache.close()
 
 
 def test_a_service_answers_whichever_call_of_its_cache_fails(tmp_path: Path) -> None:

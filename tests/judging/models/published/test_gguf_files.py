@@ -1,7 +1,5 @@
 """GGUF files of made-up weights, written by the library ``gguf``, as checkpoints."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The published Qwen2.5-Coder-0.5B-Instruct, byte for byte and number for number."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,6 @@ from judging.fingerprint import file_sha256
 from judging.models.backbones import Backbone, load_backbone
 from judging.models.fetched import fetch
 from judging.models.gguf_files import NAMED
-from judging.scoring.prompts import Encoder
-from tests.judging.scoring.made_up import TEXT_ONLY, TOLERANCE, encode, engine_of
-from tests.tiny import brute_force
 
 pytestmark = [
     pytest.mark.real_weights,
@@ -78,20 +73,3 @@ def test_it_knows_the_capital_of_france(real: Backbone) -> None:
     ids = torch.tensor([real.tokenizer.encode("The capital of France is")])
     with torch.inference_mode():
         assert real.tokenizer.decode(real.model(ids).logits[0, -1].argmax()) == " Paris"
-
-
-def test_labels_score_as_in_plain_passes(real: Backbone) -> None:
-    prompts = encode(real, TEXT_ONLY)
-    tree = Encoder(real).tree(["Correct", "Partial", "Wrong"])
-    folder = real.model.config.name_or_path
-    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    with torch.inference_mode():
-        expected = [
-            [
-                brute_force(plain, p.prefix_ids + p.suffix_ids, [t for _, t in path], {})
-                for path in tree.paths
-            ]
-            for p in prompts
-        ]
-    found = torch.tensor(engine_of(real).score(prompts, tree))
-    torch.testing.assert_close(found, torch.tensor(expected), **TOLERANCE)

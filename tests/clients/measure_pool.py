@@ -1,9 +1,7 @@
 """Time of prompts on three stand-ins for vLLM servers, one of them killed, one ten times as slow.
 
-python -m tests.clients.pools.measure_pool
+python -m tests.clients.measure_pool
 """
-
-from __future__ import annotations
 
 import asyncio
 import json

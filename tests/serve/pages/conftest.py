@@ -1,3 +1,0 @@
-"""Headless Chromium, where it is installed."""
-
-from tests.browser import browser as browser
