@@ -20,7 +20,7 @@ from anyio.to_thread import run_sync
 from clients.judge_client import JudgeClient
 from judging.errors import CustosError
 from judging.types import JudgeRequest, Verdict, parse_record, score_of
-from judging.verdicts.critique_reward import AnyJudge
+from judging.verdicts.build import AnyJudge
 
 _WORTH = {"Correct": 1.0, "Pass": 1.0, "Partial": 0.5}
 """What an answer with a label is worth. With every other label it is worth nothing."""

@@ -8,7 +8,7 @@ from deepeval.metrics import BaseMetric
 from deepeval.test_case import LLMTestCase, SingleTurnParams
 
 from custos.integrations._core import Grade, Grader, grader_of
-from judging.verdicts.critique_reward import AnyJudge
+from judging.verdicts.build import AnyJudge
 
 
 class AnswerMetric(BaseMetric):  # type: ignore[misc]

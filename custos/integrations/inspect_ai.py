@@ -20,7 +20,7 @@ from inspect_ai.solver import TaskState
 
 from custos.integrations._core import Grader, NoLabel
 from judging.tasks import get_task
-from judging.verdicts.critique_reward import AnyJudge
+from judging.verdicts.build import AnyJudge
 
 
 @scorer(metrics=[accuracy(), stderr()])  # type: ignore[untyped-decorator]

@@ -24,15 +24,12 @@ from benchmarks.truthfulvqa.benchmark import (
     CATEGORIES,
     OVER_LEVELS,
     cai,
-    measure_levels,
 )
-from benchmarks.truthfulvqa.levels import cai
 from benchmarks.truthfulvqa.logits import (
     measure_lal,
     option_logits,
 )
-from clients.chat import Reply
-from clients.jobs import JobResult
+from clients.chat import JobResult, Reply
 from judging.errors import CustosError, FieldError
 from judging.files.pictures import read_image
 from judging.models.backbones import load_backbone

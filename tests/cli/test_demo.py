@@ -193,5 +193,3 @@ def test_a_service_ends_with_the_block(screen: Screen, program: Callable[[str, s
     with pytest.raises(CustosError, match="'ending' failed: it ends; all of it"):
         with screen.serving("ending"):
             pass
-
-

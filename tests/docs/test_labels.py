@@ -22,7 +22,9 @@ from serve.chat.contract import CHAT_CONTRACTS
 from serve.chat.models import ModelNames
 from serve.queue.service import Service
 from tests.docs.markdown_pages import DOCS
+from tests.serve.chat.made_up import KnowingJudge
 from tests.serve.made_up import FakeJudge
+from tests.serve.sockets import serving_judges
 
 PAGE = DOCS / "labels.md"
 EXAMPLES_PER_LABEL = 3
@@ -119,7 +121,13 @@ def _cells(line: str) -> tuple[str, ...]:
 
 HARNESSES_PAGE = Path("docs/harnesses.md").read_text(encoding="utf-8")
 MODEL = re.compile(r"custos/(?!custos/)([a-z][a-z-]*)")
-JUDGES = ("embedded-benchmarks", "embedded-ea", "embedded-pair", "embedded-qs")
+JUDGES = (
+    "embedded-benchmarks",
+    "embedded-criterion",
+    "embedded-ea",
+    "embedded-pair",
+    "embedded-qs",
+)
 
 
 def models_of(judges: dict[str, FakeJudge]) -> dict[str, str]:
@@ -181,3 +189,16 @@ def test_the_doctor_asks_each_judge_once_under_each_name() -> None:
     assert "custos/qa@embedded-ea" in names
     assert "custos/qa@embedded-qs" not in names  # custos/qa asks it
     assert {models[name] for name in names if name in models} == set(models.values())
+
+
+def test_the_schema_of_the_page_is_filled(capsys: pytest.CaptureFixture[str]) -> None:
+    [block] = [part for part in HARNESSES_PAGE.split("```python\n") if "class Grade" in part]
+    code, _, _ = block.partition("```")
+    with serving_judges({"knowing": KnowingJudge()}) as address:
+        exec(
+            compile(code.replace("http://127.0.0.1:8000", address), "page", "exec"),
+            {"__name__": "page"},
+        )
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert all("passed=False score=1 verdict='fail'" in line for line in lines)

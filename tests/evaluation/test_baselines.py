@@ -15,14 +15,13 @@ from evaluation.baselines import (
     majority_verdicts,
     measure_by_task,
     nearer_reference,
-    overlap_features,
     overlap_verdicts,
     parse_number,
     relaxed_accuracy,
     rule_verdicts,
+    sentence_verdicts,
 )
 from evaluation.intervals import Floats
-from evaluation.regressions import overlap_verdicts, sentence_verdicts
 from evaluation.report.report import baseline_verdicts
 from judging.types import JudgeRequest, LabelledExample, Verdict
 from tests.evaluation.made_up import example

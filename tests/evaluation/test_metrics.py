@@ -15,16 +15,14 @@ from sklearn import metrics as sklearn
 
 from evaluation import metrics
 from evaluation.intervals import Floats, Ints
+from evaluation.measure import length_thirds, measure, measure_error_types, seed_statistics
 from evaluation.metrics import (
     calibration_error,
     chance_band,
     slope,
     squared_error,
 )
-from evaluation.declared_labels import label_set
-from evaluation.intervals import Floats, Ints
-from evaluation.measure import length_thirds, measure, measure_error_types, seed_statistics
-from evaluation.outcomes import Outcomes, gather
+from evaluation.outcomes import Outcomes, gather, label_set
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import (
     TYPED_LABELS,

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.framework import base
 from benchmarks.framework.base import BENCHMARKS, get_benchmark
 from benchmarks.framework.files import join_responses
-from benchmarks.framework.grading import read_responses
+from benchmarks.framework.graded import read_responses
 from judging.errors import CustosError, FieldError
 from judging.tasks import task_names
 from tests.benchmarks.test_charthal import CHARTHAL, item

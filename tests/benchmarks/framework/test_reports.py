@@ -22,8 +22,8 @@ from benchmarks.framework.report.leaderboard import (
     radar_shapes,
     render_leaderboard_html,
 )
-from benchmarks.framework.report.page import cell_map, render_html
-from benchmarks.framework.report.text import (
+from benchmarks.framework.report.page import (
+    cell_map,
     figure_text,
     render_html,
     render_leaderboard_markdown,

@@ -447,3 +447,29 @@ def test_a_judge_whose_model_is_on_a_server_grades_as_here(
     assert {seen.headers["authorization"] for seen in fake.seen} == {"Bearer sk-secret"}
     for there, here in zip(*shares, strict=True):
         assert there == pytest.approx(here, abs=0.05)  # here in bfloat16
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "问题: <|QUESTION|>\n正确答案: <|REF_ANS|>\n预测答案: \n[预测答案0]：<|RESPONSE|>",
+        '用{"预测答案0": "正确"}回答',  # without marks the question and the answers follow it
+    ],
+)
+def test_simplevqas_official_replies_are_read(
+    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prompt: str
+) -> None:
+    monkeypatch.setattr(tasks.TASKS, "entries", dict(tasks.TASKS.entries))
+    rubrics = tmp_path / "official.yaml"
+    rubrics.write_text(yaml.safe_dump({"english": prompt, "chinese": prompt}, allow_unicode=True))
+    fake.answer = lambda seen: Say(
+        body=completion('{"预测答案0": "正确"}' if "Seine" in seen.text else "A: Correct")
+    )
+    item = {"language": "EN", "question": "Which river?", "answer": "Loire"}
+    items = [{**item, "data_id": str(n), "response": text} for n, text in enumerate(["Seine", "x"])]
+    server = ("--judge", fake.url, "--model", "m", "--rubric-file", rubrics)
+    done = grade(tmp_path, items, *server, name="simplevqa")
+    assert done.exit_code == 0, done.stderr
+    rows = read(tmp_path / "out.json")
+    conclusions = [part for row in rows for part in row["judge_res"].values()]
+    assert conclusions == [{"conclusion": "正确"}] * 2

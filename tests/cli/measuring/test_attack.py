@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from cli.compare import compare
+from cli.eval import compare
 from cli.main import app
 from evaluation.correction.label_plan import Questions, gate_needs, rate_needs
 from evaluation.outcomes import save_evaluation

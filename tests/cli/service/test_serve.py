@@ -1,17 +1,15 @@
-"""``custos serve``, ``custos doctor``, and the former name of the program that loads a service."""
+"""``custos serve`` and ``custos doctor``."""
 
 import logging
 import re
 import signal
 import subprocess
-import time
-from importlib import import_module
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from json import dumps
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,7 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
-from cli.service import load
+from judging import JudgeRequest, Verdict
 from serve.chat.contract import CHAT_CONTRACTS
 from serve.server import bind
 from tests.cuda_stand_in import with_gpus
@@ -73,7 +71,7 @@ def test_what_the_operator_allows_holds_for_named_judges_and_for_the_untrained_o
         return FakeJudge()
 
     monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
-    monkeypatch.setattr("serve.pages.examples.warm_up", lambda judge: None)
+    monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
     monkeypatch.setattr(
         "serve.server.run", lambda app, service, listener, load, *_: loaded.append(load())
     )
@@ -200,25 +198,28 @@ def test_an_unknown_model_names_the_nearest() -> None:
         assert "--model 'qa': no such model; did you mean custos/qa" in result.stderr
 
 
+class ErringJudge(KnowingJudge):
+    """Takes every response for wrong."""
+
+    def verdict_on(self, request: JudgeRequest, confidence: float) -> Verdict:
+        return super().verdict_on(request.model_copy(update={"responses": ("No.",)}), confidence)
+
+
+def test_a_judge_that_errs_is_a_healthy_installation() -> None:
+    judges = {"erring": ErringJudge("erring", ("hieval-qs",)), "knowing": KnowingJudge()}
+    with serving_judges(judges) as address:
+        result = examine(address, "--model", "custos/qa@erring", "--model", "custos/simpleqa")
+        assert result.exit_code == 0, result.output
+        assert row(result, "custos/qa@erring")[2] == "erred"
+        assert row(result, "custos/simpleqa")[2] == "ok"
+        assert "\nerred: the script can read the verdict" in result.stdout
+        assert examine(address, "--model", "custos/qa@erring").exit_code == 1  # nothing is right
+
+
 def test_nobody_there() -> None:
     result = examine("http://127.0.0.1:9")
     assert result.exit_code == 2
     assert "is 'custos serve' running there?" in result.stderr
-
-
-def test_the_program_gets_the_options(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("rows.jsonl").touch()
-    options = ["--in", "rows.jsonl", "--json", "load.json", "--rows-per-call", "3"]
-    assert CliRunner().invoke(app, ["load", *options]).exit_code == 2
-    assert capfd.readouterr().err == "error: rows.jsonl: holds 0 requests, fewer than a call\n"
-
-
-def test_it_is_in_no_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "CHECKOUT", tmp_path)
-    assert CliRunner().invoke(app, ["load"]).exit_code == 2
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
@@ -230,7 +231,7 @@ def test_the_log_names_the_gpu_of_the_judges(
 
     with_gpus(monkeypatch, gpus)
     monkeypatch.setattr("cli.service.serve.load_judge", load_judge)
-    monkeypatch.setattr("serve.pages.examples.warm_up", lambda judge: None)
+    monkeypatch.setattr(import_module("serve.pages.routes"), "warm_up", lambda judge: None)
     monkeypatch.setattr("serve.server.run", lambda app, service, listener, load, *_: load())
     with caplog.at_level(logging.INFO, "custos.serve"):
         result = CliRunner().invoke(app, ["serve", "--judge", "m=mine", "--port", "0"])

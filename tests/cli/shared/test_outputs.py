@@ -16,8 +16,7 @@ from cli import grade
 from cli.main import app
 from cli.shared.outputs import Verb, claim, own
 from cli.shared.screen import in_columns, job_bar, show_problems, show_skipped
-from clients.chat import Prices, Usage
-from clients.jobs import JobProgress
+from clients.chat import JobProgress, Prices, Usage
 from judging.errors import CustosError
 from judging.judge import Judge
 from tests.cli.test_main import EVERY_VERB

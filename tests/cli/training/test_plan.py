@@ -17,8 +17,7 @@ from train.launch.run_plan import published_config
 from train.launch.sweep import Sweep
 from train.loop.batches import StepPlan
 from train.methods.focal import FocalRecipe
-from train.setup.recipe import OptimSection, parse_recipe
-from train.setup.recipe_files import RECIPES, recipe_names
+from train.setup.recipe import RECIPES, OptimSection, parse_recipe, recipe_names
 
 
 def _plan(*arguments: str) -> Any:

@@ -22,7 +22,7 @@ from data_prep.construction.steps.base import (
     read_reply,
 )
 from data_prep.errors import UnusableText
-from judging.messages import Message
+from judging.types import Message
 from tests.clients.fake_server import FakeServer, Say, Seen, completion
 from tests.data_prep.construction.made_up import lines, reply, say, writer
 

@@ -13,8 +13,9 @@ import pytest
 import sympy
 
 from data_prep.made.benchmark_answers import generate_benchmark_answers
-from data_prep.made.charts.rows import draw_captioned, draw_pictures, plan_rows, plan_twins
+from data_prep.made.charts.rows import draw_pictures, plan_rows, plan_twins
 from data_prep.made.claims import LABELS, Facet, generate_claims, topics
+from data_prep.made.criterion import generate_criteria
 from data_prep.made.elements import chinese, english
 from data_prep.made.mathematics import make_problem
 from data_prep.made.objective import KIND_SHARES, generate_objective
@@ -28,7 +29,7 @@ from data_prep.made.words.wordings import (
     wordings_of,
     words_of,
 )
-from data_prep.made.criterion import generate_criteria
+from experiments.vision.pictures import draw_captioned
 from judging.tasks import get_task
 from judging.types import LabelledExample
 

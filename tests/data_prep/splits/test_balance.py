@@ -17,7 +17,6 @@ from data_prep.construction.forms.base import Value
 from data_prep.construction.forms.truthful import TruthfulPair
 from data_prep.splits.splits import (
     PUBLISHED_TEST,
-    SPLITS,
     HeldOut,
     balanced_sample,
     balanced_splits,
@@ -26,7 +25,6 @@ from data_prep.splits.splits import (
     in_both_orders,
     item_of,
 )
-from data_prep.splits.splits import HeldOut
 from evaluation.report.markdown import TABLE_5
 from judging.errors import CustosError
 from judging.files.records import read_records, write_records

@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 
 from data_prep.made.hard import kinds
 from data_prep.made.words.wordings import words_of
-from evaluation.attacks.families import (
+from evaluation.attacks.items import (
     AttackFamily,
+    AttackItem,
     attack_words,
+    change_number,
     families,
+    kind_of,
+    may_mean,
+    read_items,
 )
-from evaluation.attacks.rows import AttackRow, attack_rows
-from evaluation.attacks.search import largest_pool, suffix_pool
+from evaluation.attacks.rows import AttackRow, attack_rows, largest_pool, suffix_pool
 from judging import CustosError, JudgeRequest
 from judging.tasks import get_task
 from judging.types import LabelledExample

@@ -21,13 +21,16 @@ from evaluation.attacks.report import (
     render_page,
     write_attacks,
 )
-from evaluation.attacks.rows import LAYOUTS, REFERENCE_ORDER, AttackRow, stability_rows
-from evaluation.attacks.run import AttackOptions, AttackPlan, run_attacks
-from evaluation.attacks.search import (
+from evaluation.attacks.rows import (
+    LAYOUTS,
+    REFERENCE_ORDER,
+    AttackRow,
     SuffixSearch,
+    stability_rows,
     summarise_search,
     wrong_answers,
 )
+from evaluation.attacks.run import AttackOptions, AttackPlan, run_attacks
 from evaluation.baselines import containment
 from evaluation.outcomes import NothingScored
 from judging.errors import CustosError

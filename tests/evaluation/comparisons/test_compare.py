@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 
 from cli.main import app
 from evaluation.comparisons.compare import compare_evaluations, gate
-from evaluation.estimate import lowest_difference
+from evaluation.estimate import lowest_difference, newcombe_interval, paired_accuracies
 from evaluation.outcomes import save_evaluation
-from evaluation.paired import lowest_difference, newcombe_interval, paired_accuracies
 from judging.errors import CustosError
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import evaluation, scored, unscored

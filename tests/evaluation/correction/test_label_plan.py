@@ -19,7 +19,7 @@ from evaluation.correction.label_plan import (
     threshold_needs,
 )
 from evaluation.correction.scores import ppi_plus_plus
-from evaluation.estimate import share
+from evaluation.estimate import lowest_difference, share
 from evaluation.intervals import Ints
 from experiments.findings.interval_coverage import ITEMS, Setting, draw
 from experiments.findings.question_coverage import alike

@@ -9,15 +9,15 @@ import pytest
 from scipy.stats import norm, ttest_1samp
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
+from evaluation.estimate import loss_within_p, lowest_difference
 from evaluation.intervals import Ints
-from evaluation.paired import loss_within_p, lowest_difference
 from evaluation.people.agreement import (
     MIN_ROWS,
     PeoplesLabels,
     krippendorff_alpha,
     label_agreement,
 )
-from evaluation.people.alternative import alternative_annotator_test, duels
+from evaluation.people.annotators import alternative_annotator_test, duels
 from tests.evaluation.people.made_up import LEVELS, labels_of_people
 
 PUBLISHED = (

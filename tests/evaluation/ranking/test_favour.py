@@ -16,10 +16,10 @@ from evaluation.ranking.favour import (
     favour,
     flip_p,
 )
-from evaluation.report.disagreements import find_disagreements
+from evaluation.report.evaluate import find_disagreements
+from evaluation.report.markdown import summary_lines
 from evaluation.report.page import render_page
 from evaluation.report.report import build_report
-from evaluation.report.summary import summary_lines
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import example, scored
 

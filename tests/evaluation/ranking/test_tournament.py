@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.intervals import RESAMPLES, Z_95, wilson_interval
+from evaluation.intervals import RESAMPLES, Z_95
 from evaluation.ranking.bradley_terry import (
     LOG_ODDS_PER_POINT,
     MatchResults,
@@ -20,9 +20,9 @@ from evaluation.ranking.bradley_terry import (
     sampling_ceiling,
     win_matrix,
 )
-from evaluation.ranking.tournament import elo_table, online_elo, rank_by_people, rank_models
+from evaluation.ranking.tournament import online_elo, rank_by_people, rank_models
 from evaluation.report.report import build_report
-from experiments.findings.correction_coverage import draw_matches, match_coverage
+from experiments.findings.correction_coverage import draw_matches
 from judging.errors import CustosError
 from tests.evaluation.made_up import evaluation
 

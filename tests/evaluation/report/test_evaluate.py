@@ -17,8 +17,7 @@ from evaluation.report.evaluate import (
     seen_data,
     uncalibrated_verdicts,
 )
-from evaluation.report.reliability import measured_lines, unmeasured_tasks
-from evaluation.report.measured_tasks import measured_lines
+from evaluation.report.reliability import measured_lines
 from evaluation.report.report import build_report
 from judging import JudgeRequest, LabelledExample, Verdict
 from judging.errors import FieldError

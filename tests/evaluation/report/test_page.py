@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from data_prep.tables.examples import read_examples
-from evaluation.report.disagreements import FILE, find_disagreements, write_disagreements
+from evaluation.report.evaluate import FILE, find_disagreements, write_disagreements
 from evaluation.report.page import render_page, write_page
 from evaluation.report.plots import (
     draw_learning_curve,

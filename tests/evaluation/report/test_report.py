@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from data_prep.tables.examples import read_examples
+from data_prep.tables.mapping import TableMapping
 from evaluation.attacks.report import attack_caution
 from evaluation.attacks.rows import Share, measure_share
 from evaluation.metrics import UNSCORED
 from evaluation.outcomes import Outcomes
-from evaluation.report.evaluate import find_disagreements
+from evaluation.report.evaluate import FILE, find_disagreements, write_disagreements
 from evaluation.report.markdown import (
     JUDGES_IN_REPORTS,
     TABLE_4,
     TABLE_5,
+    WIDTH,
     published_shares,
     render_markdown,
+    summary_lines,
     table_row,
     with_interval,
 )
 from evaluation.report.report import abstention, build_report, risk_coverage, write_report
-from evaluation.report.summary import WIDTH, summary_lines
 from judging.tasks.hieval_ea import ERROR_TYPES
 from judging.types import LabelledExample, Verdict
 from tests.evaluation.made_up import (
@@ -344,3 +348,15 @@ def test_no_id_or_message_commands_the_terminal() -> None:
     lines = summary_lines("qs", report, find_disagreements(examples, verdicts))
     assert any("has no label (id 7 [2J)" in line for line in lines)
     assert all(line.isprintable() for line in lines)
+
+
+def test_criteria_are_shown_and_read_again(tmp_path: Path) -> None:
+    """Without them nobody could say who is right."""
+    fields = {"question": "", "references": (), "criteria": ("is short", "is polite")}
+    row = example("Pass", id="0", task="criterion", **fields)
+    write_disagreements(tmp_path, find_disagreements([row], [scored("Fail", id="0")]))
+    with (tmp_path / FILE).open(encoding="utf-8", newline="") as file:
+        [written] = csv.DictReader(file)
+    assert written["criteria"] == "is short; is polite"
+    [(_, again)] = read_examples(tmp_path / FILE, TableMapping(task="criterion"))
+    assert (again.question, again.criteria) == ("", row.criteria)

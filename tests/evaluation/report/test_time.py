@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.comparisons.compare import compare_evaluations
-from evaluation.comparisons.gate import gate
+from evaluation.comparisons.compare import compare_evaluations, gate
 from evaluation.outcomes import save_evaluation
-from evaluation.report.disagreements import find_disagreements, write_disagreements
+from evaluation.report.evaluate import find_disagreements, write_disagreements
 from evaluation.report.page import write_page
 from evaluation.report.report import build_report, write_report
 from judging.types import LabelledExample, Verdict

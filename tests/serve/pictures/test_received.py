@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -31,9 +32,10 @@ from judging.fingerprint import picture_sha256
 from judging.models.backbones import load_backbone
 from judging.scoring.prompts import Encoder
 from judging.tasks import get_task
+from serve.calls.context import AccessKey, access_key
 from serve.chat.contract import CHAT_CONTRACTS
 from serve.pictures import decode, received
-from serve.pictures.decoders import Decoders
+from serve.pictures.received import Decoders
 from tests.serve.chat.made_up import body
 from tests.serve.made_up import picture, progressive, refused, row
 
@@ -367,3 +369,26 @@ def test_a_large_picture_is_refused_without_a_line_of_pillows_own(
     _, message = refused(client, row(images=[source]))
     assert "more than 16,000,000 pixels" in message
     assert not [each for each in recwarn if "decompression" in str(each.message)]
+
+
+def test_the_pictures_of_one_key_leave_a_process_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the one process that a key may have, as its large pictures do for seconds."""
+    monkeypatch.setattr("serve.pictures.received.num_cores", lambda: 2)
+
+    async def main() -> None:
+        decoders = Decoders(60)
+        access_key.set(AccessKey("alice", b""))
+        await decoders.decode(picture(), None)
+        for process in decoders._processes:
+            process.send_signal(signal.SIGSTOP)
+        waiting = [asyncio.create_task(decoders.decode(picture(), None)) for _ in range(4)]
+        await asyncio.sleep(0)
+        access_key.set(AccessKey("bob", b""))
+        await asyncio.wait_for(decoders.decode(picture(), None), 30)
+        assert not any(task.done() for task in waiting)
+        for process in decoders._processes:
+            process.send_signal(signal.SIGCONT)
+        await asyncio.gather(*waiting)
+        await decoders.close()
+
+    asyncio.run(main())

@@ -24,8 +24,7 @@ from serve.calls.limits import Limits
 from serve.queue.cache import cache_key
 from serve.queue.service import Service
 from serve.requests import parse
-from serve.requests.parse import decode_body
-from serve.requests.routes import not_measured_headers
+from serve.requests.parse import decode_body, not_measured_headers
 from tests.conftest import Folders
 from tests.serve.chat.made_up import KnowingJudge, qa
 from tests.serve.made_up import FakeJudge, picture, refused, row

@@ -29,7 +29,6 @@ from tests.forks import run_together
 from tests.train.finish import graded_together
 from tests.train.made_up import example, examples, recipe, trainer
 from train.finish import grading
-from train.finish.calibrate import calibrate
 from train.finish.grading import (
     FOLDER,
     TOGETHER,
@@ -37,6 +36,7 @@ from train.finish.grading import (
     KeptWindow,
     Processes,
     affordable_rows,
+    calibrate,
     grade_start,
     share_rows,
 )

@@ -11,10 +11,9 @@ import pytest
 from evaluation.intervals import wilson_interval
 from judging.files.questions import write_question_hashes
 from tests.train.made_up import example, examples, recipe
-from train.finish.report import RunResult, announce, validation_accuracy
-from train.loop.progress import Progress
-from train.rows.data import RunSplits
-from train.rows.examples import Examples
+from train.finish.write_judge import RunResult, announce, validation_accuracy
+from train.loop.checkpoint import Progress
+from train.rows.data import Examples, RunSplits
 
 FIGURE = {"value": 0.9, "low": 0.85, "high": 0.94, "n": 1400}
 

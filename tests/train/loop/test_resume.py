@@ -13,10 +13,14 @@ from safetensors.torch import load_file
 
 from tests.train.loop.test_checkpoint import load_checkpoint
 from tests.train.made_up import KilledError, examples, killed_after, recipe, trainer
-from train.loop.checkpoint import best_folder
+from train.loop.checkpoint import (
+    best_folder,
+    early_stop_line,
+    selection_key,
+    validations_without_gain,
+)
 from train.loop.objective import Measured
-from train.loop.optimizer import learning_rate
-from train.loop.progress import early_stop_line, selection_key, validations_without_gain
+from train.loop.sharding import learning_rate
 from train.methods.focal import FocalObjective
 from train.methods.trainer import Trainer
 from train.setup.recipe import OptimSection

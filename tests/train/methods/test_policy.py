@@ -23,7 +23,7 @@ from tests.conftest import Folders
 from tests.tiny import brute_force, reference_model, save_picture
 from tests.train.made_up import recipe
 from tests.train.methods.made_up import labelled_pair
-from train.loop.accelerator import make_accelerator
+from train.loop.sharding import make_accelerator
 from train.methods.dpo import (
     PREFERENCES_FILE,
     Drawing,
@@ -34,8 +34,7 @@ from train.methods.dpo import (
     as_columns,
     read_preferences,
 )
-from train.methods.own_critiques import CritiqueSection
-from train.methods.policy import DrawnCritique, Policy
+from train.methods.own_critiques import CritiqueSection, DrawnCritique, Policy
 
 BUDGET = 6
 

@@ -28,8 +28,14 @@ from train.launch.run_plan import PUBLISHED, plan_run, published_config
 from train.loop.checkpoint import newest_checkpoint, run_identity
 from train.methods.focal import FocalRecipe
 from train.plan import planner
-from train.plan.planner import GIB, SHARE_TO_FILL, decide_checkpointing
-from train.plan.row_sizes import largest_rows, longest, row_sizes
+from train.plan.planner import (
+    GIB,
+    SHARE_TO_FILL,
+    decide_checkpointing,
+    largest_rows,
+    longest,
+    row_sizes,
+)
 from train.plan.step_memory import StepSize, step_memory
 from train.rows.rows import Rows
 from train.setup.recipe import Recipe

@@ -17,6 +17,7 @@ from train.methods.joint import JointRecipe
 from train.setup.recipe import (
     RECIPES,
     find_recipe,
+    parse_recipe,
 )
 
 MINIMAL: dict[str, Any] = {
