@@ -23,6 +23,11 @@ from cli.tasks import tasks
 from cli.train import app as recipe_app
 from cli.train import sweep, train
 
+BENCH_PLAN = """Say how many items people must label; the same as 'custos plan labels'.
+
+Example: custos bench plan --half-width .03 --items 2000 --sensitivity .9 --specificity .85
+"""
+
 app = typer.Typer(
     cls=Verbs,
     rich_markup_mode=None,  # Its columns cut examples of options at 80 characters.
@@ -40,6 +45,7 @@ for group, name, example in (
 app.add_typer(
     plan.app, name="plan", cls=plan.Plans, epilog="Example: custos plan labels --margin .02"
 )
+bench_app.command("plan", cls=Verb, help=BENCH_PLAN)(plan.labels)
 app.command("eval", cls=Verb)(evaluate)
 for verb in (
     *(train, sweep, attack, compare, demo, grade, serve, judges, tasks, doctor),

@@ -167,10 +167,11 @@ class TreeEngine:
                 if len(chosen) == 1:
                     numbers[chosen[0]] = _too_long(tokens)
                     left.remove(chosen[0])
-                else:
-                    self.token_budget = self._halved(
-                        self.token_budget, tokens, "a pass (--token-budget)"
-                    )
+            if sizes := [tokens for chosen, tokens in too_large if len(chosen) > 1]:
+                # Once, however many batches ran side by side.
+                self.token_budget = self._halved(
+                    self.token_budget, min(sizes), "a pass (--token-budget)"
+                )
             too_large.clear()
             done = {i for chosen, _ in scored for i in chosen}
             left = [i for i in left if i not in done]

@@ -150,6 +150,7 @@ EXPECTED = {
     "embedded-benchmarks": {
         *(("chartom-fact", "Correct"), ("chartom-fact", "Incorrect"), ("simplevqa", "Correct")),
     },
+    "embedded-criterion": {("criterion", "Pass")},
     "embedded-ea": {("hieval-ea", "Wrong"), ("hieval-qs", "Correct")},
     "embedded-pair": {("truthful-pair", "A")},
     "embedded-qs": {("hieval-qs", "Correct")},

@@ -200,7 +200,7 @@ class Scored:
 def scored(monkeypatch: pytest.MonkeyPatch) -> Scored:
     scored = Scored()
     monkeypatch.setattr(Judge, "logprobs", scored.counting(Judge.logprobs))
-    monkeypatch.setattr("cli.calibrate.WINDOW", CALIBRATE_BATCH)
+    monkeypatch.setattr("cli.eval.WINDOW", CALIBRATE_BATCH)
     return scored
 
 
@@ -258,7 +258,7 @@ def test_scores_of_other_rows_are_not_mixed_in(judge: Path, scored: Scored, tmp_
             {"references": ("green", "red"), "reference_mode": "all"},
             "field 'reference_mode': judge 'judge' was trained for hieval-qs under plain/any",
         ),
-        ({"references": ("green " * 5000,)}, "field 'question': the prompt has "),
+        ({"references": ("green " * 5000,)}, "field 'references': the prompt has "),
     ],
 )
 def test_a_row_that_the_judge_cannot_take_is_named_before_any_is_scored(

@@ -280,7 +280,7 @@ def test_a_signal_to_all_processes_lets_pictures_of_accepted_calls_be_decoded(na
     """Ctrl-C goes to all processes of the terminal, systemd's SIGTERM to all of the service."""
     program = f"""
 import asyncio, os, signal, time
-from serve.pictures.decoders import Decoders
+from serve.pictures.received import Decoders
 
 async def main():
     decoders = Decoders(30, num_processes=1)
