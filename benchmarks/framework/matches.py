@@ -155,15 +155,15 @@ class Tournament:
         )
         return cleaned
 
-    def by_people(self, people: Iterable[Row]) -> dict[str, Any]:
-        """Estimate the ranking by people, who decided a random sample of the matches.
+    def by_people(self, people: Iterable[Row], random_sample: bool = False) -> dict[str, Any]:
+        """Estimate the ranking by people, who decided some of the matches.
 
         Rows have the ``id`` of a match and people's ``label``: ``A``, ``B``, or ``tie`` or the
-        label ``None`` (a text) for neither; rows without a label are left out. Where some matches
-        were likelier to be drawn, rows have their ``sampling_probability``. The result is that
-        of ``evaluation.ranking.tournament.rank_by_people``. Raise ``FieldError`` if a row names no
+        label ``None`` (a text) for neither; rows without a label are left out. They are a
+        ``random_sample``, or rows have their ``sampling_probability``. The result is that of
+        ``evaluation.ranking.tournament.rank_by_people``. Raise ``FieldError`` if a row names no
         match, or one twice, or has another label or probability, and ``CustosError`` if people
-        decided too few matches.
+        decided too few matches, or nobody says how these were picked.
         """
         ids = {match.request.id for match in self.matches}
         by_id: dict[str, float] = {}
@@ -185,6 +185,8 @@ class Tournament:
             np.array([of_match.get(match.request.id, np.nan) for match in decided])
             for of_match in (by_id, drawn)
         )
+        if np.isnan(labels).any() and not (drawn or random_sample):
+            raise UnknownSampling
         try:
             ranked = rank_by_people(results, labels, clusters, chances if drawn else None)
         except UnknownSampling:

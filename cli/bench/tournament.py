@@ -35,6 +35,7 @@ def tournament(
     with_reference: Annotated[bool, typer.Option("--with-reference")] = False,
     against: Path | None = None,
     people: Path | None = None,
+    random_sample: Annotated[bool, typer.Option("--random-sample")] = False,
     json_out: JsonOut = None,
     retry_failed: RetryFailed = False,
     batch: Batch = 256,
@@ -63,9 +64,10 @@ def tournament(
         against: Compare outcomes of matches and ranking with those of another judge, or of people.
             Give its --out of the same tournament. Default: no comparison.
         people: Correct the ranking by people's labels (id of a match, as in --out, and label A, B
-            or None) of a random sample of the matches, in this JSON, JSONL, CSV or Parquet file,
-            and say how likely their order is the judge's. Where some matches were likelier to be
-            drawn, give each its sampling_probability. Default: none.
+            or None) of some matches, in this JSON, JSONL, CSV or Parquet file, and say how likely
+            their order is the judge's. Where some matches were likelier to be drawn, give each its
+            sampling_probability. Default: none.
+        random_sample: Say that people decided a random sample of the matches.
     """
     from benchmarks.framework.base import get_benchmark
     from benchmarks.framework.files import error_location, read_file, read_items
@@ -113,7 +115,7 @@ def tournament(
             result["agreement"] = played.compare(others)
         if labelled is not None and people is not None:
             with error_location(people):
-                result["by_people"] = played.by_people(labelled)
+                result["by_people"] = played.by_people(labelled, random_sample)
         if json_out is not None:
             write_json(json_out, result)
         partial.remove_unless_failed()

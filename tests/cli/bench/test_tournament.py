@@ -72,7 +72,10 @@ def test_people_on_some_matches_correct_the_ranking(
     ids = [f"q{n}/{pair}" for n in range(3) for pair in ("x/y", "x/z", "y/z")]
     labels = ["B", "B", "", "A", "None", "B", "B", "tie", "B"]
     rows = [{"id": id, "label": label} for id, label in zip(ids, labels, strict=True)]
-    done = run(*play, "--people", write(tmp_path / "people.json", rows))
+    people = write(tmp_path / "people.json", rows)
+    refused = run(*play, "--people", people)
+    assert refused.exit_code == 2 and "--random-sample" in refused.stderr
+    done = run(*play, "--people", people, "--random-sample")
     assert done.exit_code == 0, done.stderr
     found = read(tmp_path / "table.json")["by_people"]
     assert found["n"] == 8
