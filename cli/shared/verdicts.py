@@ -64,7 +64,7 @@ class GradedTable:
         self.labels = tuple(labels)
         """Labels that have a probability in some verdict."""
         self.kinds: dict[str, set[type]] = {name: set() for name in self._known_columns()}
-        """The user's columns, in their order, each with the types of its cells if they matter."""
+        """Columns of the user, in their order, each with the types of its cells if they matter."""
         if not self.kinds:
             for cells, _ in self.rows():
                 for name, value in cells.items():

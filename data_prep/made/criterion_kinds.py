@@ -108,7 +108,7 @@ class Writer:
 
 
 class _Trait(NamedTuple):
-    """What a part of a text is like in two cases: demand, text of the part, and where it stands."""
+    """Two versions of a part of a text: the demand each meets, its text, and where it stands."""
 
     demands: tuple[Demand, Demand]
     parts: tuple[str, str]
