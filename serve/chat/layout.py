@@ -262,7 +262,7 @@ class _Template:
             return None
         last = self._rightmost(text)
         texts: dict[str, str] = {}
-        own = [text[: first[0][0]], text[last[-1][1] :]]
+        around = [text[: first[0][0]], text[last[-1][1] :]]
         for name, (_, start), (end, _) in zip(self.names, first, first[1:], strict=False):
             value = text[start:end]
             if name in self.repeats:
@@ -273,12 +273,12 @@ class _Template:
                     return None
                 value = value.removeprefix(beginning)
             if name == SKIP:
-                own.append(value)
+                around.append(value)
             else:
                 texts[name] = value
         is_certain = [end for _, end in first] == [end for _, end in last]
         stripped = {name: value.strip() for name, value in texts.items()}
-        return PromptFields(stripped, " ".join(own), is_certain)
+        return PromptFields(stripped, " ".join(around), is_certain)
 
     def _leftmost(self, text: str) -> list[tuple[int, int]] | None:
         """Find the span of each delimiter, as early as it can be; ``None`` if one is missing."""
@@ -319,9 +319,9 @@ def decoded(text: str) -> dict[str, Any] | None:
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build an object; raise ``ValueError`` if a key stands twice, as readers differ on it."""
-    if len(found := dict(pairs)) < len(pairs):
+    if len(values := dict(pairs)) < len(pairs):
         raise ValueError("a key stands twice")
-    return found
+    return values
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_once_each)

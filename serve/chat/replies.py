@@ -142,9 +142,9 @@ def _form(
     Raises ``ApiError`` 422 if it would lack a key that the caller may look at, as some callers take
     a missing key for a pass.
     """
-    own = layout.form or contract.form
+    script_form = layout.form or contract.form
     if {"low", "high"} <= fields.texts.keys():
-        own = _scaled(own, fields)
+        script_form = _scaled(script_form, fields)
     index, tool, schema, path = chat.tool(), None, None, ""
     if index is not None and chat.tools:
         called = chat.tools[index].function
@@ -155,16 +155,16 @@ def _form(
         given = chat.response_format and chat.response_format.json_schema
         schema, path = given and given.content, "response_format.json_schema.schema"
     if path:
-        form = form_of_schema(schema, path, contract, layout.words or contract.words, own)
-        if lacking := _asked_for(contract, own, fields) - form.keys():
+        form = form_of_schema(schema, path, contract, layout.words or contract.words, script_form)
+        if lacking := _asked_for(contract, script_form, fields) - form.keys():
             raise ApiError(422, f"the prompt asks for '{min(lacking)}', but no such key", path)
         return form, tool
     if contract.reply == JSON_REPLY:
-        return own, None
+        return script_form, None
     if chat.format == "text":
         return None, None
     named = _named_keys(fields)
-    if not own or not named <= own.keys():
+    if not script_form or not named <= script_form.keys():
         wanted = ", ".join(sorted(named))[:200] if named else "the keys that you read"
         raise ApiError(
             422,
@@ -172,7 +172,7 @@ def _form(
             "response_format json_schema",
             "response_format",
         )
-    return own, None
+    return script_form, None
 
 
 def _asked_for(contract: Contract, form: Mapping[str, Slot], fields: PromptFields) -> set[str]:

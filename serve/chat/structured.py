@@ -36,7 +36,7 @@ LARGEST_BOUND = 1e9
 MOST_HOPS = 16
 """Most references from one part of a schema to another, on the way to one key."""
 UNREADABLE = ("pattern", "format", "multipleOf", "not", "if", "minLength")
-"""Words of a schema that a value could break."""
+"""Keywords of a schema that a filled value could violate."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,12 @@ def _resolved(given: _Schema, part: Any, key: str) -> dict[str, Any]:
             if len(kinds) != 1:
                 given.refuse("several types: give it one", key)
             part = {**part, "type": kinds[0]}
-        elif found := [name for name in ("anyOf", "oneOf", "allOf") if name in part]:
-            options = part[found[0]] if isinstance(part[found[0]], list) else []
+        elif word := next((name for name in ("anyOf", "oneOf", "allOf") if name in part), None):
+            options = part[word] if isinstance(part[word], list) else []
             options = [each for each in options if each != {"type": "null"}]
             if len(options) != 1 or not isinstance(options[0], dict):
-                given.refuse(f"several alternatives in {found[0]}: give it one type", key)
-            part = {**options[0], **_without(part, found[0])}
+                given.refuse(f"several alternatives in {word}: give it one type", key)
+            part = {**options[0], **_without(part, word)}
         else:
             return part
     given.refuse("its references go in a circle", key)
@@ -217,21 +217,22 @@ def _word(given: _Schema, key: str, plain: str, choices: list[Any], known: Slot 
     if {*words.values()} <= {*choices}:
         return Label(dict(words))
     labels = tuple(words)
+    # The label that each value names, among the task's labels and among those of quick scores.
     exact = {likely_label(each, labels, key): each for each in reversed(choices)}
     meant = {
         likely_label(each, ("Correct", PARTIAL, "Wrong"), key): each for each in reversed(choices)
     }
     is_pair = get_task(given.contract.task).num_responses == 2
-    found: dict[str, str | None] = {}
+    word_of: dict[str, str | None] = {}
     for label in (*labels, PARTIAL):
         other = meant.get("Correct") if label == labels[0] else meant.get("Wrong")
         if label == PARTIAL:
             other = meant.get(PARTIAL) or exact.get(labels[-1]) or other
-        found[label] = exact.get(label) or (None if is_pair else other)
-    missing = [label for label in labels if found[label] is None]
-    if missing or found[labels[0]] in (found[label] for label in labels[1:]):
+        word_of[label] = exact.get(label) or (None if is_pair else other)
+    missing = [label for label in labels if word_of[label] is None]
+    if missing or word_of[labels[0]] in (word_of[label] for label in labels[1:]):
         given.refuse(f"none of its values means '{(missing or labels)[0]}' alone", key)
-    return Label(found)
+    return Label(word_of)
 
 
 def _score(
