@@ -11,7 +11,7 @@ from custos.integrations._core import Grade, Grader, grader_of
 from judging.verdicts.build import AnyJudge
 
 
-class AnswerMetric(BaseMetric):  # type: ignore[misc]
+class AnswerMetric(BaseMetric):
     """A comparison of ``actual_output`` with ``expected_output``: 1, 0.5 or 0.
 
     Args:

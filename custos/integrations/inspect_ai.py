@@ -23,7 +23,7 @@ from judging.tasks import get_task
 from judging.verdicts.build import AnyJudge
 
 
-@scorer(metrics=[accuracy(), stderr()])  # type: ignore[untyped-decorator]
+@scorer(metrics=[accuracy(), stderr()])
 def judged(judge: AnyJudge | str = "http://127.0.0.1:8000", **fields: Any) -> Scorer:
     """Score answers by comparison with the target: ``C``, ``P`` or ``I``.
 

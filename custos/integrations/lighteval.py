@@ -16,7 +16,7 @@ from custos.integrations._core import Grader
 from judging.verdicts.build import AnyJudge
 
 
-class _Judged(SampleLevelComputation):  # type: ignore[misc]
+class _Judged(SampleLevelComputation):
     """Scores of generations, all asked for together."""
 
     def __init__(self, grader: Grader) -> None:

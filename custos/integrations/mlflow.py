@@ -26,7 +26,7 @@ def answer_scorer(judge: AnyJudge | str, *, name: str = "answer", **fields: Any)
     """
     grader = Grader(judge, **fields)
 
-    @scorer(name=name)  # type: ignore[untyped-decorator]
+    @scorer(name=name)
     def score(inputs: Any, outputs: Any, expectations: Mapping[str, Any]) -> Feedback:
         reference = expectations.get("expected_response")
         mode = {}

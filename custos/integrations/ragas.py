@@ -20,7 +20,7 @@ def answer_metric(judge: AnyJudge | str, *, name: str = "answer", **fields: Any)
     """
     grader = Grader(judge, **fields)
 
-    @numeric_metric(name=name, allowed_values=(0.0, 1.0))  # type: ignore[untyped-decorator]
+    @numeric_metric(name=name, allowed_values=(0.0, 1.0))
     async def measure(user_input: str, response: str, reference: str) -> Any:
         grade = await grader.agrade(user_input, reference, response)
         return MetricResult(value=grade.score, reason=grade.reason)
