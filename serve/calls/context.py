@@ -35,7 +35,8 @@ class HeldBytes:
     """Number of bytes that the service holds for all calls: bodies and fetched pictures.
 
     All calls share ``limit`` bytes, and the calls of one named caller may take ``caller_share`` of
-    them. A caller without another call may take any number, as may one without a name.
+    them. A caller without another call may take any number, as may one without a name. Above the
+    limit, each named caller has room for an even part of it, whatever the others take.
     """
 
     def __init__(self, limit: int, caller_share: float = 1.0) -> None:
@@ -54,6 +55,11 @@ class HeldBytes:
             if not total:
                 del self._by_caller[caller]
             return total
+
+    def is_owed(self, num_bytes: int, caller: str) -> bool:
+        """Tell whether a named caller that holds bytes has at most an even part of the limit."""
+        with self._lock:
+            return bool(caller) and num_bytes * len(self._by_caller) <= self.limit
 
 
 class CallBytes:
@@ -82,7 +88,8 @@ class CallBytes:
             of_caller = self.total.add(num_bytes, self.caller)
             has_others = self.caller and of_caller > self.num_bytes
         exceeds_share = has_others and of_caller > self.total.caller_share * self.total.limit
-        if exceeds_share or self.total.num_bytes > self.total.limit:
+        is_full = self.total.num_bytes > self.total.limit
+        if exceeds_share or (is_full and not self.total.is_owed(of_caller, self.caller)):
             whose = " of this key" if exceeds_share else ""
             message = f"too many request bodies{whose} are in memory; try again"
             raise ApiError(429, message, retry_after=RETRY_AFTER_S)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 import runpy
 import signal
 import struct
@@ -60,6 +61,7 @@ def main() -> None:
     # A terminal and systemd signal all processes of a service, which still answers what it has.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    os.nice(5)  # what goes to the model comes first
     _limit_memory()
     sys.stdout.buffer.write(READY)
     sys.stdout.buffer.flush()

@@ -5,6 +5,9 @@ turn is a window: the jobs that the model gets at once, at most ``window_tokens`
 the first job alone has more) or ``TEXTS_AT_ONCE`` texts. So a lane with jobs waits for at most one
 window of every other lane, not counting scores that interrupt a text (:class:`Pace`). Within a lane
 callers share the model evenly (:class:`Lane`), and of each caller's jobs the oldest goes first.
+Where several callers wait, a window of scores takes ``SHORT_S`` at most, and one that is longer
+ends when another caller comes: rows of one question cost less in one window, but nobody shall wait
+for all those of another.
 Later jobs about the same question go with it, as together they cost less than apart.
 """
 
@@ -22,6 +25,8 @@ TEXTS_AT_ONCE = 16
 """Most texts of a judge that are written side by side."""
 RELATED_WINDOWS = 4
 """How far behind the oldest job, in windows, jobs about the same question are looked for."""
+SHORT_S = 0.5
+"""Seconds of a window of scores while other callers wait."""
 RETURN_SHARE = 0.05
 """Longest wait for the next requests of a window's callers, as a share of the window's time."""
 MAX_RETRY_AFTER_S = 60
@@ -65,6 +70,11 @@ class Lane(Generic[JobT]):
     def __iter__(self) -> Iterator[JobT]:
         return (job for queue in self._queues.values() for job in queue)
 
+    @property
+    def callers(self) -> Collection[str]:
+        """List the callers whose jobs wait."""
+        return self._queues.keys()
+
     def of_caller(self, caller: str) -> Collection[JobT]:
         """List the jobs of one caller, the oldest first."""
         return self._queues.get(caller, ())
@@ -76,6 +86,15 @@ class Lane(Generic[JobT]):
             self._charged[job.caller] = max(self._charged.get(job.caller, 0), fewest)
             self._queues[job.caller] = deque()
         self._queues[job.caller].append(job)
+
+    def put_back(self, jobs: Sequence[JobT]) -> None:
+        """Put jobs of one window before the others of their callers, and take back the charge."""
+        for job in reversed(jobs):
+            others = (self._charged[each] for each in self._queues if each != job.caller)
+            fewest = min(others, default=0)
+            self.add(job)
+            self._queues[job.caller].rotate()
+            self._charged[job.caller] = max(self._charged[job.caller] - job.tokens, fewest)
 
     def in_turns(self) -> list[JobT]:
         """Order the jobs by their turns."""
@@ -113,9 +132,11 @@ class Lanes(Generic[JobT]):
     """The jobs that wait for the model.
 
     At most ``max_jobs`` jobs and ``max_tokens`` tokens wait, of which one named caller's jobs may
-    take ``caller_share``. A window of scores has ``window_tokens``.
+    take ``caller_share``; above that, each named caller has room for an even part of the queue. A
+    window of scores has ``window_tokens``.
 
     Attributes:
+        short_tokens: Most tokens of a window of scores while several callers wait.
         num_jobs: Jobs waiting.
         tokens: Tokens waiting.
     """
@@ -133,6 +154,7 @@ class Lanes(Generic[JobT]):
         self.max_tokens = max_tokens
         self.window_tokens = window_tokens
         self.caller_share = caller_share
+        self.short_tokens = window_tokens
         self.num_jobs = 0
         self.tokens = 0
         # In the order of their turns: the lane that had the last turn comes last.
@@ -154,16 +176,45 @@ class Lanes(Generic[JobT]):
 
         A caller of which none waits may add any number, as may one without a name.
         """
-        waiting = [job for lane in self._lanes.values() for job in lane.of_caller(caller)]
-        return not (caller and waiting) or (
-            len(waiting) + num_jobs <= self.caller_share * self.max_jobs
-            and sum(job.tokens for job in waiting) + tokens <= self.caller_share * self.max_tokens
+        own_jobs, own_tokens = self._waiting(caller)
+        return not (caller and own_jobs) or (
+            own_jobs + num_jobs <= self.caller_share * self.max_jobs
+            and own_tokens + tokens <= self.caller_share * self.max_tokens
         )
+
+    def is_owed(self, caller: str, num_jobs: int = 1, tokens: int = 1) -> bool:
+        """Tell whether a named caller has less than an even part of the queue with these jobs.
+
+        It may then add them to a full queue too, as others have more than their part.
+        """
+        callers = {*self.callers, caller}
+        own_jobs, own_tokens = self._waiting(caller)
+        return bool(caller) and (
+            (own_jobs + num_jobs) * len(callers) <= self.max_jobs
+            and (own_tokens + tokens) * len(callers) <= self.max_tokens
+        )
+
+    def _waiting(self, caller: str) -> tuple[int, int]:
+        """Count the jobs of a caller that wait, and their tokens."""
+        waiting = [job for lane in self._lanes.values() for job in lane.of_caller(caller)]
+        return len(waiting), sum(job.tokens for job in waiting)
 
     @property
     def has_full_window(self) -> bool:
         """Tell whether enough tokens wait for a full window."""
         return self.tokens >= self.window_tokens
+
+    @property
+    def callers(self) -> set[str]:
+        """Name the callers whose jobs wait."""
+        return {caller for lane in self._lanes.values() for caller in lane.callers}
+
+    def put_back(self, jobs: Sequence[JobT]) -> None:
+        """Put jobs of one window, which the model did not get to, where they were."""
+        if jobs:
+            self._lanes[jobs[0].judge, jobs[0].kind].put_back(jobs)
+            self.num_jobs += len(jobs)
+            self.tokens += sum(job.tokens for job in jobs)
 
     def add(self, jobs: Iterable[JobT]) -> None:
         """Put each job into its lane."""
@@ -184,7 +235,8 @@ class Lanes(Generic[JobT]):
         if lane is None:
             return []
         jobs = self._lanes[lane].in_turns()
-        window = self._scores(jobs) if lane[1] == "score" else _texts(jobs)
+        most = self.window_tokens if len(self.callers) == 1 else self.short_tokens
+        window = _scores(jobs, most) if lane[1] == "score" else _texts(jobs)
         self._lanes[lane].charge(window)
         self._remove(lane, set(window))
         self._lanes.move_to_end(lane)
@@ -196,39 +248,37 @@ class Lanes(Generic[JobT]):
         self.num_jobs -= len(removed)
         self.tokens -= sum(job.tokens for job in removed)
 
-    def _scores(self, jobs: Sequence[JobT]) -> list[JobT]:
-        """Choose a window: the job in turn, the related ones, the next in turn, and so on.
 
-        Related jobs take at most half of the window, and the others take the rest in order. So a
-        crowd of jobs about one question at most about doubles another job's wait.
-        """
-        jobs_by_subject: dict[object, list[JobT]] = {}
-        tokens = related_tokens = 0
-        for job in jobs:
-            if tokens > RELATED_WINDOWS * self.window_tokens:
-                break
-            tokens += job.tokens
-            jobs_by_subject.setdefault(_subject(job), []).append(job)
-        window: dict[JobT, None] = {}
-        tokens = 0
-        for next_job in jobs:
-            if next_job in window:
-                continue
-            if window and tokens + next_job.tokens > self.window_tokens:
-                break
-            window[next_job] = None
-            tokens += next_job.tokens
-            for job in jobs_by_subject.get(_subject(next_job), ()):
-                if job not in window:
-                    related_tokens += job.tokens
-                    if (
-                        related_tokens > self.window_tokens // 2
-                        or tokens + job.tokens > self.window_tokens
-                    ):
-                        break
-                    window[job] = None
-                    tokens += job.tokens
-        return list(window)
+def _scores(jobs: Sequence[JobT], most: int) -> list[JobT]:
+    """Choose a window of tokens: the job in turn, the related ones, the next in turn, and so on.
+
+    Related jobs take at most half of the window, and the others take the rest in order. So a
+    crowd of jobs about one question at most about doubles another job's wait.
+    """
+    jobs_by_subject: dict[object, list[JobT]] = {}
+    tokens = related_tokens = 0
+    for job in jobs:
+        if tokens > RELATED_WINDOWS * most:
+            break
+        tokens += job.tokens
+        jobs_by_subject.setdefault(_subject(job), []).append(job)
+    window: dict[JobT, None] = {}
+    tokens = 0
+    for next_job in jobs:
+        if next_job in window:
+            continue
+        if window and tokens + next_job.tokens > most:
+            break
+        window[next_job] = None
+        tokens += next_job.tokens
+        for job in jobs_by_subject.get(_subject(next_job), ()):
+            if job not in window:
+                related_tokens += job.tokens
+                if related_tokens > most // 2 or tokens + job.tokens > most:
+                    break
+                window[job] = None
+                tokens += job.tokens
+    return list(window)
 
 
 def _texts(jobs: Sequence[JobT]) -> list[JobT]:
@@ -270,6 +320,12 @@ class Pace:
         # wait they fill one window; apart they would take turns in two, each slower per job.
         self._expected_jobs = num_waiting + num_jobs
         self._expected_until = now + RETURN_SHARE * seconds
+
+    def short_tokens(self, most: int) -> int:
+        """Count the tokens of a window that takes ``SHORT_S``; ``most`` before the first."""
+        if not self.tokens_per_second:
+            return most
+        return min(most, max(1, round(SHORT_S * self.tokens_per_second)))
 
     def seconds_for_callers(self, now: float) -> float:
         """Decide how long to wait for the callers of the last window."""

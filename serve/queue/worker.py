@@ -19,7 +19,7 @@ from judging.judge import Judge
 from judging.types import Pass
 from serve.calls.context import CallBytes, call_bytes
 from serve.calls.errors import RETRY_AFTER_S, ApiError
-from serve.queue.lanes import Job, Lanes, Pace
+from serve.queue.lanes import SHORT_S, Job, Lanes, Pace
 from serve.queue.metrics import QueueState
 
 logger = logging.getLogger("custos.serve")
@@ -147,6 +147,8 @@ class Worker:
         self._lanes = lanes
         self._pace = Pace()
         self._running: list[ModelJob] = []
+        self._put_off: set[ModelJob] = set()
+        """Jobs of the window that runs which the model shall not get now."""
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="judge", daemon=True)
         self._thread.start()
@@ -161,7 +163,8 @@ class Worker:
         num_jobs, tokens = len(jobs) or 1, sum(job.tokens for job in jobs) or 1
         with self._changed:
             has_share = self._lanes.has_share(caller, num_jobs, tokens)
-            if not (has_share and self._lanes.has_room(num_jobs, tokens)):
+            has_room = self._lanes.has_room(num_jobs, tokens)
+            if not (has_share and (has_room or self._lanes.is_owed(caller, num_jobs, tokens))):
                 seconds = self._pace.retry_after(self._lanes.tokens, self._lanes.window_tokens)
                 whose = "" if has_share else " of this key"
                 message = f"too many requests{whose} are waiting; try again"
@@ -211,7 +214,7 @@ class Worker:
             self._lanes.remove(list(self._lanes))
             self._changed.notify()
         error = ApiError(503, "the service has stopped", retry_after=RETRY_AFTER_S)
-        _settle(jobs, [error] * len(jobs))
+        _settle([(job, error) for job in jobs])
 
     def close(self) -> None:
         """Wait until the thread has ended, for a limited time."""
@@ -258,6 +261,10 @@ class Worker:
             self._settle_all(window)
         finally:
             with self._changed:
+                again = [job for job in window if job in self._put_off and not job.is_dropped]
+                if not self._closed:
+                    self._lanes.put_back(again)
+                self._put_off.difference_update(window)
                 self._running = [job for job in self._running if job not in window]
                 is_idle = not self._running
             for job in window:
@@ -278,11 +285,12 @@ class Worker:
                     tokens=sum(job.tokens for job in ended),
                     num_waiting=self._lanes.num_jobs,
                 )
+                self._lanes.short_tokens = self._pace.short_tokens(self._lanes.window_tokens)
         self._call(self.on_window, window[0].judge, len(ended), now - start)
 
     def _settle_all(self, window: list[ModelJob]) -> None:
         """Give every job its result; if jobs fail together, try each half again."""
-        window = [job for job in window if not job.is_dropped]
+        window = [job for job in window if not (job.is_dropped or job in self._put_off)]
         if not window:
             return
         results: list[Any] = []
@@ -313,8 +321,10 @@ class Worker:
             return
         now = time.monotonic()
         for job in window:
-            job.ended_at = now
-        self._call(_settle, window, results)
+            if job not in self._put_off:
+                job.ended_at = now
+        done = [each for each in zip(window, results, strict=True) if each[0].ended_at]
+        self._call(_settle, done)
 
     def _results(self, window: list[ModelJob]) -> list[Any]:
         if write := window[0].write:
@@ -322,10 +332,16 @@ class Worker:
         requests = [job.request for job in window if job.request]
         judge = self.judges[window[0].judge]
         jobs = {id(job.request): job for job in window}
+        callers = {job.caller for job in window}
+        may_end_from = window[0].started_at + SHORT_S
 
         def is_wanted(request: JudgeRequest) -> bool:
             self.watchdog.beat()
-            return not jobs[id(request)].is_dropped
+            job = jobs[id(request)]
+            is_late = job is not window[0] and time.monotonic() > may_end_from
+            if is_late and self._others_wait(callers):
+                self._put_off.add(job)
+            return not (job.is_dropped or job in self._put_off)
 
         if window[0].kind == "score":
             return list(judge.grade(requests, is_wanted=is_wanted))
@@ -340,6 +356,10 @@ class Worker:
             self._pass_on(job, window, piece[-num_new:] if num_new > 0 else "")
 
         return list(judge.grade(requests, on_text=on_text))
+
+    def _others_wait(self, callers: set[str]) -> bool:
+        with self._changed:
+            return not self._lanes.callers <= callers
 
     def _pass_on(self, job: ModelJob, window: list[ModelJob], piece: str) -> None:
         """Pass on a piece of a text, and let scores go first when it is their turn.
@@ -367,8 +387,8 @@ class Worker:
             self._loop.call_soon_threadsafe(function, *values)
 
 
-def _settle(jobs: Sequence[ModelJob], results: Sequence[Any]) -> None:
-    for job, result in zip(jobs, results, strict=True):
+def _settle(results: Sequence[tuple[ModelJob, Any]]) -> None:
+    for job, result in results:
         if job.future.done():
             continue
         if isinstance(result, Exception):

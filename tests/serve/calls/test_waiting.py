@@ -25,6 +25,7 @@ from serve.calls.context import (
     call_bytes,
     require_open,
 )
+from serve.calls.errors import ApiError
 from serve.calls.waiting import SHORT, Readers, Turns, unless_gone
 from serve.pictures.received import Decoders
 from serve.queue.service import Service
@@ -63,6 +64,29 @@ def test_the_deadline_does_not_wait_for_a_body(judge: FakeJudge, path: str) -> N
         slow = send_raw(client, head + b"Content-Length: 1000\r\n\r\n{")
         assert first_line(slow) == "HTTP/1.1 504 Gateway Timeout"
         slow.close()
+
+
+def test_each_key_has_room_for_its_part_of_full_memory() -> None:
+    held = HeldBytes(1200, caller_share=0.5)
+
+    def call(key: str) -> CallBytes:
+        token = access_key.set(AccessKey(key, b"") if key else None)
+        try:
+            return CallBytes(held)
+        finally:
+            access_key.reset(token)
+
+    first, second = call("one"), call("two")
+    first.take(600)
+    second.take(600)
+    quiet, loud = call("quiet"), call("one")
+    quiet.take(400)  # an even part of three
+    with pytest.raises(ApiError):
+        quiet.take(1)
+    with pytest.raises(ApiError):
+        loud.take(1)
+    with pytest.raises(ApiError):
+        call("").take(1)  # of callers without a key nobody knows how many they are
 
 
 def test_a_client_that_hangs_up_is_not_graded(closed: FakeJudge) -> None:

@@ -28,7 +28,7 @@ from serve.queue.intake import (
     request_tokens,
     text_tokens,
 )
-from serve.queue.lanes import RETURN_SHARE, TEXTS_AT_ONCE, Job, Kind, Lanes, Pace
+from serve.queue.lanes import RETURN_SHARE, SHORT_S, TEXTS_AT_ONCE, Job, Kind, Lanes, Pace
 from serve.queue.service import WINDOW_BATCHES, WINDOW_TOKENS, Service, window_tokens
 from serve.queue.worker import ModelJob
 from tests.conftest import HubFolders
@@ -340,6 +340,48 @@ def test_the_time_to_come_back_follows_the_speed() -> None:
     assert pace.retry_after(0, window_tokens=1000) == 1
     pace.count_scores(5.0, 1.0, num_jobs=1, tokens=200, num_waiting=0)
     assert pace.tokens_per_second == 120
+
+
+def test_where_callers_compete_a_window_is_as_long_as_its_time_allows() -> None:
+    pace = Pace()
+    assert pace.short_tokens(6000) == 6000  # nothing is known of the speed
+    pace.count_scores(10.0, 10.0, num_jobs=9, tokens=6000, num_waiting=0)
+    assert pace.short_tokens(6000) == round(600 * SHORT_S)
+    pace.count_scores(11.0, 0.001, num_jobs=9, tokens=6000, num_waiting=0)
+    assert pace.short_tokens(6000) == 6000
+    lanes = make_lanes(window_tokens=1000)
+    lanes.short_tokens = 300
+    lanes.add(of_caller("one", 20))
+    assert len(lanes.take()) == 10
+    lanes.add(of_caller("two", 1))
+    assert names(lanes.take()).count("two") == 1
+    assert len(lanes.take()) == 8
+
+
+def test_jobs_that_are_put_back_come_first_and_cost_their_caller_nothing() -> None:
+    lanes = make_lanes(window_tokens=400)
+    jobs = of_caller("one", 6)
+    lanes.add(jobs)
+    window = lanes.take()
+    lanes.put_back(window[1:])
+    lanes.add(of_caller("two", 1))
+    assert (lanes.num_jobs, lanes.tokens) == (6, 600)
+    lanes.short_tokens = 200
+    assert [job.caller for job in lanes.take()].count("two") == 1
+    assert [*lanes] == jobs[2:]
+
+
+def test_each_key_has_room_for_its_part_of_a_full_queue() -> None:
+    lanes = Lanes[Job](["a"], max_jobs=12, max_tokens=12_000, window_tokens=500, caller_share=0.5)
+    assert lanes.is_owed("one", 12, 12_000)  # of one key alone the whole queue is its part
+    lanes.add(of_caller("one", 6))
+    lanes.add(of_caller("two", 6))
+    assert not lanes.has_room()
+    assert not lanes.is_owed("one")
+    assert lanes.is_owed("quiet", 4, 4_000)
+    assert not lanes.is_owed("quiet", 5, 400)
+    assert not lanes.is_owed("quiet", 1, 4_001)
+    assert not lanes.is_owed("")  # of callers without a key nobody knows how many they are
 
 
 def test_scores_and_a_text_share_the_time() -> None:

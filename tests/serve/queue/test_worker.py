@@ -17,11 +17,13 @@ from judging import JudgeRequest, Verdict
 from judging.types import Pass
 from serve.calls.limits import Limits
 from serve.calls.waiting import Deadline
+from serve.queue import lanes
+from serve.queue import worker as worker_module
 from serve.queue.lanes import Lanes
 from serve.queue.service import Service
 from serve.queue.worker import ModelJob, Watchdog, Worker
 from tests.forks import forked
-from tests.serve.made_up import FakeJudge, graded, requests
+from tests.serve.made_up import FakeJudge, graded, requests, row
 from tests.serve.sockets import wait_until
 
 
@@ -273,6 +275,62 @@ def test_dropped_jobs_are_not_run_and_not_counted() -> None:
     asyncio.run(main())
     assert [len(batch) for batch in judge.batches] == [2, 3, 1, 1]
     assert windows == [("a", 2)]
+
+
+class OneByOne(FakeJudge):
+    """Grades requests one after the other, each in 20 ms, if anybody still wants it."""
+
+    def grade(self, requests: Iterable[JudgeRequest], **options: Any) -> Iterator[Verdict]:
+        batch = list(requests)
+        self.batches.append([])
+        for request in batch:
+            if options["is_wanted"](request):
+                self.gate.wait()
+                time.sleep(0.02)
+                self.batches[-1].append(request.id)
+            yield self.verdict_on(request, 0.9)
+
+
+def test_a_window_ends_when_another_caller_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (lanes, worker_module):
+        monkeypatch.setattr(module, "SHORT_S", 0.05)
+    judge = OneByOne()
+    windows: list[int] = []
+
+    async def main() -> None:
+        worker = Worker(
+            {"a": judge},
+            Lanes(["a"], max_jobs=99, max_tokens=9999, window_tokens=9999),
+            lambda name, count, seconds: windows.append(count),
+            Watchdog(0),
+        )
+
+        def submit(caller: str, names: str) -> list[ModelJob]:
+            each = [JudgeRequest.model_validate(row(id=name)) for name in names]
+            jobs = [ModelJob("a", "score", 10, request, caller=caller) for request in each]
+            worker.submit(caller, jobs)
+            return jobs
+
+        judge.gate.clear()
+        jobs = submit("many", "abcdefghij")
+        while not judge.batches:
+            await asyncio.sleep(0.001)
+        late = submit("late", "z")
+        judge.gate.set()
+        await asyncio.wait([job.future for job in late])
+        assert not all(job.future.done() for job in jobs)
+        await asyncio.wait([job.future for job in jobs])
+        ids = [job.future.result().id for job in jobs]
+        assert ids == list("abcdefghij")
+        worker.stop()
+        await asyncio.to_thread(worker.close)
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    order = [name for batch in judge.batches for name in batch]
+    assert order.index("z") < 5
+    assert sorted(order) == sorted("abcdefghijz")  # nothing was graded twice
+    assert sum(windows) == 11
 
 
 class Memory:
