@@ -19,7 +19,7 @@ from data_prep.errors import UnusableText
 from data_prep.tables.labels import most_given
 from judging.errors import CustosError, FieldError, errors_at
 from judging.tasks import get_task
-from judging.types import JudgeRequest, LabelledExample, Verdict, label_of
+from judging.types import JudgeRequest, LabelledExample, Verdict, label_of, parse_record
 
 SEEN = ("task", "variant", "reference_mode", "question", "choices", "references", "criteria")
 """Fields of a request, beside its id and its responses, that its digest depends on."""
@@ -68,7 +68,9 @@ def show(form: Form, request: JudgeRequest, verdict: Verdict | None = None) -> S
 def _row(request: JudgeRequest) -> dict[str, Any]:
     """Write a request as the row of a sheet, a single response under its own name."""
     row = request.model_dump(mode="json")
-    return row if len(row["responses"]) > 1 else {**row, "response": row.pop("responses")[0]}
+    if len(row["responses"]) == 1:
+        row["response"] = row.pop("responses")[0]
+    return row
 
 
 def field_names(form: Form, shown: Sequence[Shown]) -> dict[str, str]:
@@ -170,7 +172,7 @@ def bring_back(
                     result.counts["skipped"] += 1
                     continue
                 label = str(form.settled(row, {person: filled})["label"])
-                get_task(request.task).target(_example(row, {"label": label}))
+                get_task(request.task).target(_example(row, {"label": label}, each.place))
             except (CustosError, UnusableText) as error:
                 result.problems.append(f"{each.place}: {person}: {error}")
                 continue
@@ -183,15 +185,16 @@ def bring_back(
         label = truth or str(most_given(by_person, {}))
         agreeing = {name: fillings[name] for name in by_person if by_person[name] == label}
         people = {"annotators": list(by_person), "annotator_labels": by_person}
-        result.rows.append(_example(form.settled(row, agreeing), {**more, **people}))
+        settled = form.settled(row, agreeing)
+        result.rows.append(_example(settled, {**more, **people}, f"row '{request.id}'"))
     for given in by_item.values():
         place = next(iter(given.values())).place
         result.problems.append(f"{place}: is about none of the rows as they are now")
     return result
 
 
-def _example(row: Mapping[str, Any], more: Mapping[str, Any]) -> LabelledExample:
-    return LabelledExample.model_validate({**row, **more})
+def _example(row: Mapping[str, Any], more: Mapping[str, Any], place: str) -> LabelledExample:
+    return parse_record(LabelledExample, {**row, **more}, place)
 
 
 def _read(form: Form, cells: Mapping[str, str], labels: Mapping[str, str]) -> Filled | None:

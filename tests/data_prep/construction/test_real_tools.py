@@ -167,11 +167,13 @@ def test_label_studio_takes_the_configuration_of_every_task(
         for row in {1: rows[:1], len(rows): rows}.values():
             table = write_rows(tmp_path / "rows.jsonl", row)
             out = tmp_path / f"{task.name}-{len(row)}"
-            verdicts = write_rows(tmp_path / "verdicts.jsonl", [
-                {"id": each["id"], "row": n, "status": "scored", "judge_name": "a judge",
-                 "label": task.labels(task.rubric(JudgeRequest.model_validate(each)))[0], "confidence": .5}
-                for n, each in enumerate(row, 1)
-            ])  # fmt: skip
+            requests = map(JudgeRequest.model_validate, row)
+            best = [task.labels(task.rubric(request))[0] for request in requests]
+            common = {"status": "scored", "judge_name": "a judge", "confidence": 0.5}
+            verdicts = write_rows(
+                tmp_path / "verdicts.jsonl",
+                [{"id": str(n), "row": n + 1, "label": best[n], **common} for n in range(len(row))],
+            )
             run(
                 *("construct", "labelling", "label-studio", table, "--out", out),
                 *("--verdicts", verdicts),
