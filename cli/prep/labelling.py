@@ -148,8 +148,8 @@ def labelled(
     for again in found.replaced:
         typer.echo(f"labelled again, the last counts: {again}", err=True)
     people = dict.fromkeys(name for row in found.rows for name in row.annotators)
-    counts = "".join(f", {count} {kind}" for kind, count in found.counts.items() if count)
-    typer.echo(f"{len(found.rows)} rows by {', '.join(people)}{counts}: {out}")
+    counts = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
+    typer.echo(f"{len(found.rows)} rows by {', '.join(people)} ({counts}): {out}")
 
 
 def _read(table: Table, mapping: TableMapping, allow_dropped: bool) -> dict[int, JudgeRequest]:

@@ -149,7 +149,7 @@ def bring_back(
     by_item: dict[str, dict[str, Annotation]] = defaultdict(dict)
     for each in sorted(annotations, key=lambda each: each.when):
         if each.state == "draft":
-            result.counts["drafts"] += 1
+            result.counts["in draft"] += 1
             continue
         person = names.get(each.person, each.person)
         of_item = by_item[each.item]
@@ -179,7 +179,7 @@ def bring_back(
             fillings[person], by_person[person] = filled, label
             truth = label if each.is_truth else truth
         if not by_person:
-            result.counts["rows without a label"] += 1
+            result.counts["unlabelled"] += 1
             continue
         result.counts["labels"] += len(by_person)
         label = truth or str(most_given(by_person, {}))
