@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,7 +12,7 @@ from cli.shared.options import read_assignments, with_groups
 from cli.shared.outputs import OutFile, OutFolder, claim
 from cli.shared.screen import check_skipped
 from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, note_doubts, read_requests
-from cli.shared.verdicts import TABLE_SUFFIXES, read_verdict_table
+from cli.shared.verdicts import TABLE_SUFFIXES, cell_text, read_verdict_table
 from data_prep.construction import argilla, label_studio
 from data_prep.construction.forms.labels import form_of
 from data_prep.tables.mapping import TableMapping
@@ -106,7 +105,8 @@ def labelled(
 
     OUT has the rows that somebody labelled, with everybody's label by name; custos eval, custos
     train and custos prep table read it as it is. Skipped tasks, drafts and predictions are no
-    labels; of several labels of one person on a task the last one counts.
+    labels; of several labels of one person on a task the last one counts. Labels that the table has
+    already are not in OUT.
 
     Example: custos prep construct labelled export.json --in answers.csv --person 1=anna
     --person 2=ben --out labelled.csv
@@ -220,14 +220,5 @@ def _write(out: Path, rows: list[LabelledExample]) -> None:
         else:
             of_row["response_a"], of_row["response_b"] = responses
     columns = list(dict.fromkeys(name for of_row in cells for name in of_row))
-    write_spreadsheet(
-        out,
-        columns,
-        (
-            [
-                json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
-                for value in (of_row.get(name) for name in columns)
-            ]
-            for of_row in cells
-        ),
-    )
+    lines = ([cell_text(of_row.get(name)) for name in columns] for of_row in cells)
+    write_spreadsheet(out, columns, lines)

@@ -7,6 +7,7 @@ each. Predictions are never read: an annotation that began as one is a person's 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
 from xml.etree import ElementTree
 
@@ -23,8 +24,11 @@ from data_prep.construction.sheets import ITEM
 
 JUDGE = "judge"
 """Model version of predictions by a judge without a name."""
-PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
-"""Stands for a missing picture where other tasks have one; the tool shows an error for none."""
+NO_PICTURE = (
+    "data:image/gif;base64,"
+    "R0lGODlhQAABAIAAAAAAAAAAACH5BAEAAAAALAAAAABAAAEAAAgPAAEIHEiwoMGDCBMqTBgQADs="
+)
+"""A low, empty picture for tasks without one where others have one: the tool takes no gaps."""
 
 
 def configuration(form: Form, shown: Sequence[Shown]) -> str:
@@ -57,8 +61,8 @@ def configuration(form: Form, shown: Sequence[Shown]) -> str:
         choice = "single-radio" if entry.kind == "choice" else "multiple"
         choices_tag = ElementTree.SubElement(box, "Choices", common, choice=choice)
         for option, meaning in entry.options.items():
-            hint = {"hint": meaning} if meaning else {}
-            ElementTree.SubElement(choices_tag, "Choice", {"value": option, **hint})
+            shown_as = {"html": escape(f"{option}: {meaning}")} if meaning else {}
+            ElementTree.SubElement(choices_tag, "Choice", {"value": option, **shown_as})
     ElementTree.indent(view)
     return ElementTree.tostring(view, encoding="unicode") + "\n"
 
@@ -74,7 +78,7 @@ def tasks(form: Form, shown: Sequence[Shown]) -> list[dict[str, Any]]:
     about = list(names.values())[-1]
     made = []
     for each in shown:
-        urls = [*each.pictures, *[PIXEL] * len(pictures)]
+        urls = [*each.pictures, *[NO_PICTURE] * len(pictures)]
         data = {
             ITEM: each.item,
             **{name: each.texts.get(heading, "") for heading, name in names.items()},

@@ -156,8 +156,11 @@ def bring_back(
         if person in of_item:
             result.replaced.append(f"{each.place}: {person}")
         of_item[person] = each
+    known = set[str]()
     for request, more in requests:
-        given = by_item.pop(request_item(request), {})
+        item = request_item(request)
+        given = by_item.get(item, {})
+        known.add(item)
         fillings: dict[str, Filled] = {}
         by_person: dict[str, str] = {}
         truth: str | None = None
@@ -187,8 +190,8 @@ def bring_back(
         people = {"annotators": list(by_person), "annotator_labels": by_person}
         settled = form.settled(row, agreeing)
         result.rows.append(_example(settled, {**more, **people}, f"row '{request.id}'"))
-    for given in by_item.values():
-        place = next(iter(given.values())).place
+    for item in by_item.keys() - known:
+        place = next(iter(by_item[item].values())).place
         result.problems.append(f"{place}: is about none of the rows as they are now")
     return result
 

@@ -48,7 +48,7 @@ class User:
         self.url = url
 
     def __call__(self, method: str, path: str, **arguments: Any) -> Any:
-        token = self.client.cookies.get("csrftoken", "")
+        token = self.client.cookies["csrftoken"]
         headers = {"x-csrftoken": token, "referer": self.url}
         answer = self.client.request(method, path, headers=headers, **arguments)
         assert answer.is_success, answer.text
@@ -224,7 +224,7 @@ with open(f"{folder}/flat.json", "w") as file:
 
 
 def in_argilla(folder: Path, answers: list[Any]) -> None:
-    command = [ARGILLA, "-c", PROGRAM, folder, json.dumps(answers)]
+    command = [str(ARGILLA), "-c", PROGRAM, str(folder), json.dumps(answers)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
