@@ -128,22 +128,24 @@ def labelled(
     requests = _read(opened, mapping, allow_dropped)
     form = _form(table, requests)
     rows = _exported(export)
-    tool = next((each for each in (label_studio, argilla) if all(map(each.is_export, rows))), None)
-    if tool is None or not rows:
+    tool = next((each for each in (label_studio, argilla) if any(map(each.is_export, rows))), None)
+    if tool is None:
         raise CustosError(
             f"{export}: no export of Label Studio (JSON, JSON-MIN) or Argilla (records.json, rows "
             "of to_datasets)"
         )
-    found = bring_back(
-        form,
-        _with_kept(opened, requests, mapping),
-        list(tool.read_export(rows, form)),
-        names,
-        mapping.labels,
-    )
+    try:
+        annotations = list(tool.read_export(rows, form))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CustosError(f"{export}: not of the shape that the tool exports: {error!r}") from None
+    kept = _with_kept(opened, requests, mapping)
+    found = bring_back(form, kept, annotations, names, mapping.labels)
     check_skipped(export, found.problems, allow_dropped=allow_dropped)
     if not found.rows:
-        raise CustosError(f"{export}: no label of a person on a row of {table}")
+        raise CustosError(
+            f"{export}: no label of form {form.name} on a row of {table}; give the table that the "
+            "tasks were made of, with the same options"
+        )
     _write(out, found.rows)
     for again in found.replaced:
         typer.echo(f"labelled again, the last counts: {again}", err=True)

@@ -319,7 +319,14 @@ def test_pairs_keep_reasons_scores_and_faults(tmp_path: Path) -> None:
 
 def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
     table = write_rows(tmp_path / "rows.jsonl", rows(1))
-    for export in ([], [{"id": 1}], ["text"]):
+    odd: list[Any] = [
+        *([], [{"id": 1}], ["text"]),
+        [{"id": 1, "data": {}, "annotations": [{"result": [{"from_name": "score"}]}]}],
+        [{"id": 1, "data": [], "annotations": [3]}],
+        [nested("1", score=[(ANNA, {"deep": []})])],
+        [{**flat("1", score=[(ANNA, "Correct", "submitted")]), "score.responses": ["a", "b"]}],
+    ]
+    for export in odd:
         with pytest.raises(CustosError):
             brought(tmp_path, export, table)
     criterion = rows(1, task="criterion", criteria=["short"])

@@ -190,6 +190,7 @@ PROGRAM = """
 import json, sys
 from unittest.mock import MagicMock
 import argilla as rg
+from datasets import Dataset
 from argilla.client import Argilla
 from argilla.records._io import GenericIO, JsonIO
 from argilla._models import DatasetModel
@@ -218,8 +219,9 @@ for record, given in zip(records, answers):
         for question, value in values.items():
             record.responses.add(rg.Response(question, value, user_id=user, status=status))
 JsonIO.to_json(records, f"{folder}/nested.json")
-with open(f"{folder}/flat.json", "w") as file:
-    json.dump(GenericIO.to_list(records, flatten=True), file)
+rows = Dataset.from_dict(GenericIO.to_dict(records, flatten=True))  # what to_datasets does
+rows.to_json(f"{folder}/flat.jsonl")
+rows.to_parquet(f"{folder}/flat.parquet")
 """
 
 
@@ -251,12 +253,16 @@ def test_labels_come_back_from_argilla(tmp_path: Path) -> None:
     names = [
         part for each in ids for part in ("--person", f"00000000-0000-0000-0000-00000000000{each}")
     ]
-    labelled = read_back(table, out / "flat.json", *names, "--task", "hieval-ea")
-    assert {row.id: (row.label, row.annotator_labels) for row in labelled} == {
-        "q0": ("Wrong; Other", {"anna": "Correct", "ben": "Wrong; Other", "carla": "Wrong; Other"}),
-        "q1": ("Correct", {"anna": "Correct"}),
-        "q2": ("Correct", {"anna": "Correct"}),
-    }
+    for export in ("flat.jsonl", "flat.parquet"):
+        labelled = read_back(table, out / export, *names, "--task", "hieval-ea")
+        assert {row.id: (row.label, row.annotator_labels) for row in labelled} == {
+            "q0": (
+                "Wrong; Other",
+                {"anna": "Correct", "ben": "Wrong; Other", "carla": "Wrong; Other"},
+            ),
+            "q1": ("Correct", {"anna": "Correct"}),
+            "q2": ("Correct", {"anna": "Correct"}),
+        }
     nested = read_back(table, out / "nested.json", *names, "--task", "hieval-ea")
     assert nested[0].annotator_labels == labelled[0].annotator_labels
 
