@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from cli.prep import asking, sheets, sources, synthetic, tables
+from cli.prep import asking, labelling, sheets, sources, synthetic, tables
 from cli.shared.outputs import CommandGroup, Verb
 
 app = typer.Typer(no_args_is_help=True, help="Turn raw data into train, val, cal and test files.")
@@ -44,5 +44,6 @@ app.add_typer(
 for verb in (
     *(sheets.steps, asking.step, asking.respond, asking.verdicts, sheets.screen, sheets.pair),
     *(sheets.statistics, sheets.forms, sheets.sheet, sheets.collect),
+    *(labelling.labelling, labelling.labelled),
 ):
     construct_app.command(cls=Verb)(verb)

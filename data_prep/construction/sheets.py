@@ -108,7 +108,7 @@ def write_table(path: Path, form: Form, rows: Sequence[Row]) -> None:
     entries = [entry.name for entry in form.entries]
     lines = []
     for row, texts in zip(rows, shown, strict=True):
-        pictures = [name for name in row.get("images", ()) if not name.startswith("data:")]
+        pictures = [name for name in form.pictures(row) if not name.startswith("data:")]
         values = form.start_values(row)
         lines.append([item_name(row["id"]), "; ".join(pictures), *map(texts.get, headings),
                       *map(values.get, entries)])  # fmt: skip
@@ -301,7 +301,7 @@ def _page(form: Form, rows: Sequence[Row]) -> str:
     items = []
     for row in rows:
         with errors_at(f"row '{row['id']}'"):
-            pictures = [_picture_url(source) for source in row.get("images", ())]
+            pictures = [picture_url(source) for source in form.pictures(row)]
         items.append(
             {
                 "item": item_name(row["id"]),
@@ -326,7 +326,8 @@ def _page(form: Form, rows: Sequence[Row]) -> str:
     )
 
 
-def _picture_url(source: str) -> str:
+def picture_url(source: str) -> str:
+    """Write a picture as a data URL, scaled down to what a screen shows; errors as reading it."""
     picture = read_image(source)
     picture.thumbnail((MOST_PIXELS, MOST_PIXELS))
     content = io.BytesIO()

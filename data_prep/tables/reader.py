@@ -251,8 +251,9 @@ class TableReader(Generic[RequestT]):
             elif fields[name] != value and name != "task":
                 option = f"--{name.replace('_', '-')}"
                 raise FieldError(name, f"the row has '{fields[name]}', {option} is '{value}'")
-        if "label" in fields and not self.is_labelled:
-            parse_record(LabelledExample, fields, "")  # its label is checked, and then left out
+        if not self.is_labelled:
+            if "label" in fields:
+                parse_record(LabelledExample, fields, "")  # it is checked, and then left out
             fields = {name: value for name, value in fields.items() if name in REQUEST_FIELDS}
         record = parse_record(self.model, fields, "")
         if (task := given.get("task", record.task)) == record.task:
@@ -363,15 +364,13 @@ class TableReader(Generic[RequestT]):
 
     def _check_shape(self, row: Mapping[str, Any]) -> None:
         """Refuse keys that are none of our fields, in a row that must have our shape."""
-        is_labelled = "label" in row or ANNOTATOR_LABELS in row
-        fields = TABLE_FIELDS if is_labelled else self.fields
-        others = [name for name in row if name not in fields]
+        others = [name for name in row if name not in TABLE_FIELDS]
         if not others:
             return
         if "judge" in others:  # as in the body of POST /judge
             raise FieldError("judge", "rows of files name no judge; name it with --judge")
         missing = [name for name in self._wanted(row) if name not in row]
-        free = [name for name in fields if name not in row and name != "reasoning"]
+        free = [name for name in self.fields if name not in row and name != "reasoning"]
         near = nearest_field(others[0], free)
         options = self._map_options(missing, others) if missing else ""
         if not options or "COLUMN" in options:

@@ -131,6 +131,8 @@ def alternative_annotator_test(
     published = false_discovery_control(by_rows, method="by") <= FALSE_DISCOVERIES
     values, clusters = advantage_by_row(tested, num_rows)
     estimate = mean(values, np.ones(len(values), dtype=bool), clusters, seed)
+    if np.isnan(estimate["low"]):  # the judge is as near on all rows, or on none
+        estimate = mean(values, np.ones(len(values), dtype=bool), clusters, seed, is_rate=True)
     low, high = max(0.0, estimate["low"]), min(1.0, estimate["high"])
     return result | {
         "wins": wins,

@@ -6,6 +6,7 @@ import json
 import operator
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,10 +26,11 @@ from data_prep.tables.examples import check_dropped, check_row_pictures
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import BadRow, read_table, task_fields
 from data_prep.tables.source import open_table
+from evaluation.people.agreement import labels_by_person
 from judging.errors import CustosError, FieldError, Missing, errors_at
 from judging.progress import in_batches
 from judging.tasks import get_task
-from judging.types import LabelledExample
+from judging.types import LabelledExample, type_of
 from train.rows.held_out import hold_out
 from train.setup.recipe import DataSection, Section, check_named_once
 
@@ -189,7 +191,8 @@ def read_splits(data: DataSection) -> RunSplits:
     """Read ``train``, ``val`` and, where the recipe names them, ``cal`` and ``test``.
 
     Every row is checked here, and nowhere later: its task can judge it and declares its label.
-    Without ``val`` a part of ``train`` is held out for it. Rows that a task decides without the
+    Without ``val`` a part of ``train`` is held out for it. ``votes`` divides training rows that
+    people labelled differently (:func:`by_votes`). Rows that a task decides without the
     model (empty responses) are not trained on. Raises ``CustosError`` if a file is missing or has
     no rows to use, a row is bad (the message names file, row and field), or the answerer to exclude
     is in no split or leaves one empty.
@@ -210,6 +213,8 @@ def read_splits(data: DataSection) -> RunSplits:
     if data.exclude_answerer:
         splits = _without_answerer(splits, data.exclude_answerer)
     train, val = splits.train.where(_needs_model), splits.val.where(_needs_model)
+    if data.votes == "shares":
+        train = Examples.write(chain.from_iterable(map(by_votes, train)))
     splits = replace(splits, train=train, val=val)
     for name, rows in splits.by_name.items():
         if not rows:
@@ -217,6 +222,22 @@ def read_splits(data: DataSection) -> RunSplits:
             reason = "the file has no rows; give some, or set it to null"
             raise FieldError(f"data.{name}", reason if is_graded else "no rows to use")
     return splits
+
+
+def by_votes(row: LabelledExample) -> Iterator[LabelledExample]:
+    """Divide a row among the labels that people gave it, each with its share of the weight.
+
+    Losses are linear in a row's weight, so together they teach the shares as a soft label. A row
+    with a critique stays whole: the critique leads to one label.
+    """
+    votes = Counter(labels_by_person(row).values())
+    if len(votes) < 2 or row.critique is not None:
+        yield row
+        return
+    for label, count in votes.items():
+        weight = row.weight * count / votes.total()
+        changes = {"label": label, "error_type": type_of(label) or None, "weight": weight}
+        yield row.model_copy(update=changes)
 
 
 def under_task(splits: RunSplits, task: str | None) -> RunSplits:

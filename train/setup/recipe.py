@@ -70,6 +70,10 @@ class DataSection(Section):
     mapping: TableMapping | None = None
     """Which columns hold our fields, and what the labels of the files mean; or the path of a
     ``mapping.yaml`` with these keys. Null: the files have our shape."""
+    votes: Literal["most", "shares"] = "most"
+    """Of a row that several people labelled, train on the label that most of them gave, or on every
+    label that somebody gave with its share of the votes, as a soft label. Other splits keep the
+    label that most gave."""
     limit: int | None = Field(default=None, gt=0)
     """Train on only the first ``limit`` rows of each file."""
     val_limit: int | None = Field(default=None, gt=0)

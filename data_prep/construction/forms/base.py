@@ -94,14 +94,18 @@ def _comparable(value: Value | None) -> Value:
 class Form(ABC):
     """A form. A subclass says what is shown, what is asked, and what becomes of a row."""
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
+    name: str
+    summary: str
     """Summary of the decision, for the command's help."""
-    guide: ClassVar[str]
+    guide: str
     """Instructions for people, shown before they begin."""
-    entries: ClassVar[tuple[Entry, ...]]
+    entries: tuple[Entry, ...]
     headings: ClassVar[Mapping[str, str]] = {}
     """Fields of a row that people see, and the heading of each."""
+    task: str | None = None
+    """Task of the labelled examples that rows become; ``None`` if they become none."""
+    rubric: ClassVar[str | None] = None
+    """The one rubric of the task whose rules the form states; ``None`` if they are the same."""
     per_row: ClassVar[int] = 2
     """People who fill in each row before it counts."""
 
@@ -113,6 +117,10 @@ class Form(ABC):
     def shown(self, row: Row) -> Mapping[str, str]:
         """Show the texts of a row that people see, each under its heading."""
         return texts_of(row, **self.headings)
+
+    def pictures(self, row: Row) -> Sequence[str]:
+        """List the pictures of a row that people see."""
+        return tuple(row.get("images", ()))
 
     @abstractmethod
     def settled(self, row: Row, fillings: Mapping[str, Filled]) -> Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from data_prep.construction.forms.base import Entry, Filled, Form, agreed_values, form, texts_of
 from data_prep.construction.steps.base import Row
@@ -38,7 +37,8 @@ _ERROR_TYPE = Entry(
 class HiEvalForm(Form):
     """Form that both stages share: how an item is shown, scored and made a labelled example."""
 
-    task: ClassVar[str]
+    task: str
+    rubric = "plain/all"
     headings = {
         "question": "Question",
         "choices": "Choices",

@@ -105,7 +105,7 @@ class TruthfulForm(Form):
 class TruthfulPair(TruthfulForm):
     """Comparison of two responses by two people, and by a third where they differ."""
 
-    name = PAIR_TASK
+    name = task = PAIR_TASK
     summary = "which of two responses is better, with faults and scores of each"
     guide = (
         "If exactly one response is right, it is the better one. Only if both are right or both "

@@ -117,6 +117,21 @@ def test_rivals_are_measured_on_the_rows_that_they_label(made: tuple[Any, Any]) 
     assert set(found["others"]["nothing"].values()) == {None}
 
 
+def test_an_advantage_on_every_row_is_known_as_well_as_a_rate() -> None:
+    """40 rows on 40 questions without a loss are not the same as no rows at all."""
+    people = dict.fromkeys(("anna", "ben", "carla"), "Correct")
+    examples = [
+        example(id=str(n), question=f"What is {n}?", annotator_labels=people) for n in range(40)
+    ]
+    verdicts = [scored("Correct", 0.9, id=str(n)) for n in range(40)]
+    found = measure_people(examples, gather(examples, verdicts, ["Correct", "Wrong"]))
+    assert found is not None
+    advantage = found["alternative"]["advantage"]
+    assert advantage["value"] == 1 == advantage["high"]
+    assert advantage["low"] == pytest.approx(found["each"]["anna"]["advantage"]["low"])
+    assert advantage["low"] > 0.9
+
+
 def test_people_by_name_win_over_first_and_second() -> None:
     assert labels_by_person(example("Correct")) == {}
     two = example("Correct", second_label="Wrong")

@@ -53,6 +53,30 @@ def test_rows_decided_by_rule_are_not_trained_on_but_tested(tmp_path: Path) -> N
     assert [len(rows) for rows in (splits.train, splits.val, splits.test)] == [2, 2, 3]
 
 
+def test_votes_become_a_soft_label_of_training_rows_alone(tmp_path: Path) -> None:
+    people = {"anna": "Wrong", "ben": "Correct", "carla": "Wrong"}
+    rows = [
+        example(1, weight=2.0, annotator_labels=people),
+        example(2, annotator_labels=dict.fromkeys(people, "Wrong")),
+        example(3, second_label="Wrong"),
+        example(4, annotator_labels=people, critique="It is brown."),
+    ]
+    path = write_split(tmp_path / "people.jsonl", rows)
+    assert len(read_splits(_section(tmp_path, train=[path])).train) == 4
+    splits = read_splits(_section(tmp_path, train=[path], val=path, votes="shares"))
+    taught: dict[str, dict[str, float]] = {}
+    for row in splits.train:
+        assert row.label not in taught.setdefault(row.id, {})
+        taught[row.id][row.label] = row.weight
+    assert taught == {
+        "1": {"Wrong": pytest.approx(4 / 3), "Correct": pytest.approx(2 / 3)},
+        "2": {"Wrong": 1.0},
+        "3": {"Correct": 0.5, "Wrong": 0.5},
+        "4": {"Wrong": 1.0},
+    }
+    assert [row.label for row in splits.val] == [row.label for row in rows]
+
+
 def test_an_answerer_can_be_held_out(tmp_path: Path) -> None:
     rows = [example(i, metadata={"answerer": "ant" if i % 2 else "bee"}) for i in range(6)]
     path = write_split(tmp_path / "both.jsonl", rows)

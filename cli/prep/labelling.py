@@ -1,0 +1,226 @@
+"""The verbs of ``custos prep construct`` for Label Studio and Argilla: tasks, and labels back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cli.shared.options import read_assignments, with_groups
+from cli.shared.outputs import OutFile, OutFolder, claim
+from cli.shared.screen import check_skipped
+from cli.shared.tables import TABLE_FORMATS, AllowDropped, TableOptions, note_doubts, read_requests
+from cli.shared.verdicts import TABLE_SUFFIXES, cell_text, read_verdict_table
+from data_prep.construction import argilla, label_studio
+from data_prep.construction.forms.labels import form_of
+from data_prep.tables.mapping import TableMapping
+from data_prep.tables.source import Table, open_table
+from judging.errors import CustosError
+from judging.files.atomic import write_text
+from judging.files.csv_rows import DELIMITER_BY_SUFFIX, write_spreadsheet
+from judging.files.records import read_records, read_rows, write_json, write_records
+from judging.files.values import is_empty
+from judging.types import JudgeRequest, LabelledExample, Verdict
+
+if TYPE_CHECKING:
+    from data_prep.construction.forms.base import Form
+
+Tool = Literal["label-studio", "argilla"]
+CONFIGURATION, TASKS = "labels.xml", "tasks.json"
+WRITTEN: Mapping[Tool, tuple[str, ...]] = {
+    "label-studio": (CONFIGURATION, TASKS),
+    "argilla": (argilla.SETTINGS, argilla.DATASET, argilla.RECORDS),
+}
+KEPT = ("weight", "split", "sampling_probability", "group", "source")
+"""Fields of a labelled example that a row may have before it has a label."""
+
+
+@with_groups
+def labelling(
+    tool: Annotated[Tool, typer.Argument(help="Tool that people label in.")],
+    table: Annotated[str, typer.Argument(metavar="TABLE", help=f"Read this {TABLE_FORMATS}.")],
+    out: OutFolder,
+    verdicts: Path | None = None,
+    *,
+    table_options: TableOptions,
+    allow_dropped: AllowDropped = False,
+) -> None:
+    """Write the rows of a table as tasks for Label Studio or Argilla, where people label them.
+
+    Labels, questions and rules are those of the task of the rows, or of its screen (custos prep
+    construct forms). The tasks hold nothing but what people see: no id, no name of a model. For
+    Label Studio OUT gets labels.xml and tasks.json, for Argilla a folder that
+    rg.Dataset.from_disk takes.
+
+    Example: custos prep construct labelling label-studio answers.csv --task hieval-qs --out tasks
+
+    Options:
+        out: Write to this folder.
+        verdicts: Show people the judge's labels of this file of custos grade, which they may then
+            only confirm. Default: they see no judge.
+    """
+    from data_prep.construction.labelling import show
+
+    claim(out, names=WRITTEN[tool])
+    mapping = table_options.read()
+    requests = _read(open_table(table, mapping.text_format), mapping, allow_dropped)
+    form = _form(table, requests)
+    judged = _verdicts(verdicts) if verdicts else {}
+    for number, request in requests.items():
+        verdict = judged.get(number)
+        if verdicts and (verdict is None or verdict.id not in ("", request.id)):
+            raise CustosError(f"{verdicts}: no verdict on row {number} of {table}")
+    shown = {
+        each.item: each
+        for number, request in requests.items()
+        if (each := show(form, request, judged.get(number)))
+    }
+    items = [*shown.values()]
+    out.mkdir(parents=True, exist_ok=True)
+    if tool == "argilla":
+        (out / argilla.DATASET).parent.mkdir(exist_ok=True)
+        write_json(out / argilla.DATASET, {"name": out.resolve().name})
+        write_json(out / argilla.SETTINGS, argilla.settings(form, items))
+        write_json(out / argilla.RECORDS, argilla.records(form, items))
+    else:
+        write_text(out / CONFIGURATION, label_studio.configuration(form, items))
+        write_json(out / TASKS, label_studio.tasks(form, items))
+    judge = "with the judge's labels" if verdicts else "without a judge's label"
+    typer.echo(f"{len(items)} tasks of form {form.name}, {judge}: {out}")
+
+
+@with_groups
+def labelled(
+    export: Annotated[Path, typer.Argument(help="File that Label Studio or Argilla exported.")],
+    table: Annotated[str, typer.Option("--in", metavar="TABLE")],
+    out: OutFile,
+    person: list[str] | None = None,
+    *,
+    table_options: TableOptions,
+    allow_dropped: AllowDropped = False,
+) -> None:
+    """Bring the labels of people from Label Studio or Argilla back to the rows of the table.
+
+    OUT has the rows that somebody labelled, with everybody's label by name; custos eval, custos
+    train and custos prep table read it as it is. Skipped tasks, drafts and predictions are no
+    labels; of several labels of one person on a task the last one counts. Labels that the table has
+    already are not in OUT.
+
+    Example: custos prep construct labelled export.json --in answers.csv --person 1=anna
+    --person 2=ben --out labelled.csv
+
+    Options:
+        table: Read the table that the tasks were made of, with the same options.
+        out: Write the labelled rows to this new file: .jsonl, .csv or .tsv.
+        person: THEIRS=NAME: call a person NAME whom the export calls THEIRS (a number, an address,
+            an id). May be repeated. Default: what the export calls them.
+    """
+    from data_prep.construction.labelling import bring_back
+
+    claim(out)
+    if out.suffix not in (".jsonl", *DELIMITER_BY_SUFFIX):
+        raise CustosError(f"--out '{out}': expected a file ending in .jsonl, .csv or .tsv")
+    names = read_assignments(person, "--person", "THEIRS=NAME, each once", once=True)
+    mapping = table_options.read()
+    opened = open_table(table, mapping.text_format)
+    requests = _read(opened, mapping, allow_dropped)
+    form = _form(table, requests)
+    rows = _exported(export)
+    tool = next((each for each in (label_studio, argilla) if any(map(each.is_export, rows))), None)
+    if tool is None:
+        raise CustosError(
+            f"{export}: no export of Label Studio (JSON, JSON-MIN) or Argilla (records.json, rows "
+            "of to_datasets)"
+        )
+    try:
+        annotations = list(tool.read_export(rows, form))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CustosError(f"{export}: not of the shape that the tool exports: {error!r}") from None
+    kept = _with_kept(opened, requests, mapping)
+    found = bring_back(form, kept, annotations, names, mapping.labels)
+    check_skipped(export, found.problems, allow_dropped=allow_dropped)
+    if not found.rows:
+        raise CustosError(
+            f"{export}: no label of form {form.name} on a row of {table}; give the table that the "
+            "tasks were made of, with the same options"
+        )
+    _write(out, found.rows)
+    for again in found.replaced:
+        typer.echo(f"labelled again, the last counts: {again}", err=True)
+    people = dict.fromkeys(name for row in found.rows for name in row.annotators)
+    counts = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
+    typer.echo(f"{len(found.rows)} rows by {', '.join(people)} ({counts}): {out}")
+
+
+def _read(table: Table, mapping: TableMapping, allow_dropped: bool) -> dict[int, JudgeRequest]:
+    """Read the requests of a table by row number; refuse bad rows unless they may be left out."""
+    note_doubts(table, mapping)
+    requests, problems = {}, []
+    for number, request in read_requests(table, mapping):
+        if isinstance(request, Verdict):
+            problems.append(f"{table.location(number)}: {request.message}")
+        else:
+            requests[number] = request
+    check_skipped(table.name, problems, allow_dropped=allow_dropped)
+    return requests
+
+
+def _form(table: str, requests: Mapping[int, JudgeRequest]) -> Form:
+    tasks = sorted({request.task for request in requests.values()})
+    if len(tasks) != 1:
+        found = ", ".join(tasks) or "none"
+        raise CustosError(f"{table}: people label rows of one task at a time, and here are {found}")
+    return form_of(tasks[0], list(requests.values()))
+
+
+def _verdicts(path: Path) -> dict[int | None, Verdict]:
+    """Read verdicts of ``custos grade`` by row number."""
+    if path.suffix in TABLE_SUFFIXES:
+        return {number: each for number, (_, each) in enumerate(read_verdict_table(path), 1)}
+    return {verdict.row: verdict for _, verdict in read_records(path, Verdict)}
+
+
+def _exported(path: Path) -> list[dict[str, Any]]:
+    """Read the rows of an export; a folder is one that Argilla wrote."""
+    rows = []
+    for number, row in read_rows(path / argilla.RECORDS if path.is_dir() else path):
+        if not isinstance(row, dict):
+            raise (
+                row
+                if isinstance(row, CustosError)
+                else CustosError(f"{path} row {number}: expected an object")
+            )
+        rows.append(row)
+    return rows
+
+
+def _with_kept(
+    table: Table, requests: Mapping[int, JudgeRequest], mapping: TableMapping
+) -> Iterator[tuple[JudgeRequest, dict[str, Any]]]:
+    """Add to the requests what their rows say that labelled rows have and requests have not."""
+    columns = {name: mapping.columns.get(name, name) for name in KEPT}
+    for number, row in table.rows():
+        if number in requests:
+            cells = {name: row.get(column) for name, column in columns.items()}
+            kept = {name: cell for name, cell in cells.items() if not is_empty(cell)}
+            yield requests[number], kept
+
+
+def _write(out: Path, rows: list[LabelledExample]) -> None:
+    """Write labelled rows; a spreadsheet has a column for each person."""
+    if out.suffix == ".jsonl":
+        write_records(out, rows)
+        return
+    cells = [row.model_dump(mode="json", exclude_defaults=True) for row in rows]
+    for of_row in cells:
+        people = of_row.pop("annotator_labels", {})
+        of_row |= {f"annotator_labels.{name}": label for name, label in people.items()}
+        if len(responses := of_row.pop("responses")) == 1:
+            of_row["response"] = responses[0]
+        else:
+            of_row["response_a"], of_row["response_b"] = responses
+    columns = list(dict.fromkeys(name for of_row in cells for name in of_row))
+    lines = ([cell_text(of_row.get(name)) for name in columns] for of_row in cells)
+    write_spreadsheet(out, columns, lines)

@@ -1,0 +1,220 @@
+"""Requests that people label in Label Studio or Argilla, and the labels that come back from there.
+
+A task names its request by a digest and holds nothing else of it but what people see: no id, no
+model, no judge. What comes back finds its row by the digest, so that a label never goes to a
+request that has changed since.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Literal
+
+from data_prep.construction.forms.base import Entry, Filled, Form
+from data_prep.construction.sheets import item_name, picture_url
+from data_prep.errors import UnusableText
+from data_prep.tables.labels import most_given
+from judging.errors import CustosError, FieldError, errors_at
+from judging.tasks import get_task
+from judging.types import JudgeRequest, LabelledExample, Verdict, label_of, parse_record
+
+SEEN = ("task", "variant", "reference_mode", "question", "choices", "references", "criteria")
+"""Fields of a request, beside its id and its responses, that its digest depends on."""
+State = Literal["given", "draft", "skipped"]
+
+
+def request_item(request: JudgeRequest) -> str:
+    """Digest a request into the name of its task."""
+    return item_name(request.model_dump_json(include={"id", *SEEN, "responses"}))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A request as people see it."""
+
+    item: str
+    texts: Mapping[str, str]
+    """Heading to text."""
+    pictures: Sequence[str]
+    """Data URLs."""
+    guess: Mapping[str, str]
+    """Entry to the judge's choice; empty if people see none."""
+    confidence: float | None
+    judge: str
+
+
+def show(form: Form, request: JudgeRequest, verdict: Verdict | None = None) -> Shown:
+    """Show a request by a form, with a judge's choice if there is a verdict with a label.
+
+    Raise ``CustosError``, which names the row, if a picture cannot be read.
+    """
+    row = _row(request)
+    with errors_at(f"row '{request.id}'"):
+        pictures = [picture_url(source) for source in form.pictures(row)]
+    guess: dict[str, str] = {}
+    if verdict is not None and verdict.label is not None:
+        full = label_of(verdict.label, verdict.error_type)
+        for given in filter(None, (full, verdict.label, verdict.error_type)):
+            for entry in form.entries:
+                if entry.kind == "choice" and given in entry.options:
+                    guess.setdefault(entry.name, given)
+    confidence, judge = (verdict.confidence, verdict.judge_name) if verdict else (None, "")
+    return Shown(request_item(request), form.shown(row), pictures, guess, confidence, judge)
+
+
+def _row(request: JudgeRequest) -> dict[str, Any]:
+    """Write a request as the row of a sheet, a single response under its own name."""
+    row = request.model_dump(mode="json")
+    if len(row["responses"]) == 1:
+        row["response"] = row.pop("responses")[0]
+    return row
+
+
+def field_names(form: Form, shown: Sequence[Shown]) -> dict[str, str]:
+    """Name the texts of all tasks by heading: ASCII, lower case, and no name of an entry.
+
+    Tools want such names, and one for both a text and an answer would hide one of them.
+    """
+    taken = {*picture_names(shown), *(entry.name for entry in form.entries)}
+    names: dict[str, str] = {}
+    for heading in dict.fromkeys(heading for each in shown for heading in each.texts):
+        words = "".join(c if c.isascii() and c.isalnum() else " " for c in heading.lower()).split()
+        stem = "_".join(words) or "text"
+        numbered = (stem if number == 1 else f"{stem}_{number}" for number in count(1))
+        names[heading] = next(name for name in numbered if name not in taken)
+        taken.add(names[heading])
+    return names
+
+
+def picture_names(shown: Sequence[Shown]) -> list[str]:
+    """Name as many pictures as the task with the most has."""
+    most = max(len(each.pictures) for each in shown)
+    return [f"picture_{number}" for number in range(1, most + 1)]
+
+
+def asked(form: Form) -> list[Entry]:
+    """List what is asked in a tool, which has a button of its own to leave an item out."""
+    return [entry for entry in form.entries if not entry.leaves_out]
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """What one person gave for a task."""
+
+    item: str
+    place: str
+    """The task as the tool names it, for messages."""
+    person: str
+    cells: Mapping[str, str]
+    """Entry to what was given, several choices with ``;`` between them."""
+    state: State = "given"
+    when: str = ""
+    """Time of the last change in ISO 8601, in UTC."""
+    is_truth: bool = False
+    """Marked in the tool as the right answer."""
+
+
+@dataclass
+class Labelled:
+    """The labels of people, by row."""
+
+    rows: list[LabelledExample] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    """Number of labels, skips, drafts, and so on."""
+    replaced: list[str] = field(default_factory=list)
+    """Who labelled a task again; the last label counts."""
+    problems: list[str] = field(default_factory=list)
+    """What cannot be used, by task and person."""
+
+
+def bring_back(
+    form: Form,
+    requests: Iterable[tuple[JudgeRequest, Mapping[str, Any]]],
+    annotations: Sequence[Annotation],
+    names: Mapping[str, str],
+    labels: Mapping[str, str],
+) -> Labelled:
+    """Bring annotations to the requests that they are about.
+
+    ``requests`` have the fields of a labelled example that a request has not, such as
+    ``sampling_probability``. ``names`` says what people are to be called, and ``labels`` what
+    people's words mean. Of several annotations of one person the last counts. The label of a row is
+    what is marked as right in the tool, or else what most people gave; what people gave beside it
+    (reasons, faults, scores) is of those who gave that label.
+    """
+    result = Labelled()
+    by_item: dict[str, dict[str, Annotation]] = defaultdict(dict)
+    for each in sorted(annotations, key=lambda each: each.when):
+        if each.state == "draft":
+            result.counts["in draft"] += 1
+            continue
+        person = names.get(each.person, each.person)
+        of_item = by_item[each.item]
+        if person in of_item:
+            result.replaced.append(f"{each.place}: {person}")
+        of_item[person] = each
+    known = set[str]()
+    for request, more in requests:
+        item = request_item(request)
+        given = by_item.get(item, {})
+        known.add(item)
+        fillings: dict[str, Filled] = {}
+        by_person: dict[str, str] = {}
+        truth: str | None = None
+        row = _row(request)
+        for person, each in given.items():
+            if each.state == "skipped":
+                result.counts["skipped"] += 1
+                continue
+            try:
+                filled = _read(form, each.cells, labels)
+                if filled is None:
+                    result.counts["skipped"] += 1
+                    continue
+                label = str(form.settled(row, {person: filled})["label"])
+                get_task(request.task).target(_example(row, {"label": label}, each.place))
+            except (CustosError, UnusableText) as error:
+                result.problems.append(f"{each.place}: {person}: {error}")
+                continue
+            fillings[person], by_person[person] = filled, label
+            truth = label if each.is_truth else truth
+        if not by_person:
+            result.counts["unlabelled"] += 1
+            continue
+        result.counts["labels"] += len(by_person)
+        label = truth or str(most_given(by_person, {}))
+        agreeing = {name: fillings[name] for name in by_person if by_person[name] == label}
+        people = {"annotators": list(by_person), "annotator_labels": by_person}
+        settled = form.settled(row, agreeing)
+        result.rows.append(_example(settled, {**more, **people}, f"row '{request.id}'"))
+    for item in by_item.keys() - known:
+        place = next(iter(by_item[item].values())).place
+        result.problems.append(f"{place}: is about none of the rows as they are now")
+    return result
+
+
+def _example(row: Mapping[str, Any], more: Mapping[str, Any], place: str) -> LabelledExample:
+    return parse_record(LabelledExample, {**row, **more}, place)
+
+
+def _read(form: Form, cells: Mapping[str, str], labels: Mapping[str, str]) -> Filled | None:
+    """Read what a person gave; what a form does not ask for after another answer is left out."""
+    ours = {name: labels.get(cell, cell) for name, cell in cells.items()}
+    return form.read(
+        {
+            entry.name: ours.get(entry.name, "")
+            for entry in form.entries
+            if entry.asked_if is None or ours.get(entry.asked_if[0]) in entry.asked_if[1]
+        }
+    )
+
+
+def as_cell(value: Any, place: str) -> str:
+    """Write an answer as the cell of a sheet; raise ``FieldError`` if it is no text or list."""
+    values = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(each, str | int | float) for each in values):
+        raise FieldError("", "an answer is neither a text nor a list of texts", place)
+    return "; ".join(map(str, values))
