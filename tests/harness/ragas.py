@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI, OpenAI
 from ragas.dataset_schema import SingleTurnSample
-from ragas.llms import llm_factory
-from ragas.metrics import AnswerAccuracy as LegacyAnswerAccuracy
+from ragas.llms import LangchainLLMWrapper, llm_factory
+from ragas.metrics import AnswerAccuracy as OlderAnswerAccuracy
 from ragas.metrics import DiscreteMetric
 from ragas.metrics.collections import AnswerAccuracy
 
 from tests.harness.program import Case, Outcome, arguments, example, of_score, show
 
-DISCRETE = (
-    "Question: {user_input}\nReference: {reference}\nResponse: {response}\n"
-    "Does the response mean the same as the reference? Answer pass or fail."
-)
+DISCRETE = "Question: {user_input}\nReference: {reference}\nResponse: {response}"
 
 
 def fields(case: Case) -> dict[str, str]:
@@ -36,14 +34,14 @@ def main() -> None:
         result = example("ragas", url)["metric"].score(**fields(case))
         return of_score(result.value), result.reason
 
-    def legacy(case: Case) -> tuple[Outcome, Any]:
-        llm = llm_factory(prompts["AnswerAccuracy"], client=OpenAI(**server))
+    def older(case: Case) -> tuple[Outcome, Any]:
+        llm = LangchainLLMWrapper(ChatOpenAI(model=prompts["AnswerAccuracy (older)"], **server))
         sample = SingleTurnSample(**fields(case))
-        score = LegacyAnswerAccuracy(llm=llm).single_turn_score(sample)
+        score = OlderAnswerAccuracy(llm=llm).single_turn_score(sample)
         return of_score(score), score
 
     def new(case: Case) -> tuple[Outcome, Any]:
-        llm = llm_factory(prompts["AnswerAccuracy (collections)"], client=AsyncOpenAI(**server))
+        llm = llm_factory(prompts["AnswerAccuracy"], client=AsyncOpenAI(**server))
         result = asyncio.run(AnswerAccuracy(llm=llm).ascore(**fields(case)))
         return of_score(result.value), result.value
 
@@ -55,8 +53,8 @@ def main() -> None:
 
     show("glue", glue)
     ways = {
-        "AnswerAccuracy": legacy,
-        "AnswerAccuracy (collections)": new,
+        "AnswerAccuracy": new,
+        "AnswerAccuracy (older)": older,
         "DiscreteMetric": discrete,
     }
     for way in prompts:

@@ -83,8 +83,8 @@ TOOLS = {
             ("langchain-community<0.4",),
             prompts={
                 "AnswerAccuracy": "custos/ragas-answer-accuracy",
-                "AnswerAccuracy (collections)": "custos/ragas-answer-accuracy",
-                "DiscreteMetric": "custos/ragas-discrete",
+                "AnswerAccuracy (older)": "custos/ragas-answer-accuracy-old",
+                "DiscreteMetric": "custos/qa",
             },
         ),
         Tool(
