@@ -88,7 +88,7 @@ def _outcome(success: bool, graded: Any, reason: str) -> Outcome:
         return "pass"
     if FAILED.search(reason):
         return "error"
-    return "partial" if 0 < graded.get("score", 0) < 1 else "fail"
+    return "partial" if graded.get("score") == 0.5 else "fail"
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from httpx import AsyncClient
 from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI, OpenAI
 from ragas.dataset_schema import SingleTurnSample
@@ -35,7 +36,9 @@ def main() -> None:
         return of_score(result.value), result.reason
 
     def older(case: Case) -> tuple[Outcome, Any]:
-        llm = LangchainLLMWrapper(ChatOpenAI(model=prompts["AnswerAccuracy (older)"], **server))
+        name = prompts["AnswerAccuracy (older)"]
+        client = AsyncClient()  # LangChain would keep one whose event loop is closed
+        llm = LangchainLLMWrapper(ChatOpenAI(model=name, http_async_client=client, **server))
         sample = SingleTurnSample(**fields(case))
         score = OlderAnswerAccuracy(llm=llm).single_turn_score(sample)
         return of_score(score), score
