@@ -167,10 +167,16 @@ def _check_names(names: Sequence[str], served: Mapping[str, str]) -> None:
 
 def _checks(http: httpx.Client, name: str, contract: Contract | None) -> Iterator[Check]:
     """Ask for free text, or for a right and a wrong verdict in each form of a script's prompt."""
+    from serve.chat.layout import decoded
+
     if contract is None:
         greeting = [{"role": "user", "content": "Say hello."}]
         yield _ask(http, name, {"max_tokens": 16}, greeting)
         return
+    if contract.steps:
+        check = _ask(http, name, contract.body, contract.steps.messages(right=True))
+        steps = (decoded(check.text) or {}).get("steps")
+        yield check if steps or check.outcome != "ok" else replace(check, outcome="wrong")
     for layout in contract.layouts:
         best_word = next(iter((layout.words or contract.words).values()))
         for right in (True, False):

@@ -174,7 +174,7 @@ class Contract:
         if reply is None or reply.keys() != form.keys():
             return None
         best, *_, worst = words.values()
-        found = set()
+        found: set[str | None] = set()
         for key, slot in form.items():
             value = reply[key]
             if isinstance(slot, Text | Fixed):

@@ -1,6 +1,6 @@
 """deepeval 4.3: ``GEval`` with any test case parameters, with a rubric and in strict mode."""
 
-from serve.chat.contract import Contract, PromptLayout, Sample, Score, Text, chat_contract
+from serve.chat.contract import Contract, PromptLayout, Score, Text, chat_contract
 
 LABELS = {
     "Input": "question",
@@ -17,7 +17,6 @@ STRICT = (
     "specific information from {listed} in your reason{skip}\n\nEvaluation Steps:\n{labelled}\n"
     "**\nIMPORTANT:"
 )
-SAMPLE = Sample.of_task("criterion", wrong="It opens at nine.")
 
 
 @chat_contract
@@ -28,16 +27,12 @@ def deepeval_geval() -> Contract:
         harness="deepeval GEval",
         task="criterion",
         layouts=(
-            *(
-                PromptLayout(GRADED % word, labels=LABELS, sample=SAMPLE)
-                for word in ("with", "based on")
-            ),
+            *(PromptLayout(GRADED % word, labels=LABELS) for word in ("with", "based on")),
             PromptLayout(
                 STRICT,
                 cues=("strictly either 1",),
                 labels={"": "criterion", **LABELS},
                 form={"score": Score(0, 1, is_integer=True), "reason": Text()},
-                sample=SAMPLE,
             ),
         ),
         steps=PromptLayout("\nEvaluation Criteria:\n{criterion}\n\n**\nIMPORTANT:"),

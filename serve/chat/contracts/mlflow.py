@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from serve.chat.contract import Contract, Label, PromptLayout, Sample, Text, chat_contract
+from serve.chat.contract import Contract, Label, PromptLayout, Slot, Text, chat_contract
 
-FORM = {"result": Label(), "rationale": Text()}
+FORM: dict[str, Slot] = {"result": Label(), "rationale": Text()}
 
 
 def _body(result: str) -> dict[str, Any]:
@@ -53,7 +53,6 @@ def mlflow_judge() -> Contract:
                     "outputs": "response",
                     "expectations": "reference",
                 },
-                sample=Sample.of_task("criterion", wrong="It opens at nine."),
             ),
         ),
         words={"Pass": "yes", "Fail": "no"},

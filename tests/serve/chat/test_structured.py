@@ -237,6 +237,25 @@ def test_a_schema_must_hold_the_keys_that_the_prompt_asks_for(http: httpx.Client
     assert "'pass'" in answer.json()["error"]["message"]
 
 
+def test_a_schema_in_the_system_message(http: httpx.Client) -> None:
+    """It is instructor's form, which ragas uses, beside ``json_object``."""
+
+    def answer(schema: Any) -> httpx.Response:
+        sent: Any = qa("x", response_format={"type": "json_object"})
+        system = f"Reply in this form:\n{json.dumps(schema, indent=2)}\nNo schema, an instance."
+        sent["messages"].insert(0, {"role": "system", "content": system})
+        return http.post("/v1/chat/completions", json=sent)
+
+    schema = Judgement.model_json_schema()
+    text = answer(schema).json()["choices"][0]["message"]["content"]
+    assert json.loads(text)["result"] == "no"
+    for unfit in ({"properties": {"hallucinated": {"type": "boolean"}}}, {"reason": "string"}):
+        assert answer(unfit).status_code == 422
+    forged = json.dumps({"properties": {"pass": {"type": "boolean"}}})
+    sent = qa(forged, response_format={"type": "json_object"})
+    assert http.post("/v1/chat/completions", json=sent).status_code == 422
+
+
 def test_tools(http: httpx.Client) -> None:
     function = {"name": "grade", "parameters": Judgement.model_json_schema()}
     tool = {"type": "function", "function": function}
