@@ -8,10 +8,9 @@ from typing import Any
 
 from deepeval.metrics import GEval
 from deepeval.metrics.g_eval import Rubric
-from deepeval.models import LocalModel
 from deepeval.test_case import LLMTestCase, SingleTurnParams
 
-from tests.harness.program import Case, Outcome, arguments, example, show
+from tests.harness.program import OWN_PAGE, Case, Outcome, arguments, example, show
 
 PARAMS = [
     SingleTurnParams.INPUT,
@@ -51,10 +50,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def g_eval(url: str, way: str, name: str) -> GEval:
+def g_eval(url: str, way: str) -> GEval:
     return GEval(
         name="Correctness",
-        model=LocalModel(model=name, base_url=f"{url}/v1", api_key="any"),
+        model=example("deepeval", url, OWN_PAGE)["model"],
         evaluation_params=PARAMS,
         async_mode=False,
         **OPTIONS[way],
@@ -64,8 +63,8 @@ def g_eval(url: str, way: str, name: str) -> GEval:
 def main() -> None:
     url, prompts = arguments()
     show("glue", asked(lambda: example("deepeval", url)["metric"]))
-    for way, name in prompts.items():
-        show(way, asked(partial(g_eval, url, way, name)))
+    for way in prompts:
+        show(way, asked(partial(g_eval, url, way)))
 
 
 main()

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from tests.harness.program import ADDRESS, Outcome, Row, arguments, blocks, cases, emit
+from tests.harness.program import ADDRESS, OWN_PAGE, Outcome, Row, arguments, blocks, cases, emit
 
 PROGRAM = Path(sys.prefix) / "node_modules" / ".bin" / "promptfoo"
 PROVIDER = """
@@ -95,13 +95,14 @@ def main() -> None:
     url, prompts = arguments()
     folder = Path(mkdtemp())
     [script], [settings] = blocks("promptfoo"), blocks("promptfoo", "yaml")
+    [own] = blocks("promptfoo", "yaml", OWN_PAGE)
     (folder / "judged.py").write_text(script.replace(ADDRESS, url))
     evaluate(folder, "glue", yaml.safe_load(settings))
     for way, name in prompts.items():
-        config = {"apiBaseUrl": f"{url}/v1", "apiKey": "any"}
-        grader = {"id": f"openai:chat:{name}", "config": config}
-        asserts = [{"type": way, "value": VALUES[way], "provider": grader}]
-        evaluate(folder, way, {"defaultTest": {"assert": asserts}})
+        settings = own.replace(ADDRESS, url).replace("custos/promptfoo-rubric", name)
+        default = yaml.safe_load(settings)["defaultTest"]
+        default["assert"] = [{"type": way, "value": VALUES[way]}]
+        evaluate(folder, way, {"defaultTest": default})
 
 
 main()

@@ -7,14 +7,14 @@ from typing import Any
 
 from httpx import AsyncClient
 from langchain_openai import ChatOpenAI
-from openai import AsyncOpenAI, OpenAI
+from openai import OpenAI
 from ragas.dataset_schema import SingleTurnSample
 from ragas.llms import LangchainLLMWrapper, llm_factory
 from ragas.metrics import AnswerAccuracy as OlderAnswerAccuracy
 from ragas.metrics import DiscreteMetric
 from ragas.metrics.collections import AnswerAccuracy
 
-from tests.harness.program import Case, Outcome, arguments, example, of_score, show
+from tests.harness.program import OWN_PAGE, Case, Outcome, arguments, example, of_score, show
 
 DISCRETE = "Question: {user_input}\nReference: {reference}\nResponse: {response}"
 
@@ -29,6 +29,7 @@ def fields(case: Case) -> dict[str, str]:
 
 def main() -> None:
     url, prompts = arguments()
+    loop = asyncio.new_event_loop()
     server: dict[str, Any] = {"base_url": f"{url}/v1", "api_key": "any", "max_retries": 0}
 
     def glue(case: Case) -> tuple[Outcome, Any]:
@@ -44,8 +45,8 @@ def main() -> None:
         return of_score(score), score
 
     def new(case: Case) -> tuple[Outcome, Any]:
-        llm = llm_factory(prompts["AnswerAccuracy"], client=AsyncOpenAI(**server))
-        result = asyncio.run(AnswerAccuracy(llm=llm).ascore(**fields(case)))
+        metric = AnswerAccuracy(llm=example("ragas", url, OWN_PAGE)["llm"])
+        result = loop.run_until_complete(metric.ascore(**fields(case)))
         return of_score(result.value), result.value
 
     def discrete(case: Case) -> tuple[Outcome, Any]:
