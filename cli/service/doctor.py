@@ -211,7 +211,10 @@ def _ask(
 
 
 def _table(checks: Sequence[Check]) -> Table:
-    table = Table("model", "harness", "outcome", "ms", "answered by", "reply")
+    table = Table()
+    for heading in ("model", "harness", "outcome", "ms", "answered by", "reply"):
+        # Names are whole, for people to copy.
+        table.add_column(heading, no_wrap=heading in ("model", "answered by"))
     for check in checks:
         milliseconds = "-" if check.milliseconds is None else f"{check.milliseconds:.0f}"
         text = " ".join(check.text.split())[:REPLY_CHARS]

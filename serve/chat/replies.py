@@ -194,7 +194,7 @@ def _form(
 
 
 def _schema_within(system: str) -> dict[str, Any] | None:
-    """Find the JSON schema that a system message spells out, as instructor of ragas has it."""
+    """Find the JSON schema that a system message spells out, as instructor writes it."""
     start = system.find("{")
     end = system.rfind("}") + 1
     schema = decoded(system[start:end]) if 0 <= start < end else None

@@ -20,7 +20,7 @@ PROGRAM = Path(sys.prefix) / "node_modules" / ".bin" / "promptfoo"
 PROVIDER = """
 module.exports = class {
   id() { return 'canned'; }
-  async callApi(prompt, context) { return { output: context.vars.response }; }
+  async callApi(prompt, context) { return { output: context.vars.response.replaceAll('{ {', '{{') }; }
 };
 """
 """A model under test whose answers are given."""
@@ -41,7 +41,7 @@ def evaluate(folder: Path, way: str, asserts: Any) -> None:
             "vars": {
                 "question": case.question,
                 "reference": case.reference,
-                # Templates in variables are filled in by promptfoo; the answer is to stay.
+                # Templates in variables are filled in by promptfoo; those of answers are to stay.
                 "response": case.response.replace("{{", "{ {"),
             },
         }

@@ -222,6 +222,15 @@ def test_the_label_s_own_piece_has_its_probability() -> None:
     assert by_text["8"] is None  # readers of scores look for the token of the number
 
 
+def test_a_number_on_the_script_s_scale_is_whole_where_the_script_s_is() -> None:
+    """deepeval's strict mode cuts off what stands behind the point."""
+    geval = CHAT_CONTRACTS.get("deepeval-geval")
+    slots = form(contract=geval, score={"type": "number"}, reason={"type": "string"})
+    assert slots["score"] == Score(0, 10, is_integer=True)
+    slots = form(contract=geval, score={"type": "number", "minimum": 0, "maximum": 1})
+    assert slots["score"] == Score(0, 1)
+
+
 class Judgement(BaseModel):
     reasoning: str
     result: Literal["yes", "no"]
