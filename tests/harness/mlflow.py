@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from tempfile import mkdtemp
 from typing import Any
 
@@ -40,8 +41,8 @@ def main() -> None:
     show("glue", evaluated(lambda: example("mlflow", url)["scorer"]))
     scorers = {"Correctness": "scorer", "make_judge": "judge"}
     for way in prompts:
-        scorer = example("mlflow", url, OWN_PAGE)[scorers[way]]
-        show(way, evaluated(lambda scorer=scorer: scorer))
+        make = partial(example("mlflow", url, OWN_PAGE).__getitem__, scorers[way])
+        show(way, evaluated(make))
 
 
 main()

@@ -20,7 +20,9 @@ PROGRAM = Path(sys.prefix) / "node_modules" / ".bin" / "promptfoo"
 PROVIDER = """
 module.exports = class {
   id() { return 'canned'; }
-  async callApi(prompt, context) { return { output: context.vars.response.replaceAll('{ {', '{{') }; }
+  async callApi(prompt, context) {
+    return { output: context.vars.response.replaceAll('{ {', '{{') };
+  }
 };
 """
 """A model under test whose answers are given."""
