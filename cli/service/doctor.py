@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PREFIX = "custos/"
 DEADLINE_S = 120.0
-REPLY_CHARS = 70
+REPLY_CHARS = 40
 """Characters of a reply that are printed."""
 
 Outcome = Literal["ok", "erred", "wrong", "refused", "not served"]
