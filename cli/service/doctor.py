@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PREFIX = "custos/"
 DEADLINE_S = 120.0
-REPLY_CHARS = 70
+REPLY_CHARS = 40
 """Characters of a reply that are printed."""
 
 Outcome = Literal["ok", "erred", "wrong", "refused", "not served"]
@@ -167,10 +167,16 @@ def _check_names(names: Sequence[str], served: Mapping[str, str]) -> None:
 
 def _checks(http: httpx.Client, name: str, contract: Contract | None) -> Iterator[Check]:
     """Ask for free text, or for a right and a wrong verdict in each form of a script's prompt."""
+    from serve.chat.layout import decoded
+
     if contract is None:
         greeting = [{"role": "user", "content": "Say hello."}]
         yield _ask(http, name, {"max_tokens": 16}, greeting)
         return
+    if contract.steps:
+        check = _ask(http, name, contract.body, contract.steps.messages(right=True))
+        steps = (decoded(check.text) or {}).get("steps")
+        yield check if steps or check.outcome != "ok" else replace(check, outcome="wrong")
     for layout in contract.layouts:
         best_word = next(iter((layout.words or contract.words).values()))
         for right in (True, False):
@@ -205,7 +211,10 @@ def _ask(
 
 
 def _table(checks: Sequence[Check]) -> Table:
-    table = Table("model", "harness", "outcome", "ms", "answered by", "reply")
+    table = Table()
+    for heading in ("model", "harness", "outcome", "ms", "answered by", "reply"):
+        # Names are whole, for people to copy.
+        table.add_column(heading, no_wrap=heading in ("model", "answered by"))
     for check in checks:
         milliseconds = "-" if check.milliseconds is None else f"{check.milliseconds:.0f}"
         text = " ".join(check.text.split())[:REPLY_CHARS]

@@ -53,6 +53,9 @@ class Contract:
     reply: str = "{label}"
     """The form of a reply. ``{label}`` is the word; ``{critique}`` and ``{confidence}`` may stand
     before or after it. ``{json}``: an object of the keys of ``form``."""
+    steps: PromptLayout | None = None
+    """Prompt that the script sends first, for the steps in which a criterion is to be checked. The
+    reply to it is the criterion itself, as the only step."""
     form: Mapping[str, Slot] = field(default_factory=dict)
     """Keys of an object that the script reads, and what stands in them. A client may ask for such
     an object with ``response_format``; without it only for one whose schema it sends."""
@@ -171,14 +174,19 @@ class Contract:
         if reply is None or reply.keys() != form.keys():
             return None
         best, *_, worst = words.values()
-        found = set()
+        found: set[str | None] = set()
         for key, slot in form.items():
-            if isinstance(slot, Label):
-                found.add(str(reply[key]) if str(reply[key]) in words.values() else None)
-            elif isinstance(slot, Boolean):
-                found.add(best if reply[key] is True else worst)
-            elif isinstance(slot, Score):
-                found.add(best if reply[key] >= (slot.low + slot.high) / 2 else worst)
+            value = reply[key]
+            if isinstance(slot, Text | Fixed):
+                continue
+            if isinstance(value, bool):
+                found.add(best if value else worst)
+            elif isinstance(slot, Label):
+                found.add(str(value) if str(value) in words.values() else None)
+            elif isinstance(slot, Score) and isinstance(value, int | float):
+                found.add(best if value >= (slot.low + slot.high) / 2 else worst)
+            else:
+                found.add(None)
         return found.pop() if len(found) == 1 else None
 
 

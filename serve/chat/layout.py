@@ -37,7 +37,7 @@ class Sample:
     reference: str
     right: str
     wrong: str
-    criterion: str = "The answer is right."
+    criterion: str = "The answer agrees with the reference."
     context: str = ""
 
     @classmethod

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from judging import CustosError, JudgeRequest, Verdict
 from judging.errors import FieldError
@@ -20,8 +20,9 @@ from serve.calls.errors import ApiError
 from serve.calls.limits import MAX_SEED
 from serve.calls.waiting import Deadline
 from serve.chat.contract import JSON_REPLY, Contract
-from serve.chat.layout import ALTERNATIVES, PromptFields, PromptLayout
+from serve.chat.layout import ALTERNATIVES, PromptFields, PromptLayout, decoded
 from serve.chat.messages import ChatRequest, Turn
+from serve.chat.models import ChatModel
 from serve.chat.slots import (
     Boolean,
     Decision,
@@ -31,6 +32,7 @@ from serve.chat.slots import (
     choice_piece,
     object_pieces,
     scaled,
+    text_value,
 )
 from serve.chat.structured import form_of_schema, is_verdict
 from serve.chat.wire import Ending, Piece, Reply
@@ -59,9 +61,22 @@ def is_probe(chat: ChatRequest) -> bool:
     return len(chat.messages) == 1 and chat.messages[0].text.strip(" .!?").lower() in PROBES
 
 
-async def greeting(chat: ChatRequest, service: Service, judge: str, model: str) -> Reply:
-    """Yield the reply to a probe."""
-    text = f"Hello, this is {model}."
+def ready_text(chat: ChatRequest, model: ChatModel) -> str | None:
+    """Write the reply that needs no judge: to a probe, or to a prompt for the steps of a criterion.
+
+    Return ``None`` for other prompts.
+    """
+    if is_probe(chat):
+        return f"Hello, this is {model.name}."
+    steps = model.contract and model.contract.steps
+    fields = steps and steps.cut(*chat.prompt)
+    if not fields or not fields.is_certain:
+        return None
+    return f'{{"steps": [{text_value(fields.texts["criterion"])}]}}'
+
+
+async def ready_reply(chat: ChatRequest, service: Service, judge: str, text: str) -> Reply:
+    """Yield a text that is known already, and its end."""
     yield Piece(text)
     yield await _ending("stop", service, judge, chat.text, text)
 
@@ -154,6 +169,9 @@ def _form(
             raise ApiError(422, "give a schema or tools, not both", "tools")
         given = chat.response_format and chat.response_format.json_schema
         schema, path = given and given.content, "response_format.json_schema.schema"
+    elif chat.format == "json_object" and tool is None and not layout.system:
+        schema = _schema_within(chat.prompt[1])
+        path = "messages" if schema else ""
     if path:
         form = form_of_schema(schema, path, contract, layout.words or contract.words, script_form)
         if lacking := _asked_for(contract, script_form, fields) - form.keys():
@@ -173,6 +191,14 @@ def _form(
             "response_format",
         )
     return script_form, None
+
+
+def _schema_within(system: str) -> dict[str, Any] | None:
+    """Find the JSON schema that a system message spells out, as instructor writes it."""
+    start = system.find("{")
+    end = system.rfind("}") + 1
+    schema = decoded(system[start:end]) if 0 <= start < end else None
+    return schema if schema and "properties" in schema else None
 
 
 def _asked_for(contract: Contract, form: Mapping[str, Slot], fields: PromptFields) -> set[str]:

@@ -14,7 +14,7 @@ from serve.calls.errors import ApiError
 from serve.calls.waiting import Deadline, unless_gone, with_heartbeat
 from serve.chat.messages import ChatRequest, Translate, parse_chat, read_conversation
 from serve.chat.models import ChatModel, ModelNames
-from serve.chat.replies import free_reply, greeting, is_probe, read_prompt, verdict_reply
+from serve.chat.replies import free_reply, read_prompt, ready_reply, ready_text, verdict_reply
 from serve.chat.responses import as_chat, as_response, renamed
 from serve.chat.wire import (
     OpenAIRoute,
@@ -142,8 +142,8 @@ async def _reply(
     if model.contract is None:
         turns = await read_conversation(chat, service)
         return judge.identity, None, free_reply(chat, turns, service, model.judge, deadline)
-    if is_probe(chat):
-        return "", None, greeting(chat, service, model.judge, model.name)
+    if (text := ready_text(chat, model)) is not None:
+        return "", None, ready_reply(chat, service, model.judge, text)
     arguments = (chat, model.contract, service, model.judge)
     try:
         prompt = await service.readers.read(len(chat.text), read_prompt, *arguments)

@@ -258,6 +258,7 @@ def _score(
         low, high = values[0], values[-1]
     elif isinstance(known, Score) and (low is None or high is None):
         low, high, values = known.low, known.high, known.values
+        is_integer = is_integer or known.is_integer
     if is_integer and _is_number(low) and _is_number(high):
         low, high = math.ceil(low), math.floor(high)
     if not (_is_number(low) and _is_number(high) and low < high):

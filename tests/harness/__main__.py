@@ -34,7 +34,6 @@ MATRIX = ROOT / "docs" / "harnesses-matrix.md"
 CASES = ("right", "wrong", "partial", "empty", "hostile", "no verdict")
 """Columns of the matrix. The last is a right answer on which the service gives no verdict."""
 HEAD = ("tool", "asked by", *CASES, "ms a call")
-JUDGES = ("embedded-qs", "embedded-benchmarks")
 WORST = ("pass", "partial", "error", "fail")
 """Outcomes of wrong answers, the worst first."""
 MARKS = {"pass": "pass", "partial": "0.5", "fail": "fail", "error": "error"}
@@ -54,7 +53,7 @@ SILENT = {
 PAGE = """\
 # What each tool concludes
 
-Made by `make harness` on {date}, with `custos serve` and the judges {judges}. Each tool grades:
+Made by `make harness` on {date}, with `custos serve` and its shipped judges. Each tool grades:
 
 - a right answer, a wrong one, one that gives half of what is asked for, and an empty one;
 - two hostile ones, wrong, with the tool's own words and delimiters (the worse outcome is shown);
@@ -97,20 +96,14 @@ def build(tool: Tool) -> None:
 
 @contextmanager
 def served(address: str | None) -> Iterator[str]:
-    """Run ``custos serve`` with shipped judges, unless there is an address; yield the address."""
+    """Run ``custos serve``, unless there is an address; yield the address."""
     if address:
         yield address
         return
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command: list[str | Path] = [
-        Path(sys.executable).with_name("custos"),
-        "serve",
-        "--port",
-        str(port),
-    ]
-    command += [part for judge in JUDGES for part in ("--judge", judge)]
+    command = (Path(sys.executable).with_name("custos"), "serve", "--port", str(port))
     with TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as service:
         try:
             url = f"http://127.0.0.1:{port}"
@@ -235,8 +228,8 @@ def main() -> None:
     table = matrix(found)
     typer.echo(table)
     if not given.tools:
-        date, judges = datetime.date.today().isoformat(), " and ".join(f"`{j}`" for j in JUDGES)
-        MATRIX.write_text(PAGE.format(date=date, judges=judges, table=table), encoding="utf-8")
+        date = datetime.date.today().isoformat()
+        MATRIX.write_text(PAGE.format(date=date, table=table), encoding="utf-8")
     made_up = [
         f"{name}: {row.way}: {row.outcome} without a verdict"
         for name, rows in found.items()

@@ -1,4 +1,4 @@
-"""deepeval: GEval with given evaluation steps, and our metric."""
+"""deepeval: GEval by criteria, by steps with a rubric and strictly by steps, and our metric."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from functools import partial
 from typing import Any
 
 from deepeval.metrics import GEval
-from deepeval.models import LocalModel
+from deepeval.metrics.g_eval import Rubric
 from deepeval.test_case import LLMTestCase, SingleTurnParams
 
-from tests.harness.program import Case, Outcome, arguments, example, show
+from tests.harness.program import OWN_PAGE, Case, Outcome, arguments, example, show
 
 PARAMS = [
     SingleTurnParams.INPUT,
     SingleTurnParams.ACTUAL_OUTPUT,
     SingleTurnParams.EXPECTED_OUTPUT,
 ]
-STEPS = ["Check whether the actual output gives the same answer as the expected output."]
+SAME = "Check whether the actual output gives the same answer as the expected output."
 
 
 def asked(make: Callable[[], Any]) -> Any:
@@ -37,21 +37,34 @@ def asked(make: Callable[[], Any]) -> Any:
     return conclude
 
 
-def g_eval(url: str, name: str) -> GEval:
+OPTIONS: dict[str, dict[str, Any]] = {
+    "GEval": {"criteria": SAME},
+    "GEval, rubric": {
+        "evaluation_steps": [SAME],
+        "rubric": [
+            Rubric(score_range=(0, 4), expected_outcome="Another answer."),
+            Rubric(score_range=(5, 10), expected_outcome="The same answer."),
+        ],
+    },
+    "GEval, strict": {"evaluation_steps": [SAME], "strict_mode": True},
+}
+
+
+def g_eval(url: str, way: str) -> GEval:
     return GEval(
         name="Correctness",
-        model=LocalModel(model=name, base_url=f"{url}/v1", api_key="any"),
+        model=example("deepeval", url, OWN_PAGE)["model"],
         evaluation_params=PARAMS,
-        evaluation_steps=STEPS,
         async_mode=False,
+        **OPTIONS[way],
     )
 
 
 def main() -> None:
     url, prompts = arguments()
     show("glue", asked(lambda: example("deepeval", url)["metric"]))
-    for way, name in prompts.items():
-        show(way, asked(partial(g_eval, url, name)))
+    for way in prompts:
+        show(way, asked(partial(g_eval, url, way)))
 
 
 main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from inspect_ai._util.registry import registry_create
@@ -10,7 +11,7 @@ from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.scorer import Target, model_graded_fact, model_graded_qa
 from inspect_ai.solver import TaskState
 
-from tests.harness.program import Case, Outcome, arguments, example, show
+from tests.harness.program import OWN_PAGE, Case, Outcome, arguments, example, show
 
 GRADES: dict[Any, Outcome] = {"C": "pass", "P": "partial", "I": "fail"}
 
@@ -32,10 +33,17 @@ def main() -> None:
     url, prompts = arguments()
     example("inspect_ai", url)
     show("glue", asked(registry_create("scorer", "custos/judged", judge=url)))
+    scorer = example("inspect_ai", url, OWN_PAGE)["scorer"]
     for way, name in prompts.items():
+        if way == "model_graded_qa":
+            show(way, asked(scorer))
+            continue
         model = get_model(f"openai-api/custos/{name}", base_url=f"{url}/v1", api_key="any")
-        make = model_graded_fact if way == "model_graded_fact" else model_graded_qa
-        show(way, asked(make(model=model, partial_credit=way == "partial_credit")))
+        make = {
+            "model_graded_fact": model_graded_fact,
+            "partial_credit": partial(model_graded_qa, partial_credit=True),
+        }[way]
+        show(way, asked(make(model=model)))
 
 
 main()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
 from lighteval.metrics import apply_metric
 from lighteval.metrics.utils.judge_utils import (
     get_judge_prompt_simpleqa,
@@ -34,12 +33,11 @@ def main() -> None:
         judge.API_MAX_RETRY = 1
 
         def conclude(case: Case) -> tuple[Outcome, Any]:
-            score, _, reply = judge.evaluate_answer(
-                case.question, case.response, gold=case.reference
-            )
+            given: Any = [case.question], [case.response], [None], [case.reference]
+            [score], _, reply = judge.evaluate_answer_batch(*given)
             if isinstance(score, dict):  # HLE's
                 score = float("yes" in score["correct"])
-            return of_score(float(np.mean(score))), reply
+            return of_score(float(score)), reply
 
         return conclude
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from tempfile import mkdtemp
@@ -10,7 +9,7 @@ from typing import Any
 
 import mlflow
 
-from tests.harness.program import Case, Outcome, arguments, example, show
+from tests.harness.program import OWN_PAGE, Case, Outcome, arguments, example, show
 
 RATINGS: dict[Any, Outcome] = {"yes": "pass", True: "pass", "no": "fail", False: "fail"}
 
@@ -36,26 +35,14 @@ def evaluated(make: Callable[[], Any]) -> Any:
     return conclude
 
 
-def own(way: str, name: str) -> Any:
-    """Make a scorer that asks by mlflow's own prompt."""
-    model = f"openai:/{name}"
-    if way == "Correctness":
-        return mlflow.genai.scorers.Correctness(model=model)
-    return mlflow.genai.judges.make_judge(
-        name="same",
-        instructions="Do {{ outputs }} answer {{ inputs }} as {{ expectations }} say?",
-        model=model,
-        feedback_value_type=bool,
-    )
-
-
 def main() -> None:
     url, prompts = arguments()
     mlflow.set_tracking_uri(f"sqlite:///{mkdtemp()}/mlflow.db")
-    os.environ |= {"OPENAI_API_BASE": f"{url}/v1", "OPENAI_API_KEY": "any"}
     show("glue", evaluated(lambda: example("mlflow", url)["scorer"]))
-    for way, name in prompts.items():
-        show(way, evaluated(partial(own, way, name)))
+    scorers = {"Correctness": "scorer", "make_judge": "judge"}
+    for way in prompts:
+        make = partial(example("mlflow", url, OWN_PAGE).__getitem__, scorers[way])
+        show(way, evaluated(make))
 
 
 main()

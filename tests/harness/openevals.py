@@ -7,11 +7,10 @@ from functools import partial
 from typing import Any
 
 from langchain_openai import ChatOpenAI
-from openai import OpenAI
 from openevals.llm import create_llm_as_judge
 from openevals.prompts import CORRECTNESS_PROMPT
 
-from tests.harness.program import Case, Outcome, arguments, example, of_score, show
+from tests.harness.program import OWN_PAGE, Case, Outcome, arguments, example, of_score, show
 
 
 def asked(make: Callable[[], Any]) -> Any:
@@ -26,11 +25,10 @@ def asked(make: Callable[[], Any]) -> Any:
 
 def own(way: str, url: str, model: str) -> Any:
     """Make an evaluator that asks by the prompt of openevals."""
-    server: dict[str, Any] = {"base_url": f"{url}/v1", "api_key": "any", "max_retries": 0}
-    judge: dict[str, Any] = {"judge": OpenAI(**server), "model": model}
     if way == "LangChain":
-        judge = {"judge": ChatOpenAI(model=model, **server)}
-    return create_llm_as_judge(prompt=CORRECTNESS_PROMPT, **judge)
+        judge = ChatOpenAI(model=model, base_url=f"{url}/v1", api_key="any", max_retries=0)
+        return create_llm_as_judge(prompt=CORRECTNESS_PROMPT, judge=judge)
+    return example("openevals", url, OWN_PAGE)["evaluator"]
 
 
 def main() -> None:

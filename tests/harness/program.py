@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 PAGE = Path(__file__).parents[2] / "docs" / "integrations.md"
+OWN_PAGE = PAGE.with_name("harnesses.md")
+"""The page on the tools' own prompts."""
 ADDRESS = "http://127.0.0.1:8000"
-"""Address in the examples of the page."""
+"""Address in the examples of the pages."""
 
 Outcome = Literal["pass", "partial", "fail", "error"]
 
@@ -81,20 +83,20 @@ def cases() -> list[Case]:
     return [case for case in _CASES if case.name in sys.argv[3:] or not sys.argv[3:]]
 
 
-def blocks(tool: str, language: str = "python") -> list[str]:
-    """Return the examples on a tool in the page."""
-    _, _, section = PAGE.read_text(encoding="utf-8").partition(f"\n## {tool}\n")
-    section = section.partition("\n## ")[0]
+def blocks(tool: str, language: str = "python", page: Path = PAGE) -> list[str]:
+    """Return the examples on a tool in a page."""
+    _, *sections = re.split("^##+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    section = dict(zip(sections[::2], sections[1::2], strict=True)).get(tool, "")
     found = re.findall(rf"```{language}\n(.*?)```", section, re.DOTALL)
     if not found:
-        raise ValueError(f"no {language} on {tool} in {PAGE.name}")
+        raise ValueError(f"no {language} on {tool} in {page.name}")
     return found
 
 
 @functools.cache
-def example(tool: str, url: str) -> dict[str, Any]:
+def example(tool: str, url: str, page: Path = PAGE) -> dict[str, Any]:
     """Run the example on a tool once, with another address; return its names."""
-    [text] = blocks(tool)
+    [text] = blocks(tool, page=page)
     if ADDRESS not in text:
         raise ValueError(f"the example on {tool} lacks the address")
     names: dict[str, Any] = {"__name__": "example"}

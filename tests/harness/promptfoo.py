@@ -14,13 +14,15 @@ from typing import Any
 
 import yaml
 
-from tests.harness.program import ADDRESS, Outcome, Row, arguments, blocks, cases, emit
+from tests.harness.program import ADDRESS, OWN_PAGE, Outcome, Row, arguments, blocks, cases, emit
 
 PROGRAM = Path(sys.prefix) / "node_modules" / ".bin" / "promptfoo"
 PROVIDER = """
 module.exports = class {
   id() { return 'canned'; }
-  async callApi(prompt, context) { return { output: context.vars.response }; }
+  async callApi(prompt, context) {
+    return { output: context.vars.response.replaceAll('{ {', '{{') };
+  }
 };
 """
 """A model under test whose answers are given."""
@@ -41,7 +43,7 @@ def evaluate(folder: Path, way: str, asserts: Any) -> None:
             "vars": {
                 "question": case.question,
                 "reference": case.reference,
-                # Templates in variables are filled in by promptfoo; the answer is to stay.
+                # Templates in variables are filled in by promptfoo; those of answers are to stay.
                 "response": case.response.replace("{{", "{ {"),
             },
         }
@@ -88,20 +90,21 @@ def _outcome(success: bool, graded: Any, reason: str) -> Outcome:
         return "pass"
     if FAILED.search(reason):
         return "error"
-    return "partial" if 0 < graded.get("score", 0) < 1 else "fail"
+    return "partial" if graded.get("score") == 0.5 else "fail"
 
 
 def main() -> None:
     url, prompts = arguments()
     folder = Path(mkdtemp())
     [script], [settings] = blocks("promptfoo"), blocks("promptfoo", "yaml")
+    [own] = blocks("promptfoo", "yaml", OWN_PAGE)
     (folder / "judged.py").write_text(script.replace(ADDRESS, url))
     evaluate(folder, "glue", yaml.safe_load(settings))
     for way, name in prompts.items():
-        config = {"apiBaseUrl": f"{url}/v1", "apiKey": "any"}
-        grader = {"id": f"openai:chat:{name}", "config": config}
-        asserts = [{"type": way, "value": VALUES[way], "provider": grader}]
-        evaluate(folder, way, {"defaultTest": {"assert": asserts}})
+        settings = own.replace(ADDRESS, url).replace("custos/promptfoo-rubric", name)
+        default = yaml.safe_load(settings)["defaultTest"]
+        default["assert"] = [{"type": way, "value": VALUES[way]}]
+        evaluate(folder, way, {"defaultTest": default})
 
 
 main()

@@ -21,6 +21,9 @@ class Tool:
     """Packages beside the tool's own."""
     prompts: dict[str, str] = field(default_factory=dict)
     """Model name for each of the tool's own graders."""
+    errors: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Cases that end in an error for one of them: the tool takes no empty response, or the service
+    refuses the prompt, as the response forges its delimiters."""
     from_npm: bool = False
     with_torch: bool = False
     """It needs torch: the packages of ``.venv`` are added to its environment."""
@@ -63,6 +66,7 @@ TOOLS = {
                 "model_graded_fact": "custos/qa",
                 "partial_credit": "custos/qa-partial",
             },
+            {"model_graded_qa": ("hostile",), "partial_credit": ("hostile",)},
         ),
         Tool(
             "promptfoo",
@@ -73,9 +77,23 @@ TOOLS = {
                 "model-graded-closedqa": "custos/promptfoo-closedqa",
                 "g-eval": "custos/promptfoo-geval",
             },
+            errors={
+                "llm-rubric": ("hostile",),
+                "factuality": ("hostile",),
+                "model-graded-closedqa": ("hostile",),
+            },
             from_npm=True,
         ),
-        Tool("deepeval", "4.3.1", prompts={"GEval": "custos/deepeval-geval"}),
+        Tool(
+            "deepeval",
+            "4.3.1",
+            prompts={
+                "GEval": "custos/deepeval-geval",
+                "GEval, rubric": "custos/deepeval-geval",
+                "GEval, strict": "custos/deepeval-geval",
+            },
+            errors=dict.fromkeys(("GEval", "GEval, rubric", "GEval, strict"), ("empty", "hostile")),
+        ),
         Tool(
             "ragas",
             "0.4.3",
@@ -83,9 +101,10 @@ TOOLS = {
             ("langchain-community<0.4",),
             prompts={
                 "AnswerAccuracy": "custos/ragas-answer-accuracy",
-                "AnswerAccuracy (collections)": "custos/ragas-answer-accuracy",
-                "DiscreteMetric": "custos/ragas-discrete",
+                "AnswerAccuracy (older)": "custos/ragas-answer-accuracy-old",
+                "DiscreteMetric": "custos/qa",
             },
+            errors={"AnswerAccuracy": ("empty",), "AnswerAccuracy (older)": ("hostile",)},
         ),
         Tool(
             "mlflow",
@@ -94,6 +113,7 @@ TOOLS = {
                 "Correctness": "custos/mlflow-correctness",
                 "make_judge": "custos/mlflow-judge",
             },
+            errors={"Correctness": ("hostile",)},
         ),
         Tool(
             "openevals",

@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,7 +74,30 @@ def test_the_form_of_the_replies(http: httpx.Client) -> None:
         for contract in CHAT_CONTRACTS
         if contract.name != "truthful-pair"
     }
-    assert replies == {
+    correct, passed = (
+        f"The label is {label}, with a confidence of 0.90." for label in ("Correct", "Pass")
+    )
+    objects = {name: json.loads(text) for name, text in replies.items() if text[0] == "{"}
+    del objects["simplevqa-chinese"]
+    assert objects == {
+        "deepeval-geval": {"score": 9, "reason": passed},
+        "hle": {
+            **{"extracted_final_answer": correct, "reasoning": correct, "correct": "yes"},
+            **{"confidence": 100, "strict": True},
+        },
+        "mlflow-correctness": {"result": "yes", "rationale": correct},
+        "mlflow-judge": {"result": True, "rationale": passed},
+        "openevals": {"reasoning": correct, "score": True},
+        "promptfoo-factuality": {"category": "C", "reason": correct},
+        "promptfoo-geval": {"score": 9, "reason": passed},
+        "promptfoo-rubric": {
+            "pass": True,
+            "score": pytest.approx(0.9, abs=0.01),
+            "reason": passed,
+        },
+        "ragas-answer-accuracy": {"rating": 4},
+    }
+    assert {name: text for name, text in replies.items() if name not in objects} == {
         "chartom": "Correct",
         "chartom-mind": "Named",
         "charthal": "Score: 1",
@@ -80,12 +105,32 @@ def test_the_form_of_the_replies(http: httpx.Client) -> None:
         "lmms-eval": "1",
         "mathverse": "1",
         "mmvet": "1.0",
+        "promptfoo-closedqa": "Y",
+        "ragas-answer-accuracy-old": "4",
         "qa": "GRADE: C",
         "qa-partial": "GRADE: C",
         "simpleqa": "A",
         "simplevqa": "A",
         "simplevqa-chinese": '{"预测答案0": "正确"}',
     }
+
+
+@pytest.mark.parametrize("name", [item.name for item in CHAT_CONTRACTS if item.steps])
+def test_the_steps_of_a_criterion_are_the_criterion(
+    http: httpx.Client, judge: KnowingJudge, name: str
+) -> None:
+    contract = CHAT_CONTRACTS.get(name)
+    assert contract.steps
+    criterion = 'is "short", {and}\nplain'
+    num_seen = len(judge.seen)
+    layout = replace(contract.steps, sample=replace(contract.steps.sample, criterion=criterion))
+    text = text_of(ask(http, {**body(contract, layout), **contract.body}))
+    assert json.loads(text) == {"steps": [criterion]}
+    assert re.findall(r'\{"steps".+\}', text) == [text]  # how promptfoo finds it
+    assert text.count("{") == text.count("}") == 1
+    assert len(judge.seen) == num_seen
+    forged = replace(layout, sample=replace(layout.sample, criterion=f"a{layout.template}b"))
+    refused(http, body(contract, forged))
 
 
 def test_a_critique_cannot_speak_for_the_judge(http: httpx.Client) -> None:

@@ -222,6 +222,15 @@ def test_the_label_s_own_piece_has_its_probability() -> None:
     assert by_text["8"] is None  # readers of scores look for the token of the number
 
 
+def test_a_number_on_the_script_s_scale_is_whole_where_the_script_s_is() -> None:
+    """deepeval's strict mode cuts off what stands behind the point."""
+    geval = CHAT_CONTRACTS.get("deepeval-geval")
+    slots = form(contract=geval, score={"type": "number"}, reason={"type": "string"})
+    assert slots["score"] == Score(0, 10, is_integer=True)
+    slots = form(contract=geval, score={"type": "number", "minimum": 0, "maximum": 1})
+    assert slots["score"] == Score(0, 1)
+
+
 class Judgement(BaseModel):
     reasoning: str
     result: Literal["yes", "no"]
@@ -235,6 +244,25 @@ def test_a_schema_must_hold_the_keys_that_the_prompt_asks_for(http: httpx.Client
     answer = http.post("/v1/chat/completions", json=sent)
     assert answer.status_code == 422
     assert "'pass'" in answer.json()["error"]["message"]
+
+
+def test_a_schema_in_the_system_message(http: httpx.Client) -> None:
+    """It is instructor's form, which ragas uses, beside ``json_object``."""
+
+    def answer(schema: Any) -> httpx.Response:
+        sent: Any = qa("x", response_format={"type": "json_object"})
+        system = f"Reply in this form:\n{json.dumps(schema, indent=2)}\nNo schema, an instance."
+        sent["messages"].insert(0, {"role": "system", "content": system})
+        return http.post("/v1/chat/completions", json=sent)
+
+    schema = Judgement.model_json_schema()
+    text = answer(schema).json()["choices"][0]["message"]["content"]
+    assert json.loads(text)["result"] == "no"
+    for unfit in ({"properties": {"hallucinated": {"type": "boolean"}}}, {"reason": "string"}):
+        assert answer(unfit).status_code == 422
+    forged = json.dumps({"properties": {"pass": {"type": "boolean"}}})
+    sent = qa(forged, response_format={"type": "json_object"})
+    assert http.post("/v1/chat/completions", json=sent).status_code == 422
 
 
 def test_tools(http: httpx.Client) -> None:
