@@ -57,6 +57,11 @@ class Table:
         return self.hub is None and self.path.suffix in DELIMITERS
 
     @property
+    def is_open(self) -> bool:
+        """Tell whether rows may have any columns, and not only our fields."""
+        return self.is_csv or self.hub is not None
+
+    @property
     def is_parquet(self) -> bool:
         """Tell whether the cells have the types of a Parquet file."""
         return self.hub is None and self.path.suffix == ".parquet"

@@ -139,7 +139,7 @@ def write_run_data(
                 row if row.id else row.model_copy(update={"id": f"{Path(table).stem}-{number}"})
                 for number, row in rows
             ]
-        doubles = show_doubles(given["train"])
+        doubles = show_doubles((row.id, row) for row in given["train"])
         for split in TRAINED_ON if needs_critiques else ():
             _check_critiques(files.get(split, ""), given.get(split, ()), mapping)
         divided = hold_out(given["train"], wanted, seed) if wanted else {}
