@@ -41,7 +41,7 @@ from evaluation.intervals import number_clusters
 from evaluation.outcomes import full_label, label_set
 from evaluation.report.markdown import with_interval
 from judging.errors import CustosError, FieldError
-from judging.files.csv_rows import DELIMITER_BY_SUFFIX
+from judging.files.csv_rows import SPREADSHEETS
 from judging.log_lines import one_line
 from judging.tasks import get_task
 from judging.types import JudgeRequest, LabelledExample, Verdict
@@ -90,9 +90,9 @@ def review(
     Example: custos review verdicts.jsonl --in answers.csv --estimate review.csv
 
     Options:
-        verdicts: Files of custos grade (JSONL, CSV, TSV or Parquet), one for each judge.
-        out: Write the rows for people to this CSV or TSV file, or with --merge the table, to a file
-            of its own kind. Default: --estimate is given.
+        verdicts: Files of custos grade (JSONL, CSV, TSV, XLSX or Parquet), one for each judge.
+        out: Write the rows for people to this CSV, TSV or XLSX file, or with --merge the table, to
+            a file of its own kind. Default: --estimate is given.
         num_rows: Draw so many rows by chance, up to half of them from those that need review and
             the others likelier the less sure the judge is, with the probability of each. Default:
             all rows that need review and no others, whose labels say nothing of the rest.
@@ -122,8 +122,8 @@ def review(
         for line in _estimates(rows, estimate, source, in_table):
             typer.echo(line)
         return
-    if out.suffix not in DELIMITER_BY_SUFFIX:
-        raise CustosError(f"--out '{out}': expected a file ending in .csv or .tsv")
+    if out.suffix not in SPREADSHEETS:
+        raise CustosError(f"--out '{out}': expected a file ending in {', '.join(SPREADSHEETS)}")
     of_label = field_columns(in_table)[PERSONS_LABEL]
     claim(out, partial(holds_no_labels, label=of_label))
     rows = list(read_review_rows(files, source, in_table))
@@ -131,14 +131,16 @@ def review(
         to_review = [row for row in rows if row.why[0]]
     else:
         to_review = draw_review_rows(rows, num_rows, by, seed)
+    words = list(
+        dict.fromkeys(in_own_words(name, in_table.labels) for name in _label_names(to_review))
+    )
     table = open_table(source, in_table.text_format)
-    renamed = write_review_file(out, to_review, table, in_table)
+    renamed = write_review_file(out, to_review, table, in_table, words)
     by_kind = Counter(row.why[0] for row in to_review)
     kinds = (DIFFER, BELOW_RISK, TWO_READINGS, NO_LABEL, DRAWN)
     counts = ", ".join(f"{by_kind[kind]} {kind}" for kind in kinds if by_kind[kind])
     counted = f": {counts}" if counts else ""
     typer.echo(f"{len(to_review)} of {len(rows)} rows are for people{counted}; written to {out}")
-    words = dict.fromkeys(in_own_words(name, in_table.labels) for name in _label_names(to_review))
     if 0 < len(words) <= MOST_WORDS:
         typer.echo(f"fill in column '{of_label}' with {' or '.join(words)}")
     rates = JudgedRates()

@@ -121,7 +121,7 @@ def train(
         out = Path(tempfile.mkdtemp(prefix="custos-dry-run-"))
     tables: dict[Split, Tables] = {"train": train_table, "val": val, "cal": cal, "test": test}
     if recipe is not None and earlier is not None and "=" in recipe:  # a key, and no recipe
-        recipe, keys = None, [recipe, *(keys or [])]
+        keys, recipe = [recipe, *(keys or [])], None
     run = None
     try:
         run = TrainingRun.plan(
@@ -174,9 +174,9 @@ def _choose_judge(old: Path, new: Path, margin: float) -> tuple[Outcome, str]:
         judge = Judge.load(str(run))
         rows = resolve_examples(judge, test)
         save_evaluation(folder, test, grade_examples(judge, rows, progress=False))
-    before, after = read_shared(*folders, min_common=1).outcomes
+    before, after = read_shared(folders[0], folders[1], 1).outcomes
     accuracy = paired_accuracies(after.right.tolist(), before.right.tolist(), before.clusters)
-    checks = gate(*folders, margin=margin, min_common=1)
+    checks = gate(folders[0], folders[1], margin=margin, min_common=1)
     outcome, of_all = gate_outcome(checks), checks[0]
     chosen = new if outcome == "no worse" else old
     decision = {

@@ -33,9 +33,11 @@ from evaluation.outcomes import full_label
 from judging.errors import CustosError, FieldError
 from judging.files.atomic import atomic_path
 from judging.files.csv_rows import write_spreadsheet
+from judging.files.parquet import named_columns
 from judging.files.records import (
     decode_json,
-    named_columns,
+    key_of_rows,
+    read_json,
     write_json,
     write_records,
 )
@@ -201,8 +203,8 @@ def _labelled_rows(path: Path, mapping: TableMapping) -> Iterator[_LabelledRow]:
     """Yield the rows of a file with corrections; names of columns are the table's, or ours."""
     table = open_table(path, mapping.text_format)
     columns = {c for _, row in table.rows() if isinstance(row, dict) for c in row}
-    if table.is_csv:
-        columns |= set(table.csv.columns)
+    if table.is_spreadsheet:
+        columns |= set(table.sheet.columns)
     there = {name: column for name, column in mapping.columns.items() if column in columns}
     mapping = mapping.model_copy(update={"columns": there})
     names = field_columns(mapping)
@@ -390,11 +392,13 @@ def write_rows(
     if table.is_parquet:
         _write_parquet(out, table.path, label, cells)
     elif out.suffix == ".json":
-        write_json(out, cells)
-    elif table.is_csv:
-        columns = list(dict.fromkeys([*table.csv.columns, *(n for row in cells for n in row)]))
+        content = read_json(table.path, table.stated)
+        is_array = isinstance(content, list)
+        write_json(out, cells if is_array else {**content, key_of_rows(table.path, content): cells})
+    elif table.is_spreadsheet:
+        columns = list(dict.fromkeys([*table.sheet.columns, *(n for row in cells for n in row)]))
         texts = ([cell_text(row.get(name)) for name in columns] for row in cells)
-        write_spreadsheet(out, columns, texts, table.csv.delimiter)
+        write_spreadsheet(out, columns, texts, table.delimiter)
     else:
         write_records(out, map(json_value, cells))
 

@@ -28,7 +28,7 @@ from evaluation.correction.label_plan import sampling_probabilities, systematic_
 from evaluation.correction.scores import SAMPLING_PROBABILITY
 from evaluation.intervals import number_clusters
 from judging.errors import CustosError, system_errors_at
-from judging.files.csv_rows import CsvFile, write_spreadsheet
+from judging.files.csv_rows import open_spreadsheet, write_spreadsheet
 from judging.files.records import read_records
 from judging.files.values import as_text, is_empty
 from judging.tasks import get_task
@@ -247,8 +247,8 @@ def label_columns(columns: Sequence[str], mapping: TableMapping) -> dict[str, st
 
 def own_columns(table: Table, mapping: TableMapping, rows: Sequence[ReviewRow]) -> list[str]:
     """List the columns of a table; parts of nested cells that are mapped take the cells' place."""
-    if table.is_csv:
-        return list(table.csv.columns)
+    if table.is_spreadsheet:
+        return list(table.sheet.columns)
     columns = dict.fromkeys(name for row in rows for name in row.table_cells)
     mapped = mapping.columns.values()
     names = [name for name in columns if not any(c.startswith(f"{name}.") for c in mapped)]
@@ -260,7 +260,7 @@ def holds_no_labels(path: Path, label: str) -> bool:
     with system_errors_at(path):
         if not path.read_bytes().strip(b"\xef\xbb\xbf\r\n"):  # byte order mark, ends of lines
             return True
-        file = CsvFile(path)
+        file = open_spreadsheet(path)
         num_labels = sum(isinstance(row, dict) and label in row for _, row in file.rows())
     is_ours = {label, "judge_label", "reason"} <= set(file.columns)
     if is_ours and num_labels:
@@ -269,13 +269,17 @@ def holds_no_labels(path: Path, label: str) -> bool:
 
 
 def write_review_file(
-    out: Path, rows: Sequence[ReviewRow], table: Table, mapping: TableMapping
+    out: Path,
+    rows: Sequence[ReviewRow],
+    table: Table,
+    mapping: TableMapping,
+    words: Sequence[str],
 ) -> dict[str, str]:
     """Write rows in the shape of their table, with an empty column for a person's label.
 
-    It has the columns of the table, and ours beside them, so that the mapping of the table reads
-    it. What earlier people said stands in columns of other names, which are returned by the old
-    ones; so do columns that are called as ours.
+    In a workbook its cells offer ``words``. The file has the columns of the table, and ours beside
+    them, so that the mapping of the table reads it. What earlier people said stands in columns of
+    other names, which are returned by the old ones; so do columns that are called as ours.
     """
     own = [name for name in own_columns(table, mapping, rows) if name not in OURS[4:]]
     emptied = {column for column in label_columns(own, mapping).values() if column in own}
@@ -303,10 +307,10 @@ def write_review_file(
         yield from (ours.get(name) for name in beside)
         yield from (cell_text(row.table_cells.get(name)) for name in renamed)
 
-    is_same_kind = table.is_csv and table.path.suffix == out.suffix
-    delimiter = mapping.delimiter or (table.csv.delimiter if is_same_kind else None)
+    is_same_kind = table.path.suffix == out.suffix
+    delimiter = mapping.delimiter or (table.delimiter if is_same_kind else None)
     filled_rows = (list(cells_of(row, cells)) for row, cells in zip(rows, ours, strict=True))
-    write_spreadsheet(out, columns, filled_rows, delimiter)
+    write_spreadsheet(out, columns, filled_rows, delimiter, {label: words})
     return renamed
 
 

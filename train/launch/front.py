@@ -26,7 +26,7 @@ from safetensors import SafetensorError
 from data_prep.tables.mapping import TableMapping, read_mapping
 from judging import errors
 from judging.errors import CustosError, Missing, lacks_memory
-from judging.files.csv_rows import DELIMITERS
+from judging.files.csv_rows import SPREADSHEETS
 from judging.models.devices import has_gpu
 from judging.tasks import get_task, task_names
 from judging.types import Split, parse_record
@@ -209,7 +209,7 @@ class TrainingRun:
             return None
         (table, mapping), *_ = self.files["train"]
         suffix = Path(table).suffix
-        out = f"verdicts{suffix if suffix in (*DELIMITERS, '.parquet') else '.jsonl'}"
+        out = f"verdicts{suffix if suffix in (*SPREADSHEETS, '.parquet') else '.jsonl'}"
         file = self.output / DATA_FOLDER / MAPPING_FILE
         options = [] if mapping == TableMapping() else ["--mapping", str(file)]
         task = ["--task", self.task] if self.task and self.task != mapping.task else []

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from data_prep.tables.mapping import TableMapping
 from data_prep.tables.reader import read_table
-from judging.files.csv_rows import CsvFile
+from judging.files.csv_rows import CsvFile, write_spreadsheet
 from judging.files.records import read_rows
 from judging.types import LabelledExample
 
@@ -47,6 +47,8 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
             )
             writer.writeheader()
             writer.writerows(rows)
+    elif path.suffix == ".xlsx":
+        write_spreadsheet(path, list(rows[0]), [list(row.values()) for row in rows])
     elif path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(lists), path)
     elif path.suffix == ".json":
@@ -107,7 +109,7 @@ def labels(path: Path) -> list[str]:
     return [example.label for _, example in read_table(path, LabelledExample, MAPPING)]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".jsonl", ".json", ".parquet"])
 def test_labels_come_back_into_the_table_in_its_own_shape(suffix: str, tmp_path: Path) -> None:
     table = write(tmp_path / f"antworten{suffix}", ROWS)
     before = [example for _, example in read_table(table, LabelledExample, MAPPING)]
@@ -132,6 +134,15 @@ def test_labels_come_back_into_the_table_in_its_own_shape(suffix: str, tmp_path:
     assert [bool(row.get("corrected_at")) for row in stored] == [True, False, True, True]
     if suffix == ".csv":
         assert CsvFile(out).delimiter == ";"
+
+
+def test_what_stands_around_the_rows_of_a_json_file_stays(tmp_path: Path) -> None:
+    table = write(tmp_path / "antworten.json", ROWS)
+    table.write_text(json.dumps({"version": 2, "data": json.loads(table.read_text()), "n": []}))
+    result, out = merge(table, fill(review(table), {1: "teils"}))
+    content = json.loads(out.read_text())
+    assert {name: content[name] for name in ("version", "n")} == {"version": 2, "n": []}
+    assert [row["Urteil"] for row in content["data"]] == ["teils", "falsch", "falsch", "richtig"]
 
 
 def test_rows_are_found_in_another_order_and_named_where_they_have_changed(tmp_path: Path) -> None:
