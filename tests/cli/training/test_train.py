@@ -91,8 +91,8 @@ def test_tables_with_mappings_of_their_own_are_added(folder: Path) -> None:
              for i in range(10)]  # fmt: skip
     (folder / "more.csv").write_text("".join(["frage;antwort;gut\n", *lines]), encoding="utf-8")
     columns = {"question": "frage", "response": "antwort", "label": "gut", "references": "antwort"}
-    mapping = {"columns": columns, "labels": {"ja": "Correct", "nein": "Wrong"}}
-    mapping["reference_mode"] = "any"
+    labels = {"ja": "Correct", "nein": "Wrong"}
+    mapping = {"columns": columns, "labels": labels, "reference_mode": "any"}
     (folder / "more.yaml").write_text(yaml.safe_dump(mapping), encoding="utf-8")
     tables = ("--train", "rows.jsonl", "--train", "more.csv:more.yaml")
     _fails_later(folder, "tiny.yaml", *tables)
@@ -103,8 +103,8 @@ def test_tables_with_mappings_of_their_own_are_added(folder: Path) -> None:
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     assert len(rows) == 50
-    labels = {row["id"]: row["label"] for row in rows}
-    assert [labels[f"more-{n}"] for n in (1, 2, 3)] == ["Wrong", "Correct", "Correct"]
+    given = {row["id"]: row["label"] for row in rows}
+    assert [given[f"more-{n}"] for n in (1, 2, 3)] == ["Wrong", "Correct", "Correct"]
 
 
 def test_a_run_goes_on_from_another_and_is_compared_with_it(folder: Path) -> None:
