@@ -93,16 +93,19 @@ class RowsOfTable:
         self.table, self.mapping = open_table(source, mapping.text_format), mapping
         self.cells: dict[int, dict[str, Any]] = {}
         self.requests: dict[int, JudgeRequest | Verdict] = {}
+        self.faults: list[CustosError] = []
+        """Errors of the rows that cannot be read, and so not be written again."""
         self._by_hash: dict[str, list[int]] = defaultdict(list)
         self._by_id: dict[str, list[int]] = defaultdict(list)
         id_column = field_columns(mapping).get("id", "id")
         read = zip(read_requests(self.table, mapping), self.table.rows(), strict=True)
         for (number, request), (_, row) in read:
-            if isinstance(row, CustosError):
-                raise row
+            self.requests[number] = request
             if not isinstance(row, dict):
-                raise CustosError(f"{self.table.location(number)}: expected an object")
-            self.cells[number], self.requests[number] = row, request
+                fault = CustosError(f"{self.table.location(number)}: expected an object")
+                self.faults.append(row if isinstance(row, CustosError) else fault)
+                row = {}
+            self.cells[number] = row
             named = with_nested_columns(row, mapping.columns.values())
             self._by_hash[content_hash(request, named)].append(number)
             if not is_empty(row.get(id_column)):
@@ -268,11 +271,13 @@ def _only(numbers: Sequence[int]) -> int | None:
 class MergedTable:
     """A table with the corrections of people in it.
 
-    Raise ``CustosError`` if two corrections of one row differ, or a row that was corrected is not
-    in the table.
+    Raise ``CustosError`` if two corrections of one row differ, a row that was corrected is not in
+    the table, or one of the table's cannot be read.
     """
 
     def __init__(self, rows: RowsOfTable, corrections: Corrections) -> None:
+        if rows.faults:
+            raise rows.faults[0]
         self.rows, self.corrections = rows, corrections
         differ = {
             number: given

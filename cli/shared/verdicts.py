@@ -420,7 +420,7 @@ class Summary:
             caution = untrained_mode_caution(self.num_in_untrained_mode, self.statuses.total())
             typer.echo(f"caution: {caution}", err=True)
         if self.may_state_risk:
-            files = [str(outputs[0]), "--in", source, *mapping, "--csv", "review.csv"]
+            files = [str(outputs[0]), "--in", source, *mapping, "--out", "review.csv"]
             review = shlex.join(["custos", "review", *files])
             typer.echo(f"rows for people: grade with --risk .05, then {review}", err=True)
         fail_unless_allowed([text] if (text := self.failure(source)) else [], allow_failed)

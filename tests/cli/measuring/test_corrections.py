@@ -186,6 +186,18 @@ def test_different_corrections_are_refused_and_equal_ones_named(tmp_path: Path) 
     assert result.exit_code == 2 and "'vielleicht'" in result.stderr and "row 4" in result.stderr
 
 
+def test_a_row_that_cannot_be_read_is_not_lost(tmp_path: Path) -> None:
+    """It has no place in a table that is written again; labels of the others count all the same."""
+    table = write(tmp_path / "antworten.csv", ROWS[:2])
+    table.write_text(table.read_text(encoding="utf-8") + 'a;"b"c;d;e\nWas?;x;y;falsch\n')
+    done = fill(review(table, "--rows", "4"), {1: "teils", 4: "falsch"})
+    result, out = merge(table, done)
+    assert result.exit_code == 2 and f"{table} row 3" in result.stderr and not out.exists()
+    estimate = ("--in", table, "--estimate", done, *OPTIONS)
+    result = run("review", tmp_path / "verdicts.jsonl", *estimate)
+    assert "2 of 4 rows" in result.stdout, result.stderr
+
+
 def test_equal_rows_that_keep_another_label_are_named(tmp_path: Path) -> None:
     table = write(tmp_path / "antworten.csv", [*ROWS[:3], ROWS[0]])
     result, _ = merge(table, fill(review(table), {1: "falsch"}))
