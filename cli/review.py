@@ -65,7 +65,7 @@ def review(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     estimate: Path | None = None,
     merge: list[Path] | None = None,
-    who: str = "",
+    who: str | None = None,
 ) -> None:
     """Write the rows that people should label, and take their labels back into the table.
 
@@ -91,6 +91,7 @@ def review(
 
     Options:
         verdicts: Files of custos grade (JSONL, CSV, TSV, XLSX or Parquet), one for each judge.
+            Default: --merge is given.
         out: Write the rows for people to this CSV, TSV or XLSX file, or with --merge the table, to
             a file of its own kind. Default: --estimate is given.
         num_rows: Draw so many rows by chance, up to half of them from those that need review and
@@ -103,7 +104,8 @@ def review(
             rows, with intervals. Default: write such a file.
         merge: Take the labels in this file back into the table. May be repeated. Default: write
             rows for people.
-        who: With --merge: who gave the labels of rows whose corrected_by is empty.
+        who: With --merge: who gave the labels of rows whose corrected_by is empty. Default: nobody
+            is named.
     """
     if (out is None) == (estimate is None):
         raise CustosError("give either --out FILE to write rows, or --estimate FILE to read labels")
@@ -113,7 +115,7 @@ def review(
         )
     in_table = table_options.read()
     if merge:
-        _merge(merge, source, in_table, out, who)
+        _merge(merge, source, in_table, out, who or "")
         return
     files = verdicts or []
     if out is None:

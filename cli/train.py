@@ -75,14 +75,14 @@ def train(
     with, to calibrate with and to measure with, in OUT/data. If the run is stopped, the same
     command goes on from its last checkpoint.
 
-    Example: custos train hieval-qs --train labels.csv --map references=gold
-    --labels right=Correct,wrong=Wrong --out runs/mine
-
     With --from RUN training goes on from the judge of an earlier run, with its recipe and mapping.
     What that run held out stays held out, also of new tables, with corrected labels where they have
     some. Both judges grade the test rows. The new one takes the place of the old one only if it is
     shown to be no worse by the margin, as in 'custos compare --gate'; the exit status is 1 if it is
     worse, and 3 if the rows are too few to say. OUT/comparison.json names the judge to use.
+
+    Example: custos train hieval-qs --train labels.csv --map references=gold
+    --labels right=Correct,wrong=Wrong --out runs/mine
 
     Example: custos train --from runs/mine --train labels-2.csv --train more.xlsx:more.yaml
     --out runs/mine-2
@@ -102,6 +102,7 @@ def train(
         cal: Calibrate confidences. Default: a part of train.
         test: Measure the judge here. Default: a part of train.
         earlier: Go on from the judge in this run folder, and compare the new judge with it.
+            Default: start as the recipe says, and compare with nothing.
         margin: With --from: take a loss of accuracy below this for none.
         init: Start from this shipped judge or run folder. Default: the recipe's.
         out: Write the run to this folder. Default: the recipe's run.output.
