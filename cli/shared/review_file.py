@@ -49,7 +49,8 @@ CORRECTED_BY, CORRECTED_AT, LABEL_BEFORE = "corrected_by", "corrected_at", "labe
 """Columns that say who gave a label and when, and which label it replaced."""
 ROW_KEY = "custos_row"
 """Column that says which row of the table a row of a review file is."""
-OURS = (*JUDGE_COLUMNS, SAMPLING_PROBABILITY, CORRECTED_BY, CORRECTED_AT, LABEL_BEFORE, ROW_KEY)
+_OF_A_ROUND = (CORRECTED_BY, CORRECTED_AT, LABEL_BEFORE, ROW_KEY)
+"""Columns that belong to one round of labels; those of an earlier one are not shown to people."""
 ABOUT_LABEL = tuple(
     name
     for name in LabelledExample.model_fields
@@ -281,23 +282,26 @@ def write_review_file(
     them, so that the mapping of the table reads it. What earlier people said stands in columns of
     other names, which are returned by the old ones; so do columns that are called as ours.
     """
-    own = [name for name in own_columns(table, mapping, rows) if name not in OURS[4:]]
+    of_chance = field_columns(mapping)[SAMPLING_PROBABILITY]
+    ours_of_round = (of_chance, *_OF_A_ROUND)
+    own = [name for name in own_columns(table, mapping, rows) if name not in ours_of_round]
     emptied = {column for column in label_columns(own, mapping).values() if column in own}
     filled = {c for row in rows for c, cell in row.table_cells.items() if cell_text(cell) != ""}
     renamed = {name: name for name in own if name in JUDGE_COLUMNS or name in emptied & filled}
     for name in renamed:
-        while renamed[name] in (*own, *OURS):
+        while renamed[name] in (*own, *JUDGE_COLUMNS, *ours_of_round):
             renamed[name] = PREFIX + renamed[name]
     label = field_columns(mapping)[PERSONS_LABEL]
     stay = [name for name in own if name not in JUDGE_COLUMNS]
     ours = [row.our_cells(mapping.labels) for row in rows]
     beside = [
         name
-        for name in OURS
-        if name not in ("judge_critique", SAMPLING_PROBABILITY, LABEL_BEFORE)
+        for name in (*JUDGE_COLUMNS, SAMPLING_PROBABILITY, CORRECTED_BY, CORRECTED_AT, ROW_KEY)
+        if name not in ("judge_critique", SAMPLING_PROBABILITY)
         or any(cells.get(name) for cells in ours)
     ]
-    columns = [*stay, *([] if label in stay else [label]), *beside, *renamed.values()]
+    named = [of_chance if name == SAMPLING_PROBABILITY else name for name in beside]
+    columns = [*stay, *([] if label in stay else [label]), *named, *renamed.values()]
 
     def cells_of(row: ReviewRow, ours: Mapping[str, object]) -> Iterator[object]:
         cells = _own_cells(row, table, mapping, out)

@@ -238,3 +238,35 @@ def test_probabilities_of_one_draw_stay_and_those_of_another_are_emptied(tmp_pat
     result, third = merge(both, fill(other, {number: "teils"}), name="three")
     assert "sampling probabilities of an earlier draw are emptied" in result.stdout
     assert list(chances(third)) == [number]
+
+
+def test_labels_of_several_people_stay_beside_what_was_decided(tmp_path: Path) -> None:
+    """A row that nobody has decided yet must not count as labelled by what people said before."""
+    rows = [{"question": f"{n}?", "references": "x", "response": "y", "anna": "Correct",
+             "ben": "Wrong", "p": "0.5"} for n in range(4)]  # fmt: skip
+    table = tmp_path / "rows.csv"
+    write_spreadsheet(table, list(rows[0]), [list(row.values()) for row in rows], ";")
+    options = ["--annotators", "anna,ben", "--map", "sampling_probability=p"]
+    verdicts, file = tmp_path / "v.jsonl", tmp_path / "review.csv"
+    lines = [{"id": str(n), "row": n, "status": "scored", "label": "Wrong"} for n in range(1, 5)]
+    verdicts.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = run("review", verdicts, "--in", table, "--out", file, "--rows", "2", *options)
+    assert result.exit_code == 0, result.stderr
+    names = CsvFile(file).columns
+    assert names.count("p") == 1 and "sampling_probability" not in names
+    shown = [row for _, row in CsvFile(file).rows() if isinstance(row, dict)]
+    assert [(row.get("anna"), row["own_anna"]) for row in shown] == [(None, "Correct")] * 2
+    assert (
+        "no row has a label"
+        in run("review", verdicts, "--in", table, "--estimate", file, *options).stderr
+    )
+    shown[0]["label"] = "Wrong"
+    write_spreadsheet(file, names, [[row.get(name) for name in names] for row in shown], ";")
+    result = run(
+        *("review", "--merge", file, "--in", table, "--out", tmp_path / "out.csv", *options)
+    )
+    assert result.exit_code == 0, result.stderr
+    mapping = TableMapping.model_validate({"annotators": ["anna", "ben"]})
+    after = [row for _, row in read_table(tmp_path / "out.csv", LabelledExample, mapping)]
+    assert sorted(row.label for row in after) == ["Correct", "Correct", "Correct", "Wrong"]
+    assert {len(row.annotator_labels) for row in after} == {2}

@@ -46,7 +46,7 @@ def test_every_command_of_the_page(small: str, tmp_path: Path) -> None:
             if "custos review verdicts" in text:
                 num_new = label(tmp_path)
     assert outputs["review"].startswith(
-        f"8 of 20 rows have a label of the corrections, {num_new} of them another one than before"
+        f"12 of 20 rows have a label of the corrections, {num_new} of them another one than before"
     )
     merged = CsvFile(tmp_path / "antworten-2.csv")
     assert (
