@@ -193,7 +193,7 @@ def test_a_row_that_cannot_be_read_is_not_lost(tmp_path: Path) -> None:
     done = fill(review(table, "--rows", "4"), {1: "teils", 4: "falsch"})
     result, out = merge(table, done)
     assert result.exit_code == 2 and f"{table} row 3" in result.stderr and not out.exists()
-    estimate = ("--in", table, "--estimate", done, *OPTIONS)
+    estimate = ("--in", str(table), "--estimate", str(done), *OPTIONS)
     result = run("review", tmp_path / "verdicts.jsonl", *estimate)
     assert "2 of 4 rows" in result.stdout, result.stderr
 
@@ -262,11 +262,10 @@ def test_labels_of_several_people_stay_beside_what_was_decided(tmp_path: Path) -
     )
     shown[0]["label"] = "Wrong"
     write_spreadsheet(file, names, [[row.get(name) for name in names] for row in shown], ";")
-    result = run(
-        *("review", "--merge", file, "--in", table, "--out", tmp_path / "out.csv", *options)
-    )
+    out = tmp_path / "out.csv"
+    result = run("review", "--merge", file, "--in", table, "--out", out, *options)
     assert result.exit_code == 0, result.stderr
     mapping = TableMapping.model_validate({"annotators": ["anna", "ben"]})
-    after = [row for _, row in read_table(tmp_path / "out.csv", LabelledExample, mapping)]
+    after = [row for _, row in read_table(out, LabelledExample, mapping)]
     assert sorted(row.label for row in after) == ["Correct", "Correct", "Correct", "Wrong"]
     assert {len(row.annotator_labels) for row in after} == {2}

@@ -195,7 +195,7 @@ def test_other_files_are_refused(table: Path, tmp_path: Path) -> None:
     assert f"error: {tmp_path / 'gone.csv'}: no such file" in result.stderr
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".tsv", ".xlsx", ".parquet"])
 @pytest.mark.parametrize("ids", [("id", "a", "=b", "7"), None], ids=["ids", "no ids"])
 def test_every_kind_of_file_that_grade_writes_is_read(
     suffix: str, ids: tuple[str, ...] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -247,7 +247,7 @@ def test_verdicts_on_more_rows_than_the_table_has_are_refused(
     assert not (tmp_path / "out.csv").exists()
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
 def test_every_text_of_a_review_file_is_read_as_it_was(tmp_path: Path, suffix: str) -> None:
     texts = ["- Ann", "'=1", "=A1", "~'=1", "x;=1+1", "\n- a\t=b", 'say "x"', "'tis", '["a"]']
     rows = [
