@@ -181,7 +181,7 @@ class Workbook:
     def _read_sheet(self, archive: zipfile.ZipFile, part: str) -> None:
         row = column = num_cells = 0
         merged: list[str] = []
-        for event, kind, element in self._elements(archive, part, "row", "mergeCell"):
+        for event, kind, element in self._elements(archive, part, "c", "row", "mergeCell"):
             if event == "start" and kind == "row":
                 row, column = int(element.get("r", row + 1)), 0
             elif event == "end" and kind == "c":
